@@ -1,0 +1,74 @@
+# All there is to type; `make` lists it. A step says in one line what it does, and shows its output
+# only if it fails. Stamps in .venv and .tools keep a second run from doing anything twice.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup setup-test study test lint build clean packages
+
+VENV := .venv
+BIN := $(VENV)/bin
+CORE_SOURCES := Cargo.toml Cargo.lock $(shell find crates)
+
+# Where maturin installs, and the Python that PyO3 builds for.
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+help: ## List what there is to make.
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1 \t\2/p' Makefile | expand -t 16
+
+setup: $(VENV)/.core ## Make .venv and build Tonnage into it.
+	@echo "Ready: $(BIN)/tonnage --help"
+
+setup-test: packages $(VENV)/.core $(VENV)/.dev .tools/hadoop/.complete ## Set up what tests need too, Chromium and Hadoop among it.
+
+study: $(VENV)/.core ## Set up, then study this machine's disks and write the report.
+	@$(BIN)/tonnage study
+
+test: setup-test lint ## Set up, then check and test everything.
+	@tools/step "Testing the Rust core" cargo test --release --locked --workspace
+	@echo "Testing Tonnage"
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints and types.
+	@tools/step "Checking Rust's formatting" cargo fmt --all --check
+	@tools/step "Checking Rust's lints" cargo clippy --locked --workspace --all-targets -- -D warnings
+	@tools/step "Checking Python's formatting" $(BIN)/ruff format --check
+	@tools/step "Checking Python's lints" $(BIN)/ruff check
+	@tools/step "Checking Python's types" $(BIN)/mypy
+
+build: $(VENV)/.runtime ## Build the wheel, into target/wheels.
+	@tools/step "Building the wheel" $(BIN)/maturin build
+
+clean: ## Remove all that was made here, except studies.
+	@rm -rf target .venv .tools .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	@find python tests -name __pycache__ -prune -exec rm -rf {} +
+	@rm -f python/tonnage/*.so
+
+$(BIN)/python:
+	@python=$$(tools/find-python) && tools/step "Making .venv with $$python" "$$python" -m venv $(VENV)
+
+$(VENV)/.runtime: requirements/runtime.txt | $(BIN)/python
+	@tools/step "Installing what Tonnage runs on" $(BIN)/python -m pip install --require-hashes -r $<
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+	@tools/step "Installing what tests need" $(BIN)/python -m pip install --require-hashes -r $<
+	@touch $@
+
+# Into python/tonnage, where an edit to Python needs no build.
+$(VENV)/.core: $(CORE_SOURCES) pyproject.toml $(VENV)/.runtime
+	@command -v cargo >/dev/null || { echo "Rust is needed: install cargo and rustc" >&2; exit 1; }
+	@tools/step "Building Tonnage" $(BIN)/maturin develop
+	@touch $@
+
+packages:
+	@tests/setup.sh
+
+.tools/hadoop/.complete: tests/hadoop/pom.xml tests/hadoop/jars.sha256 | packages
+	@rm -rf $(@D)
+	@tools/step "Fetching Hadoop's jars" mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --quiet --strict $(CURDIR)/tests/hadoop/jars.sha256
+	@touch $@

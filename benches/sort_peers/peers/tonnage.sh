@@ -1,0 +1,8 @@
+#!/bin/sh
+# Tonnage: it is told two thirds of the memory (1 GiB of 1.5), which it may fill with its buffers:
+# INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB. The harness says in $TONNAGE which one to run.
+set -eu
+if [ "$1" = --version ]; then
+    exec "$TONNAGE" --version
+fi
+exec "$TONNAGE" run sort "$1" --output "$2" --scratch "$3" --memory "$(($4 * 2 / 3))MiB" --json

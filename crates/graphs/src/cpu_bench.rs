@@ -1,0 +1,170 @@
+//! The CPU of each pass's work: the sort's graphs with their disks taken off.
+//!
+//! ```text
+//!   partitioning   pass_one.keep(partition).feed(generate).drain(discard)
+//!   sorting        pass_two.keep(sort).feed(generate).drain(discard)
+//! ```
+//!
+//! The same stages with the same settings as in the job, on the sort benchmark's records, which
+//! are made once before they are timed. What remains to be added to a job's CPU is its I/O, which
+//! the disk benchmark measures.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_pipeline::{Control, Graph, GraphError, Node, Port, RunError};
+use tonnage_records::{Encoding, Generator, Layout};
+use tonnage_stages::boundaries::Boundaries;
+use tonnage_stages::extent::{Extent, FileRef, Piece, aligned};
+use tonnage_stages::ledger::{Ledger, Modes};
+use tonnage_stages::sink::{Target, Write};
+use tonnage_stages::source::{Chunk, Content, Generate, Read};
+use tonnage_stages::work::{Sort, Unit};
+use tonnage_stages::{BLOCKS, PARTITIONS, RECORDS};
+
+use crate::disk_bench::discard;
+use crate::job::{JobError, Phase, Watch};
+use crate::plan::{Plan, Shape};
+use crate::sort::{PassOne, PassTwo, partition_records, pass_one, pass_two};
+
+/// Records whose keys give the boundaries.
+const SAMPLED_RECORDS: usize = 20_000;
+
+/// A benchmark to be run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Size of the sort that is meant.
+    pub bytes: u64,
+    /// Its memory.
+    pub memory_bytes: usize,
+    /// Seconds for each of the two.
+    pub seconds: f64,
+}
+
+/// What the two did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// `partition` and `sort`.
+    pub phases: Vec<Phase>,
+}
+
+/// Pass one's work without its disks.
+///
+/// # Errors
+/// When the pass has no such stage.
+pub fn partitioning(pass: &PassOne, generate: Generate) -> Result<Graph, GraphError> {
+    let work = pass_one(pass).keep("partition"..="partition")?;
+    Ok(work.feed(Node::new("generate", generate)).drain(discard(BLOCKS)))
+}
+
+/// Pass two's work without its disks.
+///
+/// # Errors
+/// When the pass has no such stage.
+pub fn sorting(pass: &PassTwo, generate: Generate) -> Result<Graph, GraphError> {
+    let work = pass_two(pass).keep("sort"..="sort")?;
+    Ok(work.feed(Node::new("generate", generate)).drain(discard(BLOCKS)))
+}
+
+/// Runs both.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation.
+pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(control);
+    let layout = Layout::SORT_BENCHMARK;
+    let disk = Disk::default();
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let shape = Shape {
+        bytes: config.bytes,
+        record_bytes: layout.record_bytes,
+        memory_bytes: config.memory_bytes,
+        workers,
+        devices: (1, 1, 1),
+    };
+    let plan = Plan::new(&shape, &disk)?;
+    let write = Write {
+        disk: disk.clone(),
+        target: Target::Files(Arc::default()),
+        lanes: 1,
+        record_bytes: layout.record_bytes,
+        inbox_bytes: disk.depth * plan.block_bytes,
+        modes: Arc::new(Modes::default()),
+    };
+    let read = Read {
+        disk,
+        lanes: Arc::new(vec![Vec::new()]),
+        gives: RECORDS,
+        record_bytes: layout.record_bytes,
+        buffers: 1,
+        buffer_bytes: 4096,
+        modes: Arc::new(Modes::default()),
+    };
+    let duration = Duration::try_from_secs_f64(config.seconds)
+        .map_err(|why| JobError::Refused(format!("--seconds {}: {why}", config.seconds)))?;
+
+    let mut keys = vec![0; SAMPLED_RECORDS * layout.record_bytes];
+    Generator::new(Encoding::Binary, false, 0).fill(0, &mut keys);
+    let keys: Vec<u8> =
+        keys.chunks_exact(layout.record_bytes).flat_map(|record| layout.key(record).to_vec()).collect();
+    let boundaries = Boundaries::from_sample(&keys, &layout, plan.partitions);
+    let pass = PassOne {
+        read: read.clone(),
+        partition: partition_records(&plan, boundaries, layout.record_bytes, 1),
+        write: write.clone(),
+    };
+    let feed = generate(RECORDS, plan.extent_bytes, plan.extent_buffers, layout.record_bytes);
+    let graph = partitioning(&pass, feed).map_err(RunError::from)?;
+    let budget = graph.memory_bytes();
+    let mut phases = vec![watch.run("partition", &graph, budget, Some(duration))?];
+
+    let wanted = (config.bytes / plan.partitions as u64).clamp(1, plan.slot_bytes as u64 / 2);
+    let partition_bytes = (wanted as usize / layout.record_bytes).max(1) * layout.record_bytes;
+    let pass = PassTwo { read, sort: sort(&plan, &layout, partition_bytes), write };
+    let feed = generate(PARTITIONS, partition_bytes, plan.slots, layout.record_bytes);
+    let graph = sorting(&pass, feed).map_err(RunError::from)?;
+    let budget = graph.memory_bytes();
+    phases.push(watch.run("sort", &graph, budget, Some(duration))?);
+    Ok(Outcome { phases })
+}
+
+/// One buffer's worth of records again and again, each time another slot of the pool.
+fn generate(gives: Port, bytes: usize, buffers: usize, record_bytes: usize) -> Generate {
+    let chunk = |place: usize| Chunk {
+        number: 0,
+        offset: 0,
+        len: bytes,
+        lane: 0,
+        first_record: (place * bytes / record_bytes) as u64,
+    };
+    Generate {
+        generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
+        content: Content::Reused,
+        chunks: Arc::new((0..buffers).map(chunk).collect()),
+        gives,
+        record_bytes,
+        workers: 1,
+        buffers,
+        buffer_bytes: aligned(bytes),
+        next: Arc::new(AtomicUsize::new(0)),
+    }
+}
+
+/// The sort stage for partitions of one size that lie in one piece.
+fn sort(plan: &Plan, layout: &Layout, partition_bytes: usize) -> Sort {
+    let file = FileRef::Path(std::path::Path::new("").into());
+    let pieces = vec![Piece { file, offset: 0, len: partition_bytes }];
+    let extent = Arc::new(Extent { number: 0, offset: 0, in_order: false, pieces });
+    Sort {
+        units: Arc::new(vec![Unit { extent, file: 0, lane: 0 }]),
+        layout: *layout,
+        workers: plan.workers,
+        buffers: plan.output_blocks,
+        buffer_bytes: plan.output_block_bytes,
+        ledger: Arc::new(Ledger::default()),
+    }
+}

@@ -1,0 +1,237 @@
+//! The disk benchmark: the sort's first pass without its work, as edits of its graph.
+//!
+//! ```text
+//!   read_write   pass_one.replace(partition, tag)                 reads here, writes there
+//!   read_only    pass_one.keep(read).drain(discard)
+//!   write_only   pass_one.keep(write).feed(generate)
+//!   headroom     generate -> discard, pass one cut off at both ends: what the harness itself moves
+//! ```
+//!
+//! What it reads and writes is nameless scratch, so a killed benchmark leaves nothing behind. It
+//! follows Themis' DiskBench: half the devices read and half write; a single device does both.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_pipeline::{Control, Graph, GraphError, Node, Port};
+use tonnage_records::{Encoding, Generator, Layout};
+use tonnage_stages::boundaries::Boundaries;
+use tonnage_stages::extent::Extent;
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::sink::Discard;
+use tonnage_stages::source::{Chunk, Content, Generate};
+use tonnage_stages::work::Tag;
+use tonnage_stages::{BLOCKS, RECORDS};
+
+use crate::job::{JobError, Phase, Watch};
+use crate::plan::{Plan, Shape};
+use crate::sort::{PassOne, partition_records, pass_one, read_extents, write_blocks};
+
+/// What the disks are asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub enum Mode {
+    /// Read and write at once.
+    #[serde(rename = "rw")]
+    ReadWrite,
+    /// Read.
+    #[serde(rename = "ro")]
+    ReadOnly,
+    /// Write.
+    #[serde(rename = "wo")]
+    WriteOnly,
+    /// Neither.
+    #[serde(rename = "headroom")]
+    Headroom,
+}
+
+/// A benchmark to be run: each step is one trial, in the order given, over the same files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Directories that are read, one a device.
+    pub read: Vec<PathBuf>,
+    /// Directories that are written, one a device.
+    pub write: Vec<PathBuf>,
+    /// Bytes that are read in turn, and the room that is written in turn.
+    pub bytes: u64,
+    /// Trials.
+    pub trials: Vec<Trial>,
+    /// Memory as the sort would have it.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// One trial.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Trial {
+    /// What to do.
+    pub mode: Mode,
+    /// For how long.
+    pub seconds: f64,
+}
+
+/// What the trials did: one phase each, named by its mode.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Seconds for everything, the preparation included.
+    pub seconds: f64,
+    /// Bytes that were there to be read.
+    pub file_bytes: u64,
+    /// One phase a trial, in order; the first is `prepare`, which writes what is read.
+    pub phases: Vec<Phase>,
+}
+
+/// Reads and writes at once: the pass with its work replaced.
+///
+/// # Errors
+/// When the pass has no such stage.
+pub fn read_write(pass: &PassOne) -> Result<Graph, GraphError> {
+    let partitions = pass.partition.boundaries.partitions().max(pass.partition.lanes);
+    let tag = Tag { partitions, lanes: pass.partition.lanes };
+    pass_one(pass).replace("partition"..="partition", Node::new("tag", tag))
+}
+
+/// Reads only.
+///
+/// # Errors
+/// When the pass has no such stage.
+pub fn read_only(pass: &PassOne) -> Result<Graph, GraphError> {
+    Ok(pass_one(pass).keep("read"..="read")?.drain(discard(RECORDS)))
+}
+
+/// Writes only.
+///
+/// # Errors
+/// When the pass has no such stage.
+pub fn write_only(pass: &PassOne, bytes: u64) -> Result<Graph, GraphError> {
+    Ok(pass_one(pass).keep("write"..="write")?.feed(generate(pass, bytes, BLOCKS)))
+}
+
+/// Neither: the same generator and discard with nothing between.
+#[must_use]
+pub fn headroom(pass: &PassOne, bytes: u64) -> Graph {
+    Graph::chain([generate(pass, bytes, BLOCKS), discard(BLOCKS)])
+}
+
+/// Takes and forgets.
+#[must_use]
+pub fn discard(takes: Port) -> Node {
+    Node::new("discard", Discard { takes })
+}
+
+/// Blocks of pass one's size for its devices in turn, `bytes` in all.
+fn generate(pass: &PassOne, bytes: u64, gives: Port) -> Node {
+    let block = pass.read.buffer_bytes.min(4 * pass.partition.block_bytes);
+    let lanes = pass.partition.lanes;
+    let chunk = |number: u64| Chunk {
+        number: number as usize % lanes,
+        offset: 0,
+        len: block,
+        lane: number as usize % lanes,
+        first_record: number * block as u64 / 100,
+    };
+    let generate = Generate {
+        generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
+        content: Content::Reused,
+        chunks: Arc::new((0..(bytes / block as u64).max(lanes as u64)).map(chunk).collect()),
+        gives,
+        record_bytes: pass.read.record_bytes,
+        workers: 1,
+        buffers: pass.partition.spare_blocks.max(lanes * 4),
+        buffer_bytes: block,
+        next: Arc::new(AtomicUsize::new(0)),
+    };
+    Node::new("generate", generate)
+}
+
+/// Runs the trials.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation.
+pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(control);
+    for (flag, directories) in [("reading", &config.read), ("writing", &config.write)] {
+        if directories.is_empty() {
+            return Err(JobError::Refused(format!("--dir: no directory is left for {flag}")));
+        }
+        for directory in directories.iter() {
+            std::fs::create_dir_all(directory).map_err(|why| {
+                JobError::Refused(format!("--dir {}: {why}", directory.display()))
+            })?;
+        }
+    }
+    let bench = Bench::prepare(config, &watch)?;
+    let mut phases = vec![bench.prepared.clone()];
+    for trial in &config.trials {
+        phases.push(bench.run(trial, &watch)?);
+    }
+    let file_bytes = bench.pass.read.lanes.iter().flatten().map(|extent| extent.len() as u64).sum();
+    Ok(Outcome { seconds: watch.epoch.elapsed().as_secs_f64(), file_bytes, phases })
+}
+
+struct Bench<'a> {
+    config: &'a Config,
+    pass: PassOne,
+    prepared: Phase,
+}
+
+impl<'a> Bench<'a> {
+    /// Writes what will be read, and makes the pass whose graph is edited.
+    fn prepare(config: &'a Config, watch: &Watch) -> Result<Self, JobError> {
+        let layout = Layout::SORT_BENCHMARK;
+        let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let shape = Shape {
+            bytes: config.bytes,
+            record_bytes: layout.record_bytes,
+            memory_bytes: config.memory_bytes,
+            workers,
+            devices: (config.read.len(), config.write.len(), config.write.len()),
+        };
+        let plan = Plan::new(&shape, &config.disk)?;
+        let pass = |lanes: Vec<Vec<Arc<Extent>>>, directories: &[PathBuf]| {
+            let scratch = Scratch::create(&config.disk, directories, config.bytes)?.bounded();
+            let boundaries = Boundaries::from_sample(&[], &layout, plan.partitions);
+            let record = layout.record_bytes;
+            Ok::<_, JobError>(PassOne {
+                read: read_extents(&config.disk, &plan, lanes, record),
+                partition: partition_records(&plan, boundaries, record, directories.len()),
+                write: write_blocks(&config.disk, &plan, &Arc::new(scratch), record),
+            })
+        };
+        let source = pass(vec![Vec::new()], &config.read)?;
+        let graph = write_only(&source, config.bytes).map_err(tonnage_pipeline::RunError::from)?;
+        let prepared = watch.run("prepare", &graph, config.memory_bytes, None)?;
+        let tonnage_stages::sink::Target::Scratch(written) = &source.write.target else {
+            return Err(JobError::failed("a disk benchmark writes to scratch"));
+        };
+        let pass = pass(written.filled(plan.extent_bytes), &config.write)?;
+        Ok(Self { config, pass, prepared })
+    }
+
+    fn run(&self, trial: &Trial, watch: &Watch) -> Result<Phase, JobError> {
+        let (name, graph) = match trial.mode {
+            Mode::ReadWrite => ("rw", read_write(&self.pass)),
+            Mode::ReadOnly => ("ro", read_only(&self.pass)),
+            Mode::WriteOnly => ("wo", write_only(&self.pass, self.config.bytes)),
+            Mode::Headroom => ("headroom", Ok(headroom(&self.pass, self.config.bytes))),
+        };
+        let graph = graph.map_err(tonnage_pipeline::RunError::from)?;
+        let duration = Duration::try_from_secs_f64(trial.seconds).map_err(|why| {
+            JobError::Refused(format!("--seconds {}: {why}", trial.seconds))
+        })?;
+        let mut phase = watch.run(name, &graph, self.config.memory_bytes, Some(duration))?;
+        phase.disk_modes = self.pass.read.modes.seen();
+        for mode in self.pass.write.modes.seen() {
+            if !phase.disk_modes.contains(&mode) {
+                phase.disk_modes.push(mode);
+            }
+        }
+        Ok(phase)
+    }
+}

@@ -1,0 +1,146 @@
+//! What there is to read: files, their sizes, their devices; refused early if it cannot be used.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Piece};
+
+use crate::job::JobError;
+
+/// An input file.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Where it is.
+    pub path: Arc<Path>,
+    /// Its length.
+    pub bytes: u64,
+    /// The device it is on.
+    device: u64,
+}
+
+/// Looks at files, and at all files in directories (but hidden ones, `.x` and `_x`, as Hadoop does).
+///
+/// Files of directories come in the order of their names, over all directories given: parts that
+/// were written to several devices are one sequence.
+pub fn find(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobError> {
+    let mut named = Vec::new();
+    let mut in_directories = Vec::new();
+    for path in paths {
+        let unreadable = |why: std::io::Error| {
+            JobError::Refused(format!("input {}: {why}; name a file or a directory", path.display()))
+        };
+        if fs::metadata(path).map_err(unreadable)?.is_dir() {
+            for entry in fs::read_dir(path).map_err(unreadable)? {
+                let entry = entry.map_err(unreadable)?;
+                let name = entry.file_name();
+                let hidden = matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'));
+                if !hidden && entry.path().is_file() {
+                    in_directories.push(entry.path());
+                }
+            }
+        } else {
+            named.push(path.clone());
+        }
+    }
+    in_directories.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
+    named.extend(in_directories);
+    named.iter().map(|path| look_at(path, record_bytes)).collect()
+}
+
+fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
+    let show = path.display();
+    let about = fs::metadata(path).and_then(|about| fs::File::open(path).map(|_| about));
+    let about = about.map_err(|why| JobError::Refused(format!("input {show}: {why}")))?;
+    if !about.is_file() {
+        return Err(JobError::Refused(format!("input {show} is no regular file")));
+    }
+    let bytes = about.len();
+    let rest = bytes % record_bytes as u64;
+    if rest != 0 {
+        return Err(JobError::Refused(format!(
+            "input {show}: its {bytes} bytes are no multiple of the record's {record_bytes}; after \
+             the last whole record, at offset {}, {rest} bytes are left; cut the file there or set \
+             --record-bytes",
+            bytes - rest
+        )));
+    }
+    Ok(Input { path: path.into(), bytes, device: about.dev() })
+}
+
+/// Where a running sequence of inputs is cut: extents of at most `extent_bytes`, whole records,
+/// aligned where the record size allows; one lane for each device.
+pub fn extents(inputs: &[Input], record_bytes: usize, extent_bytes: usize) -> Vec<Vec<Arc<Extent>>> {
+    let stride = extent_stride(record_bytes, extent_bytes) as u64;
+    let cut = |(number, input): (usize, &Input)| {
+        let input = input.clone();
+        (0..input.bytes.div_ceil(stride)).map(move |place| {
+            let offset = place * stride;
+            let len = stride.min(input.bytes - offset) as usize;
+            (input.device, extent(number, &input.path, offset, len))
+        })
+    };
+    lanes(inputs.iter().enumerate().flat_map(|input| cut(input).collect::<Vec<_>>()))
+}
+
+/// Extents of `chunk_bytes` spread evenly over the inputs, `chunks` of them.
+pub fn sample(
+    inputs: &[Input],
+    record_bytes: usize,
+    chunks: usize,
+    chunk_bytes: usize,
+) -> Vec<Vec<Arc<Extent>>> {
+    let record = record_bytes as u64;
+    let chunk = (chunk_bytes as u64 / record).max(1) * record;
+    let total: u64 = inputs.iter().map(|input| input.bytes).sum();
+    if total <= chunk * chunks as u64 {
+        return extents(inputs, record_bytes, chunk as usize);
+    }
+    let mut found = Vec::new();
+    let (mut before, mut number) = (0, 0);
+    for place in 0..chunks as u64 {
+        // The middle of each of `chunks` equal strata, so that sorted input is sampled evenly too.
+        let at = (u128::from(total) * (2 * u128::from(place) + 1) / (2 * chunks as u128)) as u64;
+        while at >= before + inputs[number].bytes {
+            before += inputs[number].bytes;
+            number += 1;
+        }
+        let input = &inputs[number];
+        let offset = (at - before) / record * record;
+        let len = chunk.min(input.bytes - offset) as usize;
+        found.push((input.device, extent(number, &input.path, offset, len)));
+    }
+    lanes(found)
+}
+
+/// The largest whole number of records up to `extent_bytes` that ends at an aligned offset; if no
+/// such number is that small, the largest whole number of records.
+pub fn extent_stride(record_bytes: usize, extent_bytes: usize) -> usize {
+    let (mut a, mut b) = (record_bytes, ALIGNMENT);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    let aligned = record_bytes / a * ALIGNMENT;
+    let step = if aligned <= extent_bytes { aligned } else { record_bytes };
+    (extent_bytes / step).max(1) * step
+}
+
+fn extent(number: usize, path: &Arc<Path>, offset: u64, len: usize) -> Extent {
+    let pieces = vec![Piece { file: FileRef::Path(Arc::clone(path)), offset, len }];
+    Extent { number, offset, in_order: false, pieces }
+}
+
+fn lanes(extents: impl IntoIterator<Item = (u64, Extent)>) -> Vec<Vec<Arc<Extent>>> {
+    let mut devices: Vec<u64> = Vec::new();
+    let mut lanes: Vec<Vec<Arc<Extent>>> = Vec::new();
+    for (device, extent) in extents {
+        let lane = devices.iter().position(|&known| known == device).unwrap_or_else(|| {
+            devices.push(device);
+            lanes.push(Vec::new());
+            devices.len() - 1
+        });
+        lanes[lane].push(Arc::new(extent));
+    }
+    if lanes.is_empty() { vec![Vec::new()] } else { lanes }
+}

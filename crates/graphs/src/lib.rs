@@ -1,0 +1,23 @@
+//! The graphs: jobs, and benchmarks that are edits of them.
+//!
+//! ```text
+//!   sort        read -> partition -> write | read -> sort -> write      the job, two passes
+//!   disk_bench  pass one with its work replaced by a tag, or cut off     what the disks carry
+//!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry
+//!   gensort     generate -> write             valsort  read -> summarise
+//! ```
+//!
+//! `plan` divides a memory budget among the stages, `inputs` looks at what is to be read, `seal`
+//! makes whole outputs visible, `job` is what all of them report.
+
+pub mod cpu_bench;
+pub mod disk_bench;
+pub mod gensort;
+mod inputs;
+pub mod job;
+mod plan;
+mod seal;
+pub mod sort;
+pub mod valsort;
+
+pub use plan::Plan;

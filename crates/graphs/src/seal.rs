@@ -1,0 +1,211 @@
+//! Outputs that are whole or not there.
+//!
+//! Parts are written in a hidden directory beside their final place, on the same device. When all
+//! are durable and the ledgers agree, a list of the parts is put there too, the parts are renamed
+//! to their final names and the manifest follows last. Whatever way a job ends before that, its
+//! hidden directories go; if it was killed, the next job that writes there finds them unlocked,
+//! and removes them and any part that was already renamed. A job that still runs holds a lock.
+#![allow(unsafe_code)] // One call: flock.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::job::JobError;
+
+/// Names of hidden directories begin so.
+const PREFIX: &str = ".tonnage-unfinished-";
+/// The list of parts in a hidden directory that is about to be published.
+const PARTS: &str = "parts.json";
+/// What an output directory holds beside its parts when it is whole.
+pub const MANIFEST: &str = "_tonnage.json";
+
+/// Outputs of one job, in one directory a device.
+#[derive(Debug)]
+pub struct Unsealed {
+    places: Vec<Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    directory: PathBuf,
+    hidden: PathBuf,
+    made_directory: bool,
+    _lock: File,
+}
+
+impl Unsealed {
+    /// Prepares `directories`: removes what killed jobs left, refuses what would be overwritten.
+    ///
+    /// # Errors
+    /// When a directory cannot be used.
+    pub fn prepare(directories: &[PathBuf]) -> Result<Self, JobError> {
+        let places = directories.iter().map(|directory| Place::prepare(directory));
+        Ok(Self { places: places.collect::<Result<_, _>>()? })
+    }
+
+    /// Where part `number` is written until it is published; parts go around the directories.
+    #[must_use]
+    pub fn part(&self, number: usize) -> PathBuf {
+        self.places[number % self.places.len()].hidden.join(part_name(number))
+    }
+
+    /// Makes parts 0 to `parts` visible, then the manifest.
+    ///
+    /// # Errors
+    /// When a rename fails; what was renamed is taken back.
+    pub fn publish(self, parts: usize, manifest: &Value) -> Result<(), JobError> {
+        let count = self.places.len();
+        for (lane, place) in self.places.iter().enumerate() {
+            let names: Vec<String> = (lane..parts).step_by(count).map(part_name).collect();
+            place.list(&names).map_err(|why| place.failed(&why))?;
+        }
+        for (lane, place) in self.places.iter().enumerate() {
+            let names = (lane..parts).step_by(count).map(part_name);
+            let publish = |name: String| {
+                fs::rename(place.hidden.join(&name), place.directory.join(&name))
+            };
+            names.map(publish).collect::<io::Result<()>>().map_err(|why| place.failed(&why))?;
+        }
+        for place in &self.places {
+            place.write_manifest(manifest).map_err(|why| place.failed(&why))?;
+        }
+        Ok(())
+    }
+}
+
+fn part_name(number: usize) -> String {
+    format!("part-{number:05}")
+}
+
+impl Place {
+    fn prepare(directory: &Path) -> Result<Self, JobError> {
+        let show = directory.display();
+        let refuse = |why: io::Error| JobError::Refused(format!("--output {show}: {why}"));
+        let made_directory = !directory.exists();
+        fs::create_dir_all(directory).map_err(refuse)?;
+        clean(directory).map_err(refuse)?;
+        for entry in fs::read_dir(directory).map_err(refuse)? {
+            let name = entry.map_err(refuse)?.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(PREFIX) {
+                return Err(JobError::Refused(format!(
+                    "--output {show}: another sort is writing there; wait for it or give another \
+                     directory"
+                )));
+            }
+            if name.starts_with("part-") || name == MANIFEST {
+                return Err(JobError::Refused(format!(
+                    "--output {show} holds an earlier output ({name}): give an empty directory or \
+                     remove it"
+                )));
+            }
+        }
+        let hidden = directory.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&hidden).map_err(refuse)?;
+        let lock = File::open(&hidden).map_err(refuse)?;
+        if !lock_now(&lock) {
+            return Err(JobError::failed(format!("{}: cannot be locked", hidden.display())));
+        }
+        Ok(Self { directory: directory.to_owned(), hidden, made_directory, _lock: lock })
+    }
+
+    fn list(&self, names: &[String]) -> io::Result<()> {
+        let list = File::create(self.hidden.join(PARTS))?;
+        serde_json::to_writer(&list, names)?;
+        list.sync_all()?;
+        File::open(&self.hidden)?.sync_all()
+    }
+
+    fn write_manifest(&self, manifest: &Value) -> io::Result<()> {
+        let unnamed = self.hidden.join(MANIFEST);
+        let file = File::create(&unnamed)?;
+        serde_json::to_writer_pretty(&file, manifest)?;
+        file.sync_all()?;
+        // The list goes first: from here on the directory is whole and nothing may be taken back.
+        fs::rename(&unnamed, self.directory.join(MANIFEST))?;
+        fs::remove_file(self.hidden.join(PARTS))?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    fn failed(&self, why: &io::Error) -> JobError {
+        JobError::file("publishing the output in", &self.directory, why)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Nobody is left to tell of a failure here; the next job cleans what stays.
+        let _stays = remove_unfinished(&self.directory, &self.hidden);
+        if self.made_directory {
+            let _not_empty = fs::remove_dir(&self.directory);
+        }
+    }
+}
+
+/// Removes what killed jobs left in `directory`: hidden directories that nobody locks.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn clean(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            let hidden = entry.path();
+            if lock_now(&File::open(&hidden)?) {
+                remove_unfinished(directory, &hidden)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether `directory` holds the output of a job that did not finish.
+#[must_use]
+pub fn is_unfinished(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut entries| {
+        entries.any(|entry| {
+            entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
+        })
+    })
+}
+
+fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
+    let listed = fs::read(hidden.join(PARTS)).ok();
+    if let Some(names) = listed.and_then(|list| serde_json::from_slice::<Vec<String>>(&list).ok()) {
+        // Killed, or failed, while publishing: the manifest is not there, so take parts back.
+        if !directory.join(MANIFEST).exists() {
+            for name in names {
+                match fs::remove_file(directory.join(name)) {
+                    Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+                    _ => {}
+                }
+            }
+        }
+    }
+    match fs::remove_dir_all(hidden) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+        _ => Ok(()),
+    }
+}
+
+fn lock_now(file: &File) -> bool {
+    // SAFETY: the descriptor is open as long as `file` is borrowed; flock touches no memory.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// The manifest of a whole output.
+#[must_use]
+pub fn manifest(parts: usize, records: u64, bytes: u64, checksum: &str) -> Value {
+    let parts: Vec<String> = (0..parts).map(part_name).collect();
+    json!({
+        "format": "tonnage.output/1",
+        "records": records,
+        "bytes": bytes,
+        "checksum": checksum,
+        "parts": parts,
+    })
+}

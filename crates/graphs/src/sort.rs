@@ -1,0 +1,517 @@
+//! The sort: two passes, each record read and written exactly twice (2-IO, as Themis).
+//!
+//! ```text
+//!   sample      read -> keys                  quantiles of keys become partition boundaries
+//!   pass_one    read -> partition -> write    input to the blocks of partitions, in scratch
+//!   pass_two    read -> sort -> write         each partition, in memory, to its output file
+//! ```
+//!
+//! A partition that turns out larger than memory goes through pass one again, alone, from scratch
+//! to scratch, with boundaries of its own; one whose keys are all equal is copied in parts. What
+//! comes out is compared with what went in (records, bytes, checksum) before it gets its name.
+//!
+//! The order of equal keys is not kept.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_pipeline::{Control, Graph, Node};
+use tonnage_records::Layout;
+use tonnage_stages::boundaries::Boundaries;
+use tonnage_stages::extent::{Extent, Piece, aligned};
+use tonnage_stages::ledger::{Ledger, Modes, Total};
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::sink::{Keys, OutputFile, Target, Write};
+use tonnage_stages::source::Read;
+use tonnage_stages::work::{Partition, Sort, Unit};
+use tonnage_stages::{PARTITIONS, RECORDS};
+
+use crate::inputs::{self, Input};
+use crate::job::{JobError, Phase, Watch};
+use crate::plan::{Plan, Shape};
+use crate::seal::{self, Unsealed};
+
+/// Sampled chunks for each partition, and the bounds of their number.
+const CHUNKS_PER_PARTITION: usize = 8;
+const CHUNKS: (usize, usize) = (64, 4096);
+/// Length of a sampled chunk: as cheap to read as a single record.
+const CHUNK_BYTES: usize = 16 << 10;
+/// How often a partition may be partitioned again. Each round divides by the number of partitions
+/// that memory has room for, so a second round is already rare.
+const ROUNDS: usize = 8;
+/// Parts in which a partition of equal keys is copied.
+const COPIED_BYTES: usize = 16 << 20;
+
+/// A sort to be done.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Files, or directories of files.
+    pub inputs: Vec<PathBuf>,
+    /// Directories for the output, one a device.
+    pub output: Vec<PathBuf>,
+    /// Directories for scratch, one a device.
+    pub scratch: Vec<PathBuf>,
+    /// Size of a record and place of its key.
+    pub layout: Layout,
+    /// Memory for all buffers and indexes.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+    /// How many chunks to sample; for tests of a sample that misses.
+    #[serde(default)]
+    pub sample_chunks: Option<usize>,
+}
+
+/// What a sort did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Records sorted.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sum of their CRC-32s, in hexadecimal as `valsort` prints it.
+    pub checksum: String,
+    /// Seconds from the start to the manifest.
+    pub seconds: f64,
+    /// Output files, relative to their directories.
+    pub parts: usize,
+    /// Bytes that had to be partitioned again.
+    pub repartitioned_bytes: u64,
+    /// How the memory was divided.
+    pub plan: Plan,
+    /// The phases in order.
+    pub phases: Vec<Phase>,
+}
+
+/// Pass one, as a value: where records come from, how they are divided, where blocks go.
+#[derive(Clone, Debug)]
+pub struct PassOne {
+    /// Source.
+    pub read: Read,
+    /// Work.
+    pub partition: Partition,
+    /// Sink.
+    pub write: Write,
+}
+
+/// Pass two, as a value.
+#[derive(Clone, Debug)]
+pub struct PassTwo {
+    /// Source.
+    pub read: Read,
+    /// Work.
+    pub sort: Sort,
+    /// Sink.
+    pub write: Write,
+}
+
+/// The graph of pass one.
+#[must_use]
+pub fn pass_one(pass: &PassOne) -> Graph {
+    Graph::chain([
+        Node::new("read", pass.read.clone()),
+        Node::new("partition", pass.partition.clone()),
+        Node::new("write", pass.write.clone()),
+    ])
+}
+
+/// The graph of pass two.
+#[must_use]
+pub fn pass_two(pass: &PassTwo) -> Graph {
+    Graph::chain([
+        Node::new("read", pass.read.clone()),
+        Node::new("sort", pass.sort.clone()),
+        Node::new("write", pass.write.clone()),
+    ])
+}
+
+/// The read stage for input extents under a plan.
+#[must_use]
+pub fn read_extents(disk: &Disk, plan: &Plan, lanes: Vec<Vec<Arc<Extent>>>, record: usize) -> Read {
+    let largest = lanes.iter().flatten().map(|extent| extent.span()).max().unwrap_or(0);
+    Read {
+        disk: disk.clone(),
+        lanes: Arc::new(lanes),
+        gives: RECORDS,
+        record_bytes: record,
+        buffers: plan.extent_buffers,
+        buffer_bytes: aligned(plan.extent_bytes).max(largest),
+        modes: Arc::new(Modes::default()),
+    }
+}
+
+/// The partition stage under a plan.
+#[must_use]
+pub fn partition_records(plan: &Plan, boundaries: Boundaries, record: usize, lanes: usize) -> Partition {
+    Partition {
+        boundaries: Arc::new(boundaries),
+        first_number: 0,
+        record_bytes: record,
+        lanes,
+        workers: plan.workers,
+        block_bytes: plan.block_bytes,
+        spare_blocks: plan.spare_blocks,
+        ledger: Arc::new(Ledger::default()),
+    }
+}
+
+/// The write stage to scratch under a plan.
+#[must_use]
+pub fn write_blocks(disk: &Disk, plan: &Plan, scratch: &Arc<Scratch>, record: usize) -> Write {
+    Write {
+        disk: disk.clone(),
+        target: Target::Scratch(Arc::clone(scratch)),
+        lanes: scratch.devices(),
+        record_bytes: record,
+        inbox_bytes: disk.depth * plan.block_bytes,
+        modes: Arc::new(Modes::default()),
+    }
+}
+
+/// Sorts.
+///
+/// # Errors
+/// What is refused before anything is written, what fails while it runs, or the cancellation; in
+/// every case scratch is gone and no output has its name.
+pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+    SortJob::begin(config, control)?.run()
+}
+
+struct SortJob<'a> {
+    config: &'a Config,
+    watch: Watch,
+    inputs: Vec<Input>,
+    bytes: u64,
+    plan: Plan,
+    unsealed: Unsealed,
+    phases: Vec<Phase>,
+    repartitioned_bytes: u64,
+}
+
+impl<'a> SortJob<'a> {
+    fn begin(config: &'a Config, control: &Control) -> Result<Self, JobError> {
+        let watch = Watch::begin(control);
+        for (flag, directories) in [("--output", &config.output), ("--scratch", &config.scratch)] {
+            if directories.is_empty() {
+                return Err(JobError::Refused(format!("{flag}: give at least one directory")));
+            }
+        }
+        let record = config.layout.record_bytes;
+        let inputs = inputs::find(&config.inputs, record)?;
+        let bytes = inputs.iter().map(|input| input.bytes).sum();
+        for directory in &config.scratch {
+            let refuse = |why: io::Error| {
+                JobError::Refused(format!("--scratch {}: {why}", directory.display()))
+            };
+            fs::create_dir_all(directory).map_err(refuse)?;
+            seal::clean(directory).map_err(refuse)?;
+        }
+        let unsealed = Unsealed::prepare(&config.output)?;
+        check_room(config, bytes)?;
+        let devices = inputs::extents(&inputs, record, usize::MAX / 2).len();
+        let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let shape = Shape {
+            bytes,
+            record_bytes: record,
+            memory_bytes: config.memory_bytes,
+            workers,
+            devices: (devices, config.scratch.len(), config.output.len()),
+        };
+        let plan = Plan::new(&shape, &config.disk)?;
+        let phases = Vec::new();
+        Ok(Self { config, watch, inputs, bytes, plan, unsealed, phases, repartitioned_bytes: 0 })
+    }
+
+    fn run(mut self) -> Result<Outcome, JobError> {
+        let mut parts = 1;
+        let mut total = Total::default();
+        if self.bytes == 0 {
+            let path = self.unsealed.part(0);
+            fs::File::create(&path).map_err(|why| JobError::file("creating", &path, &why))?;
+        } else {
+            let (scratch, partitions, went_in) = self.partition_inputs()?;
+            let came_out;
+            (parts, came_out) = self.sort_partitions(&scratch, partitions)?;
+            if went_in != came_out {
+                return Err(JobError::failed(format!(
+                    "what came out is not what went in: {went_in:?} became {came_out:?}; a device \
+                     or its memory corrupts data, the output was not kept"
+                )));
+            }
+            total = came_out;
+        }
+        let checksum = format!("{:x}", total.checksum);
+        let manifest = seal::manifest(parts, total.records, total.bytes, &checksum);
+        self.unsealed.publish(parts, &manifest)?;
+        Ok(Outcome {
+            records: total.records,
+            bytes: total.bytes,
+            checksum,
+            seconds: self.watch.epoch.elapsed().as_secs_f64(),
+            parts,
+            repartitioned_bytes: self.repartitioned_bytes,
+            plan: self.plan,
+            phases: self.phases,
+        })
+    }
+
+    /// Sample and pass one.
+    fn partition_inputs(&mut self) -> Result<(Arc<Scratch>, Vec<Cut>, Total), JobError> {
+        let record = self.config.layout.record_bytes;
+        let chunks = CHUNKS_PER_PARTITION * self.plan.partitions;
+        let chunks = self.config.sample_chunks.unwrap_or(chunks.clamp(CHUNKS.0, CHUNKS.1));
+        let sample = inputs::sample(&self.inputs, record, chunks, CHUNK_BYTES);
+        let boundaries = self.boundaries(sample, self.plan.partitions)?;
+        let extents = inputs::extents(&self.inputs, record, self.plan.extent_bytes);
+        // Room for blocks that are not full: one for each partition and worker.
+        let ends = self.plan.workers * boundaries.partitions() * aligned(record);
+        let room = self.bytes + self.bytes / self.plan.block_bytes as u64 * 4096 + ends as u64;
+        let scratch = Scratch::create(&self.config.disk, &self.config.scratch, room)?;
+        let scratch = Arc::new(scratch);
+        let (cuts, total) = self.pass_one("pass_one", extents, boundaries, &scratch, 0)?;
+        Ok((scratch, cuts, total))
+    }
+
+    /// Boundaries from sampled extents.
+    fn boundaries(
+        &mut self,
+        sample: Vec<Vec<Arc<Extent>>>,
+        partitions: usize,
+    ) -> Result<Boundaries, JobError> {
+        let Config { disk, layout, memory_bytes, .. } = self.config;
+        let largest = sample.iter().flatten().map(|extent| extent.span()).max().unwrap_or(0);
+        let read = Read {
+            buffers: (memory_bytes / 2 / largest.max(1)).clamp(1, 4 * disk.depth) + sample.len(),
+            buffer_bytes: largest,
+            ..read_extents(disk, &self.plan, sample, layout.record_bytes)
+        };
+        let found = Arc::new(Mutex::new(Vec::new()));
+        let keys = Keys { layout: *layout, found: Arc::clone(&found) };
+        let modes = Arc::clone(&read.modes);
+        let graph = Graph::chain([Node::new("read", read), Node::new("keys", keys)]);
+        self.phase("sample", &graph, &[&modes])?;
+        let keys = found.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Boundaries::from_sample(&keys, layout, partitions))
+    }
+
+    /// Divides extents among partitions; tells the partitions and what was divided.
+    fn pass_one(
+        &mut self,
+        name: &str,
+        extents: Vec<Vec<Arc<Extent>>>,
+        boundaries: Boundaries,
+        scratch: &Arc<Scratch>,
+        first_number: usize,
+    ) -> Result<(Vec<Cut>, Total), JobError> {
+        let record = self.config.layout.record_bytes;
+        let disk = &self.config.disk;
+        let partition =
+            partition_records(&self.plan, boundaries, record, self.config.scratch.len());
+        let pass = PassOne {
+            read: read_extents(disk, &self.plan, extents, record),
+            partition: Partition { first_number, ..partition },
+            write: write_blocks(disk, &self.plan, scratch, record),
+        };
+        self.phase(name, &pass_one(&pass), &[&pass.read.modes, &pass.write.modes])?;
+        let boundaries = &pass.partition.boundaries;
+        let cut = |place: usize| Cut {
+            blocks: scratch.take(first_number + place),
+            lane: (first_number + place) % self.config.scratch.len(),
+            in_order: boundaries.is_single(place),
+        };
+        let cuts = (0..boundaries.partitions()).map(cut).collect();
+        Ok((cuts, pass.partition.ledger.total()))
+    }
+
+    /// Pass two, after partitioning again what is too large for it.
+    fn sort_partitions(
+        &mut self,
+        scratch: &Arc<Scratch>,
+        mut cuts: Vec<Cut>,
+    ) -> Result<(usize, Total), JobError> {
+        let mut next_number = cuts.len();
+        for _ in 0..ROUNDS {
+            let too_large = |cut: &Cut| !cut.in_order && cut.span() > self.plan.slot_bytes;
+            if !cuts.iter().any(too_large) {
+                return self.pass_two(cuts);
+            }
+            let (slot_bytes, mut divided) = (self.plan.slot_bytes, Vec::new());
+            for cut in cuts {
+                if cut.in_order || cut.span() <= slot_bytes {
+                    divided.push(cut);
+                } else {
+                    let again = self.partition_again(cut, scratch, next_number)?;
+                    next_number += again.len();
+                    divided.extend(again);
+                }
+            }
+            cuts = divided;
+        }
+        Err(JobError::failed(format!(
+            "partitions stay larger than --memory {} bytes allows; give more memory",
+            self.config.memory_bytes
+        )))
+    }
+
+    fn partition_again(
+        &mut self,
+        cut: Cut,
+        scratch: &Arc<Scratch>,
+        first_number: usize,
+    ) -> Result<Vec<Cut>, JobError> {
+        let bytes: u64 = cut.blocks.iter().map(|block| block.len as u64).sum();
+        self.repartitioned_bytes += bytes;
+        let extents = cut.extents(self.plan.extent_bytes, self.config.layout.record_bytes);
+        let whole = vec![extents.into_iter().map(Arc::new).collect::<Vec<_>>()];
+        // A larger share than the first sample had: this is where that one missed.
+        let every = whole[0].len().div_ceil(CHUNKS.0 * CHUNKS_PER_PARTITION);
+        let sample = vec![whole[0].iter().step_by(every).cloned().collect()];
+        let wanted = (2 * bytes / (self.plan.slot_bytes as u64).max(1) + 2) as usize;
+        let boundaries = self.boundaries(sample, wanted.min(self.plan.partitions.max(2)))?;
+        Ok(self.pass_one("pass_one_again", whole, boundaries, scratch, first_number)?.0)
+    }
+
+    /// Sorts every partition into its output file.
+    fn pass_two(&mut self, cuts: Vec<Cut>) -> Result<(usize, Total), JobError> {
+        let Config { disk, layout, .. } = self.config;
+        let cuts: Vec<Cut> = cuts.into_iter().filter(|cut| !cut.blocks.is_empty()).collect();
+        let mut files = Vec::with_capacity(cuts.len());
+        let mut units: Vec<Unit> = Vec::new();
+        let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); self.config.scratch.len()];
+        for (file, cut) in cuts.iter().enumerate() {
+            let bytes = cut.blocks.iter().map(|block| block.len as u64).sum();
+            files.push(OutputFile { path: self.unsealed.part(file), bytes });
+            let most = self.plan.slot_bytes.min(if cut.in_order { COPIED_BYTES } else { usize::MAX });
+            for mut extent in cut.extents(most, layout.record_bytes) {
+                extent.number = units.len();
+                let extent = Arc::new(extent);
+                lanes[cut.lane].push(Arc::clone(&extent));
+                units.push(Unit { extent, file, lane: file % self.config.output.len() });
+            }
+        }
+        let largest = units.iter().map(|unit| unit.extent.span()).max().unwrap_or(0);
+        let (parts, units) = (files.len(), Arc::new(units));
+        let pass = PassTwo {
+            read: Read {
+                gives: PARTITIONS,
+                buffers: self.plan.slots,
+                buffer_bytes: largest,
+                ..read_extents(disk, &self.plan, lanes, layout.record_bytes)
+            },
+            sort: Sort {
+                units,
+                layout: *layout,
+                workers: self.plan.workers,
+                buffers: self.plan.output_blocks,
+                buffer_bytes: self.plan.output_block_bytes,
+                ledger: Arc::new(Ledger::default()),
+            },
+            write: Write {
+                disk: disk.clone(),
+                target: Target::Files(Arc::new(files)),
+                lanes: self.config.output.len(),
+                record_bytes: layout.record_bytes,
+                inbox_bytes: disk.depth * self.plan.output_block_bytes,
+                modes: Arc::new(Modes::default()),
+            },
+        };
+        self.phase("pass_two", &pass_two(&pass), &[&pass.read.modes, &pass.write.modes])?;
+        Ok((parts, pass.sort.ledger.total()))
+    }
+
+    fn phase(&mut self, name: &str, graph: &Graph, modes: &[&Arc<Modes>]) -> Result<(), JobError> {
+        let mut phase = self.watch.run(name, graph, self.config.memory_bytes, None)?;
+        for mode in modes.iter().flat_map(|modes| modes.seen()) {
+            if !phase.disk_modes.contains(&mode) {
+                phase.disk_modes.push(mode);
+            }
+        }
+        self.phases.push(phase);
+        Ok(())
+    }
+}
+
+/// A partition as pass one left it.
+struct Cut {
+    blocks: Vec<Piece>,
+    lane: usize,
+    in_order: bool,
+}
+
+impl Cut {
+    fn span(&self) -> usize {
+        self.blocks.iter().map(|block| aligned(block.len)).sum()
+    }
+
+    /// The partition as one extent if it is small or has to be sorted whole, else as several, cut
+    /// between blocks; offsets are those of the output.
+    fn extents(&self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        let (mut offset, mut span) = (0, 0);
+        for block in &self.blocks {
+            debug_assert_eq!(block.len % record_bytes, 0);
+            let fits = span + aligned(block.len) <= most_bytes;
+            match extents.last_mut() {
+                Some(extent) if fits => extent.pieces.push(block.clone()),
+                _ => {
+                    span = 0;
+                    let pieces = vec![block.clone()];
+                    extents.push(Extent { number: 0, offset, in_order: self.in_order, pieces });
+                }
+            }
+            span += aligned(block.len);
+            offset += block.len as u64;
+        }
+        extents
+    }
+}
+
+/// Refuses a sort that the devices have no room for.
+fn check_room(config: &Config, bytes: u64) -> Result<(), JobError> {
+    let mut wanted: Vec<(u64, u64, &Path)> = Vec::new(); // device, bytes, a directory on it
+    for directories in [&config.scratch, &config.output] {
+        for directory in directories {
+            let about = fs::metadata(directory);
+            let about = about.map_err(|why| JobError::file("looking at", directory, &why))?;
+            let device = std::os::unix::fs::MetadataExt::dev(&about);
+            let share = bytes / directories.len() as u64;
+            match wanted.iter_mut().find(|(known, ..)| *known == device) {
+                Some((_, sum, _)) => *sum += share,
+                None => wanted.push((device, share, directory)),
+            }
+        }
+    }
+    for (_, bytes, directory) in wanted {
+        let free = free_bytes(directory);
+        if free.is_some_and(|free| free < bytes) {
+            return Err(JobError::Refused(format!(
+                "{} has {} bytes free, the sort needs {bytes} there (scratch and output each as \
+                 large as the input): free some, or give other --scratch or --output directories",
+                directory.display(),
+                free.unwrap_or(0)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes free for this user; `None` where the file system does not say.
+#[allow(unsafe_code)] // One call: statvfs.
+fn free_bytes(directory: &Path) -> Option<u64> {
+    let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
+    let mut about = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path is terminated, and `about` outlives the call, which fills it on success.
+    let about = unsafe {
+        if libc::statvfs(path.as_ptr(), about.as_mut_ptr()) != 0 {
+            return None;
+        }
+        about.assume_init()
+    };
+    Some(about.f_bavail * about.f_frsize)
+}

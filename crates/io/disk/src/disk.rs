@@ -1,0 +1,160 @@
+//! The settings of a disk, and the files and queues made from them.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::Backend;
+use crate::error::{DiskError, Operation};
+use crate::faults::{Faults, Injector, Tally};
+use crate::faulty::Faulty;
+use crate::file::{self, DiskFile};
+use crate::memory::{Memory, Region};
+use crate::null::Null;
+use crate::queue::Queue;
+use crate::scheduler::Scheduler;
+use crate::threads::Threads;
+use crate::uring::{Uring, named};
+
+/// What moves the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// io_uring, or threads where it is refused.
+    #[default]
+    Auto,
+    /// io_uring, or an error.
+    Uring,
+    /// Threads with blocking calls.
+    Threads,
+    /// Nothing: no byte is read or written, no file made.
+    Null,
+}
+
+/// How to use a disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Disk {
+    /// What moves the bytes.
+    pub engine: Engine,
+    /// Transfers of one queue in the kernel at once.
+    pub depth: usize,
+    /// Largest transfer. (For a direct file, rounded down to its alignment.)
+    pub transfer_bytes: usize,
+    /// What is to go wrong.
+    pub faults: Option<Faults>,
+    /// What was done so far with this disk and its clones.
+    #[serde(skip)]
+    pub tally: Tally,
+}
+
+impl Default for Disk {
+    fn default() -> Disk {
+        Disk {
+            engine: Engine::Auto,
+            depth: 8,
+            transfer_bytes: 1 << 20,
+            faults: None,
+            tally: Tally::default(),
+        }
+    }
+}
+
+impl Disk {
+    /// A queue, for one thread at a time. Memory in the regions is registered with
+    /// the kernel if it allows that.
+    pub fn queue<M: Memory>(&self, regions: &[Region]) -> Result<Box<dyn Queue<M>>, DiskError> {
+        for (name, value) in [
+            ("depth", self.depth),
+            ("transfer_bytes", self.transfer_bytes),
+        ] {
+            if value == 0 {
+                let problem = format!("{name} has to be at least 1");
+                return Err(DiskError::setup(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    problem,
+                )));
+            }
+        }
+        let (mut backend, why) = self.backend(regions).map_err(DiskError::setup)?;
+        if let Some(injector) = self.injector() {
+            backend = Box::new(Faulty::new(backend, injector));
+        }
+        Ok(Box::new(Scheduler::new(
+            backend,
+            self.depth,
+            self.transfer_bytes,
+            why,
+        )))
+    }
+
+    /// The engine, and why it is not the best one.
+    fn backend(&self, regions: &[Region]) -> io::Result<(Box<dyn Backend>, Option<String>)> {
+        let threads = |why| Ok((Box::new(Threads::new(self.depth)?) as Box<dyn Backend>, why));
+        match self.engine {
+            Engine::Null => Ok((Box::new(Null::default()), None)),
+            Engine::Threads => threads(Some("threads were asked for".to_owned())),
+            Engine::Uring => self.uring(regions),
+            Engine::Auto => self
+                .uring(regions)
+                .or_else(|refused| threads(Some(refused.to_string()))),
+        }
+    }
+
+    fn uring(&self, regions: &[Region]) -> io::Result<(Box<dyn Backend>, Option<String>)> {
+        if let Some(injector) = self.injector() {
+            let refused = injector.control(Operation::Setup, Path::new(""), 0);
+            refused.map_err(|error| named("io_uring_setup", &error.source))?;
+        }
+        let (uring, why) = Uring::new(self.depth, regions)?;
+        Ok((Box::new(uring), why))
+    }
+
+    /// Opens a file (or block device) for reading.
+    pub fn open_read(&self, path: impl AsRef<Path>) -> Result<Arc<DiskFile>, DiskError> {
+        let path = path.as_ref();
+        if self.engine != Engine::Null {
+            return DiskFile::open_read_with(path, self.injector());
+        }
+        self.null(Operation::Open, path, 0)?;
+        // The real file is asked for its length, so that as much work is done.
+        let about = std::fs::metadata(path)
+            .map_err(|source| DiskError::file(Operation::Open, path, 0, source))?;
+        Ok(DiskFile::null(path, about.len(), self.injector()))
+    }
+
+    /// Makes a file with room for `bytes`; see [`DiskFile::create`].
+    pub fn create(&self, path: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
+        let path = path.as_ref();
+        if self.engine != Engine::Null {
+            return DiskFile::create_with(path, bytes, self.injector());
+        }
+        self.null(Operation::Create, path, bytes)?;
+        Ok(DiskFile::null(path, bytes, self.injector()))
+    }
+
+    /// Makes a file without a name; see [`DiskFile::scratch`].
+    pub fn scratch(&self, dir: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
+        let dir = dir.as_ref();
+        if self.engine != Engine::Null {
+            return DiskFile::scratch_with(dir, bytes, self.injector());
+        }
+        let path = file::scratch_path(dir);
+        self.null(Operation::Create, &path, bytes)?;
+        Ok(DiskFile::null(&path, bytes, self.injector()))
+    }
+
+    /// Faults hit the null disk too.
+    fn null(&self, operation: Operation, path: &Path, bytes: u64) -> Result<(), DiskError> {
+        self.injector()
+            .map_or(Ok(()), |injector| injector.control(operation, path, bytes))
+    }
+
+    fn injector(&self) -> Option<Injector> {
+        self.faults
+            .as_ref()
+            .map(|faults| Injector::new(faults, &self.tally))
+    }
+}

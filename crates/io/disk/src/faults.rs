@@ -1,0 +1,222 @@
+//! Which operations fail, and how: the failures one waits for in vain on a good disk.
+//!
+//! A rule fires on what an operation *is* (its kind, file name, offset, length and
+//! attempt, hashed with the seed), not on when it happens. So the same seed gives
+//! the same faults however the threads happen to run. Only operations on whole
+//! files are told apart by their count, since they have no offset.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{DiskError, Operation};
+
+/// Faults to put into a disk.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Faults {
+    /// Same seed, same faults.
+    pub seed: u64,
+    /// The first rule that fits an operation decides.
+    pub rules: Vec<Rule>,
+}
+
+/// When something goes wrong, and what. All conditions that are given have to hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The kind of operation.
+    pub operation: Operation,
+    /// Only files with this in their path.
+    #[serde(default)]
+    pub path_contains: Option<String>,
+    /// Only the transfer that covers this byte of the file.
+    #[serde(default)]
+    pub at_offset: Option<u64>,
+    /// Only once an operation goes beyond so many bytes of its kind, counted over
+    /// all files and queues of the disk.
+    #[serde(default)]
+    pub after_bytes: Option<u64>,
+    /// Only this share of them.
+    #[serde(default)]
+    pub probability: Option<f64>,
+    /// What happens.
+    pub effect: Effect,
+}
+
+impl Rule {
+    /// Every operation of a kind meets this.
+    pub fn new(operation: Operation, effect: Effect) -> Rule {
+        Rule {
+            operation,
+            path_contains: None,
+            at_offset: None,
+            after_bytes: None,
+            probability: None,
+            effect,
+        }
+    }
+}
+
+/// What happens to an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It fails, and nothing is done.
+    Error {
+        /// The number of the error.
+        errno: i32,
+    },
+    /// A read or write moves only a part; the queue has to continue it.
+    Short,
+    /// It takes longer.
+    Stall {
+        /// By how much.
+        milliseconds: u64,
+    },
+    /// One bit of what a read gives is wrong.
+    Corrupt,
+}
+
+/// What a disk and its clones have done so far, by kind; `after_bytes` counts by it.
+///
+/// No part of a disk's settings, so any two are equal.
+#[derive(Clone, Debug, Default)]
+pub struct Tally(Arc<[Count; Operation::COUNT]>);
+
+#[derive(Debug, Default)]
+struct Count {
+    operations: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl PartialEq for Tally {
+    fn eq(&self, _: &Tally) -> bool {
+        true
+    }
+}
+
+/// An operation, as rules look at it.
+pub(crate) struct Asked<'a> {
+    pub operation: Operation,
+    pub path: &'a Path,
+    /// None for an operation on the whole file.
+    pub offset: Option<u64>,
+    pub len: u64,
+    pub attempt: u32,
+}
+
+/// What a rule does to an operation.
+pub(crate) struct Fault {
+    pub effect: Effect,
+    /// A random number, the same for the same operation.
+    pub draw: u64,
+}
+
+/// Decides. Shared by all files and queues of a disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Injector {
+    faults: Arc<Faults>,
+    tally: Tally,
+}
+
+impl Injector {
+    pub fn new(faults: &Faults, tally: &Tally) -> Injector {
+        Injector {
+            faults: Arc::new(faults.clone()),
+            tally: tally.clone(),
+        }
+    }
+
+    /// What happens to an operation. Counts it as done.
+    pub fn fault(&self, asked: &Asked) -> Option<Fault> {
+        let count = &self.tally.0[asked.operation as usize];
+        let number = count.operations.fetch_add(1, Ordering::Relaxed);
+        let bytes = count.bytes.fetch_add(asked.len, Ordering::Relaxed) + asked.len;
+        let name = asked.path.file_name().unwrap_or_default().as_bytes();
+        let identity = [
+            asked.operation as u64,
+            name.iter()
+                .fold(0, |hash, byte| mixed(hash ^ u64::from(*byte))),
+            asked.offset.unwrap_or(number),
+            asked.len,
+            u64::from(asked.attempt),
+        ];
+        self.faults.rules.iter().zip(0..).find_map(|(rule, index)| {
+            let draw = identity
+                .iter()
+                .fold(mixed(self.faults.seed ^ index), |hash, part| {
+                    mixed(hash ^ part)
+                });
+            // A second number, since `draw` is used up by who lives.
+            rule.fits(asked, bytes, draw).then(|| Fault {
+                effect: rule.effect.clone(),
+                draw: mixed(draw),
+            })
+        })
+    }
+
+    /// Takes back bytes that were not moved after all.
+    pub fn not_moved(&self, operation: Operation, bytes: u64) {
+        self.tally.0[operation as usize]
+            .bytes
+            .fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// An operation on a whole file, or the setup of a queue (which has no path).
+    pub fn control(&self, operation: Operation, path: &Path, bytes: u64) -> Result<(), DiskError> {
+        let asked = Asked {
+            operation,
+            path,
+            offset: None,
+            len: bytes,
+            attempt: 0,
+        };
+        match self.fault(&asked).map(|fault| fault.effect) {
+            Some(Effect::Error { errno }) => {
+                self.not_moved(operation, bytes);
+                let source = io::Error::from_raw_os_error(errno);
+                Err(DiskError::file(operation, path, bytes, source))
+            }
+            Some(Effect::Stall { milliseconds }) => {
+                std::thread::sleep(Duration::from_millis(milliseconds));
+                Ok(())
+            }
+            // There is nothing to shorten or corrupt.
+            Some(Effect::Short | Effect::Corrupt) | None => Ok(()),
+        }
+    }
+}
+
+impl Rule {
+    fn fits(&self, asked: &Asked, bytes: u64, draw: u64) -> bool {
+        let path_fits = |part: &String| asked.path.to_string_lossy().contains(part.as_str());
+        let covers = |at: u64| {
+            asked
+                .offset
+                .is_some_and(|offset| (offset..offset + asked.len).contains(&at))
+        };
+        // The top 53 bits: as many as the fraction of a float has.
+        let chance = (draw >> 11) as f64 / (1u64 << 53) as f64;
+        self.operation == asked.operation
+            && self.path_contains.as_ref().is_none_or(path_fits)
+            && self.at_offset.is_none_or(covers)
+            && self.after_bytes.is_none_or(|after| bytes > after)
+            && self
+                .probability
+                .is_none_or(|probability| chance < probability)
+    }
+}
+
+/// Scrambles a number (the finishing steps of splitmix64).
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}

@@ -1,0 +1,370 @@
+//! Files for data that passes through once.
+//!
+//! Opened past the page cache (`O_DIRECT`) where the file system can; elsewhere
+//! through it, with [`cache`](crate::cache) cleaning up behind. Space is reserved
+//! before it is written: direct writes that extend a file are done one at a time
+//! on some file systems, and a disk too small is better found out at the start.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::error::{DiskError, Operation};
+use crate::faults::Injector;
+
+/// What direct transfers are multiples of, unless a file system asks for more.
+const ALIGNMENT: usize = 4096;
+
+/// A file to move bytes to or from. Shared by all that do.
+#[derive(Debug)]
+pub struct DiskFile {
+    path: PathBuf,
+    /// None for a file of the null disk.
+    descriptor: Option<OwnedFd>,
+    /// The same file through the page cache, once a direct one needs that.
+    buffered: OnceLock<OwnedFd>,
+    why_buffered: Option<String>,
+    alignment: usize,
+    len: AtomicU64,
+    faults: Option<Injector>,
+}
+
+impl DiskFile {
+    /// Opens a file (or block device) for reading.
+    pub fn open_read(path: impl AsRef<Path>) -> Result<Arc<DiskFile>, DiskError> {
+        Self::open_read_with(path.as_ref(), None)
+    }
+
+    /// Makes a file with room for `bytes`, empties the one that has the name. It can
+    /// be read back too. If there is no room, no file is left.
+    pub fn create(path: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
+        Self::create_with(path.as_ref(), bytes, None)
+    }
+
+    /// Makes a file without a name in a directory, with room for `bytes`, for
+    /// reading and writing. It is gone when it is dropped, or the process killed.
+    pub fn scratch(dir: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
+        Self::scratch_with(dir.as_ref(), bytes, None)
+    }
+
+    pub(crate) fn open_read_with(
+        path: &Path,
+        faults: Option<Injector>,
+    ) -> Result<Arc<DiskFile>, DiskError> {
+        let failed = |source| DiskError::file(Operation::Open, path, 0, source);
+        if let Some(faults) = &faults {
+            faults.control(Operation::Open, path, 0)?;
+        }
+        let opened = open(path, libc::O_RDONLY).map_err(failed)?;
+        let len = end_of(&opened.descriptor).map_err(failed)?;
+        Ok(Arc::new(Self::new(path.to_owned(), opened, len, faults)))
+    }
+
+    pub(crate) fn create_with(
+        path: &Path,
+        bytes: u64,
+        faults: Option<Injector>,
+    ) -> Result<Arc<DiskFile>, DiskError> {
+        let failed = |source| DiskError::file(Operation::Create, path, bytes, source);
+        if let Some(faults) = &faults {
+            faults.control(Operation::Create, path, bytes)?;
+        }
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+        let opened = open(path, flags).map_err(failed)?;
+        if let Err(source) = reserve(&opened.descriptor, bytes) {
+            let _ = std::fs::remove_file(path);
+            return Err(failed(source));
+        }
+        Ok(Arc::new(Self::new(path.to_owned(), opened, bytes, faults)))
+    }
+
+    pub(crate) fn scratch_with(
+        dir: &Path,
+        bytes: u64,
+        faults: Option<Injector>,
+    ) -> Result<Arc<DiskFile>, DiskError> {
+        let path = scratch_path(dir);
+        let failed = |source| DiskError::file(Operation::Create, &path, bytes, source);
+        if let Some(faults) = &faults {
+            faults.control(Operation::Create, &path, bytes)?;
+        }
+        let opened =
+            open(dir, libc::O_RDWR | libc::O_TMPFILE).or_else(|error| match error.raw_os_error() {
+                Some(libc::EOPNOTSUPP | libc::EISDIR) => open_unlinked(dir),
+                _ => Err(error),
+            });
+        let opened = opened.map_err(failed)?;
+        reserve(&opened.descriptor, bytes).map_err(failed)?;
+        Ok(Arc::new(Self::new(path, opened, bytes, faults)))
+    }
+
+    /// A file of the null disk: it has a length and nothing else.
+    pub(crate) fn null(path: &Path, len: u64, faults: Option<Injector>) -> Arc<DiskFile> {
+        Arc::new(DiskFile {
+            path: path.to_owned(),
+            descriptor: None,
+            buffered: OnceLock::new(),
+            why_buffered: None,
+            alignment: ALIGNMENT,
+            len: len.into(),
+            faults,
+        })
+    }
+
+    fn new(path: PathBuf, opened: Opened, len: u64, faults: Option<Injector>) -> DiskFile {
+        DiskFile {
+            path,
+            alignment: alignment_of(&opened.descriptor),
+            descriptor: Some(opened.descriptor),
+            buffered: OnceLock::new(),
+            why_buffered: opened.why_buffered,
+            len: len.into(),
+            faults,
+        }
+    }
+
+    /// Reserves more room, so that the file is at least `bytes` long in all.
+    pub fn grow(&self, bytes: u64) -> Result<(), DiskError> {
+        if let Some(faults) = &self.faults {
+            faults.control(
+                Operation::Grow,
+                &self.path,
+                bytes.saturating_sub(self.len()),
+            )?;
+        }
+        if bytes <= self.len() {
+            return Ok(());
+        }
+        if let Some(descriptor) = &self.descriptor {
+            reserve(descriptor, bytes)
+                .map_err(|source| DiskError::file(Operation::Grow, &self.path, bytes, source))?;
+        }
+        self.len.fetch_max(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Cuts the file to its true length and waits until it is durable.
+    pub fn finish(&self, true_len: u64) -> Result<(), DiskError> {
+        if let Some(faults) = &self.faults {
+            faults.control(Operation::Sync, &self.path, true_len)?;
+        }
+        if let Some(descriptor) = &self.descriptor {
+            truncate(descriptor, true_len)
+                // SAFETY: takes the number of a descriptor that is open.
+                .and_then(|()| retried(|| unsafe { libc::fdatasync(descriptor.as_raw_fd()) }))
+                .map_err(|source| DiskError::file(Operation::Sync, &self.path, true_len, source))?;
+        }
+        self.len.store(true_len, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The name it was opened by; for scratch, the directory and `(scratch)`.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes at opening, or what was reserved or cut since. Writes past the end are
+    /// not counted.
+    pub fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether transfers bypass the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.why_buffered.is_none()
+    }
+
+    /// What offsets, lengths and addresses are multiples of if it is direct.
+    pub fn alignment(&self) -> usize {
+        self.alignment
+    }
+
+    /// Why it is not direct.
+    pub(crate) fn why_buffered(&self) -> Option<&str> {
+        self.why_buffered.as_deref()
+    }
+
+    pub(crate) fn descriptor(&self) -> io::Result<RawFd> {
+        self.descriptor
+            .as_ref()
+            .map(AsRawFd::as_raw_fd)
+            .ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "a file of the null disk has no bytes",
+                )
+            })
+    }
+
+    /// The same file through the page cache.
+    pub(crate) fn buffered_descriptor(&self) -> io::Result<RawFd> {
+        if let Some(buffered) = self.buffered.get() {
+            return Ok(buffered.as_raw_fd());
+        }
+        let descriptor = self.descriptor()?;
+        // SAFETY: asks for flags, with the number of a descriptor that is open.
+        let flags = checked(unsafe { libc::fcntl(descriptor, libc::F_GETFL) })?;
+        // Through the descriptor and not the path, which a scratch file lacks.
+        let link = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
+        let buffered = open_flags(&link, flags & libc::O_ACCMODE)?;
+        // SAFETY: takes numbers only. Advice: what is around is not read this way.
+        unsafe { libc::posix_fadvise(buffered.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+        Ok(self.buffered.get_or_init(|| buffered).as_raw_fd())
+    }
+}
+
+/// What to call a scratch file in messages.
+pub(crate) fn scratch_path(dir: &Path) -> PathBuf {
+    dir.join("(scratch)")
+}
+
+/// A file just opened.
+struct Opened {
+    descriptor: OwnedFd,
+    why_buffered: Option<String>,
+}
+
+/// Opens directly if possible.
+fn open(path: &Path, flags: i32) -> io::Result<Opened> {
+    let why = match open_flags(path, flags | libc::O_DIRECT) {
+        Ok(descriptor) if !is_memory(&descriptor) => {
+            return Ok(Opened {
+                descriptor,
+                why_buffered: None,
+            });
+        }
+        // Newer kernels accept the flag for a file system in memory, and ignore it.
+        Ok(_) => "its file system is in memory".to_owned(),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => error.to_string(),
+        Err(error) => return Err(error),
+    };
+    let descriptor = open_flags(path, flags)?;
+    // SAFETY: takes numbers only. Advice: read ahead generously.
+    unsafe { libc::posix_fadvise(descriptor.as_raw_fd(), 0, 0, libc::POSIX_FADV_SEQUENTIAL) };
+    let why_buffered = Some(format!("O_DIRECT for {}: {why}", path.display()));
+    Ok(Opened {
+        descriptor,
+        why_buffered,
+    })
+}
+
+/// Where there are no files without names: with one that is taken away at once.
+fn open_unlinked(dir: &Path) -> io::Result<Opened> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!(".tonnage-scratch-{}-{number}", std::process::id()));
+        // The name is claimed first, since `open` may have to try twice.
+        match open_flags(&path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        }
+        let opened = open(&path, libc::O_RDWR);
+        std::fs::remove_file(&path)?;
+        return opened;
+    }
+}
+
+fn open_flags(path: &Path, flags: i32) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    loop {
+        // SAFETY: the path is a string that ends with zero and outlives the call.
+        match checked(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o666) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            // SAFETY: a descriptor just opened, owned by nobody else.
+            Ok(descriptor) => return Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
+        }
+    }
+}
+
+/// Whether the file lies in memory, where there is nothing to bypass.
+#[allow(clippy::unnecessary_cast, reason = "C libraries differ in the types")]
+fn is_memory(descriptor: &OwnedFd) -> bool {
+    const RAMFS: i64 = 0x8584_58f6;
+    // SAFETY: a structure of numbers, for which zero is a value.
+    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor, and a structure of the type the call fills in.
+    let answer = unsafe { libc::fstatfs(descriptor.as_raw_fd(), &mut about) };
+    answer == 0 && [libc::TMPFS_MAGIC as i64, RAMFS].contains(&(about.f_type as i64))
+}
+
+fn alignment_of(descriptor: &OwnedFd) -> usize {
+    // SAFETY: a structure of numbers, for which zero is a value.
+    let mut about: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor, an empty path that ends with zero, and a structure
+    // of the type the call fills in.
+    let answer = unsafe {
+        libc::statx(
+            descriptor.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_DIOALIGN,
+            &mut about,
+        )
+    };
+    if answer < 0 || about.stx_mask & libc::STATX_DIOALIGN == 0 {
+        return ALIGNMENT;
+    }
+    let asked = about.stx_dio_mem_align.max(about.stx_dio_offset_align);
+    ALIGNMENT.max(asked as usize)
+}
+
+/// The size of a file or block device. (The latter have none in their metadata.)
+fn end_of(descriptor: &OwnedFd) -> io::Result<u64> {
+    // SAFETY: takes numbers only; nothing here uses the position it moves.
+    let end = unsafe { libc::lseek(descriptor.as_raw_fd(), 0, libc::SEEK_END) };
+    if end < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(end as u64)
+    }
+}
+
+/// Makes the file `bytes` long, on the disk if the file system can promise that.
+fn reserve(descriptor: &OwnedFd, bytes: u64) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let len =
+        libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+    // SAFETY: takes numbers only.
+    match retried(|| unsafe { libc::fallocate(descriptor.as_raw_fd(), 0, 0, len) }) {
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => truncate(descriptor, bytes),
+        answer => answer,
+    }
+}
+
+fn truncate(descriptor: &OwnedFd, bytes: u64) -> io::Result<()> {
+    // `set_len` of a borrowed descriptor: it retries and checks the range.
+    File::from(descriptor.try_clone()?).set_len(bytes)
+}
+
+/// Asks again as long as a signal interrupts.
+fn retried(mut call: impl FnMut() -> i32) -> io::Result<()> {
+    loop {
+        match checked(call()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            answer => return answer.map(drop),
+        }
+    }
+}
+
+fn checked(answer: i32) -> io::Result<i32> {
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(answer)
+    }
+}

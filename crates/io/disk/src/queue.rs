@@ -1,0 +1,101 @@
+//! The interface: what is asked of a disk, and what comes back.
+//!
+//! A request moves bytes between one piece of memory and any number of file
+//! ranges. The memory travels with the request and comes back with its
+//! completion, whether that succeeded or not; so no buffer is ever lost to an
+//! error, and none is touched while the kernel has it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::DiskError;
+use crate::file::DiskFile;
+use crate::memory::Memory;
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the file to the memory.
+    Read,
+    /// From the memory to the file.
+    Write,
+}
+
+/// One contiguous range of a file, and where in the memory it goes.
+///
+/// For a direct file the offset, the length and the address are multiples of
+/// [`DiskFile::alignment`] (the last range of a file runs past its end); a
+/// buffered file takes anything.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// The file.
+    pub file: Arc<DiskFile>,
+    /// First byte in the file.
+    pub offset: u64,
+    /// First byte in the memory.
+    pub at: usize,
+    /// How many bytes.
+    pub len: usize,
+}
+
+/// Something to read or write.
+pub struct Request<M> {
+    /// Which way.
+    pub direction: Direction,
+    /// The memory; owned by the queue until the completion.
+    pub memory: M,
+    /// The ranges. They may lie in different files.
+    pub segments: Vec<Segment>,
+    /// The caller's own mark, given back untouched.
+    pub tag: u64,
+}
+
+/// A request that is done.
+pub struct Completion<M> {
+    /// The memory of the request, which the kernel no longer touches.
+    pub memory: M,
+    /// The mark of the request.
+    pub tag: u64,
+    /// Bytes moved over all segments: less than asked where a read met the end of
+    /// a file, which ends its segment early. Or the first thing that went wrong.
+    pub result: Result<usize, DiskError>,
+}
+
+/// Requests on their way to and from the disk. One for each worker thread.
+///
+/// Requests start in the order they were submitted and complete in any order.
+/// Dropping a queue waits for what the kernel has, forgets the rest.
+pub trait Queue<M: Memory>: Send {
+    /// Takes a request. Starts as much of it as the depth allows and returns;
+    /// whatever is wrong with it is told by its completion.
+    fn submit(&mut self, request: Request<M>);
+
+    /// Waits for the next completion; none if nothing is outstanding.
+    fn wait(&mut self) -> Option<Completion<M>>;
+
+    /// The next completion if there is one already.
+    fn poll(&mut self) -> Option<Completion<M>>;
+
+    /// Requests not yet handed back.
+    fn outstanding(&self) -> usize;
+
+    /// Transfers in the kernel now; never more than the depth.
+    fn in_flight(&self) -> usize;
+
+    /// How the transfers are really done.
+    fn mode(&self) -> Mode;
+}
+
+/// How a queue really works, to be stated beside every result it gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mode {
+    /// `io_uring`, `threads` or `null`.
+    pub engine: String,
+    /// Whether the memory is registered with the kernel.
+    pub registered: bool,
+    /// Whether all files seen so far bypass the page cache.
+    pub direct: bool,
+    /// Why it is not the best one, if it is not.
+    pub why: Option<String>,
+}

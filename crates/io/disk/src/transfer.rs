@@ -1,0 +1,84 @@
+//! One read or write of one contiguous range: what an engine works on.
+//!
+//! A transfer knows how to go on after it moved only a part. The kernel may stop
+//! short at a byte from which a direct file cannot continue; the rest is then
+//! moved through the page cache, which takes any offset. That also answers the
+//! question whether a read that stopped short met the end of the file: the rest
+//! reads nothing. It is rare enough not to be worth anything cleverer.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use crate::cache;
+use crate::file::DiskFile;
+use crate::memory::Pointer;
+use crate::queue::Direction;
+
+/// A read or write not yet finished.
+#[derive(Clone, Debug)]
+pub(crate) struct Transfer {
+    pub direction: Direction,
+    pub file: Arc<DiskFile>,
+    pub offset: u64,
+    /// `len` bytes from here are the transfer's own until its outcome is taken.
+    pub pointer: Pointer,
+    pub len: usize,
+    /// Goes through the page cache though the file is direct.
+    pub unaligned: bool,
+    /// How often the kernel asked to try again.
+    pub attempt: u32,
+}
+
+impl Transfer {
+    /// Leaves what remains after `moved` bytes.
+    pub fn advance(&mut self, moved: usize) {
+        self.offset += moved as u64;
+        self.pointer = self.pointer.add(moved);
+        self.len -= moved;
+        self.attempt = 0;
+        self.unaligned |= self.file.is_direct() && !moved.is_multiple_of(self.file.alignment());
+    }
+
+    /// Whether it goes through the page cache.
+    pub fn cached(&self) -> bool {
+        self.unaligned || !self.file.is_direct()
+    }
+
+    /// What to give the kernel.
+    pub fn descriptor(&self) -> io::Result<RawFd> {
+        if self.unaligned {
+            self.file.buffered_descriptor()
+        } else {
+            self.file.descriptor()
+        }
+    }
+
+    /// Does it here and now.
+    pub fn perform(&self) -> io::Result<usize> {
+        let descriptor = self.descriptor()?;
+        let offset = self.offset as libc::off_t;
+        let moved = match self.direction {
+            // SAFETY: the `len` bytes are within the memory of the request, owned by
+            // the scheduler and touched by nobody else until the outcome is taken.
+            Direction::Read => unsafe {
+                libc::pread(descriptor, self.pointer.0.cast(), self.len, offset)
+            },
+            // SAFETY: as above; the kernel only reads them.
+            Direction::Write => unsafe {
+                libc::pwrite(descriptor, self.pointer.0.cast(), self.len, offset)
+            },
+        };
+        if moved < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let moved = moved as usize;
+        if self.cached() && moved > 0 {
+            if self.direction == Direction::Write {
+                cache::write_back(descriptor, self.offset, moved)?;
+            }
+            cache::forget(descriptor, self.offset, moved);
+        }
+        Ok(moved)
+    }
+}

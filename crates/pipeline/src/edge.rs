@@ -1,0 +1,141 @@
+//! An edge: queues of buffers between two stages, bounded in bytes.
+//!
+//! One queue for all workers of the next stage, or one a worker where buffers are routed by lane.
+//! A queue takes a buffer when what already waits is below the bound, so one buffer larger than
+//! the bound still passes. Locks are taken once a buffer, and buffers are large.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::buffer::Buffer;
+use crate::stage::Routing;
+
+/// What came of asking a queue for a buffer.
+#[derive(Debug)]
+pub enum Received {
+    /// The next buffer.
+    Buffer(Buffer),
+    /// Nothing waits now, more may come.
+    Empty,
+    /// Nothing will come any more.
+    Ended,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    buffers: VecDeque<Buffer>,
+    bytes: usize,
+    producers: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    filled: Condvar,
+    emptied: Condvar,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Queues between two stages.
+#[derive(Debug)]
+pub struct Edge {
+    queues: Vec<Queue>,
+    limit_bytes: usize,
+}
+
+impl Edge {
+    /// An edge from `producers` workers to `consumers` workers.
+    pub fn new(producers: usize, consumers: usize, routing: Routing, limit_bytes: usize) -> Self {
+        let queues = match routing {
+            Routing::Any => 1,
+            Routing::ByLane => consumers,
+        };
+        let queue = || Queue {
+            waiting: Mutex::new(Waiting { producers, ..Waiting::default() }),
+            ..Queue::default()
+        };
+        Self { queues: (0..queues).map(|_| queue()).collect(), limit_bytes }
+    }
+
+    /// Puts a buffer into its queue; waits for room, and gives it up when `stopped`.
+    pub fn send(&self, buffer: Buffer, stopped: impl Fn() -> bool) -> Result<(), Buffer> {
+        let queue = &self.queues[buffer.lane % self.queues.len()];
+        let mut waiting = queue.lock();
+        while waiting.bytes >= self.limit_bytes {
+            if stopped() {
+                return Err(buffer);
+            }
+            waiting = queue.emptied.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting.bytes += buffer.len;
+        waiting.buffers.push_back(buffer);
+        queue.filled.notify_one();
+        Ok(())
+    }
+
+    /// Whether a send of a buffer of this lane would have to wait.
+    pub fn is_full(&self, lane: usize) -> bool {
+        self.queues[lane % self.queues.len()].lock().bytes >= self.limit_bytes
+    }
+
+    /// The next buffer for `worker`, if one waits.
+    pub fn poll(&self, worker: usize) -> Received {
+        let queue = &self.queues[worker % self.queues.len()];
+        let waiting = queue.lock();
+        Self::pop(queue, waiting).0
+    }
+
+    /// The next buffer for `worker`; waits for it, and gives up when `stopped`.
+    pub fn receive(&self, worker: usize, stopped: impl Fn() -> bool) -> Received {
+        let queue = &self.queues[worker % self.queues.len()];
+        let mut waiting = queue.lock();
+        loop {
+            if stopped() {
+                return Received::Empty;
+            }
+            let (received, again) = Self::pop(queue, waiting);
+            if !matches!(received, Received::Empty) {
+                return received;
+            }
+            waiting = queue.filled.wait(again).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn pop<'a>(
+        queue: &'a Queue,
+        mut waiting: MutexGuard<'a, Waiting>,
+    ) -> (Received, MutexGuard<'a, Waiting>) {
+        let received = match waiting.buffers.pop_front() {
+            Some(buffer) => {
+                waiting.bytes -= buffer.len;
+                queue.emptied.notify_all();
+                Received::Buffer(buffer)
+            }
+            None if waiting.producers == 0 => Received::Ended,
+            None => Received::Empty,
+        };
+        (received, waiting)
+    }
+
+    /// One producer has ended.
+    pub fn close_one(&self) {
+        for queue in &self.queues {
+            queue.lock().producers -= 1;
+            queue.filled.notify_all();
+        }
+    }
+
+    /// Wakes everyone who waits, so that they look at `stopped` again.
+    pub fn wake(&self) {
+        for queue in &self.queues {
+            let _waiting = queue.lock();
+            queue.filled.notify_all();
+            queue.emptied.notify_all();
+        }
+    }
+}

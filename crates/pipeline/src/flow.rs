@@ -1,0 +1,163 @@
+//! What a worker sees of its run: its input, its output, its pool, its probe.
+//!
+//! Waiting happens here and nowhere else, so that every wait is counted and every wait ends when
+//! the run is stopped.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::arena::Arena;
+use crate::buffer::{Buffer, Pool};
+use crate::edge::{Edge, Received};
+use crate::error::StageError;
+use crate::probe::{Probe, State};
+use crate::run::Control;
+
+/// One worker's side of the run.
+#[derive(Debug)]
+pub struct Flow {
+    pub(crate) worker: usize,
+    pub(crate) input: Option<Arc<Edge>>,
+    pub(crate) output: Option<Arc<Edge>>,
+    pub(crate) pool: Option<Arc<Pool>>,
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) probe: Arc<Probe>,
+    pub(crate) control: Control,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) input_ended: bool,
+}
+
+impl Flow {
+    /// Number of this worker within its stage.
+    #[must_use]
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// The memory that all buffers of the run lie in: address and length.
+    #[must_use]
+    pub fn region(&self) -> (usize, usize) {
+        (self.arena.start(), self.arena.bytes())
+    }
+
+    /// The next buffer, or `None` when the input has ended. Waiting counts as starved.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn receive(&mut self) -> Result<Option<Buffer>, StageError> {
+        let polled = self.poll()?;
+        if polled.is_some() || self.input_ended {
+            return Ok(polled);
+        }
+        let Some(edge) = &self.input else { return Ok(None) };
+        self.probe.enter(State::Starved);
+        let received = edge.receive(self.worker, || self.control.is_stopped());
+        self.probe.enter(State::Busy);
+        self.note(received)
+    }
+
+    /// The next buffer if one waits already.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn poll(&mut self) -> Result<Option<Buffer>, StageError> {
+        let Some(edge) = &self.input else { return Ok(None) };
+        let received = edge.poll(self.worker);
+        self.note(received)
+    }
+
+    /// Whether the input has ended: `receive` and `poll` will give nothing more.
+    #[must_use]
+    pub fn input_ended(&self) -> bool {
+        self.input_ended
+    }
+
+    fn note(&mut self, received: Received) -> Result<Option<Buffer>, StageError> {
+        self.check()?;
+        match received {
+            Received::Buffer(buffer) => Ok(Some(buffer)),
+            Received::Empty => Ok(None),
+            Received::Ended => {
+                self.input_ended = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Hands a buffer on. Waiting for room counts as blocked.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    ///
+    /// # Panics
+    /// In a sink, which has nowhere to send to.
+    pub fn send(&mut self, buffer: Buffer) -> Result<(), StageError> {
+        self.check()?;
+        let edge = self.output.as_ref().expect("a sink sends nothing");
+        let full = edge.is_full(buffer.lane);
+        if full {
+            self.probe.enter(State::Blocked);
+        }
+        let sent = edge.send(buffer, || self.control.is_stopped());
+        if full {
+            self.probe.enter(State::Busy);
+        }
+        sent.map_err(|_| StageError::Stopped)
+    }
+
+    /// An empty buffer of the stage's own pool. Waiting for one counts as blocked.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    ///
+    /// # Panics
+    /// When the stage declared no pool.
+    pub fn buffer(&mut self) -> Result<Buffer, StageError> {
+        if let Some(buffer) = self.try_buffer()? {
+            return Ok(buffer);
+        }
+        let pool = self.pool.as_ref().expect("the stage declared no pool");
+        self.probe.enter(State::Blocked);
+        let buffer = pool.wait(|| self.control.is_stopped());
+        self.probe.enter(State::Busy);
+        buffer.ok_or(StageError::Stopped)
+    }
+
+    /// An empty buffer of the stage's own pool if one is free.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    ///
+    /// # Panics
+    /// When the stage declared no pool.
+    pub fn try_buffer(&mut self) -> Result<Option<Buffer>, StageError> {
+        self.check()?;
+        Ok(self.pool.as_ref().expect("the stage declared no pool").take())
+    }
+
+    /// Counts what this worker has dealt with.
+    pub fn moved(&self, bytes: usize, records: usize) {
+        self.probe.moved(bytes, records);
+    }
+
+    /// Notes how many operations the worker's device has in hand.
+    pub fn depth(&self, depth: usize) {
+        self.probe.depth(depth);
+    }
+
+    /// Whether a source that could go on for ever should end now.
+    #[must_use]
+    pub fn time_is_up(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Whether the run lasts for a set time; sources then begin again when they reach their end.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    fn check(&self) -> Result<(), StageError> {
+        if self.control.is_stopped() { Err(StageError::Stopped) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,324 @@
+//! Runs a graph: a thread for each worker, a sampler for the timeline, one end for all.
+//!
+//! The first failure stops every stage and is the one reported. Stopping sets one flag and wakes
+//! every queue and pool; workers then return at their next wait, I/O in flight is awaited by the
+//! stage that owns it, and only then is the arena unmapped.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::arena::Arena;
+use crate::buffer::Pool;
+use crate::edge::Edge;
+use crate::error::{Failure, RunError, StageError};
+use crate::flow::Flow;
+use crate::graph::{Drawing, Graph};
+use crate::probe::{Counters, Probe, Sample};
+
+/// Samples kept at most; at the limit every second one is dropped and the interval doubles.
+const SAMPLES_AT_MOST: usize = 4096;
+
+/// How a run is bounded and watched.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Memory that all stages together may use.
+    pub budget_bytes: usize,
+    /// Sources end after this long; `None` runs to the end of the input.
+    pub duration: Option<Duration>,
+    /// How often the timeline is sampled at first.
+    pub sample_every: Duration,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Progress {
+    /// Bytes that the last stage has dealt with.
+    pub done_bytes: u64,
+    /// Seconds since the run began.
+    pub seconds: f64,
+}
+
+/// The handle by which others cancel and watch a run; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    cancelled: AtomicBool,
+    stopped: AtomicBool,
+    done_bytes: AtomicU64,
+    sleepers: Mutex<Vec<Sleeper>>,
+}
+
+#[derive(Debug)]
+enum Sleeper {
+    Edge(Arc<Edge>),
+    Pool(Arc<Pool>),
+}
+
+impl Control {
+    /// Asks the run, and any later one under this handle, to end.
+    pub fn cancel(&self) {
+        self.shared.cancelled.store(true, SeqCst);
+        self.stop();
+    }
+
+    /// Whether `cancel` was called.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(SeqCst)
+    }
+
+    /// Bytes that the last stages of all runs under this handle have dealt with.
+    #[must_use]
+    pub fn done_bytes(&self) -> u64 {
+        self.shared.done_bytes.load(SeqCst)
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.shared.stopped.load(SeqCst)
+    }
+
+    fn stop(&self) {
+        self.shared.stopped.store(true, SeqCst);
+        for sleeper in self.sleepers().iter() {
+            match sleeper {
+                Sleeper::Edge(edge) => edge.wake(),
+                Sleeper::Pool(pool) => pool.wake(),
+            }
+        }
+    }
+
+    fn begin(&self, sleepers: Vec<Sleeper>) {
+        *self.sleepers() = sleepers;
+        // In this order, since a cancel between the two lines must not be lost.
+        self.shared.stopped.store(false, SeqCst);
+        if self.is_cancelled() {
+            self.shared.stopped.store(true, SeqCst);
+        }
+    }
+
+    fn sleepers(&self) -> std::sync::MutexGuard<'_, Vec<Sleeper>> {
+        self.shared.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one stage did in a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageReport {
+    /// The stage as it was drawn.
+    #[serde(flatten)]
+    pub stage: Drawing,
+    /// What it did.
+    #[serde(flatten)]
+    pub counters: Counters,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Wall seconds from the first thread's start to the last one's end.
+    pub seconds: f64,
+    /// Each stage, in the graph's order.
+    pub stages: Vec<StageReport>,
+    /// The stage with the largest share of its workers' time at work.
+    pub bottleneck: String,
+    /// Memory that the graph had.
+    pub memory_bytes: usize,
+    /// All stages over time.
+    pub timeline: Vec<Sample>,
+}
+
+/// Runs `graph` to its end on threads of its own.
+///
+/// # Errors
+/// A graph that does not check, the first failure of a stage, or the cancellation.
+pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report, RunError> {
+    graph.check(options.budget_bytes)?;
+    let wiring = Wiring::new(graph, control, options)?;
+    control.begin(wiring.sleepers());
+    let epoch = wiring.epoch;
+    let failure: Mutex<Option<(String, Failure)>> = Mutex::new(None);
+    let timeline = thread::scope(|scope| {
+        let (ended, end) = mpsc::channel::<()>();
+        let sampler = scope.spawn(|| sample(&wiring, control, options.sample_every, end));
+        let mut workers = Vec::new();
+        for (node, flows) in graph.nodes().iter().zip(wiring.flows.iter()) {
+            for flow in flows.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                let failure = &failure;
+                let name = format!("{} {}", node.name, flow.worker);
+                let worker = thread::Builder::new().name(name).spawn_scoped(scope, move || {
+                    if let Err(StageError::Failed(why)) = work(node.spec.as_ref(), flow) {
+                        let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                        first.get_or_insert((node.name.clone(), why));
+                        control.stop();
+                    }
+                });
+                match worker {
+                    Ok(handle) => workers.push(handle),
+                    Err(source) => {
+                        control.stop();
+                        return Err(RunError::System { what: "starting a thread", source });
+                    }
+                }
+            }
+        }
+        for worker in workers {
+            if worker.join().is_err() {
+                control.stop();
+                let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert(("?".into(), Failure::new("a worker panicked; see above")));
+            }
+        }
+        drop(ended);
+        Ok(sampler.join().unwrap_or_default())
+    })?;
+    let seconds = epoch.elapsed().as_secs_f64();
+    control.begin(Vec::new());
+    if let Some((stage, failure)) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(RunError::Failed { stage, failure });
+    }
+    if control.is_cancelled() {
+        return Err(RunError::Cancelled);
+    }
+    let counters = wiring.counters();
+    let stages: Vec<StageReport> = graph
+        .drawing()
+        .into_iter()
+        .zip(counters)
+        .map(|(stage, counters)| StageReport { stage, counters })
+        .collect();
+    let share = |stage: &StageReport| stage.counters.busy_seconds / stage.stage.workers as f64;
+    let bottleneck = stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
+    let bottleneck = bottleneck.map_or_else(String::new, |stage| stage.stage.name.clone());
+    Ok(Report { seconds, stages, bottleneck, memory_bytes: graph.memory_bytes(), timeline })
+}
+
+fn work(spec: &dyn crate::stage::Spec, mut flow: Flow) -> Result<(), StageError> {
+    flow.probe.begin();
+    let probe = Arc::clone(&flow.probe);
+    // Whatever way the worker ends, its probe stops and the next stage learns that it ended.
+    struct Ending(Option<Arc<Edge>>, Arc<Probe>);
+    impl Drop for Ending {
+        fn drop(&mut self) {
+            self.1.depth(0);
+            self.1.end();
+            if let Some(edge) = &self.0 {
+                edge.close_one();
+            }
+        }
+    }
+    let _ending = Ending(flow.output.clone(), probe);
+    let mut stage = spec.start(flow.worker, &flow)?;
+    stage.run(&mut flow)
+}
+
+fn sample(
+    wiring: &Wiring,
+    control: &Control,
+    mut every: Duration,
+    end: mpsc::Receiver<()>,
+) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    let before = control.done_bytes();
+    let mut next = every;
+    loop {
+        let wait = next.saturating_sub(wiring.epoch.elapsed());
+        let running = end.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout);
+        let stages = wiring.counters();
+        let done = stages.last().map_or(0, |last| last.bytes);
+        control.shared.done_bytes.store(before + done, SeqCst);
+        samples.push(Sample { seconds: wiring.epoch.elapsed().as_secs_f64(), stages });
+        if !running {
+            return samples;
+        }
+        if samples.len() >= SAMPLES_AT_MOST {
+            let mut place = 0;
+            samples.retain(|_| {
+                place += 1;
+                place % 2 == 0
+            });
+            every *= 2;
+        }
+        next += every;
+    }
+}
+
+/// The graph's edges, pools and probes, made once before the threads start.
+struct Wiring {
+    epoch: Instant,
+    flows: Vec<Mutex<Vec<Flow>>>,
+    edges: Vec<Arc<Edge>>,
+    pools: Vec<Option<Arc<Pool>>>,
+    probes: Vec<Vec<Arc<Probe>>>,
+}
+
+impl Wiring {
+    fn new(graph: &Graph, control: &Control, options: &Options) -> Result<Self, RunError> {
+        let nodes = graph.nodes();
+        let need: usize = nodes
+            .iter()
+            .map(|node| node.spec.memory())
+            .map(|memory| memory.buffers * memory.buffer_bytes)
+            .sum();
+        let arena = Arena::map(need)
+            .map_err(|source| RunError::System { what: "mapping the buffers", source })?;
+        let arena = Arc::new(arena);
+        let mut at = 0;
+        let mut pools = Vec::new();
+        for node in nodes {
+            let memory = node.spec.memory();
+            pools.push((memory.buffers > 0).then(|| {
+                let pool = Pool::carve(&arena, at, memory.buffers, memory.buffer_bytes);
+                at += memory.buffers * memory.buffer_bytes;
+                pool
+            }));
+        }
+        let edge = |pair: &[crate::graph::Node]| {
+            let (from, to) = (&pair[0].spec, &pair[1].spec);
+            Arc::new(Edge::new(from.workers(), to.workers(), to.routing(), to.inbox_bytes()))
+        };
+        let edges: Vec<Arc<Edge>> = nodes.windows(2).map(edge).collect();
+        let epoch = Instant::now();
+        let mut flows = Vec::new();
+        let mut probes = Vec::new();
+        for (place, node) in nodes.iter().enumerate() {
+            let of_stage: Vec<Arc<Probe>> =
+                (0..node.spec.workers()).map(|_| Arc::new(Probe::new(epoch))).collect();
+            let flow = |(worker, probe): (usize, &Arc<Probe>)| Flow {
+                worker,
+                input: place.checked_sub(1).map(|before| Arc::clone(&edges[before])),
+                output: edges.get(place).cloned(),
+                pool: pools[place].clone(),
+                arena: Arc::clone(&arena),
+                probe: Arc::clone(probe),
+                control: control.clone(),
+                deadline: options.duration.map(|duration| epoch + duration),
+                input_ended: false,
+            };
+            flows.push(Mutex::new(of_stage.iter().enumerate().map(flow).collect()));
+            probes.push(of_stage);
+        }
+        Ok(Self { epoch, flows, edges, pools, probes })
+    }
+
+    fn sleepers(&self) -> Vec<Sleeper> {
+        let edges = self.edges.iter().cloned().map(Sleeper::Edge);
+        edges.chain(self.pools.iter().flatten().cloned().map(Sleeper::Pool)).collect()
+    }
+
+    fn counters(&self) -> Vec<Counters> {
+        let sum = |of_stage: &Vec<Arc<Probe>>| {
+            let mut counters = Counters::default();
+            of_stage.iter().for_each(|probe| probe.add_to(&mut counters));
+            counters
+        };
+        self.probes.iter().map(sum).collect()
+    }
+}

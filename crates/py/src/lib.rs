@@ -1,0 +1,128 @@
+//! The Python face of the core: conversion only.
+//!
+//! A job is started with a configuration as JSON, runs on a thread of its own without the GIL, is
+//! polled and cancelled through its handle, and gives its outcome as JSON. What the JSON holds is
+//! declared by the `Config` and `Outcome` of the graph that runs, and typed in `_core.pyi`.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread::{self, JoinHandle};
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tonnage_graphs::job::JobError;
+use tonnage_graphs::{cpu_bench, disk_bench, gensort, sort, valsort};
+use tonnage_pipeline::Control;
+
+create_exception!(_core, Refused, PyException, "The arguments or the input cannot be used.");
+create_exception!(_core, Failed, PyException, "The job failed while it ran.");
+create_exception!(_core, Cancelled, PyException, "The job was cancelled.");
+
+type Ending = Result<String, JobError>;
+
+/// A job that runs.
+#[pyclass(frozen, module = "tonnage._core")]
+struct Job {
+    control: Control,
+    thread: Mutex<Option<JoinHandle<Ending>>>,
+}
+
+#[pymethods]
+impl Job {
+    /// Starts the job `name` with a configuration in JSON.
+    #[new]
+    fn new(name: &str, config: &str) -> PyResult<Self> {
+        let control = Control::default();
+        let thread = match name {
+            "sort" => start(config, sort::run, &control),
+            "disk_bench" => start(config, disk_bench::run, &control),
+            "cpu_bench" => start(config, cpu_bench::run, &control),
+            "gensort" => start(config, gensort::run, &control),
+            "valsort" => start(config, valsort::run, &control),
+            _ => Err(PyValueError::new_err(format!("there is no job called {name}"))),
+        }?;
+        Ok(Self { control, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Bytes that the last stages have dealt with so far.
+    fn done_bytes(&self) -> u64 {
+        self.control.done_bytes()
+    }
+
+    /// Whether the job has ended, in whatever way.
+    fn is_finished(&self) -> bool {
+        self.lock().as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Asks the job to end; `result` then raises `Cancelled`.
+    fn cancel(&self) {
+        self.control.cancel();
+    }
+
+    /// Waits for the end and gives the outcome in JSON; once only.
+    fn result(&self, py: Python<'_>) -> PyResult<String> {
+        let Some(thread) = self.lock().take() else {
+            return Err(PyRuntimeError::new_err("the result was taken already"));
+        };
+        let ending = py.detach(|| thread.join());
+        match ending.map_err(|_| PyRuntimeError::new_err("the core panicked; see above"))? {
+            Ok(outcome) => Ok(outcome),
+            Err(JobError::Refused(why)) => Err(Refused::new_err(why)),
+            Err(JobError::Cancelled) => Err(Cancelled::new_err("cancelled")),
+            Err(JobError::Failed { what, stage, file, offset }) => {
+                Err(Failed::new_err((what, stage, file, offset)))
+            }
+        }
+    }
+}
+
+impl Job {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<Ending>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn start<C, O>(
+    config: &str,
+    job: fn(&C, &Control) -> Result<O, JobError>,
+    control: &Control,
+) -> PyResult<JoinHandle<Ending>>
+where
+    C: DeserializeOwned + Send + 'static,
+    O: Serialize + 'static,
+{
+    let config: C = serde_json::from_str(config)
+        .map_err(|why| PyValueError::new_err(format!("the configuration: {why}")))?;
+    let control = control.clone();
+    let run = move || {
+        let outcome = job(&config, &control)?;
+        serde_json::to_string(&outcome).map_err(|why| JobError::failed(why.to_string()))
+    };
+    let thread = thread::Builder::new().name("tonnage job".into());
+    thread.spawn(run).map_err(|why| PyRuntimeError::new_err(format!("starting the job: {why}")))
+}
+
+/// Whether this is a debug build, whose speeds say nothing.
+#[pyfunction]
+fn is_debug_build() -> bool {
+    cfg!(debug_assertions)
+}
+
+/// The core's version.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Job>()?;
+    module.add("Refused", module.py().get_type::<Refused>())?;
+    module.add("Failed", module.py().get_type::<Failed>())?;
+    module.add("Cancelled", module.py().get_type::<Cancelled>())?;
+    module.add_function(wrap_pyfunction!(is_debug_build, module)?)?;
+    module.add_function(wrap_pyfunction!(version, module)?)
+}

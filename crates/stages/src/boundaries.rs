@@ -1,0 +1,188 @@
+//! Partition boundaries: which partition a key belongs to.
+//!
+//! Boundaries are quantiles of sampled keys, so partitions are even whatever the distribution. A
+//! key so frequent that it is several quantiles at once gets a partition of its own, between the
+//! boundary "from this key on" and the boundary "after this key": its records are in order
+//! already, however many they are, and a sort only copies them.
+//!
+//! Looking a key up: its first 16 bytes as a number; the top 16 bits give by a table the few
+//! boundaries that can matter, a binary search the rest. Keys longer than 16 bytes that equal a
+//! boundary so far are compared whole.
+
+use tonnage_records::Layout;
+
+/// Begins a partition: the first key that belongs to it, or the last that does not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Bound {
+    key: Vec<u8>,
+    after: bool, // keys greater than `key` instead of those not less
+}
+
+/// Where partitions begin and end.
+#[derive(Clone, Debug)]
+pub struct Boundaries {
+    bounds: Vec<Bound>,
+    prefixes: Vec<u128>,
+    table: Vec<u32>, // by the top 16 bits: how many bounds have a smaller top
+    single: Vec<bool>,
+    key_offset: usize,
+    key_bytes: usize,
+    record_bytes: usize,
+}
+
+impl Boundaries {
+    /// Boundaries of about `partitions` even partitions, from sampled `keys` laid end to end.
+    ///
+    /// Some more come out where frequent keys are set apart, fewer where the sample is small.
+    #[must_use]
+    pub fn from_sample(keys: &[u8], layout: &Layout, partitions: usize) -> Self {
+        let mut sorted: Vec<&[u8]> = keys.chunks_exact(layout.key_bytes).collect();
+        sorted.sort_unstable();
+        let mut bounds: Vec<Bound> = Vec::new();
+        let quantile = |place: usize| sorted[place * sorted.len() / partitions];
+        for place in 1..if sorted.is_empty() { 1 } else { partitions } {
+            let key = quantile(place);
+            let bound = Bound { key: key.to_vec(), after: false };
+            if bounds.last().is_none_or(|last| *last < bound) {
+                bounds.push(bound);
+            } else if bounds.last().is_some_and(|last| !last.after) {
+                bounds.push(Bound { key: key.to_vec(), after: true });
+            }
+        }
+        Self::new(bounds, layout)
+    }
+
+    fn new(bounds: Vec<Bound>, layout: &Layout) -> Self {
+        let prefixes: Vec<u128> = bounds.iter().map(|bound| prefix(&bound.key)).collect();
+        let top = |prefix: &u128| (prefix >> 112) as usize;
+        let mut table = vec![0_u32; (1 << 16) + 1];
+        for prefix in &prefixes {
+            table[top(prefix) + 1] += 1;
+        }
+        for value in 1..table.len() {
+            table[value] += table[value - 1];
+        }
+        let mut single = vec![false; bounds.len() + 1];
+        for (place, pair) in bounds.windows(2).enumerate() {
+            single[place + 1] = pair[0].key == pair[1].key;
+        }
+        let Layout { record_bytes, key_offset, key_bytes } = *layout;
+        Self { bounds, prefixes, table, single, key_offset, key_bytes, record_bytes }
+    }
+
+    /// How many partitions there are.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        self.bounds.len() + 1
+    }
+
+    /// Whether all keys of this partition are equal.
+    #[must_use]
+    pub fn is_single(&self, partition: usize) -> bool {
+        self.single[partition]
+    }
+
+    /// The partition that a record belongs to: how many boundaries its key has reached.
+    #[inline]
+    #[must_use]
+    pub fn partition_of(&self, record: &[u8]) -> usize {
+        debug_assert_eq!(record.len(), self.record_bytes);
+        let key = &record[self.key_offset..self.key_offset + self.key_bytes];
+        let wanted = prefix(key);
+        let top = (wanted >> 112) as usize;
+        let (low, high) = (self.table[top] as usize, self.table[top + 1] as usize);
+        let mut at = low + self.prefixes[low..high].partition_point(|&bound| bound < wanted);
+        // Boundaries that look the same so far: at most two for a short key, compared in full.
+        while at < high && self.prefixes[at] == wanted && self.has_reached(key, at) {
+            at += 1;
+        }
+        at
+    }
+
+    fn has_reached(&self, key: &[u8], bound: usize) -> bool {
+        let bound = &self.bounds[bound];
+        if bound.after { key > bound.key.as_slice() } else { key >= bound.key.as_slice() }
+    }
+}
+
+/// The first 16 bytes of a key as a number that orders as they do; shorter keys end in zeros.
+#[inline]
+#[must_use]
+pub fn prefix(key: &[u8]) -> u128 {
+    if let Some(first) = key.first_chunk::<16>() {
+        return u128::from_be_bytes(*first);
+    }
+    if let (Some(first), Some(last)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
+        // 8 to 15 bytes: two overlapping words, joined where they belong.
+        let missing = 8 * (16 - key.len());
+        let last = u128::from(u64::from_be_bytes(*last)) << missing;
+        return (u128::from(u64::from_be_bytes(*first)) << 64) | last;
+    }
+    let short = key.iter().fold(0_u128, |number, &byte| (number << 8) | u128::from(byte));
+    if key.is_empty() { 0 } else { short << (8 * (16 - key.len())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn layout(key_bytes: usize) -> Layout {
+        Layout::new(key_bytes + 3, 1, key_bytes).expect("a layout")
+    }
+
+    fn record(key: &[u8]) -> Vec<u8> {
+        [&[7], key, &[9, 9]].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn a_prefix_orders_as_its_key(a in prop::collection::vec(0_u8..4, 1..20), b in prop::collection::vec(0_u8..4, 1..20)) {
+            let len = a.len().min(b.len());
+            let (a, b) = (&a[..len], &b[..len]);
+            let first = len.min(16);
+            prop_assert_eq!(prefix(a).cmp(&prefix(b)), a[..first].cmp(&b[..first]));
+        }
+
+        #[test]
+        fn partitions_are_ranges_of_keys(
+            key_bytes in 1_usize..20,
+            bytes in prop::collection::vec(0_u8..3, 20..400),
+            partitions in 1_usize..12,
+        ) {
+            let layout = layout(key_bytes);
+            let mut keys: Vec<&[u8]> = bytes.chunks_exact(key_bytes).collect();
+            let boundaries = Boundaries::from_sample(&keys.concat(), &layout, partitions);
+            keys.sort_unstable();
+            let numbers: Vec<usize> =
+                keys.iter().map(|key| boundaries.partition_of(&record(key))).collect();
+            prop_assert!(numbers.is_sorted());
+            prop_assert!(numbers.iter().all(|&number| number < boundaries.partitions()));
+            for (pair, number) in keys.windows(2).zip(numbers.windows(2)) {
+                if pair[0] == pair[1] {
+                    prop_assert_eq!(number[0], number[1]);
+                } else if number[0] == number[1] {
+                    prop_assert!(!boundaries.is_single(number[0]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_frequent_key_has_its_own_partition() {
+        let layout = layout(2);
+        let keys = [[1, 1], [5, 5], [5, 5], [5, 5], [5, 5], [5, 5], [9, 9], [9, 8]].concat();
+        let boundaries = Boundaries::from_sample(&keys, &layout, 4);
+        let number = boundaries.partition_of(&record(&[5, 5]));
+        assert!(boundaries.is_single(number));
+        assert_ne!(boundaries.partition_of(&record(&[5, 6])), number);
+        assert_ne!(boundaries.partition_of(&record(&[5, 4])), number);
+    }
+
+    #[test]
+    fn no_sample_is_one_partition() {
+        let boundaries = Boundaries::from_sample(&[], &layout(3), 8);
+        assert_eq!(boundaries.partitions(), 1);
+        assert_eq!(boundaries.partition_of(&record(&[255, 255, 255])), 0);
+    }
+}

@@ -1,0 +1,97 @@
+//! Extents: what a read stage reads into one buffer.
+//!
+//! An extent of an input file is one piece at any offset; an extent of scratch is the blocks of a
+//! partition, several pieces at aligned offsets. Pieces follow each other in the buffer, each at
+//! the next aligned place, so whoever has the extent knows where each payload lies.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use tonnage_disk::DiskFile;
+use tonnage_pipeline::Buffer;
+
+/// Offsets and lengths of direct I/O are multiples of this, and so are places in a buffer.
+pub const ALIGNMENT: usize = 4096;
+
+/// A file by name, opened when its turn comes, or one that is open already.
+#[derive(Clone, Debug)]
+pub enum FileRef {
+    /// Opened by the read stage.
+    Path(Arc<Path>),
+    /// Open already (scratch has no name).
+    Open(Arc<DiskFile>),
+}
+
+/// Consecutive payload bytes of one file.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// Where they are.
+    pub file: FileRef,
+    /// Offset of the first.
+    pub offset: u64,
+    /// How many.
+    pub len: usize,
+}
+
+/// What goes into one buffer.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// Which partition, file or run it belongs to.
+    pub number: usize,
+    /// Offset of its first byte in what `number` names.
+    pub offset: u64,
+    /// Whether its records are in order already (all keys equal), so that a sort has no work.
+    pub in_order: bool,
+    /// Where its bytes are.
+    pub pieces: Vec<Piece>,
+}
+
+impl Extent {
+    /// Payload bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len).sum()
+    }
+
+    /// Whether there is nothing to read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pieces.iter().all(|piece| piece.len == 0)
+    }
+
+    /// Buffer bytes that reading it takes: payload, alignment before and after each piece.
+    #[must_use]
+    pub fn span(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.head() + piece.len).map(aligned).sum()
+    }
+
+    /// Where the payload of each piece lies in the buffer.
+    pub fn places(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let mut at = 0;
+        self.pieces.iter().map(move |piece| {
+            let start = at + piece.head();
+            at += aligned(piece.head() + piece.len);
+            start..start + piece.len
+        })
+    }
+
+    /// The payload of each piece.
+    pub fn payloads<'a>(&'a self, buffer: &'a Buffer) -> impl Iterator<Item = &'a [u8]> + 'a {
+        self.places().map(|place| &buffer.slot()[place])
+    }
+}
+
+impl Piece {
+    /// Bytes between the aligned offset at which reading begins and the payload.
+    #[must_use]
+    pub fn head(&self) -> usize {
+        (self.offset % ALIGNMENT as u64) as usize
+    }
+}
+
+/// `bytes` rounded up to the alignment.
+#[must_use]
+pub fn aligned(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGNMENT)
+}

@@ -1,0 +1,74 @@
+//! What the stages of a job counted, to be compared where streams join.
+//!
+//! Nothing may be called done before what came out equals what went in: records, bytes and the sum
+//! of the records' CRC-32s, the sort benchmark's own checksum.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use tonnage_disk::Mode;
+use tonnage_records::checksum;
+
+/// A count of records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Total {
+    /// Records.
+    pub records: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Sum of the records' CRC-32s.
+    pub checksum: u128,
+}
+
+impl Total {
+    /// Counts whole records of one size.
+    pub fn count(&mut self, records: &[u8], record_bytes: usize) {
+        self.records += (records.len() / record_bytes) as u64;
+        self.bytes += records.len() as u64;
+        self.checksum += checksum(records, record_bytes);
+    }
+
+    /// Adds another count.
+    pub fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.checksum += other.checksum;
+    }
+}
+
+/// A total that several workers add to, each once at its end.
+#[derive(Debug, Default)]
+pub struct Ledger(Mutex<Total>);
+
+impl Ledger {
+    /// Adds a worker's count.
+    pub fn add(&self, total: &Total) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(total);
+    }
+
+    /// The sum so far.
+    #[must_use]
+    pub fn total(&self) -> Total {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How the disk queues of a graph really worked, collected as the workers end.
+#[derive(Debug, Default)]
+pub struct Modes(Mutex<Vec<Mode>>);
+
+impl Modes {
+    /// Notes one queue's mode.
+    pub fn note(&self, mode: Mode) {
+        let mut modes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !modes.contains(&mode) {
+            modes.push(mode);
+        }
+    }
+
+    /// The different modes seen.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Mode> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

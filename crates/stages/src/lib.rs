@@ -1,0 +1,58 @@
+//! The stages that jobs and benchmarks are made of, one file a stage.
+//!
+//! ```text
+//!   source/   read       extents of files, by direct I/O        generate   records out of nothing
+//!   work/     partition  records to the blocks of partitions    tag        whole buffers, unread
+//!             sort       a partition in memory, in key order
+//!   sink/     write      blocks or files, by direct I/O         discard    nothing
+//!             summarise  order, count, checksum of records      keys       keys of sampled records
+//! ```
+//!
+//! `generate` and `discard` are the null twins of `read` and `write`; `tag` is that of `partition`.
+//! What the stages of one graph know together (where blocks lie, what was counted) is in
+//! `extent`, `boundaries`, `scratch` and `ledger`.
+
+pub mod boundaries;
+pub mod extent;
+mod inflight;
+pub mod ledger;
+pub mod scratch;
+
+/// Stages that data begins in.
+pub mod source {
+    mod generate;
+    mod read;
+    pub use generate::{Chunk, Content, Generate};
+    pub use read::Read;
+}
+
+/// Stages that data passes.
+pub mod work {
+    mod partition;
+    mod sort;
+    mod tag;
+    pub use partition::Partition;
+    pub use sort::{ENTRY_BYTES, Sort, Unit};
+    pub use tag::Tag;
+}
+
+/// Stages that data ends in.
+pub mod sink {
+    mod discard;
+    mod keys;
+    mod summarise;
+    mod write;
+    pub use discard::Discard;
+    pub use keys::Keys;
+    pub use summarise::{Summaries, Summarise};
+    pub use write::{OutputFile, Target, Write};
+}
+
+use tonnage_pipeline::Port;
+
+/// Whole records, in no order.
+pub const RECORDS: Port = Port("records");
+/// Bytes with a destination: a partition's block, or a place in a file.
+pub const BLOCKS: Port = Port("blocks");
+/// All blocks of one partition, in one buffer.
+pub const PARTITIONS: Port = Port("partitions");

@@ -1,0 +1,67 @@
+//! `summarise`: order, count, duplicate keys and checksum of records, as `valsort` reports them.
+//!
+//! Each buffer is summarised by whichever worker takes it; the summaries of a file are merged in
+//! the order of their offsets, so a file is validated by all cores at once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tonnage_pipeline::{Failure, Flow, Port, Spec, Stage, StageError};
+use tonnage_records::{Layout, Summary};
+
+use crate::RECORDS;
+
+/// Summaries of the buffers seen, each with its file's number and its offset there.
+pub type Summaries = Arc<Mutex<Vec<(usize, u64, Summary)>>>;
+
+/// Summarises records.
+#[derive(Clone, Debug)]
+pub struct Summarise {
+    /// Where the key is.
+    pub layout: Layout,
+    /// Threads.
+    pub workers: usize,
+    /// Where the summaries go.
+    pub found: Summaries,
+}
+
+impl Spec for Summarise {
+    fn kind(&self) -> &'static str {
+        "summarise"
+    }
+
+    fn config(&self) -> Value {
+        json!({"layout": self.layout})
+    }
+
+    fn input(&self) -> Option<Port> {
+        Some(RECORDS)
+    }
+
+    fn output(&self) -> Option<Port> {
+        None
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(Summarising(self.clone())))
+    }
+}
+
+struct Summarising(Summarise);
+
+impl Stage for Summarising {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        let layout = self.0.layout;
+        while let Some(buffer) = flow.receive()? {
+            let summary = Summary::of(buffer.payload(), &layout);
+            flow.moved(buffer.len, buffer.len / layout.record_bytes);
+            let mut found = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.push((buffer.number, buffer.offset, summary));
+        }
+        Ok(())
+    }
+}

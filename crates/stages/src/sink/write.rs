@@ -1,0 +1,212 @@
+//! `write`: blocks to scratch or to files, by direct I/O, several at once on every device.
+//!
+//! Worker i writes lane i, one device. A block goes where its [`Target`] says; a file is made with
+//! its full size when its first block comes, and is cut to its true length and flushed to the
+//! device, on a thread beside, when its last has been written, so that the device never waits for
+//! a flush. A worker ends when all that it wrote is durable.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use serde_json::{Value, json};
+use tonnage_disk::{Direction, Disk, DiskError, DiskFile, Queue, Request, Segment};
+use tonnage_pipeline::{Buffer, Failure, Flow, Port, Routing, Spec, Stage, StageError};
+
+use crate::BLOCKS;
+use crate::extent::aligned;
+use crate::inflight::{InFlight, failure, queue};
+use crate::ledger::Modes;
+use crate::scratch::Scratch;
+
+/// A file to be written.
+#[derive(Clone, Debug)]
+pub struct OutputFile {
+    /// Where.
+    pub path: PathBuf,
+    /// Its length when it is whole.
+    pub bytes: u64,
+}
+
+/// Where blocks go.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// To scratch, wherever there is room; the block's number is its partition.
+    Scratch(Arc<Scratch>),
+    /// To the file of the block's number, at the block's offset.
+    Files(Arc<Vec<OutputFile>>),
+}
+
+/// Writes blocks.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The disks.
+    pub disk: Disk,
+    /// Where blocks go.
+    pub target: Target,
+    /// Devices: one worker each.
+    pub lanes: usize,
+    /// Size of a record, for counting.
+    pub record_bytes: usize,
+    /// Bytes that may wait for each device.
+    pub inbox_bytes: usize,
+    /// Where to note how the disks were used.
+    pub modes: Arc<Modes>,
+}
+
+impl Spec for Write {
+    fn kind(&self) -> &'static str {
+        "write"
+    }
+
+    fn config(&self) -> Value {
+        let target = match &self.target {
+            Target::Scratch(scratch) => json!({"scratch_devices": scratch.devices()}),
+            Target::Files(files) => json!({
+                "files": files.len(),
+                "bytes": files.iter().map(|file| file.bytes).sum::<u64>(),
+            }),
+        };
+        json!({"disk": self.disk, "target": target, "inbox_bytes": self.inbox_bytes})
+    }
+
+    fn input(&self) -> Option<Port> {
+        Some(BLOCKS)
+    }
+
+    fn output(&self) -> Option<Port> {
+        None
+    }
+
+    fn workers(&self) -> usize {
+        self.lanes
+    }
+
+    fn routing(&self) -> Routing {
+        Routing::ByLane
+    }
+
+    fn inbox_bytes(&self) -> usize {
+        self.inbox_bytes
+    }
+
+    fn start(&self, _worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        let queue = queue(&self.disk, flow)?;
+        let finisher = Finisher::start()?;
+        Ok(Box::new(Writer { write: self.clone(), queue, open: HashMap::new(), finisher }))
+    }
+}
+
+struct Writer {
+    write: Write,
+    queue: Box<dyn Queue<InFlight>>,
+    open: HashMap<usize, (Arc<DiskFile>, u64)>, // with the bytes not yet written
+    finisher: Finisher,
+}
+
+impl Stage for Writer {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        loop {
+            while self.queue.outstanding() < self.write.disk.depth {
+                let buffer = match self.queue.outstanding() {
+                    0 => flow.receive()?,
+                    _ => flow.poll()?,
+                };
+                let Some(buffer) = buffer else { break };
+                self.submit(buffer)?;
+            }
+            flow.depth(self.queue.in_flight());
+            let Some(done) = self.queue.wait() else { break };
+            done.result.map_err(|why| failure(&why))?;
+            let InFlight(buffer) = done.memory;
+            self.written(&buffer);
+            flow.moved(buffer.len, buffer.len / self.write.record_bytes);
+        }
+        self.write.modes.note(self.queue.mode());
+        self.finisher.join().map_err(|why| failure(&why))?;
+        Ok(())
+    }
+}
+
+impl Writer {
+    fn submit(&mut self, buffer: Buffer) -> Result<(), Failure> {
+        debug_assert_eq!(buffer.head, 0, "a block begins its buffer");
+        let (file, offset) = self.place(&buffer).map_err(|why| failure(&why))?;
+        let segments = vec![Segment { file, offset, at: 0, len: aligned(buffer.len) }];
+        let (memory, direction) = (InFlight(buffer), Direction::Write);
+        self.queue.submit(Request { direction, memory, segments, tag: 0 });
+        Ok(())
+    }
+
+    fn place(&mut self, block: &Buffer) -> Result<(Arc<DiskFile>, u64), DiskError> {
+        match &self.write.target {
+            Target::Scratch(scratch) => scratch.place(block.number, block.len),
+            Target::Files(files) => {
+                if let Some((file, _)) = self.open.get(&block.number) {
+                    return Ok((Arc::clone(file), block.offset));
+                }
+                let OutputFile { path, bytes } = &files[block.number];
+                let room = aligned(usize::try_from(*bytes).unwrap_or(usize::MAX)) as u64;
+                let file = self.write.disk.create(path, room)?;
+                self.open.insert(block.number, (Arc::clone(&file), *bytes));
+                Ok((file, block.offset))
+            }
+        }
+    }
+
+    /// Notes a block as written; hands the file on when it was the last.
+    fn written(&mut self, block: &Buffer) {
+        let Some((_, missing)) = self.open.get_mut(&block.number) else { return };
+        *missing -= block.len as u64;
+        if *missing > 0 {
+            return;
+        }
+        if let (Some((file, _)), Target::Files(files)) =
+            (self.open.remove(&block.number), &self.write.target)
+        {
+            self.finisher.finish(file, files[block.number].bytes);
+        }
+    }
+}
+
+/// A thread that makes files whole: cut to length, flushed.
+struct Finisher {
+    files: Option<mpsc::Sender<(Arc<DiskFile>, u64)>>,
+    thread: Option<JoinHandle<Result<(), DiskError>>>,
+}
+
+impl Finisher {
+    fn start() -> Result<Self, Failure> {
+        let (files, inbox) = mpsc::channel::<(Arc<DiskFile>, u64)>();
+        let finish = move || inbox.iter().try_for_each(|(file, bytes)| file.finish(bytes));
+        let thread = thread::Builder::new()
+            .name("finish".into())
+            .spawn(finish)
+            .map_err(|why| Failure::new(format!("starting a thread: {why}")))?;
+        Ok(Self { files: Some(files), thread: Some(thread) })
+    }
+
+    fn finish(&self, file: Arc<DiskFile>, bytes: u64) {
+        if let Some(files) = &self.files {
+            // A thread that is gone has failed; `join` tells why.
+            let _gone = files.send((file, bytes));
+        }
+    }
+
+    fn join(&mut self) -> Result<(), DiskError> {
+        self.files = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Finisher {
+    fn drop(&mut self) {
+        // After a failure elsewhere: wait, so that no file is touched when the run has ended.
+        let _failed = self.join();
+    }
+}

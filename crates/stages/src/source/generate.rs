@@ -1,0 +1,129 @@
+//! `generate`: records out of nothing, the null twin of `read`.
+//!
+//! Workers take the next chunk of a list. `Fresh` content is the sort benchmark's record N,
+//! computed for each buffer; `Reused` content is computed once for each slot of the pool and sent
+//! again and again, so that what is measured is the stages behind it and not the generator.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use serde_json::{Value, json};
+use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+use tonnage_records::Generator;
+
+/// What one buffer will hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// File or partition.
+    pub number: usize,
+    /// Offset in it.
+    pub offset: u64,
+    /// Payload bytes.
+    pub len: usize,
+    /// Device that it goes to.
+    pub lane: usize,
+    /// Number of its first record, counted from the generator's start.
+    pub first_record: u64,
+}
+
+/// Whether each buffer is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Record N for every N.
+    Fresh,
+    /// The same bytes again.
+    Reused,
+}
+
+/// Generates records.
+#[derive(Clone, Debug)]
+pub struct Generate {
+    /// Which records.
+    pub generator: Arc<Generator>,
+    /// Whether each buffer is computed.
+    pub content: Content,
+    /// What to generate.
+    pub chunks: Arc<Vec<Chunk>>,
+    /// What it passes for.
+    pub gives: Port,
+    /// Size of a record, for counting.
+    pub record_bytes: usize,
+    /// Threads.
+    pub workers: usize,
+    /// Buffers of its own.
+    pub buffers: usize,
+    /// Size of each; at least the largest chunk.
+    pub buffer_bytes: usize,
+    /// The next chunk's place in the list.
+    pub next: Arc<AtomicUsize>,
+}
+
+impl Spec for Generate {
+    fn kind(&self) -> &'static str {
+        "generate"
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "fresh": self.content == Content::Fresh,
+            "chunks": self.chunks.len(),
+            "bytes": self.chunks.iter().map(|chunk| chunk.len as u64).sum::<u64>(),
+            "buffers": self.buffers,
+            "buffer_bytes": self.buffer_bytes,
+        })
+    }
+
+    fn input(&self) -> Option<Port> {
+        None
+    }
+
+    fn output(&self) -> Option<Port> {
+        Some(self.gives)
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn memory(&self) -> MemoryNeed {
+        MemoryNeed { buffers: self.buffers, buffer_bytes: self.buffer_bytes, private_bytes: 0 }
+    }
+
+    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(Generating { generate: self.clone(), filled: HashSet::new() }))
+    }
+}
+
+struct Generating {
+    generate: Generate,
+    filled: HashSet<usize>, // slots that hold records already, by address
+}
+
+impl Stage for Generating {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        let chunks = Arc::clone(&self.generate.chunks);
+        while !flow.time_is_up() && !chunks.is_empty() {
+            let place = self.generate.next.fetch_add(1, Relaxed);
+            if place >= chunks.len() && !flow.is_timed() {
+                break;
+            }
+            let chunk = chunks[place % chunks.len()];
+            let mut buffer = flow.buffer()?;
+            let fresh = self.generate.content == Content::Fresh;
+            if fresh {
+                let payload = &mut buffer.slot_mut()[..chunk.len];
+                self.generate.generator.fill(chunk.first_record, payload);
+            } else if self.filled.insert(buffer.slot().as_ptr() as usize) {
+                // Whole records of the sort benchmark, as many as fit; the rest stays zero.
+                let whole = buffer.capacity() / 100 * 100;
+                self.generate.generator.fill(chunk.first_record, &mut buffer.slot_mut()[..whole]);
+            }
+            (buffer.head, buffer.len) = (0, chunk.len);
+            (buffer.number, buffer.offset, buffer.lane) = (chunk.number, chunk.offset, chunk.lane);
+            flow.moved(chunk.len, chunk.len / self.generate.record_bytes);
+            flow.send(buffer)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! `read`: extents of files into buffers, by direct I/O, several at once on every device.
+//!
+//! Worker i reads lane i, which is one device's extents in order. It keeps the device's queue full
+//! as long as it has buffers, and hands on what is complete, in the order of completion. A timed
+//! run begins a lane again when it is done.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tonnage_disk::{Direction, Disk, DiskFile, Queue, Request, Segment};
+use tonnage_pipeline::{
+    Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError,
+};
+
+use crate::extent::{ALIGNMENT, Extent, FileRef, aligned};
+use crate::inflight::{InFlight, failure, queue};
+use crate::ledger::Modes;
+
+/// Reads extents.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The disks.
+    pub disk: Disk,
+    /// What to read, a lane a device.
+    pub lanes: Arc<Vec<Vec<Arc<Extent>>>>,
+    /// What the extents hold.
+    pub gives: Port,
+    /// Size of a record, for counting.
+    pub record_bytes: usize,
+    /// Buffers of its own.
+    pub buffers: usize,
+    /// Size of each; at least the largest extent's span.
+    pub buffer_bytes: usize,
+    /// Where to note how the disks were used.
+    pub modes: Arc<Modes>,
+}
+
+impl Spec for Read {
+    fn kind(&self) -> &'static str {
+        "read"
+    }
+
+    fn config(&self) -> Value {
+        let extents = self.lanes.iter().flatten();
+        json!({
+            "disk": self.disk,
+            "extents": self.lanes.iter().map(Vec::len).collect::<Vec<_>>(),
+            "bytes": extents.map(|extent| extent.len() as u64).sum::<u64>(),
+            "buffers": self.buffers,
+            "buffer_bytes": self.buffer_bytes,
+        })
+    }
+
+    fn input(&self) -> Option<Port> {
+        None
+    }
+
+    fn output(&self) -> Option<Port> {
+        Some(self.gives)
+    }
+
+    fn workers(&self) -> usize {
+        self.lanes.len()
+    }
+
+    fn memory(&self) -> MemoryNeed {
+        MemoryNeed { buffers: self.buffers, buffer_bytes: self.buffer_bytes, private_bytes: 0 }
+    }
+
+    fn start(&self, worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        let queue = queue(&self.disk, flow)?;
+        Ok(Box::new(Reader { read: self.clone(), lane: worker, queue, last: None }))
+    }
+}
+
+struct Reader {
+    read: Read,
+    lane: usize,
+    queue: Box<dyn Queue<InFlight>>,
+    last: Option<(Arc<Path>, Arc<DiskFile>)>,
+}
+
+impl Stage for Reader {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        let read = self.read.clone();
+        let extents = &read.lanes[self.lane];
+        let mut next = 0;
+        loop {
+            if next == extents.len() && flow.is_timed() {
+                next = 0;
+            }
+            let ended = next == extents.len() || flow.time_is_up();
+            if !ended && self.wants_more(&extents[next]) {
+                // Wait for memory only when there is nothing else to wait for.
+                let buffer = match self.queue.outstanding() {
+                    0 => Some(flow.buffer()?),
+                    _ => flow.try_buffer()?,
+                };
+                if let Some(buffer) = buffer {
+                    self.submit(buffer, next, &extents[next])?;
+                    next += 1;
+                    continue;
+                }
+            }
+            flow.depth(self.queue.in_flight());
+            let Some(done) = self.queue.wait() else { break };
+            let extent = &extents[done.tag as usize];
+            let InFlight(buffer) = done.memory;
+            let got = done.result.map_err(|why| failure(&why))?;
+            if got < Self::wanted(extent) {
+                return Err(self.ends_early(extent, got).into());
+            }
+            flow.moved(extent.len(), extent.len() / self.read.record_bytes);
+            flow.send(buffer)?;
+        }
+        self.read.modes.note(self.queue.mode());
+        Ok(())
+    }
+}
+
+impl Reader {
+    /// Whether another request would still find room in the device's queue.
+    fn wants_more(&self, next: &Extent) -> bool {
+        let operations = next.span().div_ceil(self.read.disk.transfer_bytes).max(1);
+        self.queue.outstanding() <= self.read.disk.depth.div_ceil(operations)
+    }
+
+    fn submit(&mut self, mut buffer: Buffer, place: usize, extent: &Extent) -> Result<(), Failure> {
+        let mut segments = Vec::with_capacity(extent.pieces.len());
+        let mut at = 0;
+        for piece in &extent.pieces {
+            let file = self.open(&piece.file)?;
+            let len = aligned(piece.head() + piece.len);
+            segments.push(Segment { file, offset: piece.offset - piece.head() as u64, at, len });
+            at += len;
+        }
+        debug_assert!(at <= buffer.capacity(), "an extent is larger than its buffer");
+        buffer.head = extent.pieces.first().map_or(0, crate::extent::Piece::head);
+        buffer.len = match extent.pieces.as_slice() {
+            [piece] => piece.len,
+            _ => at - buffer.head,
+        };
+        (buffer.number, buffer.offset, buffer.lane) = (extent.number, extent.offset, self.lane);
+        let (memory, tag) = (InFlight(buffer), place as u64);
+        self.queue.submit(Request { direction: Direction::Read, memory, segments, tag });
+        Ok(())
+    }
+
+    fn open(&mut self, file: &FileRef) -> Result<Arc<DiskFile>, Failure> {
+        match (file, &self.last) {
+            (FileRef::Open(file), _) => Ok(Arc::clone(file)),
+            (FileRef::Path(path), Some((last, file))) if last == path => Ok(Arc::clone(file)),
+            (FileRef::Path(path), _) => {
+                let file = self.read.disk.open_read(path).map_err(|why| failure(&why))?;
+                self.last = Some((Arc::clone(path), Arc::clone(&file)));
+                Ok(file)
+            }
+        }
+    }
+
+    /// Bytes that must arrive: all up to the payload's end; what follows it may be past the file.
+    fn wanted(extent: &Extent) -> usize {
+        let last = extent.pieces.last().map_or(0, |piece| piece.head() + piece.len);
+        let before = extent.pieces.iter().rev().skip(1);
+        before.map(|piece| aligned(piece.head() + piece.len)).sum::<usize>() + last
+    }
+
+    fn ends_early(&self, extent: &Extent, got: usize) -> Failure {
+        let what = |path: &Path, offset: u64| {
+            let path = path.display();
+            format!("{path} ends at offset {offset}: it became shorter while it was read")
+        };
+        match extent.pieces.first() {
+            Some(piece) => {
+                let offset = piece.offset - (piece.offset % ALIGNMENT as u64) + got as u64;
+                let path = match &piece.file {
+                    FileRef::Path(path) => path.to_path_buf(),
+                    FileRef::Open(file) => file.path().to_owned(),
+                };
+                Failure::at(&path, offset, what(&path, offset))
+            }
+            None => Failure::new("an empty extent was read"),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `partition`: copies each record to the open block of its partition.
+//!
+//! A worker has one open block a partition and hands it on when the next record would not fit, so
+//! a block holds whole records only. What came in is counted here: the ledger of the sort's input.
+//! Work goes through a buffer in strides that stay in the cache: count, look up, copy.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+
+use crate::boundaries::Boundaries;
+use crate::ledger::{Ledger, Total};
+use crate::{BLOCKS, RECORDS};
+
+/// Records that are counted and looked up before they are copied.
+const STRIDE_RECORDS: usize = 256;
+
+/// Partitions records.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    /// Where partitions begin and end.
+    pub boundaries: Arc<Boundaries>,
+    /// Number that the first partition has.
+    pub first_number: usize,
+    /// Size of a record.
+    pub record_bytes: usize,
+    /// Devices that partitions go to.
+    pub lanes: usize,
+    /// Threads.
+    pub workers: usize,
+    /// Size of a block.
+    pub block_bytes: usize,
+    /// Blocks beyond the open ones, on their way to the disk.
+    pub spare_blocks: usize,
+    /// Counts what came in.
+    pub ledger: Arc<Ledger>,
+}
+
+impl Spec for Partition {
+    fn kind(&self) -> &'static str {
+        "partition"
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "partitions": self.boundaries.partitions(),
+            "first_number": self.first_number,
+            "record_bytes": self.record_bytes,
+            "lanes": self.lanes,
+            "block_bytes": self.block_bytes,
+            "spare_blocks": self.spare_blocks,
+        })
+    }
+
+    fn input(&self) -> Option<Port> {
+        Some(RECORDS)
+    }
+
+    fn output(&self) -> Option<Port> {
+        Some(BLOCKS)
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn memory(&self) -> MemoryNeed {
+        let open = self.workers * self.boundaries.partitions();
+        MemoryNeed {
+            buffers: open + self.spare_blocks,
+            buffer_bytes: self.block_bytes,
+            private_bytes: 0,
+        }
+    }
+
+    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        let open = (0..self.boundaries.partitions()).map(|_| None).collect();
+        Ok(Box::new(Partitioner { partition: self.clone(), open, total: Total::default() }))
+    }
+}
+
+struct Partitioner {
+    partition: Partition,
+    open: Vec<Option<Buffer>>,
+    total: Total,
+}
+
+impl Stage for Partitioner {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        let record_bytes = self.partition.record_bytes;
+        let boundaries = Arc::clone(&self.partition.boundaries);
+        let mut numbers = [0_u32; STRIDE_RECORDS];
+        while let Some(buffer) = flow.receive()? {
+            for stride in buffer.payload().chunks(STRIDE_RECORDS * record_bytes) {
+                self.total.count(stride, record_bytes);
+                let records = stride.chunks_exact(record_bytes);
+                for (number, record) in numbers.iter_mut().zip(records.clone()) {
+                    *number = boundaries.partition_of(record) as u32;
+                }
+                for (number, record) in numbers.iter().zip(records) {
+                    self.append(*number as usize, record, flow)?;
+                }
+            }
+            flow.moved(buffer.len, buffer.len / record_bytes);
+        }
+        for place in 0..self.open.len() {
+            if let Some(block) = self.open[place].take() {
+                flow.send(block)?;
+            }
+        }
+        self.partition.ledger.add(&self.total);
+        Ok(())
+    }
+}
+
+impl Partitioner {
+    #[inline]
+    fn append(&mut self, place: usize, record: &[u8], flow: &mut Flow) -> Result<(), StageError> {
+        match &mut self.open[place] {
+            Some(block) if block.room() >= record.len() => {
+                block.append(record);
+                Ok(())
+            }
+            _ => self.turn_over(place, record, flow),
+        }
+    }
+
+    /// Hands on the open block, if there is one, and begins the next with `record`.
+    #[cold]
+    fn turn_over(
+        &mut self,
+        place: usize,
+        record: &[u8],
+        flow: &mut Flow,
+    ) -> Result<(), StageError> {
+        if let Some(full) = self.open[place].take() {
+            flow.send(full)?;
+        }
+        let mut block = flow.buffer()?;
+        block.number = self.partition.first_number + place;
+        block.lane = block.number % self.partition.lanes;
+        block.append(record);
+        self.open[place] = Some(block);
+        Ok(())
+    }
+}

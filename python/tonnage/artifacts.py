@@ -1,0 +1,345 @@
+"""The records that the loop hands on: frozen, versioned, one file each, written atomically.
+
+A record's JSON says what it is and in which version (``"schema": "tonnage.study/1"``). A version
+is never changed in place: a reader keeps reading what an older Tonnage wrote. Timelines, which are
+long, go to Parquet beside the JSON. Sizes are bytes, times seconds, rates bytes per second; where
+a figure is decimal (1 MB = 1e6 B) or binary (MiB) the text says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+class ArtifactError(Exception):
+    """A file that is no artifact, or one of a version that this Tonnage does not know."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """A record with a schema. Subclasses name theirs and declare their fields."""
+
+    SCHEMA: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values, its schema first."""
+        return {"schema": self.SCHEMA, **dataclasses.asdict(self)}
+
+    def write(self, path: Path) -> Path:
+        """Writes the record to ``path``, whole or not at all."""
+        write_atomically(path, json.dumps(self.to_json(), indent=1).encode() + b"\n")
+        return path
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """The record in ``values``.
+
+        Raises:
+            ArtifactError: The values have another schema.
+        """
+        if values.get("schema") != cls.SCHEMA:
+            raise ArtifactError(f"expected {cls.SCHEMA}, found {values.get('schema')!r}")
+        return _build(cls, values)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The record that ``path`` holds.
+
+        Raises:
+            ArtifactError: The file is not JSON, or has another schema.
+            OSError: It cannot be read.
+        """
+        try:
+            values = json.loads(path.read_bytes())
+        except ValueError as why:
+            raise ArtifactError(f"{path} is not JSON: {why}") from why
+        return cls.from_json(values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """A block device, or another thing that holds a directory."""
+
+    name: str
+    directories: list[str]
+    file_system: str
+    mount_options: str
+    scheduler: str | None
+    rotational: bool | None
+    size_bytes: int | None
+    model: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment(Artifact):
+    """What a measurement or a run was done on, captured without being asked."""
+
+    SCHEMA: ClassVar[str] = "tonnage.environment/1"
+
+    host: str
+    kernel: str
+    operating_system: str
+    virtualisation: str
+    cpu_model: str
+    cores: int
+    memory_bytes: int
+    memory_limit_bytes: int | None
+    load_average: float
+    devices: list[Device]
+    versions: dict[str, str]
+    debug_build: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What a stage of a graph did (idea 2 of the design: every stage is probed)."""
+
+    name: str
+    kind: str
+    workers: int
+    bytes: int
+    records: int
+    busy_seconds: float
+    starved_seconds: float
+    blocked_seconds: float
+    cpu_seconds: float
+    memory_bytes: int
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """One run of one graph."""
+
+    name: str
+    graph: str
+    began_seconds: float
+    seconds: float
+    bottleneck: str
+    memory_bytes: int
+    disk_modes: list[dict[str, Any]]
+    stages: list[Stage]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One trial of a measurement: a graph that ran for a set time.
+
+    ``rates`` are the raw samples: bytes per second moved in each window after the warm-up.
+    """
+
+    name: str
+    bytes_per_second: float
+    cpu_seconds_per_byte: float
+    rates: list[float]
+    phase: Phase
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement(Artifact):
+    """Trials of one kind in one place. ``id`` is how predictions cite it."""
+
+    SCHEMA: ClassVar[str] = "tonnage.measurement/1"
+
+    id: str
+    kind: str
+    began_at: str
+    command: list[str]
+    environment: Environment
+    settings: dict[str, Any]
+    warm_up_seconds: float
+    stopping_rule: str
+    page_cache: str
+    trials: list[Trial]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """What one resource would need for one phase: ``seconds = demand / capacity``."""
+
+    resource: str
+    demand: float
+    capacity: float
+    low_capacity: float
+    high_capacity: float
+    unit: str
+    seconds: float
+    source: str
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedPhase:
+    """A phase's time: its slowest resource's, plus what fills and drains the pipeline."""
+
+    name: str
+    seconds: float
+    low_seconds: float
+    high_seconds: float
+    limit: str
+    ramp_seconds: float
+    terms: list[Term]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction(Artifact):
+    """How long a job will take, with an interval, written before the job starts."""
+
+    SCHEMA: ClassVar[str] = "tonnage.prediction/1"
+
+    job: str
+    bytes: int
+    made_at: str
+    seconds: float
+    low_seconds: float
+    high_seconds: float
+    confidence: float
+    interval_rule: str
+    phases: list[PredictedPhase]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord(Artifact):
+    """What a job did."""
+
+    SCHEMA: ClassVar[str] = "tonnage.run/1"
+
+    job: str
+    began_at: str
+    command: list[str]
+    environment: Environment
+    settings: dict[str, Any]
+    records: int
+    bytes: int
+    checksum: str
+    seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+    phases: list[Phase]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """What the validator found in the output."""
+
+    records: int
+    checksum: str
+    unordered: int
+    duplicate_keys: int
+    seconds: float
+    matches_input: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """What the disks alone would need (2-IO), and how near the job came."""
+
+    seconds: float
+    efficiency: float
+    rule: str
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActualPhase:
+    """A phase beside its prediction."""
+
+    name: str
+    seconds: float
+    predicted_seconds: float | None
+    bottleneck: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actual:
+    """The job's times."""
+
+    seconds: float
+    phases: list[ActualPhase]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Artifact):
+    """The whole loop on one machine. Fields are filled as the loop goes on; ``steps`` says how far.
+
+    A study that was cut short is readable: it has what was done by then.
+    """
+
+    SCHEMA: ClassVar[str] = "tonnage.study/1"
+
+    began_at: str
+    command: list[str]
+    environment: Environment
+    settings: dict[str, Any]
+    steps: list[str] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
+    predicted: Prediction | None = None
+    run: RunRecord | None = None
+    actual: Actual | None = None
+    validation: Validation | None = None
+    limit: Limit | None = None
+    error_fraction: float | None = None
+    findings: list[str] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    report: str | None = None
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes ``content`` to ``path`` so that a reader, or a crash, never sees a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(unfinished, 0o644)
+        os.replace(unfinished, path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
+    """Writes columns of equal length as Parquet, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        pq.write_table(pa.table(columns), unfinished)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
+
+
+def read_table(path: Path) -> dict[str, list[Any]]:
+    """The columns of a Parquet file."""
+    columns: dict[str, list[Any]] = pq.read_table(path).to_pydict()
+    return columns
+
+
+def _build(kind: Any, values: Any) -> Any:
+    """``values`` as the declared type ``kind``; fields that it does not know are left out."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        some = next(argument for argument in arguments if argument is not types.NoneType)
+        return None if values is None else _build(some, values)
+    if origin is list:
+        return [_build(arguments[0], value) for value in values]
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        names = [known.name for known in dataclasses.fields(kind) if known.name in values]
+        return kind(**{name: _build(hints[name], values[name]) for name in names})
+    return values

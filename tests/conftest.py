@@ -1,0 +1,35 @@
+"""What every test may ask for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from support.browser import Browser, chromium
+from support.command import Tonnage
+from support.disk import room
+
+# A disk answers when it can: how long an example takes says nothing about the code.
+settings.register_profile("disk", deadline=None)
+settings.load_profile("disk")
+
+
+@pytest.fixture(scope="session")
+def tonnage() -> Tonnage:
+    """The command under test."""
+    return Tonnage()
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """An empty directory on a real disk."""
+    with room() as directory:
+        yield directory
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests; each opens its own windows."""
+    with chromium() as running:
+        yield running

@@ -1,0 +1,109 @@
+"""Hadoop's own TeraSort tools, run in one process without a cluster: an outside witness.
+
+They read every file of a directory but those whose names begin with `_` or `.`, in the order of
+the names, and take each for a whole number of 100-byte records.
+"""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.disk import ROOT, room
+
+JARS = ROOT / ".tools" / "hadoop"
+
+JVM = (
+    # These runs last a second or two; most of it is the start.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx1g",
+    # A failed job says why at this level, and nothing below it is of use.
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.log.org.apache.hadoop.util.NativeCodeLoader=error",
+)
+
+
+class HadoopError(Exception):
+    """A tool that ended in failure, with what it said."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What TeraValidate found: the sum of the records' CRC32s, and each misorder."""
+
+    ok: bool
+    checksum: str
+    errors: list[str]
+
+
+def teragen(records: int, directory: Path) -> None:
+    """Write `records` records into the new directory's one file, `part-m-00000`."""
+    _run("TeraGen", str(records), directory)
+
+
+def gensort(
+    records: int, file: Path, *, ascii: bool = False, start: int = 0, timeout: float = 240
+) -> None:
+    """Write `records` records, the first of them number `start`, into `file`."""
+    options = ["-a"] if ascii else []
+    _java("GenSort", *options, f"-b{start}", str(records), file, cwd=file.parent, timeout=timeout)
+
+
+def terasort(input_dir: Path, output_dir: Path, *, reducers: int = 1) -> None:
+    """Sort a directory into a new one's `part-r-*`, a file for each reducer."""
+    _run("TeraSort", input_dir, output_dir, properties={"mapreduce.job.reduces": reducers})
+
+
+def teravalidate(directory: Path) -> Validation:
+    """Check that a directory's files, in the order of their names, are in the order of keys."""
+    with room("validate-") as scratch:
+        report = scratch / "report"
+        _run("TeraValidate", directory, report)
+        text = (report / "part-r-00000").read_text()
+    checksum, errors = "0", []  # For no records at all Hadoop prints nothing.
+    for line in text.splitlines():
+        key, tab, value = line.partition("\t")
+        if key == "checksum":
+            checksum = value
+        elif tab:
+            errors.append(value)
+        else:
+            errors[-1] += "\n" + line  # A misorder between files takes three lines.
+    return Validation(ok=not errors, checksum=checksum, errors=errors)
+
+
+def terachecksum(directory: Path) -> str:
+    """The sum of the records' CRC32s, in hexadecimal."""
+    with room("checksum-") as scratch:
+        report = scratch / "report"
+        _run("TeraChecksum", directory, report)
+        return (report / "part-r-00000").read_text().strip()
+
+
+def _run(tool: str, *args: str | Path, properties: dict[str, int] | None = None) -> None:
+    """Run one of the tools that are jobs, with its temporary files in a place of its own."""
+    with room("hadoop-") as scratch:
+        settings = {
+            "mapreduce.framework.name": "local",
+            "fs.defaultFS": "file:///",
+            "hadoop.tmp.dir": scratch,
+            # Which is otherwise one directory under /tmp, its first user's.
+            "mapreduce.jobtracker.staging.root.dir": scratch / "staging",
+            # Ask after a job more often than once in five seconds.
+            "mapreduce.client.completion.pollinterval": 20,
+            "mapreduce.client.progressmonitor.pollinterval": 20,
+        } | (properties or {})
+        _java(tool, *(f"-D{key}={value}" for key, value in settings.items()), *args, cwd=scratch)
+
+
+def _java(tool: str, *args: str | Path, cwd: Path, timeout: float = 240) -> None:
+    done = subprocess.run(
+        ["java", *JVM, "-cp", f"{JARS}/*", f"org.apache.hadoop.examples.terasort.{tool}", *args],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=timeout,
+    )
+    if done.returncode != 0:
+        raise HadoopError(f"{tool} ended with {done.returncode}\n{done.stdout}{done.stderr}")

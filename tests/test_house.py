@@ -1,0 +1,154 @@
+"""The house's own rules: who may lean on whom, how a file opens, and what no file may hold."""
+
+import ast
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from support.disk import ROOT
+
+PACKAGE = ROOT / "python" / "tonnage"
+
+# What each part of the package may import. Measuring and running are apart, and so are predicting
+# and reporting: each reads what the one before it wrote, so any of them can be run again alone.
+PARTS = {
+    "__init__": set(),
+    "artifacts": set(),
+    "model": {"artifacts"},
+    "plan": {"artifacts", "model"},
+    "report": {"artifacts"},
+    "measure": {"artifacts", "_core"},
+    "run": {"artifacts", "_core"},
+}
+PARTS["study"] = set(PARTS) - {"__init__"} | {"_core"}
+PARTS["cli"] = PARTS["study"] | {"study"}
+
+# What each crate may depend on.
+CRATES = {
+    "pipeline": set(),
+    "disk": set(),
+    "records": set(),
+    "stages": {"pipeline", "disk", "records"},
+    "graphs": {"stages", "pipeline", "disk", "records"},
+    "py": {"graphs"},
+}
+
+LONGEST = 800
+
+
+def test_parts_import_only_what_they_may() -> None:
+    broken = [
+        f"{file.relative_to(ROOT)} imports {part}"
+        for file in PACKAGE.rglob("*.py")
+        for part in _imported_parts(file) - PARTS[_part(file)] - {_part(file), "__init__"}
+    ]
+    assert broken == []
+
+
+def test_crates_depend_only_on_what_they_may() -> None:
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--offline", "--format-version=1"],
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+    ).stdout
+    broken = [
+        f"{package['name']} depends on {dependency['name']}"
+        for package in json.loads(metadata)["packages"]
+        for dependency in package["dependencies"]
+        if dependency["name"].startswith("tonnage-")
+        if _crate(dependency) not in CRATES[_crate(package)]
+    ]
+    assert broken == []
+
+
+def test_files_open_with_what_they_do() -> None:
+    silent = [
+        str(file.relative_to(ROOT))
+        for file in _sources("crates", "python")
+        if not (
+            file.read_text().startswith("//!")
+            if file.suffix == ".rs"
+            else ast.get_docstring(ast.parse(file.read_text()))
+        )
+    ]
+    assert silent == []
+
+
+def test_files_are_of_a_readable_length() -> None:
+    lengths = {
+        str(file.relative_to(ROOT)): len(file.read_text().splitlines())
+        for file in _sources("crates", "python", "tests")
+    }
+    assert {file: lines for file, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_nothing_names_a_place_of_one_machine() -> None:
+    # Where a path starts: in the middle of one, or of an address, such a name is innocent.
+    place = re.compile(rb"(?:(?<![\w.$}~/-])|(?<=file://))/(?:home|root|work|Users)/")
+    assert [str(file) for file in _tracked() if place.search((ROOT / file).read_bytes())] == []
+
+
+def test_locks_name_no_registry() -> None:
+    for lock in (ROOT / "requirements").glob("*.txt"):
+        assert "://" not in lock.read_text(), lock.name
+    sources = re.findall(r'^source = "(.*)"$', (ROOT / "Cargo.lock").read_text(), re.MULTILINE)
+    # Cargo's own name for its default registry, whichever mirror served it.
+    assert set(sources) <= {"registry+https://github.com/rust-lang/crates.io-index"}
+
+
+def _part(file: Path) -> str:
+    """The part of the package that a file belongs to."""
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def _imported_parts(file: Path) -> set[str]:
+    """The parts of the package that a file imports, at its top or anywhere in it."""
+    found = set()
+    for name in _imported_names(file):
+        package, _, rest = name.partition(".")
+        if package == PACKAGE.name:
+            part = rest.partition(".")[0]
+            # What is no part is a name that the package itself defines.
+            found.add(part if part in {*PARTS, "_core"} else "__init__")
+    return found
+
+
+def _imported_names(file: Path) -> Iterator[str]:
+    """The full name of everything that a file imports."""
+    here = (PACKAGE.name, *file.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level] if node.level else ()
+            module = (*base, node.module) if node.module else base
+            yield from (".".join((*module, alias.name)) for alias in node.names)
+
+
+def _crate(package: dict[str, str]) -> str:
+    return package["name"].removeprefix("tonnage-")
+
+
+def _sources(*directories: str) -> list[Path]:
+    return [
+        file
+        for directory in directories
+        for file in sorted((ROOT / directory).rglob("*"))
+        if file.suffix in {".rs", ".py"}
+    ]
+
+
+def _tracked() -> list[Path]:
+    """The files that git keeps or, being new and not ignored, is about to."""
+    listed = subprocess.run(
+        # Whoever owns the checkout, reading its list of files is safe.
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    ).stdout
+    return [path for path in map(Path, listed.split("\0")[:-1]) if (ROOT / path).is_file()]
