@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+# pyarrow is imported where it is used: it doubles a command's start-up and memory, and a sort must
+# not pay for tables that it does not write.
 
 
 class ArtifactError(Exception):
@@ -314,6 +314,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
     """Writes columns of equal length as Parquet, whole or not at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
@@ -326,6 +329,8 @@ def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
 
 def read_table(path: Path) -> dict[str, list[Any]]:
     """The columns of a Parquet file."""
+    import pyarrow.parquet as pq
+
     columns: dict[str, list[Any]] = pq.read_table(path).to_pydict()
     return columns
 

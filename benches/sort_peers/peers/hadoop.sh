@@ -1,7 +1,7 @@
 #!/bin/sh
 # Hadoop's TeraSort in one JVM (the local runner): INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB.
 #
-# Half of the memory is the JVM's heap, a seventh of that a map's sort buffer; as many maps and
+# Half of the memory is the JVM's heap, a sixth of that a map's sort buffer; as many maps and
 # reduces at once as there are CPUs, over splits and partitions of about 128 MiB.
 set -eu
 jars=$(dirname "$0")/../.tools/hadoop
@@ -13,7 +13,7 @@ input=$1 output=$2 scratch=$3 heap_mb=$(($4 / 2))
 split=$((128 << 20))
 reduces=$((($(stat -c %s "$input") + split - 1) / split))
 rmdir "$output" # TeraSort makes it, and refuses one that is there
-exec java -Xmx"${XMX:-$heap_mb}"m -cp "$jars/*" org.apache.hadoop.examples.terasort.TeraSort \
+exec java -Xmx"$heap_mb"m -cp "$jars/*" org.apache.hadoop.examples.terasort.TeraSort \
     -Dfs.defaultFS=file:/// \
     -Dhadoop.tmp.dir="$scratch" \
     -Dmapreduce.framework.name=local \

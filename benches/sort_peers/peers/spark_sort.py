@@ -1,7 +1,7 @@
 """PySpark: DataFrame.sort between a Python data source that reads raw records and one that writes.
 
-Two thirds of the memory go to the JVM (heap and what it takes beside it), the rest to a Python
-worker a CPU and the page cache. Spark spills by itself. The conversion both ways is timed.
+Half of the memory is the JVM's heap; the rest is what the JVM takes beside it, a Python
+worker a CPU, and page cache. Spark spills by itself. The conversion both ways is timed.
 """
 
 import os
@@ -82,7 +82,7 @@ def main() -> None:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     session = (
         SparkSession.builder.master(f"local[{task.cpus}]")
-        .config("spark.driver.memory", os.environ.get("XMX", f"{task.memory_mb // 2}m"))
+        .config("spark.driver.memory", f"{task.memory_mb // 2}m")
         .config("spark.local.dir", str(task.scratch))
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")

@@ -20,4 +20,4 @@ mod seal;
 pub mod sort;
 pub mod valsort;
 
-pub use plan::Plan;
+pub use plan::{Plan, Shape};

@@ -6,7 +6,7 @@
 //! long. Where the input is so large that both cannot be had, partitions grow up to what pass two
 //! can hold, then blocks shrink, and what is too large even so is partitioned again.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
 use tonnage_stages::extent::{ALIGNMENT, aligned};
 
@@ -54,7 +54,8 @@ pub struct Plan {
 }
 
 /// What a plan depends on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Shape {
     /// Bytes to sort.
     pub bytes: u64,

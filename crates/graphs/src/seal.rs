@@ -64,11 +64,11 @@ impl Unsealed {
             place.list(&names).map_err(|why| place.failed(&why))?;
         }
         for (lane, place) in self.places.iter().enumerate() {
-            let names = (lane..parts).step_by(count).map(part_name);
+            let mut names = (lane..parts).step_by(count).map(part_name);
             let publish = |name: String| {
                 fs::rename(place.hidden.join(&name), place.directory.join(&name))
             };
-            names.map(publish).collect::<io::Result<()>>().map_err(|why| place.failed(&why))?;
+            names.try_for_each(publish).map_err(|why| place.failed(&why))?;
         }
         for place in &self.places {
             place.write_manifest(manifest).map_err(|why| place.failed(&why))?;

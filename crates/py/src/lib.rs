@@ -13,8 +13,9 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tonnage_disk::Disk;
 use tonnage_graphs::job::JobError;
-use tonnage_graphs::{cpu_bench, disk_bench, gensort, sort, valsort};
+use tonnage_graphs::{Plan, Shape, cpu_bench, disk_bench, gensort, sort, valsort};
 use tonnage_pipeline::Control;
 
 create_exception!(_core, Refused, PyException, "The arguments or the input cannot be used.");
@@ -111,6 +112,15 @@ fn is_debug_build() -> bool {
     cfg!(debug_assertions)
 }
 
+/// How memory is divided for a sort: a `Shape` in JSON to a `Plan` in JSON.
+#[pyfunction]
+fn plan(shape: &str) -> PyResult<String> {
+    let shape: Shape = serde_json::from_str(shape)
+        .map_err(|why| PyValueError::new_err(format!("the shape: {why}")))?;
+    let plan = Plan::new(&shape, &Disk::default()).map_err(|why| Refused::new_err(why.to_string()))?;
+    serde_json::to_string(&plan).map_err(|why| PyRuntimeError::new_err(why.to_string()))
+}
+
 /// The core's version.
 #[pyfunction]
 fn version() -> &'static str {
@@ -124,5 +134,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add("Cancelled", module.py().get_type::<Cancelled>())?;
     module.add_function(wrap_pyfunction!(is_debug_build, module)?)?;
+    module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)
 }

@@ -375,8 +375,17 @@ mod tests {
     use super::*;
     use crate::file::DiskFile;
 
-    /// Memory that is never looked at.
-    struct Nowhere(usize);
+    /// Memory that is never looked at, but looks at what is in the kernel when it goes.
+    struct Nowhere(Arc<Mutex<Log>>);
+
+    const CAPACITY: usize = 1 << 20;
+
+    impl Drop for Nowhere {
+        fn drop(&mut self) {
+            let mut log = self.0.lock().unwrap();
+            log.dropped = Some(log.in_kernel);
+        }
+    }
 
     // SAFETY: no transfer of these tests is really done, so nothing is accessed.
     unsafe impl Memory for Nowhere {
@@ -385,7 +394,7 @@ mod tests {
         }
 
         fn capacity(&self) -> usize {
-            self.0
+            CAPACITY
         }
     }
 
@@ -402,6 +411,9 @@ mod tests {
         deepest: usize,
         transfers: Vec<(u64, usize, bool)>,
         waiting: bool,
+        in_kernel: usize,
+        /// Transfers in the kernel when the memory was dropped.
+        dropped: Option<usize>,
     }
 
     impl Backend for Scripted {
@@ -411,7 +423,8 @@ mod tests {
                 .push((transfer.offset, transfer.len, transfer.unaligned));
             assert!(self.started.iter().all(|(other, _)| *other != slot));
             self.started.push((slot, transfer));
-            log.deepest = log.deepest.max(self.started.len());
+            log.in_kernel = self.started.len();
+            log.deepest = log.deepest.max(log.in_kernel);
         }
 
         fn submit(&mut self) {}
@@ -426,6 +439,7 @@ mod tests {
                 return None;
             }
             let (slot, transfer) = self.started.pop()?;
+            self.log.lock().unwrap().in_kernel = self.started.len();
             Some((slot, self.answers.pop_front().unwrap_or(Ok(transfer.len))))
         }
 
@@ -434,11 +448,12 @@ mod tests {
         }
     }
 
-    fn run(
+    /// A queue of depth 2 with one request.
+    fn submitted(
         direction: Direction,
         lengths: &[usize],
         answers: Vec<io::Result<usize>>,
-    ) -> (Result<usize, DiskError>, Arc<Mutex<Log>>) {
+    ) -> (Scheduler<Nowhere>, Arc<Mutex<Log>>) {
         let log = Arc::<Mutex<Log>>::default();
         let backend = Scripted {
             answers: answers.into(),
@@ -460,14 +475,36 @@ mod tests {
         let segments = segments.collect();
         queue.submit(Request {
             direction,
-            memory: Nowhere(1 << 20),
+            memory: Nowhere(log.clone()),
             segments,
             tag: 1,
         });
-        let completion = queue.wait().unwrap();
+        (queue, log)
+    }
+
+    fn run(
+        direction: Direction,
+        lengths: &[usize],
+        answers: Vec<io::Result<usize>>,
+    ) -> (Result<usize, DiskError>, Arc<Mutex<Log>>) {
+        let (mut queue, log) = submitted(direction, lengths, answers);
+        let Completion { memory, result, .. } = queue.wait().unwrap();
+        drop(memory);
+        assert_eq!(log.lock().unwrap().dropped, Some(0));
         assert!(queue.wait().is_none());
         assert_eq!((queue.outstanding(), queue.in_flight()), (0, 0));
-        (completion.result, log)
+        (result, log)
+    }
+
+    #[test]
+    fn dropping_awaits_the_kernel_and_only_then_drops_the_memory() {
+        let (queue, log) = submitted(Direction::Read, &[81920], Vec::new());
+        assert_eq!((queue.outstanding(), queue.in_flight()), (1, 2));
+        drop(queue);
+        let log = log.lock().unwrap();
+        assert_eq!(log.dropped, Some(0));
+        // What was not in the kernel never gets there.
+        assert_eq!(log.transfers.len(), 2);
     }
 
     #[test]

@@ -101,7 +101,10 @@ fn the_page_cache_is_left_clean() {
             assert_eq!(run(&disk, &file, direction, Block::new(BYTES)).1, None);
             // A few may be, if the kernel was just busy with them: it is only advised.
             let left = cached_pages(file.path());
-            assert!(left <= BYTES / 4096 / 16, "{left} pages: {engine:?} {direction:?}");
+            assert!(
+                left <= BYTES / 4096 / 16,
+                "{left} pages: {engine:?} {direction:?}"
+            );
         }
     }
 }

@@ -1,0 +1,375 @@
+"""The ``tonnage`` command: reads arguments, calls one function, prints what it returns.
+
+With ``--json`` one document goes to standard output and nothing else; progress goes to standard
+error. Exit codes: 0 done, 1 failed while running (or not sorted), 2 unusable arguments or input,
+130 on Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import __version__, engine
+from tonnage.run.sort import Layout
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="How much these machines can carry: measure, predict, sort, compare, report.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+run_app = typer.Typer(no_args_is_help=True, help="Run a job.", rich_markup_mode=None)
+measure_app = typer.Typer(
+    no_args_is_help=True, help="Measure what this machine carries.", rich_markup_mode=None
+)
+app.add_typer(run_app, name="run")
+app.add_typer(measure_app, name="measure")
+
+UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtp", start=1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtp", start=1)},
+}
+
+
+def parse_size(text: str) -> int:
+    """``4GB`` (decimal), ``1GiB`` (binary) or plain bytes, as a number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in UNITS:
+        raise typer.BadParameter(f"{text!r} is no size: write it like 4GB, 512MiB or 1000000")
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+def parse_key(text: str) -> tuple[int, int]:
+    """``OFFSET:LENGTH`` in bytes."""
+    found = re.fullmatch(r"(\d+):(\d+)", text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no key: write OFFSET:LENGTH in bytes, like 0:10")
+    return int(found[1]), int(found[2])
+
+
+def parse_number(text: str) -> int:
+    """A whole number from 0 up to 2^128 - 1."""
+    if not text.isdigit() or int(text) >= 1 << 128:
+        raise typer.BadParameter(f"{text!r} is no whole number below 2^128")
+    return int(text)
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Memory = Annotated[
+    int,
+    typer.Option(
+        "--memory",
+        parser=parse_size,
+        metavar="SIZE",
+        help="Memory for all buffers and indexes, like 1GiB.",
+    ),
+]
+RecordBytes = Annotated[int, typer.Option("--record-bytes", min=1, help="Size of a record.")]
+Key = Annotated[
+    tuple[int, int],
+    typer.Option("--key", parser=parse_key, metavar="OFFSET:LENGTH", help="Where the key is."),
+]
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(f"tonnage {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def study(
+    size: Annotated[
+        int,
+        typer.Option("--size", parser=parse_size, metavar="SIZE", help="How much to sort."),
+    ] = "4GB",  # type: ignore[assignment]  # the parser makes it a number
+    directory: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--dir",
+            help="Where the data goes, once for each device: of several the first half holds input "
+            "and output, the rest scratch. Default: here.",
+        ),
+    ] = None,
+    memory: Memory = "1GiB",  # type: ignore[assignment]
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Where the results go. Default: a new tonnage-study-N here."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure this machine, predict a sort, run it, compare, and write a report to look at."""
+    from tonnage.study import Settings
+    from tonnage.study import study as run_study
+
+    _refuse_size("--size", size)
+    where = out or _new_directory("tonnage-study")
+    settings = Settings(
+        size_bytes=size,
+        memory_bytes=memory,
+        directories=tuple(directory or [Path()]),
+        out=where,
+    )
+    done = run_study(settings, _command())
+    if as_json:
+        print(json.dumps(done.to_json()))
+        return
+    for finding in done.findings:
+        print(finding)
+    print(f"Report: {done.report}")
+
+
+@run_app.command("sort")
+def run_sort(
+    inputs: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Files or directories.")],
+    output: Annotated[
+        list[Path], typer.Option("--output", help="Where the output goes, once for each device.")
+    ],
+    scratch: Annotated[
+        list[Path], typer.Option("--scratch", help="Where scratch goes, once for each device.")
+    ],
+    record_bytes: RecordBytes = 100,
+    key: Key = "0:10",  # type: ignore[assignment]
+    memory: Memory = "1GiB",  # type: ignore[assignment]
+    faults: Annotated[
+        Path | None,
+        typer.Option("--faults", help="A JSON file of faults to inject, for tests.", hidden=True),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Sort fixed-length records by their key, in two passes over the disks.
+
+    The output is files part-00000, part-00001, ... in key order and a list of them, _tonnage.json.
+    Records with equal keys come out in no particular order. Inputs are not changed.
+    """
+    from tonnage.measure import environment
+    from tonnage.measure.trials import now
+    from tonnage.run.sort import sort
+
+    layout = _layout(record_bytes, key)
+    began_at = now()
+    size = sum(_bytes_in(path) for path in inputs)
+    existing = [path if path.exists() else path.parent for path in (*output, *scratch)]
+    known = environment.capture(path for path in existing if path.exists())
+    with engine.Progress("sorting", 2 * size) as progress:
+        done = sort(
+            inputs,
+            output,
+            scratch,
+            layout=layout,
+            memory_bytes=memory,
+            environment=known,
+            began_at=began_at,
+            command=_command(),
+            faults=json.loads(faults.read_text()) if faults else None,
+            on_progress=progress,
+        )
+    if as_json:
+        print(json.dumps(done.record.to_json()))
+        return
+    record = done.record
+    rate = record.bytes / record.seconds / 1e6
+    print(f"{record.records} records, {record.bytes} bytes, checksum {record.checksum}")
+    print(f"{record.seconds:.2f} s, {rate:.0f} MB/s, {record.cpu_seconds:.1f} core seconds")
+    for phase in record.phases:
+        print(f"{phase.name}: {phase.seconds:.2f} s, limited by {phase.bottleneck}")
+
+
+@measure_app.command("disk")
+def measure_disk(
+    directory: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--dir",
+            help="A directory on each device to measure: of several the first half is read and the "
+            "rest written, one does both. Default: here.",
+        ),
+    ] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option("--mode", help="rw, ro, wo or headroom; may be repeated. Default: all."),
+    ] = None,
+    size: Annotated[
+        int,
+        typer.Option(
+            "--size", parser=parse_size, metavar="SIZE", help="How much is there to be read."
+        ),
+    ] = "2GB",  # type: ignore[assignment]
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Length of a trial.")] = 5.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Trials of each mode.")] = 3,
+    memory: Memory = "1GiB",  # type: ignore[assignment]
+    as_json: Json = False,
+) -> None:
+    """Measure disks with the sort's own reading and writing stages, the page cache bypassed."""
+    from tonnage.measure import environment
+    from tonnage.measure.disk import MODES
+    from tonnage.measure.disk import measure_disk as measure
+
+    unknown = [name for name in mode or [] if name not in MODES]
+    if unknown:
+        raise engine.Refused(f"--mode {unknown[0]}: there are {', '.join(MODES)}")
+    _refuse_size("--size", size)
+    directories = directory or [Path()]
+    for path in directories:
+        if not path.is_dir():
+            raise engine.Refused(f"--dir {path}: there is no such directory; make it first")
+    half = (len(directories) + 1) // 2
+    progress = engine.Progress("measuring", 0)
+    with progress:
+        done = measure(
+            directories[:half],
+            directories[half:] or directories,
+            modes=mode or MODES,
+            rounds=rounds,
+            seconds=seconds,
+            size_bytes=size,
+            memory_bytes=memory,
+            environment=environment.capture(directories),
+            command=_command(),
+            on_progress=progress,
+        )
+    if as_json:
+        print(json.dumps(done.to_json()))
+        return
+    print(f"{done.id}: page cache {done.page_cache}; {done.stopping_rule}")
+    for trial in done.trials:
+        print(f"{trial.name}: {trial.bytes_per_second / 1e6:.0f} MB/s")
+
+
+@app.command()
+def gensort(
+    records: Annotated[int, typer.Argument(min=0, metavar="N", help="How many records.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="They share the records.")],
+    ascii_records: Annotated[bool, typer.Option("--ascii", help="ASCII instead of binary.")] = False,
+    start: Annotated[
+        int,
+        typer.Option("--start", parser=parse_number, metavar="N", help="Number of the first record."),
+    ] = "0",  # type: ignore[assignment]
+    skew: Annotated[bool, typer.Option("--skew", help="Skewed keys.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the sort benchmark's records, the same bytes as its own gensort 1.5 makes."""
+    from tonnage.run.records import RECORD_BYTES, generate
+
+    with engine.Progress("generating", records * RECORD_BYTES) as progress:
+        done = generate(
+            records,
+            files,
+            start=start,
+            ascii_records=ascii_records,
+            skew=skew,
+            on_progress=progress,
+        )
+    if as_json:
+        print(json.dumps(done))
+    else:
+        print(f"{done['records']} records, {done['bytes']} bytes, {done['seconds']:.2f} s")
+
+
+@app.command()
+def valsort(
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE_OR_DIR...")],
+    record_bytes: RecordBytes = 100,
+    key: Key = "0:10",  # type: ignore[assignment]
+    as_json: Json = False,
+) -> None:
+    """Tell whether records are in order, as the sort benchmark's valsort 1.5; exit 1 if not.
+
+    Several files are one sequence in the order given; files of directories in that of their names.
+    """
+    from tonnage.run.records import validate
+
+    size = sum(_bytes_in(path) for path in paths)
+    with engine.Progress("validating", size) as progress:
+        done = validate(paths, layout=_layout(record_bytes, key), on_progress=progress)
+    if as_json:
+        print(json.dumps(done))
+    else:
+        print(f"Records: {done['records']}")
+        print(f"Checksum: {done['checksum']}")
+        print(f"Duplicate keys: {done['duplicate_keys']}")
+        if done["unordered"]:
+            print(f"First unordered record is record {done['first_unordered']}")
+            print(f"NOT SORTED: {done['unordered']} unordered records")
+        else:
+            print("SUCCESS: all records are in order")
+    if done["unordered"]:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """The entry point: turns every way to end into an exit code and at most one line."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(standalone_mode=False)
+    except KeyboardInterrupt:
+        _fail("interrupted; scratch is removed", 130)
+    except engine.Refused as why:
+        _fail(str(why), 2)
+    except engine.Failed as why:
+        _fail(str(why.args[0]), 1)
+    except OSError as why:
+        _fail(f"{why.filename or ''}: {why.strerror}".lstrip(": "), 1)
+    except Exception as why:
+        if hasattr(why, "format_message"):  # the command line parser's own errors
+            _fail(f"{why.format_message()} (see --help)", 2)
+        if type(why).__name__ == "Abort":
+            _fail("interrupted", 130)
+        raise
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(text: str, code: int) -> None:
+    print(f"tonnage: {' '.join(text.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _layout(record_bytes: int, key: tuple[int, int]) -> Layout:
+    offset, length = key
+    if length < 1 or offset + length > record_bytes:
+        raise engine.Refused(
+            f"--key {offset}:{length} does not lie in a record of {record_bytes} bytes: give "
+            "OFFSET:LENGTH within --record-bytes"
+        )
+    return Layout(record_bytes=record_bytes, key_offset=offset, key_bytes=length)
+
+
+def _bytes_in(path: Path) -> int:
+    """Bytes to be read, for progress only; what is unusable is refused by the job itself."""
+    try:
+        if path.is_dir():
+            return sum(file.stat().st_size for file in path.iterdir() if file.is_file())
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _refuse_size(flag: str, size: int) -> None:
+    if size < 1_000_000:
+        raise engine.Refused(f"{flag} {size}: give at least 1MB, less cannot be measured")
+
+
+def _new_directory(name: str) -> Path:
+    number = 1
+    while (path := Path(f"{name}-{number}")).exists():
+        number += 1
+    return path
+
+
+def _command() -> list[str]:
+    return ["tonnage", *sys.argv[1:]]
+
+

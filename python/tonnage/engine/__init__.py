@@ -1,0 +1,29 @@
+"""Engine: the compiled core as the rest of the package sees it, and the only importer of it.
+
+``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``probes`` turns what the
+core reports into the records of `artifacts`.
+"""
+
+from tonnage.engine.job import (
+    Cancelled,
+    Failed,
+    OnProgress,
+    Refused,
+    is_debug_build,
+    plan,
+    run,
+    version,
+)
+from tonnage.engine.progress import Progress
+
+__all__ = [
+    "Cancelled",
+    "Failed",
+    "OnProgress",
+    "Progress",
+    "Refused",
+    "is_debug_build",
+    "plan",
+    "run",
+    "version",
+]

@@ -1,0 +1,61 @@
+"""Starts jobs of the compiled core, and ends them on Ctrl-C.
+
+The core's threads move the bytes; this thread sleeps, polls twenty times a second, and on an
+interrupt cancels the job and waits until it has cleaned up.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tonnage import _core
+
+Cancelled = _core.Cancelled
+Failed = _core.Failed
+Refused = _core.Refused
+is_debug_build = _core.is_debug_build
+version = _core.version
+
+POLL_SECONDS = 0.05
+
+OnProgress = Callable[[int, float], None]
+"""Called with the bytes done and the seconds since the start."""
+
+
+def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None) -> dict[str, Any]:
+    """Runs the core's job ``name`` to its end and returns its outcome.
+
+    Raises:
+        Refused: Arguments or input cannot be used; nothing was started.
+        Failed: The job failed; ``args`` is what, the stage, the file, the offset.
+        KeyboardInterrupt: Ctrl-C; the job has ended and cleaned up by then.
+    """
+    job = _core.Job(name, json.dumps(config))
+    began = time.monotonic()
+    try:
+        while not job.is_finished():
+            time.sleep(POLL_SECONDS)
+            if on_progress:
+                on_progress(job.done_bytes(), time.monotonic() - began)
+    except KeyboardInterrupt:
+        job.cancel()
+        try:
+            job.result()
+        except Cancelled:
+            pass
+        raise
+    outcome: dict[str, Any] = json.loads(job.result())
+    return outcome
+
+
+def plan(config: dict[str, Any]) -> dict[str, Any]:
+    """How the core would divide memory for a sort.
+
+    Raises:
+        Refused: The memory is too small.
+    """
+    planned: dict[str, Any] = json.loads(_core.plan(json.dumps(config)))
+    return planned

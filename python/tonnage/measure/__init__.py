@@ -1,0 +1,1 @@
+"""Measure: what a machine carries. Each module does one kind of measurement -> `Measurement`."""

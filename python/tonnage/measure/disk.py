@@ -1,0 +1,74 @@
+"""What disks carry: the sort's own first pass without its work, for a set time (-> `Measurement`).
+
+The graphs are edits of the job's (``crates/graphs/src/disk_bench.rs``), so depth, sizes and engine
+are the job's own. Trials of different modes take turns, so that a drift of the machine meets all
+of them. It follows Themis' DiskBench: half the devices read and half write, one does both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.artifacts import Environment, Measurement
+from tonnage.measure.trials import WARM_UP_SECONDS, new_id, now, stated_page_cache, trial
+
+MODES = ("wo", "ro", "rw", "headroom")
+STOPPING_RULE = "each trial runs for its set time; the first part of it is warm-up and not counted"
+
+
+def measure_disk(
+    read: Sequence[Path],
+    write: Sequence[Path],
+    *,
+    modes: Sequence[str],
+    rounds: int,
+    seconds: float,
+    size_bytes: int,
+    memory_bytes: int,
+    environment: Environment,
+    command: list[str],
+    on_progress: engine.OnProgress | None = None,
+) -> Measurement:
+    """Runs ``rounds`` rounds of trials of each of ``modes``, ``seconds`` each.
+
+    Args:
+        read: Directories that are read, one for each device.
+        write: Directories that are written, one for each device.
+        modes: Of ``MODES``: write only, read only, both at once, neither (the harness alone).
+        rounds: How often each mode is tried.
+        seconds: Length of a trial.
+        size_bytes: How much is there to be read in turn, and the room that is written in turn.
+        memory_bytes: Memory as the sort would have it.
+        environment: Where it is done.
+        command: How it can be repeated.
+        on_progress: Called with bytes and seconds.
+
+    Raises:
+        Refused: A directory cannot be used.
+        Failed: A device failed.
+    """
+    settings: dict[str, Any] = {
+        "read": [str(path) for path in read],
+        "write": [str(path) for path in write],
+        "bytes": size_bytes,
+        "trials": [{"mode": mode, "seconds": seconds} for _ in range(rounds) for mode in modes],
+        "memory_bytes": memory_bytes,
+    }
+    began = now()
+    outcome = engine.run("disk_bench", settings, on_progress)
+    phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
+    return Measurement(
+        id=new_id("disk"),
+        kind="disk",
+        began_at=began,
+        command=command,
+        environment=environment,
+        settings=settings,
+        warm_up_seconds=WARM_UP_SECONDS,
+        stopping_rule=STOPPING_RULE,
+        page_cache=stated_page_cache(phases),
+        trials=[trial(phase) for phase in phases],
+    )

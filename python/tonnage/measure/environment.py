@@ -1,0 +1,132 @@
+"""Captures what a measurement was done on, without being asked: nobody remembers it later.
+
+Everything comes from the kernel's own files. What they do not tell stays ``None`` or ``unknown``.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+
+from tonnage import engine
+from tonnage.artifacts import Device, Environment
+
+LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "scipy", "typer")
+
+
+def capture(directories: Iterable[Path]) -> Environment:
+    """The machine as it is now, with the devices that hold ``directories``."""
+    return Environment(
+        host=platform.node(),
+        kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
+        operating_system=_operating_system(),
+        virtualisation=_virtualisation(),
+        cpu_model=_field("/proc/cpuinfo", "model name") or platform.processor() or "unknown",
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        memory_limit_bytes=_memory_limit(),
+        load_average=os.getloadavg()[0],
+        devices=_devices(directories),
+        versions=_versions(),
+        debug_build=engine.is_debug_build(),
+    )
+
+
+def device_name(directory: Path) -> str:
+    """The kernel's name for the block device that holds ``directory``, or its number."""
+    number = directory.stat().st_dev
+    numbers = f"{os.major(number)}:{os.minor(number)}"
+    return Path(os.path.realpath(f"/sys/dev/block/{numbers}")).name if number else numbers
+
+
+def _devices(directories: Iterable[Path]) -> list[Device]:
+    grouped: dict[int, list[Path]] = {}
+    for directory in directories:
+        grouped.setdefault(directory.stat().st_dev, []).append(directory)
+    return [_device(together) for together in grouped.values()]
+
+
+def _device(directories: list[Path]) -> Device:
+    name = device_name(directories[0])
+    block = Path("/sys/class/block") / name
+    queue = block / "queue" if (block / "queue").is_dir() else block.resolve().parent / "queue"
+    rotational = _text(queue / "rotational")
+    sectors = _text(block / "size")
+    file_system, options = _mount(directories[0])
+    return Device(
+        name=name,
+        directories=[str(directory) for directory in directories],
+        file_system=file_system,
+        mount_options=options,
+        scheduler=_text(queue / "scheduler"),
+        rotational=None if rotational is None else rotational == "1",
+        size_bytes=None if sectors is None else int(sectors) * 512,
+        model=_text(block / "device" / "model"),
+    )
+
+
+def _mount(directory: Path) -> tuple[str, str]:
+    """File system and options of the mount that holds ``directory``."""
+    found, longest = ("unknown", ""), -1
+    resolved = str(directory.resolve())
+    for line in (_text(Path("/proc/self/mounts")) or "").splitlines():
+        _, point, kind, options, *_ = line.split()
+        inside = resolved == point or resolved.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= longest:
+            found, longest = (kind, options), len(point)
+    return found
+
+
+def _operating_system() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    except OSError:
+        return "unknown"
+
+
+def _virtualisation() -> str:
+    vendor = _text(Path("/sys/class/dmi/id/sys_vendor"))
+    product = _text(Path("/sys/class/dmi/id/product_name"))
+    flags = _field("/proc/cpuinfo", "flags") or ""
+    hypervisor = _text(Path("/sys/hypervisor/type"))
+    known = " ".join(part for part in (vendor, product, hypervisor) if part)
+    if "hypervisor" in flags.split():
+        return f"virtual machine ({known})" if known else "virtual machine"
+    return known or "none seen"
+
+
+def _memory_limit() -> int | None:
+    """The control group's memory limit, if it has one below the machine's memory."""
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        limit = _text(Path(path))
+        if limit is not None and limit.isdigit() and int(limit) < 1 << 60:
+            return int(limit)
+    return None
+
+
+def _versions() -> dict[str, str]:
+    versions = {"tonnage": engine.version(), "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            versions[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _field(path: str, name: str) -> str | None:
+    for line in (_text(Path(path)) or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,69 @@
+"""From the core's report of a run to a trial: rates per window after the warm-up, raw."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from typing import Any
+
+from tonnage.artifacts import Trial
+from tonnage.engine import probes
+
+WARM_UP_SECONDS = 0.5
+"""Not counted at a trial's beginning, or a quarter of it if it is shorter than four of these."""
+WINDOW_SECONDS = 0.25
+"""Length of a window for which a rate is kept."""
+
+
+def trial(reported: dict[str, Any]) -> Trial:
+    """A trial from a phase as the core reports it.
+
+    The rate is that of the graph's last stage: what came out at the end was moved by all.
+    """
+    samples = [
+        (sample["seconds"], sample["stages"][-1]["bytes"]) for sample in reported["timeline"]
+    ]
+    warm_up = min(WARM_UP_SECONDS, reported["seconds"] / 4)
+    steady = [sample for sample in samples if sample[0] >= warm_up]
+    moved = reported["stages"][-1]["bytes"]
+    cpu_seconds = sum(stage["cpu_seconds"] for stage in reported["stages"])
+    return Trial(
+        name=reported["name"],
+        bytes_per_second=_rate(steady[0], steady[-1]) if len(steady) > 1 else 0.0,
+        cpu_seconds_per_byte=cpu_seconds / moved if moved else 0.0,
+        rates=_windows(steady),
+        phase=probes.phase(reported),
+    )
+
+
+def stated_page_cache(phases: list[dict[str, Any]]) -> str:
+    """What is to be said of the page cache beside results of these phases."""
+    modes = [mode for phase in phases for mode in phase["disk_modes"]]
+    if all(mode["direct"] for mode in modes):
+        return "bypassed: all files were read and written directly"
+    return "in the way: direct I/O was refused, pages were dropped after each use"
+
+
+def new_id(kind: str) -> str:
+    """A name for a measurement that no other has."""
+    moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    return f"{kind}-{moment}-{secrets.token_hex(3)}"
+
+
+def now() -> str:
+    """This moment, in UTC, as ISO 8601."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _rate(first: tuple[float, int], last: tuple[float, int]) -> float:
+    seconds = last[0] - first[0]
+    return (last[1] - first[1]) / seconds if seconds > 0 else 0.0
+
+
+def _windows(samples: list[tuple[float, int]]) -> list[float]:
+    rates, begin = [], 0
+    for place, sample in enumerate(samples):
+        if sample[0] - samples[begin][0] >= WINDOW_SECONDS:
+            rates.append(_rate(samples[begin], sample))
+            begin = place
+    return rates

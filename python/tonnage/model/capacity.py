@@ -1,0 +1,95 @@
+"""Capacities: distributions, never numbers, each drawn from the trials of named measurements.
+
+A trial's rate is one draw. The next trial's rate is predicted by Student's t on the logarithms of
+the rates seen (rates are positive and vary by factors): with k trials of mean m and standard
+deviation s, ``log rate ~ m + s * sqrt(1 + 1/k) * t(k - 1)``, the textbook prediction interval for
+one more draw from the same normal population.
+
+A job that lasts longer than a trial averages over more of the machine's moods than one trial does,
+but the mood in which a job is caught is the job's own, so no credit is taken for averaging.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.artifacts import Measurement, Trial
+
+Draws = npt.NDArray[np.float64]
+
+LEAST_SPREAD = 0.01
+"""Rates are not believed to be more alike than this share: clocks and samples are not finer."""
+UNKNOWN_SPREAD = 0.25
+"""Standard deviation of the logarithm that is assumed where only one trial was made."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What one resource carries, in units per second (or its inverse; the user says which)."""
+
+    samples: tuple[float, ...]
+    measurements: tuple[str, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle of the samples."""
+        return float(np.median(self.samples))
+
+    def draw(self, generator: np.random.Generator, count: int) -> Draws:
+        """``count`` draws of what the resource will carry next time.
+
+        Shape: ``(count,)``, in the samples' unit.
+        """
+        logarithms = np.log(np.asarray(self.samples))
+        known = len(logarithms)
+        if known < 2:
+            # One trial says nothing of the spread; assume that of a shared virtual disk.
+            return np.exp(logarithms[0] + UNKNOWN_SPREAD * generator.standard_normal(count))
+        spread = max(float(np.std(logarithms, ddof=1)), LEAST_SPREAD)
+        # The median as centre: one trial that was hit by a neighbour must not move it.
+        centre = float(np.median(logarithms))
+        variates = generator.standard_t(known - 1, count)
+        draws: Draws = np.exp(centre + spread * math.sqrt(1 + 1 / known) * variates)
+        return draws
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The middle share ``confidence`` of what it will carry next time."""
+        draws = self.draw(np.random.default_rng(0), 20_000)
+        low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
+        return float(low), float(high)
+
+
+def rate(measurements: Sequence[Measurement], name: str) -> Capacity:
+    """Bytes per second of the trials called ``name``.
+
+    Raises:
+        LookupError: No measurement has such a trial.
+    """
+    return _collect(measurements, name, lambda trial: trial.bytes_per_second)
+
+
+def cpu_per_byte(measurements: Sequence[Measurement], name: str) -> Capacity:
+    """CPU seconds that the trials called ``name`` used for each byte.
+
+    Raises:
+        LookupError: No measurement has such a trial.
+    """
+    return _collect(measurements, name, lambda trial: trial.cpu_seconds_per_byte)
+
+
+def _collect(measurements: Sequence[Measurement], name: str, figure: Callable[[Trial], float]) -> Capacity:
+    found = [
+        (figure(trial), measurement.id)
+        for measurement in measurements
+        for trial in measurement.trials
+        if trial.name == name and figure(trial) > 0
+    ]
+    if not found:
+        raise LookupError(f"no measurement has a trial called {name} that moved anything")
+    ids = tuple(dict.fromkeys(identity for _, identity in found))
+    return Capacity(samples=tuple(value for value, _ in found), measurements=ids)

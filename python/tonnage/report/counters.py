@@ -1,0 +1,118 @@
+"""Cumulative counters, as they were sampled, made into what is drawn: rates over windows.
+
+A window spans as many samples as keep a line to a few hundred points. That loses no byte: the
+counters are cumulative, so a wider window is a mean over a longer time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Table = dict[str, list[Any]]
+
+# About what a chart has pixels for, two for each point.
+POINTS_AT_MOST = 300
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one line; a `None` among them is a gap."""
+
+    seconds: list[float | None]
+    values: list[float | None]
+
+    def scaled(self, factor: float) -> Series:
+        """The same in another unit."""
+        values = [None if value is None else short(value * factor) for value in self.values]
+        return Series(self.seconds, values)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether there is nothing to see."""
+        return not any(self.values)
+
+
+def split(table: Table, column: str) -> dict[Any, Table]:
+    """A table's rows by what they have in a column, in order of first appearance."""
+    places: dict[Any, list[int]] = {}
+    for place, key in enumerate(table[column]):
+        places.setdefault(key, []).append(place)
+    return {
+        key: {name: [values[place] for place in chosen] for name, values in table.items()}
+        for key, chosen in places.items()
+    }
+
+
+def from_zero(table: Table, began_seconds: float) -> Table:
+    """The table with a first row of zeros at the moment when its counters began."""
+    if not table["seconds"] or table["seconds"][0] <= began_seconds:
+        return table
+    return {
+        name: [began_seconds if name == "seconds" else 0, *values]
+        for name, values in table.items()
+    }
+
+
+def rate(table: Table, column: str) -> Series:
+    """How fast a counter rose, for each window in its middle."""
+    return _difference(table, [column], None)
+
+
+def share(table: Table, column: str, of: Sequence[str]) -> Series:
+    """What part a counter's rise was of several counters' rise."""
+    return _difference(table, [column], of)
+
+
+def gauge(table: Table, column: str) -> Series:
+    """What is no counter: the largest value of each window, so that no peak is lost."""
+    values, seconds = table[column], table["seconds"]
+    drawn = [
+        (short(seconds[last]), short(max(values[first + 1 : last + 1])))
+        for first, last in _windows(len(seconds))
+    ]
+    return Series([at for at, _ in drawn], [value for _, value in drawn])
+
+
+def in_a_row(parts: Iterable[Series]) -> Series:
+    """Several lines as one, with gaps between."""
+    seconds: list[float | None] = []
+    values: list[float | None] = []
+    for part in parts:
+        if seconds:
+            seconds.append(None)
+            values.append(None)
+        seconds += part.seconds
+        values += part.values
+    return Series(seconds, values)
+
+
+def short(value: float) -> float:
+    """A figure with the digits that a picture can show."""
+    return float(f"{value:.4g}") if abs(value) < 1e4 else round(value)
+
+
+def _difference(table: Table, columns: Sequence[str], of: Sequence[str] | None) -> Series:
+    seconds = table["seconds"]
+    middles: list[float | None] = []
+    values: list[float | None] = []
+    for first, last in _windows(len(seconds)):
+        rise = sum(table[name][last] - table[name][first] for name in columns)
+        among = (
+            seconds[last] - seconds[first]
+            if of is None
+            else sum(table[name][last] - table[name][first] for name in of)
+        )
+        if among > 0:
+            middles.append(short((seconds[first] + seconds[last]) / 2))
+            values.append(short(rise / among))
+    return Series(middles, values)
+
+
+def _windows(samples: int) -> list[tuple[int, int]]:
+    stride = max(1, -(-(samples - 1) // POINTS_AT_MOST))
+    ends = list(range(0, samples, stride))
+    if samples and ends[-1] != samples - 1:
+        ends.append(samples - 1)
+    return list(zip(ends, ends[1:], strict=False))

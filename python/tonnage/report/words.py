@@ -1,0 +1,194 @@
+"""Figures and names of the record as a reader wants them: with units, and no more digits than say.
+
+Rates and sizes are decimal (1 MB = 1e6 B), memory is binary (1 MiB = 2^20 B).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tonnage.artifacts import Measurement, Trial
+
+SPACE = "\u00a0"  # Keeps a figure and its unit on one line.
+
+# What limits, and what a term demands, in words that end "limited by".
+RESOURCES = {
+    "local_read": "the disk, reading",
+    "local_write": "the disk, writing",
+    "local_read_write": "the disk, reading and writing at once",
+    "cpu_partition": "the CPU, partitioning",
+    "cpu_sort": "the CPU, sorting",
+    "read": "the disk, reading",
+    "write": "the disk, writing",
+    "partition": "the CPU, partitioning",
+    "sort": "the CPU, sorting",
+}
+
+TRIALS = {
+    "wo": "write only",
+    "ro": "read only",
+    "rw": "read and write at once",
+    "headroom": "the harness alone",
+    "partition": "partition, without disks",
+    "sort": "sort, without disks",
+}
+
+KINDS = {"disk": "What the disks carry", "cpu": "What the CPU carries"}
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A figure with at least ``digits`` digits that count, never with an exponent."""
+    if value == 0:
+        return "0"
+    size = abs(value)
+    whole = len(str(int(size))) if size >= 1 else 0
+    leading = 0
+    while not whole and size * 10 ** (leading + 1) < 1 and leading < 9:
+        leading += 1
+    return _signed(f"{value:,.{max(digits - whole, 0) + leading}f}")
+
+
+def seconds(value: float, like: float | None = None) -> str:
+    """A time; ``like`` is the figure beside which it stands, whose decimals it takes."""
+    return f"{_seconds(value, like)}{SPACE}s"
+
+
+def seconds_between(low: float, high: float, like: float) -> str:
+    """An interval of times."""
+    return f"{_seconds(low, like)}{SPACE}–{SPACE}{_seconds(high, like)}{SPACE}s"
+
+
+def size(count: float) -> str:
+    """Bytes, decimal."""
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{significant(count / factor)}{SPACE}{unit}"
+    return f"{count:.0f}{SPACE}B"
+
+
+def memory(count: float) -> str:
+    """Bytes of memory, binary."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 10 << power or (count >= 1 << power and not count % (1 << power)):
+            return f"{significant(count / (1 << power))}{SPACE}{unit}".replace(f".00{SPACE}", SPACE)
+    return f"{significant(count / (1 << 20))}{SPACE}MiB"
+
+
+def megabytes(rate: float) -> str:
+    """A rate in MB/s, without its unit."""
+    return significant(rate / 1e6)
+
+
+def rate(value: float) -> str:
+    """A rate in MB/s."""
+    return f"{megabytes(value)}{SPACE}MB/s"
+
+
+def count(value: int) -> str:
+    """How many."""
+    return f"{value:,}"
+
+
+def percent(fraction: float) -> str:
+    """A share."""
+    figure = 100 * fraction
+    return f"{figure:.1f}{SPACE}%" if abs(figure) < 10 else f"{figure:.0f}{SPACE}%"
+
+
+def phase(name: str) -> str:
+    """A phase's name."""
+    return name.replace("_", " ")
+
+
+def resource(name: str) -> str:
+    """A resource or a stage that limits; what is not known stands as it is."""
+    return RESOURCES.get(name, name.replace("_", " "))
+
+
+def trial(name: str) -> str:
+    """A trial's name."""
+    return TRIALS.get(name, name.replace("_", " "))
+
+
+def trials(measurement: Measurement) -> list[tuple[str, Trial]]:
+    """The trials with names that tell one from another: those that repeat are numbered."""
+    names = [trial.name for trial in measurement.trials]
+    seen: dict[str, int] = {}
+    named = []
+    for each in measurement.trials:
+        seen[each.name] = seen.get(each.name, 0) + 1
+        number = f" {seen[each.name]}" if names.count(each.name) > 1 else ""
+        named.append((trial(each.name) + number, each))
+    return named
+
+
+def demand(value: float, unit: str) -> str:
+    """What a term asks of its resource."""
+    return size(value) if unit == "bytes" else f"{significant(value)}{SPACE}{_plain(unit)}"
+
+
+def capacity(low: float, middle: float, high: float, unit: str) -> str:
+    """What a resource gives in a second, with its interval."""
+    scale, name = (1e6, "MB/s") if unit == "bytes" else (1.0, f"{_plain(unit)}/s")
+    least, most = significant(low / scale), significant(high / scale)
+    return f"{significant(middle / scale)}{SPACE}{name} ({least}{SPACE}–{SPACE}{most})"
+
+
+def mode(values: dict[str, Any]) -> str:
+    """How the disks were really used."""
+    parts = [
+        str(values.get("engine", "unknown engine")),
+        "registered memory" if values.get("registered") else "unregistered memory",
+        "direct" if values.get("direct") else "buffered by the page cache",
+    ]
+    why = values.get("why")
+    return ", ".join(parts) + (f" ({why})" if why else "")
+
+
+def command(line: Sequence[str]) -> str:
+    """A command as a shell takes it."""
+    return shlex.join(line)
+
+
+def moment(began_at: str) -> str:
+    """A time of day of the record, to the second."""
+    day, _, hour = began_at.partition("T")
+    zone = " UTC" if hour.endswith(("Z", "+00:00")) else ""
+    return f"{day} {hour[:8]}{zone}".strip()
+
+
+def listing(items: Iterable[str]) -> str:
+    """Items as a sentence has them: a, b and c."""
+    *most, last = list(items) or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def value(setting: Any) -> str:
+    """A setting of whatever type."""
+    if isinstance(setting, bool):
+        return "yes" if setting else "no"
+    if setting is None:
+        return "not set"
+    if isinstance(setting, list):
+        return ", ".join(map(value, setting)) or "none"
+    if isinstance(setting, dict):
+        return ", ".join(f"{key} {value(inner)}" for key, inner in setting.items()) or "none"
+    if isinstance(setting, int):
+        return count(setting)
+    return significant(setting) if isinstance(setting, float) else str(setting)
+
+
+def _seconds(figure: float, like: float | None = None) -> str:
+    size = abs(figure if like is None else like)
+    decimals = 0 if size >= 100 else 1 if size >= 1 else 2 if size >= 0.1 else 3
+    return _signed(f"{figure:,.{decimals}f}")
+
+
+def _signed(figure: str) -> str:
+    return figure.replace("-", "−")
+
+
+def _plain(unit: str) -> str:
+    return unit.replace("_", " ")

@@ -1,0 +1,1 @@
+"""Run: the jobs. Each module runs one kind of job -> `RunRecord`, or what the job found."""

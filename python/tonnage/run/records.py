@@ -1,0 +1,56 @@
+"""The sort benchmark's records: made as its ``gensort`` 1.5 does, judged as its ``valsort`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.run.sort import Layout
+
+RECORD_BYTES = 100
+
+
+def generate(
+    records: int,
+    files: Sequence[Path],
+    *,
+    start: int = 0,
+    ascii_records: bool = False,
+    skew: bool = False,
+    on_progress: engine.OnProgress | None = None,
+) -> dict[str, Any]:
+    """Writes records ``start``, ``start + 1``, ... to ``files``, which share them evenly, in order.
+
+    Record N is the same bytes whoever makes it, for any 128-bit N.
+
+    Returns:
+        ``records``, ``bytes``, ``seconds`` and how it went.
+    """
+    config = {
+        "records": records,
+        "start": str(start),
+        "encoding": "ascii" if ascii_records else "binary",
+        "skew": skew,
+        "files": [str(path) for path in files],
+    }
+    return engine.run("gensort", config, on_progress)
+
+
+def validate(
+    paths: Sequence[Path],
+    *,
+    layout: Layout,
+    on_progress: engine.OnProgress | None = None,
+) -> dict[str, Any]:
+    """Whether the records of ``paths``, files in the order given or directories, are in order.
+
+    Files of directories are taken in the order of their names, over all directories given.
+
+    Returns:
+        ``records``, ``checksum`` (sum of the records' CRC-32s, hexadecimal), ``unordered``,
+        ``first_unordered``, ``duplicate_keys``, and the same for each file.
+    """
+    config = {"inputs": [str(path) for path in paths], "layout": layout.to_json()}
+    return engine.run("valsort", config, on_progress)

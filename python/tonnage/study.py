@@ -1,0 +1,392 @@
+"""The whole loop on one machine: measure, predict, sort, validate, compare, report.
+
+Every step's results are written before the next step begins, so a study that is killed says what
+it has. The prediction is written before the sort starts. Data lies in a locked directory of its
+own under each given one and is removed at the end, however the study ends; what a killed study
+left is found unlocked and removed by the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.artifacts import (
+    Actual,
+    ActualPhase,
+    Environment,
+    Limit,
+    Measurement,
+    Phase,
+    Prediction,
+    RunRecord,
+    Study,
+    Validation,
+    write_table,
+)
+from tonnage.measure import environment as environments
+from tonnage.measure.cpu import measure_cpu
+from tonnage.measure.disk import measure_disk
+from tonnage.measure.system import Watch
+from tonnage.measure.trials import now
+from tonnage.model import two_pass
+from tonnage.report.page import write_report
+from tonnage.run import records
+from tonnage.run.sort import Layout, Sorted, sort
+
+DATA_PREFIX = ".tonnage-study-"
+TRIAL_SECONDS = 2.0
+ROUNDS_BEFORE = 4
+ROUNDS_AFTER = 3
+CPU_SECONDS = 1.0
+CPU_ROUNDS = 3
+BENCH_BYTES = 4_000_000_000
+"""The disk benchmark's files are as large as the sort's, up to this."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to study."""
+
+    size_bytes: int
+    memory_bytes: int
+    directories: tuple[Path, ...]
+    out: Path
+
+    @property
+    def data(self) -> tuple[Path, ...]:
+        """Directories of input and output: the first half of several, or the only one."""
+        return self.directories[: (len(self.directories) + 1) // 2]
+
+    @property
+    def scratch(self) -> tuple[Path, ...]:
+        """Directories of scratch: the other half, or the only one."""
+        return self.directories[(len(self.directories) + 1) // 2 :] or self.directories
+
+
+def study(settings: Settings, command: list[str]) -> Study:
+    """Runs the loop and returns its record, which is also ``study.json`` in ``settings.out``.
+
+    Raises:
+        Refused: A directory cannot be used, or has too little room.
+        Failed: Something failed; what was done by then is in ``settings.out``.
+        KeyboardInterrupt: Ctrl-C; data is removed.
+    """
+    with ExitStack() as stack:
+        data = [stack.enter_context(_room(path)) for path in settings.data]
+        scratch = [
+            data[settings.data.index(path)]
+            if path in settings.data
+            else stack.enter_context(_room(path))
+            for path in settings.scratch
+        ]
+        return _Loop(settings, command, data, scratch).run()
+
+
+class _Loop:
+    """The steps, in order; each adds to the record and writes it."""
+
+    def __init__(
+        self, settings: Settings, command: list[str], data: list[Path], scratch: list[Path]
+    ) -> None:
+        self._settings = settings
+        self._command = command
+        self._data, self._scratch = data, scratch
+        size = settings.size_bytes // records.RECORD_BYTES * records.RECORD_BYTES
+        self._bytes = size
+        self._environment = environments.capture([*data, *scratch])
+        self._study = Study(
+            began_at=now(),
+            command=command,
+            environment=self._environment,
+            settings={
+                "size_bytes": size,
+                "memory_bytes": settings.memory_bytes,
+                "directories": {
+                    "data": [str(path) for path in settings.data],
+                    "scratch": [str(path) for path in settings.scratch],
+                },
+            },
+        )
+
+    def run(self) -> Study:
+        inputs = self._generate()
+        before = self._measure(ROUNDS_BEFORE)
+        cpu = self._measure_cpu()
+        prediction = self._predict(before, cpu)
+        job = self._sort(inputs)
+        validation = self._validate(job.record)
+        after = self._measure(ROUNDS_AFTER)
+        self._compare(prediction, job.record, validation, before, after)
+        self._keep("reported", report=str(self._settings.out / "report.html"))
+        write_report(self._settings.out)
+        return self._study
+
+    def _generate(self) -> list[Path]:
+        files = [directory / "input" for directory in self._data]
+        with engine.Progress("generating", self._bytes) as progress:
+            _say(f"Generating {_size(self._bytes)} of random records")
+            count = self._bytes // records.RECORD_BYTES
+            records.generate(count, files, on_progress=progress)
+        self._keep("generated")
+        return files
+
+    def _measure(self, rounds: int) -> two_pass.Disks:
+        _say(f"Measuring the disks: {rounds} rounds of writing, reading, and both at once")
+        one = self._measure_disk(self._data, self._scratch, rounds)
+        same = self._data == self._scratch
+        two = one if same else self._measure_disk(self._scratch, self._data, rounds)
+        self._keep(
+            "disks measured",
+            measurements=[*self._study.measurements, one, *([] if same else [two])],
+        )
+        return two_pass.Disks(pass_one=[one], pass_two=[two])
+
+    def _measure_disk(self, read: list[Path], write: list[Path], rounds: int) -> Measurement:
+        measurement = measure_disk(
+            read,
+            write,
+            modes=("rw", "ro", "rw", "wo"),
+            rounds=rounds,
+            seconds=TRIAL_SECONDS,
+            size_bytes=min(self._bytes, BENCH_BYTES),
+            memory_bytes=self._settings.memory_bytes,
+            environment=self._environment,
+            command=self._command,
+        )
+        measurement.write(self._settings.out / "measurements" / f"{measurement.id}.json")
+        return measurement
+
+    def _measure_cpu(self) -> list[Measurement]:
+        _say("Measuring what the cores can partition and sort")
+        measurement = measure_cpu(
+            size_bytes=self._bytes,
+            memory_bytes=self._settings.memory_bytes,
+            rounds=CPU_ROUNDS,
+            seconds=CPU_SECONDS,
+            environment=self._environment,
+            command=self._command,
+        )
+        measurement.write(self._settings.out / "measurements" / f"{measurement.id}.json")
+        self._keep("cores measured", measurements=[*self._study.measurements, measurement])
+        return [measurement]
+
+    def _predict(self, disks: two_pass.Disks, cpu: list[Measurement]) -> Prediction:
+        plan = engine.plan(
+            {
+                "bytes": self._bytes,
+                "record_bytes": records.RECORD_BYTES,
+                "memory_bytes": self._settings.memory_bytes,
+                "workers": self._environment.cores,
+                "devices": [len(self._data), len(self._scratch), len(self._data)],
+            }
+        )
+        shape = two_pass.Shape(
+            bytes=self._bytes,
+            cores=self._environment.cores,
+            open_block_bytes=plan["workers"] * plan["partitions"] * plan["block_bytes"],
+            partition_bytes=self._bytes // max(plan["partitions"], 1),
+        )
+        prediction = two_pass.predict(shape, disks, cpu, made_at=now())
+        prediction.write(self._settings.out / "prediction.json")
+        self._keep("predicted", predicted=prediction)
+        _say(
+            f"Predicted: {prediction.seconds:.1f} s, between {prediction.low_seconds:.1f} and "
+            f"{prediction.high_seconds:.1f} s"
+        )
+        return prediction
+
+    def _sort(self, inputs: list[Path]) -> Sorted:
+        _say("Sorting")
+        names = sorted({environments.device_name(path) for path in [*self._data, *self._scratch]})
+        progress = engine.Progress("sorting", 2 * self._bytes)
+        with Watch(names) as watch, progress:
+            job = sort(
+                inputs,
+                [directory / "output" for directory in self._data],
+                self._scratch,
+                layout=Layout(),
+                memory_bytes=self._settings.memory_bytes,
+                environment=self._environment,
+                began_at=now(),
+                command=self._command,
+                on_progress=progress,
+            )
+        out = self._settings.out
+        job.record.write(out / "run.json")
+        files = {"timeline": job.timeline, "devices": watch.devices, "host": watch.host}
+        for name, columns in files.items():
+            write_table(out / f"{name}.parquet", columns)
+        named = {name: f"{name}.parquet" for name in files}
+        self._keep("sorted", run=job.record, files=named)
+        _say(f"Sorted in {job.record.seconds:.1f} s")
+        return job
+
+    def _validate(self, run: RunRecord) -> Validation:
+        _say("Validating the output")
+        outputs = [directory / "output" for directory in self._data]
+        with engine.Progress("validating", self._bytes) as progress:
+            found = records.validate(outputs, layout=Layout(), on_progress=progress)
+        matches = (found["records"], found["checksum"]) == (run.records, run.checksum)
+        validation = Validation(
+            records=found["records"],
+            checksum=found["checksum"],
+            unordered=found["unordered"],
+            duplicate_keys=found["duplicate_keys"],
+            seconds=found["seconds"],
+            matches_input=matches,
+        )
+        self._keep("validated", validation=validation)
+        if validation.unordered or not matches:
+            raise engine.Failed("the output is not the sorted input", None, None, None)
+        # The output has served; its room is needed by nothing more, but the disk's next figures
+        # must not depend on how full it is.
+        for output in outputs:
+            shutil.rmtree(output)
+        return validation
+
+    def _compare(
+        self,
+        prediction: Prediction,
+        run: RunRecord,
+        validation: Validation,
+        before: two_pass.Disks,
+        after: two_pass.Disks,
+    ) -> None:
+        disks = two_pass.Disks(
+            pass_one=[*before.pass_one, *after.pass_one],
+            pass_two=[*before.pass_two, *after.pass_two],
+        )
+        seconds = two_pass.limit_seconds(self._bytes, disks)
+        limit = Limit(
+            seconds=seconds,
+            efficiency=seconds / run.seconds,
+            rule="each byte read and written twice at the median rate of the rw trials made before "
+            "and after the sort (2-IO)",
+            measurements=list(dict.fromkeys(m.id for m in [*disks.pass_one, *disks.pass_two])),
+        )
+        planned = {phase.name: phase for phase in prediction.phases}
+        phases = [
+            ActualPhase(
+                name=phase.name,
+                seconds=phase.seconds,
+                predicted_seconds=planned[phase.name].seconds if phase.name in planned else None,
+                bottleneck=phase.bottleneck,
+                why=_why(phase),
+            )
+            for phase in run.phases
+        ]
+        error = abs(prediction.seconds - run.seconds) / run.seconds
+        actual = Actual(seconds=run.seconds, phases=phases)
+        self._keep("compared", actual=actual, limit=limit, error_fraction=error)
+        self._keep("explained", findings=_findings(self._study))
+
+    def _keep(self, step: str, **results: Any) -> None:
+        """Adds results to the record and writes it."""
+        steps = [*self._study.steps, step]
+        self._study = dataclasses.replace(self._study, steps=steps, **results)
+        self._study.write(self._settings.out / "study.json")
+
+
+def _why(phase: Phase) -> str:
+    """In words, what kept a phase from being faster."""
+    stage = next(stage for stage in phase.stages if stage.name == phase.bottleneck)
+    busy = stage.busy_seconds / stage.workers / phase.seconds if phase.seconds else 0.0
+    if stage.kind in ("read", "write"):
+        verb = "reading" if stage.kind == "read" else "writing"
+        return f"the disk was {verb} {busy:.0%} of the time; the other stages waited for it"
+    cpu = stage.cpu_seconds / stage.busy_seconds if stage.busy_seconds else 0.0
+    return (
+        f"the {stage.name} stage's {stage.workers} threads were at work {busy:.0%} of the time, "
+        f"{cpu:.0%} of that on a core"
+    )
+
+
+def _findings(study: Study) -> list[str]:
+    """What a reader should know before the charts."""
+    found = []
+    run, limit, predicted = study.run, study.limit, study.predicted
+    if run and limit and predicted:
+        inside = predicted.low_seconds <= run.seconds <= predicted.high_seconds
+        found.append(
+            f"The sort took {run.seconds:.1f} s; {predicted.seconds:.1f} s were predicted, and it "
+            f"is {'inside' if inside else 'outside'} the interval of {predicted.low_seconds:.1f} "
+            f"to {predicted.high_seconds:.1f} s."
+        )
+        found.append(
+            f"The disks alone would need {limit.seconds:.1f} s: the sort came to "
+            f"{limit.efficiency:.0%} of what they carry."
+        )
+    for phase in study.actual.phases if study.actual else []:
+        if phase.predicted_seconds is not None:
+            found.append(f"{phase.name.replace('_', ' ').capitalize()}: {phase.why}.")
+    found.extend(_warnings(study.environment, study.measurements))
+    return found
+
+
+def _warnings(environment: Environment, measurements: Sequence[Measurement]) -> list[str]:
+    """What makes the figures less than they could be."""
+    found = []
+    if environment.debug_build:
+        found.append("This is a debug build: its speeds say nothing. Build with --release.")
+    if environment.load_average > environment.cores / 2:
+        found.append(
+            f"The machine was busy with something else at the start (load average "
+            f"{environment.load_average:.1f} on {environment.cores} cores)."
+        )
+    trials = [trial for measurement in measurements for trial in measurement.trials]
+    reasons = {mode["why"] for trial in trials for mode in trial.phase.disk_modes if mode["why"]}
+    found.extend(f"The disks were not used in the best way: {reason}." for reason in reasons)
+    return found
+
+
+@contextmanager
+def _room(parent: Path) -> Iterator[Path]:
+    """A locked directory under ``parent``, gone afterwards; what killed studies left goes too."""
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for left in parent.glob(f"{DATA_PREFIX}*"):
+            with _lock(left) as locked:
+                if locked:
+                    shutil.rmtree(left)
+        room = parent / f"{DATA_PREFIX}{os.getpid()}"
+        room.mkdir()
+    except OSError as why:
+        raise engine.Refused(f"--dir {parent}: {why.strerror}; give a directory to write to") from why
+    with _lock(room):
+        try:
+            yield room.resolve()
+        finally:
+            shutil.rmtree(room)
+
+
+@contextmanager
+def _lock(directory: Path) -> Iterator[bool]:
+    """Holds the lock of ``directory`` if nobody else does; gives whether it is held."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        except BlockingIOError:
+            held = False
+        yield held
+    finally:
+        os.close(handle)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.2f} GB"
