@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Brings in what the tests need from Debian: Chromium to look at reports, Java and Maven for Hadoop.
+# Brings in what the tests need from Debian: Chromium to look at reports, Java and Maven for Hadoop,
+# git to tell what belongs to the project.
 # As root it installs what is missing; otherwise it says how, in one line, and fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,6 +9,7 @@ missing=()
 command -v chromium chromium-browser google-chrome >/dev/null || missing+=(chromium)
 command -v java >/dev/null || missing+=(default-jre-headless)
 command -v mvn >/dev/null || missing+=(maven)
+command -v git >/dev/null || missing+=(git)
 [[ ${#missing[@]} -eq 0 ]] && exit
 
 if [[ $EUID -ne 0 ]]; then

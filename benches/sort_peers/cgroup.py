@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -89,7 +90,8 @@ class MemoryGroup:
         deadline = time.monotonic() + 30
         while True:
             for process in self._processes():
-                os.kill(process, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
             self._drop_page_cache()
             try:
                 return self._path.rmdir()
@@ -114,7 +116,5 @@ class MemoryGroup:
 
     def _drop_page_cache(self) -> None:
         """Otherwise the pages stay charged, and the next command finds a fuller machine."""
-        try:
+        with suppress(OSError):  # a courtesy: the kernel may refuse while it still writes back
             (self._path / self._files.release).write_text(str(self._limit_bytes))
-        except OSError:
-            pass  # a courtesy: the kernel may refuse while it still writes pages back

@@ -61,11 +61,13 @@ def measure(
                 stderr=subprocess.STDOUT,
                 env=environment,
             )
-            timed_out = _wait(process, timeout_seconds)
-            exited = time.perf_counter()
-            os.sync()
-            synced = time.perf_counter()
-        end_descendants()
+            try:
+                timed_out = _wait(process, timeout_seconds)
+                exited = time.perf_counter()
+                os.sync()
+                synced = time.perf_counter()
+            finally:
+                end_descendants()
         return Sample(
             exit_code=process.returncode,
             timed_out=timed_out,

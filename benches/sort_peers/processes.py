@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -47,10 +48,8 @@ def end_descendants() -> None:
     """Kill and reap whatever a command left behind."""
     while left := descendants():
         for process in left:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:

@@ -44,7 +44,8 @@ from tonnage.run import records
 from tonnage.run.sort import Layout, Sorted, sort
 
 DATA_PREFIX = ".tonnage-study-"
-TRIAL_SECONDS = 2.0
+TRIAL_SECONDS = (0.3, 2.0)
+"""Length of a trial: a second for each gigabyte, within these bounds."""
 ROUNDS_BEFORE = 4
 ROUNDS_AFTER = 3
 CPU_SECONDS = 1.0
@@ -103,6 +104,8 @@ class _Loop:
         self._data, self._scratch = data, scratch
         size = settings.size_bytes // records.RECORD_BYTES * records.RECORD_BYTES
         self._bytes = size
+        least, most = TRIAL_SECONDS
+        self._trial_seconds = min(max(size / 1e9, least), most)
         self._environment = environments.capture([*data, *scratch])
         self._study = Study(
             began_at=now(),
@@ -157,7 +160,7 @@ class _Loop:
             write,
             modes=("rw", "ro", "rw", "wo"),
             rounds=rounds,
-            seconds=TRIAL_SECONDS,
+            seconds=self._trial_seconds,
             size_bytes=min(self._bytes, BENCH_BYTES),
             memory_bytes=self._settings.memory_bytes,
             environment=self._environment,
@@ -172,7 +175,7 @@ class _Loop:
             size_bytes=self._bytes,
             memory_bytes=self._settings.memory_bytes,
             rounds=CPU_ROUNDS,
-            seconds=CPU_SECONDS,
+            seconds=min(CPU_SECONDS, self._trial_seconds),
             environment=self._environment,
             command=self._command,
         )

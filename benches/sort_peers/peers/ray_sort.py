@@ -34,8 +34,8 @@ def main() -> None:
     task = job("ray")
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_enable_worker_prestart"] = "0"
-    os.environ["RAY_prestart_worker_first_driver"] = "0"
+    os.environ["RAY_enable_worker_prestart"] = "0"  # noqa: SIM112
+    os.environ["RAY_prestart_worker_first_driver"] = "0"  # noqa: SIM112
     import ray  # it reads its environment when it is imported
 
     ray.init(

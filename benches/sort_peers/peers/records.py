@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,7 +16,6 @@ RECORD_BYTES = 100
 KEY_BYTES = 10
 BATCH_RECORDS = 40_000
 
-WHOLE = pa.schema([("record", pa.binary())])
 KEY_VALUE = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 
@@ -39,7 +39,7 @@ class Job:
     def slices(self, count: int) -> list[tuple[int, int]]:
         """The input in `count` nearly equal parts: first record and number of records of each."""
         edges = [self.records * i // count for i in range(count + 1)]
-        return [(start, end - start) for start, end in zip(edges, edges[1:], strict=False)]
+        return [(start, end - start) for start, end in pairwise(edges)]
 
 
 def job(package: str) -> Job:
@@ -53,12 +53,6 @@ def job(package: str) -> Job:
     sys.exit(f"usage: {sys.argv[0]} INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB")
 
 
-def whole_batches(path: Path, start: int, count: int) -> Iterator[pa.RecordBatch]:
-    """Records in one column, without a copy of their bytes."""
-    for block in _blocks(path, start, count):
-        yield pa.record_batch([_column(block)], schema=WHOLE)
-
-
 def key_value_batches(path: Path, start: int, count: int) -> Iterator[pa.RecordBatch]:
     """Records in two columns, their key and the rest."""
     for block in _blocks(path, start, count):
@@ -66,15 +60,11 @@ def key_value_batches(path: Path, start: int, count: int) -> Iterator[pa.RecordB
         yield pa.record_batch(columns, schema=KEY_VALUE)
 
 
-def write(file: BinaryIO, batches: Iterable[pa.RecordBatch]) -> int:
-    """Append batches of either form to a file of raw records; returns how many records."""
-    written = 0
+def write(file: BinaryIO, batches: Iterable[pa.RecordBatch]) -> None:
+    """Append such batches to a file of raw records."""
     for batch in batches:
         if batch.num_rows:
-            parts = [_bytes(column) for column in batch.columns]
-            file.write(parts[0] if len(parts) == 1 else np.hstack(parts))
-            written += batch.num_rows
-    return written
+            file.write(np.hstack([_bytes(column) for column in batch.columns]))
 
 
 def _blocks(path: Path, start: int, count: int) -> Iterator[np.ndarray]:

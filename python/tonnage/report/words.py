@@ -165,19 +165,29 @@ def listing(items: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def value(setting: Any) -> str:
-    """A setting of whatever type."""
-    if isinstance(setting, bool):
-        return "yes" if setting else "no"
-    if setting is None:
+def setting(name: str, value: Any) -> str:
+    """A setting's value, with the unit that its name tells."""
+    last = name.rpartition(".")[2]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
         return "not set"
-    if isinstance(setting, list):
-        return ", ".join(map(value, setting)) or "none"
-    if isinstance(setting, dict):
-        return ", ".join(f"{key} {value(inner)}" for key, inner in setting.items()) or "none"
-    if isinstance(setting, int):
-        return count(setting)
-    return significant(setting) if isinstance(setting, float) else str(setting)
+    if isinstance(value, list):
+        return ", ".join(setting(last, each) for each in value) or "none"
+    if isinstance(value, dict):
+        return " ".join(f"{key} {setting(key, each)}" for key, each in value.items()) or "none"
+    if isinstance(value, int):
+        # Exactly, and as it is easily read.
+        if last.endswith("bytes") and value >= 1000:
+            readable = memory(value) if last != "bytes" else size(value)
+            return f"{count(value)}{SPACE}B ({readable})"
+        return f"{count(value)}{_unit(last)}"
+    return f"{significant(value)}{_unit(last)}" if isinstance(value, float) else str(value)
+
+
+def _unit(name: str) -> str:
+    units = (("seconds", f"{SPACE}s"), ("bytes", f"{SPACE}B"))
+    return next((unit for ending, unit in units if name.endswith(ending)), "")
 
 
 def _seconds(figure: float, like: float | None = None) -> str:

@@ -1,8 +1,10 @@
 //! Sequential throughput of a disk through one queue, or a reading and a writing one
 //! at once: to compare with other programs, and to choose depth and transfer size.
 //!
-//! `throughput <directory> <read|write|rewrite|both> [gigabytes] [depth] [transfer KiB] [engine]`
+//! `throughput <directory> <read|write|rewrite|both> [gigabytes] [depth] [transfer KiB] [engine] [file to read]`
 //!
+//! Without a file to read, one is written first: a disk still busy with that reads
+//! more slowly.
 //! Prints GB/s, CPU seconds per GB, and how it was done.
 
 #[path = "../tests/common/mod.rs"]
@@ -74,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .map_or(Ok(default), |argument| argument.parse())
     };
     let [dir, what, ..] = arguments.as_slice() else {
-        return Err("throughput <directory> <read|write|rewrite|both> [gigabytes] [depth] [transfer KiB] [engine]".into());
+        return Err("throughput <directory> <read|write|rewrite|both> [gigabytes] [depth] [transfer KiB] [engine] [file to read]".into());
     };
     let bytes = number(2, 4)? as u64 * 1_000_000_000 / 4_194_304 * 4_194_304;
     let engine = match arguments.get(5).map_or("uring", String::as_str) {
@@ -88,8 +90,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         transfer_bytes: number(4, 1024)? << 10,
         ..Disk::default()
     };
-    let old = disk.scratch(dir, bytes)?;
-    if what != "write" {
+    let old = match arguments.get(6) {
+        Some(path) => disk.open_read(path)?,
+        None => disk.scratch(dir, bytes)?,
+    };
+    if what != "write" && arguments.get(6).is_none() {
         stream(&disk, &old, Direction::Write)?;
     }
     let new = disk.scratch(dir, bytes)?;
@@ -106,7 +111,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let written = writing.map(|thread| thread.join().expect("no panic"));
         read.or(written).unwrap_or(Err(format!("what is {what}?")))
     })?;
-    let moved = bytes as f64 / 1e9 * if what == "both" { 2.0 } else { 1.0 };
+    let read = if matches!(what.as_str(), "read" | "both") {
+        old.len()
+    } else {
+        0
+    };
+    let written = if what == "read" { 0 } else { bytes };
+    let moved = (read + written) as f64 / 1e9;
     let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
     println!(
         "{what}: {:.3} GB/s, {:.3} CPU s/GB, depth {}, {} KiB, {mode:?}",

@@ -26,6 +26,8 @@ const PLACE_BITS: u32 = 32;
 const ENTRY_KEY_BYTES: usize = 12;
 /// Entries that a bucket should hold: 8 KiB, a quarter of the smallest first-level cache.
 const BUCKET_ENTRIES: usize = 512;
+/// Records that are copied before they are counted.
+const STRIDE_RECORDS: usize = 128;
 /// Bytes of one entry, and of its second copy while buckets are filled.
 pub const ENTRY_BYTES: usize = 2 * std::mem::size_of::<u128>();
 
@@ -169,16 +171,31 @@ impl Sorter {
     }
 
     /// Copies the records in the entries' order to blocks of the output file.
+    ///
+    /// In strides: the copies of a stride wait for memory together, and what was copied is counted
+    /// where it now lies, in the cache, so that the count is of what will be written.
     fn gather(&mut self, buffer: &Buffer, unit: &Unit, flow: &mut Flow) -> Result<(), StageError> {
         let record_bytes = self.sort.layout.record_bytes;
         let slot = buffer.slot();
         let mut offset = unit.extent.offset;
         let mut block = Self::block(unit, offset, flow)?;
-        for &entry in &self.entries {
-            let record = &slot[place(entry)..place(entry) + record_bytes];
-            self.total.count(record, record_bytes);
-            let mut rest = record;
-            while rest.len() > block.room() {
+        let mut entries = self.entries.as_slice();
+        while !entries.is_empty() {
+            let whole = (block.room() / record_bytes).min(STRIDE_RECORDS).min(entries.len());
+            let begin = block.len;
+            for &entry in &entries[..whole] {
+                block.append(&slot[place(entry)..place(entry) + record_bytes]);
+            }
+            self.total.count(&block.payload()[begin..], record_bytes);
+            entries = &entries[whole..];
+            if block.room() >= record_bytes || entries.is_empty() {
+                continue;
+            }
+            // The next record lies across the end of this block and the beginning of others.
+            let mut rest = &slot[place(entries[0])..place(entries[0]) + record_bytes];
+            self.total.count(rest, record_bytes);
+            entries = &entries[1..];
+            while rest.len() > block.room() || block.room() == 0 {
                 let (now, later) = rest.split_at(block.room());
                 block.append(now);
                 rest = later;

@@ -6,7 +6,7 @@
 )]
 #![allow(dead_code, reason = "not everybody who includes this needs all of it")]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, dealloc};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,9 @@ use tonnage_disk::{Memory, Region};
 
 /// Aligned for any direct file.
 const ALIGNMENT: usize = 4096;
+
+/// What arenas are made of, if the kernel has such pages: see [`Region`].
+const LARGE_PAGE: usize = 2 << 20;
 
 /// Memory that blocks are cut from, never to be used twice.
 pub struct Arena {
@@ -25,10 +28,16 @@ pub struct Arena {
 
 impl Arena {
     pub fn new(bytes: usize) -> Arc<Arena> {
-        let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).unwrap();
-        // SAFETY: the layout is not empty.
-        let start = unsafe { alloc_zeroed(layout) }.expose_provenance();
-        assert!(start != 0, "no memory");
+        let bytes = bytes.max(1).next_multiple_of(LARGE_PAGE);
+        let layout = Layout::from_size_align(bytes, LARGE_PAGE).unwrap();
+        // SAFETY: the layout is not empty; the bytes are set before anybody reads them.
+        let start = unsafe {
+            let start = alloc(layout);
+            assert!(!start.is_null(), "no memory");
+            libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE);
+            start.write_bytes(0, bytes);
+            start.expose_provenance()
+        };
         Arc::new(Arena {
             start,
             layout,

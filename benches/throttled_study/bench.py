@@ -1,0 +1,148 @@
+"""Studies a device of known speed: does the sort reach its limit, is the prediction right?
+
+    sudo .venv/bin/python benches/throttled_study/bench.py --runs 5
+
+A loop file with a file system of its own is throttled by the kernel's blkio controller (cgroup v1)
+to the same rate for reading and for writing, so the truth is known because we set it. Each run is
+a whole `tonnage study` in that control group, in a fresh process; its record is kept beside the
+others. Claims, for every run: efficiency at least 0.95, error at most 0.05, resident memory of the
+whole process at most the budget plus 100 MiB, at most 2.0 core seconds a gigabyte.
+
+Needs root, cgroup v1 with blkio, losetup and mkfs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+TONNAGE = Path(sys.executable).parent / "tonnage"
+BLKIO = Path("/sys/fs/cgroup/blkio")
+
+
+@contextmanager
+def loop_device(where: Path, size_bytes: int, file_system: str) -> Iterator[tuple[str, Path]]:
+    """A loop device over a sparse file, mounted: its name and its mount point; gone afterwards."""
+    image, mount = where / "image", where / "mount"
+    mount.mkdir(parents=True)
+    image.touch()
+    os.truncate(image, size_bytes)
+    device = _out("losetup", "--find", "--show", "--direct-io=on", str(image))
+    try:
+        _out(f"mkfs.{file_system}", "-q", device)
+        _out("mount", device, str(mount))
+        try:
+            yield device, mount
+        finally:
+            _out("umount", str(mount))
+    finally:
+        _out("losetup", "--detach", device)
+        shutil.rmtree(where)
+
+
+@contextmanager
+def throttled(device: str, bytes_per_second: int) -> Iterator[Path]:
+    """A control group whose members read and write ``device`` no faster than that."""
+    group = BLKIO / f"tonnage-bench-{os.getpid()}"
+    group.mkdir()
+    number = os.stat(device).st_rdev
+    for direction in ("read", "write"):
+        rule = f"{os.major(number)}:{os.minor(number)} {bytes_per_second}"
+        (group / f"blkio.throttle.{direction}_bps_device").write_text(rule)
+    try:
+        yield group
+    finally:
+        group.rmdir()
+
+
+def study(group: Path, mount: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One study in the control group: its record, and the peak memory of its process."""
+    command = [TONNAGE, "study", "--json", "--size", options.size, "--memory", options.memory]
+    command += ["--dir", mount, "--out", out]
+    done = subprocess.run(
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())),
+    )
+    record: dict[str, Any] = json.loads(done.stdout)
+    # The largest of all children so far; a study grows no larger than the one before it.
+    peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    record["process_peak_bytes"] = peak_kib * 1024
+    return record
+
+
+def row(record: dict[str, Any]) -> dict[str, float]:
+    """The figures that are claimed."""
+    run = record["run"]
+    return {
+        "seconds": run["seconds"],
+        "predicted": record["predicted"]["seconds"],
+        "low": record["predicted"]["low_seconds"],
+        "high": record["predicted"]["high_seconds"],
+        "limit": record["limit"]["seconds"],
+        "efficiency": record["limit"]["efficiency"],
+        "error": record["error_fraction"],
+        "core_seconds_per_GB": run["cpu_seconds"] / (run["bytes"] / 1e9),
+        "process_MiB_over_budget": (
+            record["process_peak_bytes"] - run["settings"]["memory_bytes"]
+        )
+        / 2**20,
+    }
+
+
+def misses(figures: dict[str, float]) -> list[str]:
+    """The claims that a run does not keep."""
+    claims = {
+        "efficiency": figures["efficiency"] >= 0.95,
+        "error": figures["error"] <= 0.05,
+        "core_seconds_per_GB": figures["core_seconds_per_GB"] <= 2.0,
+        "process_MiB_over_budget": figures["process_MiB_over_budget"] <= 100,
+    }
+    return [name for name, kept in claims.items() if not kept]
+
+
+def main() -> int:
+    """Runs the studies and prints a row for each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--size", default="8GB")
+    parser.add_argument("--memory", default="1GiB")
+    parser.add_argument("--bytes-per-second", type=int, default=300_000_000)
+    parser.add_argument("--device-bytes", type=int, default=32 * 2**30)
+    parser.add_argument("--file-system", default="ext4")
+    parser.add_argument("--where", type=Path, default=Path("target/throttled"))
+    parser.add_argument("--out", type=Path, default=Path("target/throttled-results"))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    missed = []
+    with (
+        loop_device(options.where.resolve(), options.device_bytes, options.file_system) as device,
+        throttled(device[0], options.bytes_per_second) as group,
+    ):
+        for number in range(1, options.runs + 1):
+            record = study(group, device[1], options.out / f"study-{number}", options)
+            figures = row(record)
+            (options.out / f"run-{number}.json").write_text(json.dumps(figures))
+            shown = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
+            print(f"run {number}: {shown}", flush=True)
+            missed += [f"run {number}: {name}" for name in misses(figures)]
+    print("missed: " + (", ".join(missed) or "nothing"))
+    return 1 if missed else 0
+
+
+def _out(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""What a reader takes away: the headline in words and the key figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tonnage.artifacts import Prediction, RunRecord, Study
+from tonnage.report import words
+from tonnage.report.markup import Child, Html, join, tag, text
+
+# A phase shorter than this share of the job does not make the headline.
+NAMED_SHARE = 0.05
+
+STEPS_MISSING = {
+    "predicted": "no prediction was made",
+    "run": "the job was not run",
+    "actual": "prediction and run were not compared",
+    "validation": "the output was not validated",
+    "limit": "the disks' own limit was not worked out",
+}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A key figure: what it is, the figure, and what to know beside it."""
+
+    name: str
+    figure: str
+    beside: Child
+
+
+def title(study: Study) -> str:
+    """The first sentence, without its full stop."""
+    run, predicted = study.run, study.predicted
+    if run:
+        after = f"; predicted {_predicted(predicted)}" if predicted else ""
+        return f"Sorted {words.size(run.bytes)} in {words.seconds(run.seconds)}{after}"
+    if predicted:
+        return f"Sorting {words.size(predicted.bytes)} should take {_predicted(predicted)}"
+    if study.measurements:
+        return "Measured what this machine carries"
+    return "A study that has only begun"
+
+
+def header(study: Study, warnings: int) -> Html:
+    """The head of the page."""
+    where = f"{study.environment.host} · {words.moment(study.began_at)}"
+    tiles = [
+        tag("div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.beside)))
+        for tile in _tiles(study)
+    ]
+    return tag(
+        "header",
+        tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
+        tag("h1", f"{title(study)}."),
+        tag("p", " ".join(_lead(study)), class_="lead"),
+        _cut_short(study),
+        _warned(warnings),
+        tag("dl", *tiles, class_="tiles") if tiles else None,
+    )
+
+
+def _predicted(predicted: Prediction) -> str:
+    low, high = predicted.low_seconds, predicted.high_seconds
+    between = words.seconds_between(low, high, predicted.seconds)
+    return f"{words.seconds(predicted.seconds)} ({between})"
+
+
+def _lead(study: Study) -> list[str]:
+    sentences = []
+    if study.limit:
+        sentences.append(f"{words.percent(study.limit.efficiency)} of what the disks allow.")
+    if study.actual:
+        among = [(phase.name, phase.bottleneck, phase.seconds) for phase in study.actual.phases]
+        sentences += _limited("Limited by", among, study.actual.seconds)
+    elif study.predicted:
+        terms = [(phase.name, phase.limit, phase.seconds) for phase in study.predicted.phases]
+        sentences += _limited("To be limited by", terms, study.predicted.seconds)
+    return sentences
+
+
+def _limited(begin: str, phases: list[tuple[str, str, float]], whole: float) -> list[str]:
+    """What limits, and where that differs from phase to phase, in which."""
+    by_limit: dict[str, list[str]] = {}
+    for name, limit, seconds in phases:
+        if seconds >= NAMED_SHARE * whole:
+            by_limit.setdefault(words.resource(limit), []).append(words.phase(name))
+    if not by_limit:
+        return []
+    if len(by_limit) == 1:
+        return [f"{begin}: {next(iter(by_limit))}."]
+    parts = [f"{limit} ({words.listing(names)})" for limit, names in by_limit.items()]
+    return [f"{begin}: {'; '.join(parts)}."]
+
+
+def _tiles(study: Study) -> list[Tile]:
+    tiles = []
+    run, predicted = study.run, study.predicted
+    if run:
+        settings = f"{words.size(run.bytes)} sorted, every byte read and written twice"
+        tiles.append(Tile("Actual", words.seconds(run.seconds), settings))
+    if predicted:
+        low, high = predicted.low_seconds, predicted.high_seconds
+        between = words.seconds_between(low, high, predicted.seconds)
+        beside = f"{between} with {words.percent(predicted.confidence)} confidence"
+        tiles.append(Tile("Predicted", words.seconds(predicted.seconds), beside))
+    if study.error_fraction is not None:
+        size = words.percent(abs(study.error_fraction))
+        tiles.append(Tile("Prediction error", size, _error(run, predicted)))
+    if study.limit:
+        least = words.seconds(study.limit.seconds)
+        beside = f"the disks alone would need {least}: {study.limit.rule}"
+        tiles.append(Tile("Efficiency", words.percent(study.limit.efficiency), beside))
+    if run:
+        tiles += _resources(run)
+        tiles.append(_verified(study, run))
+    return tiles
+
+
+def _error(run: RunRecord | None, predicted: Prediction | None) -> str | None:
+    if run is None or predicted is None:
+        return None
+    inside = predicted.low_seconds <= run.seconds <= predicted.high_seconds
+    way = "too long" if predicted.seconds > run.seconds else "too short"
+    return f"predicted {way}; {'inside' if inside else 'outside'} the interval"
+
+
+def _resources(run: RunRecord) -> list[Tile]:
+    budget = run.settings.get("memory_bytes")
+    beside = f"of a budget of {words.memory(budget)}" if budget else "without a budget"
+    per_gigabyte = f"{words.significant(run.cpu_seconds / (run.bytes / 1e9))}" if run.bytes else "–"
+    return [
+        Tile("Peak memory", words.memory(run.peak_memory_bytes), beside),
+        Tile(
+            "CPU",
+            f"{per_gigabyte}{words.SPACE}core-s/GB",
+            f"core-seconds per GB sorted; {words.significant(run.cpu_seconds)} in all",
+        ),
+    ]
+
+
+def _verified(study: Study, run: RunRecord) -> Tile:
+    found, beside = study.validation, text("checksum ") + tag("code", run.checksum)
+    if found is None:
+        figure, verdict = words.count(run.records), "not validated"
+    elif found.matches_input and not found.unordered:
+        figure, verdict = words.count(found.records), "✓ in order, checksum verified"
+    else:
+        figure, verdict = words.count(found.records), "✗ the output is wrong"
+        beside = text(f"{words.count(found.unordered)} out of order, ") + beside
+    return Tile("Records", figure, join([f"{verdict}; ", Html(beside)]))
+
+
+def _cut_short(study: Study) -> Html | None:
+    lacking = [said for name, said in STEPS_MISSING.items() if getattr(study, name) is None]
+    if not study.measurements:
+        lacking.insert(0, "nothing was measured")
+    if not lacking:
+        return None
+    done = f" Done: {words.listing(map(words.phase, study.steps))}." if study.steps else ""
+    what = f"This study was cut short: {words.listing(lacking)}.{done}"
+    return tag("p", what, class_="notice", role="note")
+
+
+def _warned(warnings: int) -> Html | None:
+    if not warnings:
+        return None
+    figures = f"{warnings} warning{'s' if warnings > 1 else ''} about these figures"
+    link = tag("a", figures, href="#warnings")
+    return tag("p", link, class_="notice", role="note")

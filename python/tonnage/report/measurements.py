@@ -1,0 +1,203 @@
+"""What the machine carries: every measurement with its trials, raw rates and how it was done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tonnage.artifacts import Measurement, Study, Trial
+from tonnage.report import words
+from tonnage.report.charts import Chart, Trace
+from tonnage.report.limits import drawing, stages
+from tonnage.report.markup import Html, block, facts, join, missing, section, slug, table, tag, text
+
+COLOURS = {
+    "wo": "--write",
+    "ro": "--read",
+    "rw": "--work-one",
+    "partition": "--work-one",
+    "sort": "--work-two",
+}
+OTHER = "--work-three"
+# The harness without a disk is so much faster that on one axis the disks would be lines at zero.
+APART = "headroom"
+
+
+def measurements(study: Study) -> tuple[Html, list[Chart]]:
+    """The section and its charts."""
+    drawn: list[Chart] = []
+    parts: list[Html] = []
+    for measurement in study.measurements:
+        element, more = _measurement(measurement)
+        parts.append(element)
+        drawn += more
+    if not parts:
+        parts.append(missing("Nothing was measured."))
+    return section("measurements", "What this machine carries", *parts), drawn
+
+
+def _measurement(measurement: Measurement) -> tuple[Html, list[Chart]]:
+    identifier = f"measurement-{slug(measurement.id)}"
+    together = [trial for trial in measurement.trials if trial.name != APART]
+    apart = [trial for trial in measurement.trials if trial.name == APART]
+    drawn = [
+        _chart(f"chart-{slug(measurement.id)}-{place}", trials)
+        for place, trials in enumerate((together, apart))
+        if trials
+    ]
+    if not measurement.trials:
+        body = missing("It has no trials.")
+    else:
+        body = join([_table(measurement), *(chart.element() for chart in drawn)])
+    heading = tag("h3", words.KINDS.get(measurement.kind, measurement.kind))
+    return (
+        tag(
+            "article",
+            heading,
+            tag("p", "Cited as ", tag("code", measurement.id), class_="note"),
+            body,
+            _how(measurement),
+            _graphs(measurement),
+            id=identifier,
+        ),
+        drawn,
+    )
+
+
+def _table(measurement: Measurement) -> Html:
+    columns = ["Trial", "Rate", "CPU", "Ran for", "Most at work"]
+    rows = [
+        [
+            name,
+            words.rate(trial.bytes_per_second),
+            f"{words.significant(trial.cpu_seconds_per_byte * 1e9)}{words.SPACE}core-s/GB",
+            words.seconds(trial.phase.seconds),
+            trial.phase.bottleneck,
+        ]
+        for name, trial in words.trials(measurement)
+    ]
+    caption = "Trials in the order in which they were run; the rate is that of the last stage"
+    return table(caption, columns, rows, numeric=("Rate", "CPU", "Ran for"))
+
+
+def _chart(name: str, trials: Sequence[Trial]) -> Chart:
+    kinds = dict.fromkeys(trial.name for trial in trials)
+    traces = [*_in_order(trials), *(_box(kind, trials) for kind in kinds)]
+    said = [
+        f"{words.trial(trial.name)} {words.rate(trial.bytes_per_second)}" for trial in trials
+    ]
+    return Chart(
+        name=name,
+        title="Every raw rate, MB/s, in the order measured; and how they spread",
+        says=f"Raw rates of each trial over time, and their spread. Trials: {'; '.join(said)}.",
+        height=240 if len(kinds) > 1 else 180,
+        traces=traces,
+        layout={
+            "margin": {"l": 50, "r": 10, "t": 8, "b": 24},
+            "hovermode": "closest",
+            "xaxis": {
+                "domain": [0, 0.66],
+                "showticklabels": False,
+                "showgrid": False,
+                "zeroline": False,
+                "fixedrange": True,
+                "title": {"text": "windows, one trial after another", "font": {"size": 11}},
+            },
+            "xaxis2": {
+                "domain": [0.7, 1],
+                "fixedrange": True,
+                "showgrid": False,
+                "showticklabels": False,
+                "title": {"text": "quartiles, median", "font": {"size": 11}},
+            },
+            "yaxis": {
+                "rangemode": "tozero",
+                "fixedrange": True,
+                "separatethousands": True,
+                "nticks": 6,
+            },
+        },
+        legend=[(_colour(kind), words.trial(kind)) for kind in kinds],
+    )
+
+
+def _in_order(trials: Sequence[Trial]) -> list[Trace]:
+    traces, first = [], 0
+    for trial in trials:
+        colour = _colour(trial.name)
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "x": list(range(first, first + len(trial.rates))),
+                "y": _megabytes(trial.rates),
+                "name": words.trial(trial.name),
+                "line": {"color": f"{colour}-soft", "width": 1},
+                "marker": {"color": colour, "size": 4.5},
+                "hovertemplate": "%{y:,.4~r} MB/s<extra>%{fullData.name}</extra>",
+            }
+        )
+        first += len(trial.rates) + 2  # A gap to see where the next begins.
+    return traces
+
+
+def _box(kind: str, trials: Sequence[Trial]) -> Trace:
+    rates = [rate for trial in trials if trial.name == kind for rate in trial.rates]
+    colour = _colour(kind)
+    return {
+        "type": "box",
+        "xaxis": "x2",
+        "y": _megabytes(rates),
+        "name": words.trial(kind),
+        "boxpoints": "outliers",
+        "marker": {"color": colour, "size": 3},
+        "line": {"color": colour, "width": 1.5},
+        "fillcolor": f"{colour}-soft",
+        "hoverinfo": "y+name",
+        "hoverlabel": {"namelength": -1},
+    }
+
+
+def _megabytes(rates: Sequence[float]) -> list[float]:
+    return [round(rate / 1e6, 1) for rate in rates]
+
+
+def _colour(kind: str) -> str:
+    return COLOURS.get(kind, OTHER)
+
+
+def _how(measurement: Measurement) -> Html:
+    modes = dict.fromkeys(
+        words.mode(mode) for trial in measurement.trials for mode in trial.phase.disk_modes
+    )
+    pairs: list[tuple[str, Html | str]] = [
+        ("Begun", words.moment(measurement.began_at)),
+        ("Warm-up", f"{words.seconds(measurement.warm_up_seconds)}, not counted"),
+        ("Stopping rule", measurement.stopping_rule),
+        ("Page cache", measurement.page_cache),
+        ("Disk access", join(map(text, modes), Html("<br>")) if modes else "no disk"),
+    ]
+    command = words.command(measurement.command)
+    return join([facts(pairs), tag("h4", "Command"), block(command, "Command")])
+
+
+def _graphs(measurement: Measurement) -> Html | None:
+    if not measurement.trials:
+        return None
+    first = {trial.name: trial for trial in reversed(measurement.trials)}
+    order = dict.fromkeys(trial.name for trial in measurement.trials)
+    graphs = [
+        tag("div", tag("dt", words.trial(name)), tag("dd", drawing(first[name].phase.graph)))
+        for name in order
+    ]
+    tables = [
+        stages(trial.phase, f"Stages of the trial “{name}”")
+        for name, trial in words.trials(measurement)
+    ]
+    summary = tag("summary", "What every stage of every trial did")
+    return join(
+        [
+            tag("h4", "Graph of each trial"),
+            tag("dl", *graphs, class_="graphs"),
+            tag("details", summary, *tables),
+        ]
+    )
