@@ -2,28 +2,55 @@
 
 With ``--json`` one document goes to standard output and nothing else; progress goes to standard
 error. Exit codes: 0 done, 1 failed while running (or not sorted), 2 unusable arguments or input,
-130 on Ctrl-C.
+130 on Ctrl-C, 143 on SIGTERM; what ends early says why in one line and cleans up.
+
+Several directories may follow one flag (``--output A B``, `spread`), so ``INPUT...`` comes first.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from tonnage import __version__, engine
 from tonnage.run.sort import Layout
 
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
+class Interrupted(Exception):
+    """A command that a signal ended, when it has cleaned up; ``args`` is the exit code."""
+
+
+class _Commands(TyperGroup):
+    """The commands; the parser's library would take a Ctrl-C for its own and say nothing."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as why:
+            raise Interrupted(143 if isinstance(why, Terminated) else 130) from why
+
+
 app = typer.Typer(
+    cls=_Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="How much these machines can carry: measure, predict, sort, compare, report.",
+    help="How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
+    "0 done; 1 failed while running, or not sorted; 2 unusable arguments or input; 130 on Ctrl-C, "
+    "143 on SIGTERM, when all that is unfinished is removed.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run_app = typer.Typer(no_args_is_help=True, help="Run a job.", rich_markup_mode=None)
@@ -32,6 +59,11 @@ measure_app = typer.Typer(
 )
 app.add_typer(run_app, name="run")
 app.add_typer(measure_app, name="measure")
+
+SEVERAL = ("--output", "--scratch", "--dir", "--mode")
+"""Flags that several values may follow."""
+LARGEST = (1 << 63) - 1
+"""Sizes and counts beyond this are mistakes; the core could not hold them."""
 
 UNITS = {
     "": 1,
@@ -46,12 +78,15 @@ def parse_size(text: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if found is None or found[2] not in UNITS:
         raise typer.BadParameter(f"{text!r} is no size: write it like 4GB, 512MiB or 1000000")
-    return int(float(found[1]) * UNITS[found[2]])
+    size = float(found[1]) * UNITS[found[2]]
+    if size > LARGEST:
+        raise typer.BadParameter(f"{text!r} is too large: give less than 9EB")
+    return int(found[1]) * UNITS[found[2]] if found[1].isdigit() else int(size)
 
 
 def parse_number(text: str) -> int:
     """A whole number from 0 up to 2^128 - 1."""
-    if not text.isdigit() or int(text) >= 1 << 128:
+    if not re.fullmatch(r"[0-9]{1,39}", text) or int(text) >= 1 << 128:
         raise typer.BadParameter(f"{text!r} is no whole number below 2^128")
     return int(text)
 
@@ -66,7 +101,9 @@ Memory = Annotated[
         help="Memory for all buffers and indexes, like 1GiB.",
     ),
 ]
-RecordBytes = Annotated[int, typer.Option("--record-bytes", min=1, help="Size of a record.")]
+RecordBytes = Annotated[
+    int, typer.Option("--record-bytes", min=1, max=LARGEST, help="Size of a record.")
+]
 Key = Annotated[
     str, typer.Option("--key", metavar="OFFSET:LENGTH", help="Where the key is, in bytes.")
 ]
@@ -91,14 +128,19 @@ def study(
         list[Path] | None,
         typer.Option(
             "--dir",
-            help="Where the data goes, once for each device: of several the first half holds input "
-            "and output, the rest scratch. Default: here.",
+            metavar="DIR...",
+            help="Where the data goes, a directory on each device: of several the first half holds "
+            "input and output, the rest scratch. Default: here.",
         ),
     ] = None,
     memory: Memory = "1GiB",  # type: ignore[assignment]
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Where the results go. Default: a new tonnage-study-N here."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where the results go. Default: a new tonnage-study-N here.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -108,6 +150,8 @@ def study(
 
     _refuse_size("--size", size)
     where = out or _new_directory("tonnage-study")
+    _refuse_files("--dir", directory or [])
+    _refuse_files("--out", [where])
     settings = Settings(
         size_bytes=size,
         memory_bytes=memory,
@@ -123,14 +167,34 @@ def study(
     print(f"Report: {done.report}")
 
 
-@run_app.command("sort")
+class _InputsFirst(TyperCommand):
+    """A command whose usage line shows the order that `spread` asks for."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["INPUT...", "--output DIR...", "--scratch DIR...", "[OPTIONS]"]
+
+
+@run_app.command("sort", cls=_InputsFirst)
 def run_sort(
-    inputs: Annotated[list[Path], typer.Argument(metavar="INPUT...", help="Files or directories.")],
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(metavar="INPUT...", help="Files or directories; before the flags."),
+    ],
     output: Annotated[
-        list[Path], typer.Option("--output", help="Where the output goes, once for each device.")
+        list[Path],
+        typer.Option(
+            "--output",
+            metavar="DIR...",
+            help="Where the output goes: an empty or new directory on each device.",
+        ),
     ],
     scratch: Annotated[
-        list[Path], typer.Option("--scratch", help="Where scratch goes, once for each device.")
+        list[Path],
+        typer.Option(
+            "--scratch",
+            metavar="DIR...",
+            help="Where scratch goes: a directory on each device.",
+        ),
     ],
     record_bytes: RecordBytes = 100,
     key: Key = "0:10",
@@ -151,6 +215,9 @@ def run_sort(
     from tonnage.run.sort import sort
 
     layout = _layout(record_bytes, key)
+    _refuse_files("--output", output)
+    _refuse_files("--scratch", scratch)
+    _refuse_filled("--output", output)
     began_at = now()
     size = sum(_bytes_in(path) for path in inputs)
     existing = [path if path.exists() else path.parent for path in (*output, *scratch)]
@@ -185,13 +252,14 @@ def measure_disk(
         list[Path] | None,
         typer.Option(
             "--dir",
+            metavar="DIR...",
             help="A directory on each device to measure: of several the first half is read and the "
             "rest written, one does both. Default: here.",
         ),
     ] = None,
     mode: Annotated[
         list[str] | None,
-        typer.Option("--mode", help="rw, ro, wo or headroom; may be repeated. Default: all."),
+        typer.Option("--mode", metavar="MODE...", help="Of rw, ro, wo and headroom. Default: all."),
     ] = None,
     size: Annotated[
         int,
@@ -199,7 +267,9 @@ def measure_disk(
             "--size", parser=parse_size, metavar="SIZE", help="How much is there to be read."
         ),
     ] = "2GB",  # type: ignore[assignment]
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Length of a trial.")] = 5.0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, max=1e6, help="Length of a trial.")
+    ] = 5.0,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Trials of each mode.")] = 3,
     memory: Memory = "1GiB",  # type: ignore[assignment]
     as_json: Json = False,
@@ -214,6 +284,7 @@ def measure_disk(
         raise engine.Refused(f"--mode {unknown[0]}: there are {', '.join(MODES)}")
     _refuse_size("--size", size)
     directories = directory or [Path()]
+    _refuse_files("--dir", directories)
     for path in directories:
         if not path.is_dir():
             raise engine.Refused(f"--dir {path}: there is no such directory; make it first")
@@ -242,12 +313,18 @@ def measure_disk(
 
 @app.command()
 def gensort(
-    records: Annotated[int, typer.Argument(min=0, metavar="N", help="How many records.")],
+    records: Annotated[
+        int, typer.Argument(min=0, max=LARGEST // 100, metavar="N", help="How many records.")
+    ],
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="They share the records.")],
-    ascii_records: Annotated[bool, typer.Option("--ascii", help="ASCII instead of binary.")] = False,
+    ascii_records: Annotated[
+        bool, typer.Option("--ascii", help="ASCII instead of binary.")
+    ] = False,
     start: Annotated[
         int,
-        typer.Option("--start", parser=parse_number, metavar="N", help="Number of the first record."),
+        typer.Option(
+            "--start", parser=parse_number, metavar="N", help="Number of the first record."
+        ),
     ] = "0",  # type: ignore[assignment]
     skew: Annotated[bool, typer.Option("--skew", help="Skewed keys.")] = False,
     as_json: Json = False,
@@ -303,11 +380,12 @@ def valsort(
 
 def main() -> None:
     """The entry point: turns every way to end into an exit code and at most one line."""
+    signal.signal(signal.SIGTERM, _terminate)
     command = typer.main.get_command(app)
     try:
-        code = command.main(standalone_mode=False)
-    except KeyboardInterrupt:
-        _fail("interrupted; scratch is removed", 130)
+        code = command.main(args=spread(sys.argv[1:]), standalone_mode=False)
+    except Interrupted as why:
+        _fail("interrupted: what was unfinished is removed", why.args[0])
     except engine.Refused as why:
         _fail(str(why), 2)
     except engine.Failed as why:
@@ -316,14 +394,52 @@ def main() -> None:
         _fail(f"{why.filename or ''}: {why.strerror}".lstrip(": "), 1)
     except Exception as why:
         if hasattr(why, "format_message"):  # the command line parser's own errors
-            _fail(f"{why.format_message()} (see --help)", 2)
-        if type(why).__name__ == "Abort":
-            _fail("interrupted", 130)
+            _fail(_unusable(why), 2)
         raise
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(text: str, code: int) -> None:
+def spread(arguments: list[str]) -> list[str]:
+    """The arguments with a flag before each value: ``--dir A B`` becomes ``--dir A --dir B``.
+
+    That is for the flags in `SEVERAL`. What follows one, up to the next option or ``--``, is its.
+    """
+    found: list[str] = []
+    flag, has_value = "", False
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*found, *arguments[place:]]
+        name, given, _ = argument.partition("=")
+        if argument.startswith("-"):
+            flag, has_value = name if name in SEVERAL else "", bool(given)
+        elif flag and has_value:
+            found.append(flag)
+        else:
+            has_value = True
+        found.append(argument)
+    return found
+
+
+def _unusable(why: Any) -> str:
+    """The parser's error in a line that says how to mend it."""
+    kind = type(why).__name__
+    if kind == "NoArgsIsHelpError":
+        commands = ", ".join(why.ctx.command.list_commands(why.ctx))
+        return f"give a command: {commands} (see --help)"
+    if kind == "NoSuchOption" and re.match(r"-\d", why.option_name):
+        return f"{why.option_name}: give a number from 0 up (see --help)"
+    if kind == "NoSuchOption":
+        why.possibilities = None  # It would name hidden ones too.
+    if kind == "MissingParameter" and why.param and why.param.name == "inputs":
+        return "INPUT... is missing: it comes before --output and --scratch (see --help)"
+    return f"{why.format_message()} (see --help)"
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise Terminated
+
+
+def _fail(text: str, code: int) -> NoReturn:
     print(f"tonnage: {' '.join(text.split())}", file=sys.stderr)
     sys.exit(code)
 
@@ -351,6 +467,30 @@ def _bytes_in(path: Path) -> int:
         return 0
 
 
+def _refuse_files(flag: str, paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.exists() and not path.is_dir():
+            raise engine.Refused(f"{flag} {path} is a file: give a directory")
+
+
+def _refuse_filled(flag: str, directories: list[Path]) -> None:
+    """Refuses directories whose files would be taken for the output's.
+
+    Names of parts are left to the job: it knows those that a killed one left.
+    """
+    seen: set[Path] = set()
+    for directory in directories:
+        if directory.resolve() in seen:
+            raise engine.Refused(f"{flag} {directory} is given twice: give each directory once")
+        seen.add(directory.resolve())
+        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+            if path.is_file() and not path.name.startswith((".", "_", "part-")):
+                raise engine.Refused(
+                    f"{flag} {directory} is not empty (it holds {path.name}): give an empty or "
+                    "new directory"
+                )
+
+
 def _refuse_size(flag: str, size: int) -> None:
     if size < 1_000_000:
         raise engine.Refused(f"{flag} {size}: give at least 1MB, less cannot be measured")
@@ -365,5 +505,3 @@ def _new_directory(name: str) -> Path:
 
 def _command() -> list[str]:
     return ["tonnage", *sys.argv[1:]]
-
-

@@ -1,7 +1,7 @@
 """Polars: a lazy sort between a Python source of frames and a Python sink; both are timed.
 
-A fifth of the memory is the budget above which the streaming engine spills: the budget counts the
-buffered columns only, and with a third of the memory the process is killed in the cgroup.
+A tenth of the memory is the budget above which the streaming engine spills: the budget counts the
+buffered columns only, and with a fifth of the memory the process can be killed in the cgroup.
 """
 
 import os
@@ -12,7 +12,7 @@ from records import job, key_value_batches, write
 task = job("polars")
 os.environ["POLARS_MAX_THREADS"] = str(task.cpus)
 os.environ["POLARS_OVERRIDE_TOTAL_MEMORY_MB"] = str(task.memory_mb)
-os.environ["POLARS_OOC_MEMORY_BUDGET_MB"] = str(task.memory_mb // 5)
+os.environ["POLARS_OOC_MEMORY_BUDGET_MB"] = str(task.memory_mb // 10)
 os.environ["POLARS_OOC_SPILL_DIR"] = str(task.scratch)
 
 import polars as pl  # noqa: E402  (reads its environment once, when it is imported)

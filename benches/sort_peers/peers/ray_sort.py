@@ -1,8 +1,8 @@
 """Ray Data: read raw records, Dataset.sort, write raw records; the conversion both ways is timed.
 
 A tenth of the memory is the object store (shared memory, so the cgroup counts it), which spills to
-the scratch directory. Ray's daemons and idle workers alone take about two thirds, so little is left
-for the blocks that a worker a CPU has in its hands: they are small, and no worker starts early.
+the scratch directory. Ray's daemons alone take a third, so little is left for the blocks that a
+worker a CPU has in its hands: blocks and shuffle batches are small, and no worker starts early.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from records import Job, job, key_value_batches, write
 
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 32 << 20
 
 
 def load(task: Job, slices: pa.Table) -> Iterator[pa.Table]:
@@ -45,7 +45,9 @@ def main() -> None:
         include_dashboard=False,
         _temp_dir=tempfile.mkdtemp(),  # short: the paths of sockets may not be long
     )
-    ray.data.DataContext.get_current().enable_progress_bars = False
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.shuffle_input_batch_bytes = BLOCK_BYTES  # a task's share of the sort; 1 GiB by default
     slices = task.slices(max(task.cpus, -(-task.input.stat().st_size // BLOCK_BYTES)))
     rows = [{"start": start, "count": count} for start, count in slices]
     stored = (

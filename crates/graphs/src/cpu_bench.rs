@@ -58,7 +58,9 @@ pub struct Outcome {
 /// When the pass has no such stage.
 pub fn partitioning(pass: &PassOne, generate: Generate) -> Result<Graph, GraphError> {
     let work = pass_one(pass).keep("partition"..="partition")?;
-    Ok(work.feed(Node::new("generate", generate)).drain(discard(BLOCKS)))
+    Ok(work
+        .feed(Node::new("generate", generate))
+        .drain(discard(BLOCKS)))
 }
 
 /// Pass two's work without its disks.
@@ -67,7 +69,9 @@ pub fn partitioning(pass: &PassOne, generate: Generate) -> Result<Graph, GraphEr
 /// When the pass has no such stage.
 pub fn sorting(pass: &PassTwo, generate: Generate) -> Result<Graph, GraphError> {
     let work = pass_two(pass).keep("sort"..="sort")?;
-    Ok(work.feed(Node::new("generate", generate)).drain(discard(BLOCKS)))
+    Ok(work
+        .feed(Node::new("generate", generate))
+        .drain(discard(BLOCKS)))
 }
 
 /// Runs both.
@@ -109,22 +113,33 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
 
     let mut keys = vec![0; SAMPLED_RECORDS * layout.record_bytes];
     Generator::new(Encoding::Binary, false, 0).fill(0, &mut keys);
-    let keys: Vec<u8> =
-        keys.chunks_exact(layout.record_bytes).flat_map(|record| layout.key(record).to_vec()).collect();
+    let keys: Vec<u8> = keys
+        .chunks_exact(layout.record_bytes)
+        .flat_map(|record| layout.key(record).to_vec())
+        .collect();
     let boundaries = Boundaries::from_sample(&keys, &layout, plan.partitions);
     let pass = PassOne {
         read: read.clone(),
         partition: partition_records(&plan, boundaries, layout.record_bytes, 1),
         write: write.clone(),
     };
-    let feed = generate(RECORDS, plan.extent_bytes, plan.extent_buffers, layout.record_bytes);
+    let feed = generate(
+        RECORDS,
+        plan.extent_bytes,
+        plan.extent_buffers,
+        layout.record_bytes,
+    );
     let graph = partitioning(&pass, feed).map_err(RunError::from)?;
     let budget = graph.memory_bytes();
     let mut phases = vec![watch.run("partition", &graph, budget, Some(duration))?];
 
     let wanted = (config.bytes / plan.partitions as u64).clamp(1, plan.slot_bytes as u64 / 2);
     let partition_bytes = (wanted as usize / layout.record_bytes).max(1) * layout.record_bytes;
-    let pass = PassTwo { read, sort: sort(&plan, &layout, partition_bytes), write };
+    let pass = PassTwo {
+        read,
+        sort: sort(&plan, &layout, partition_bytes),
+        write,
+    };
     let feed = generate(PARTITIONS, partition_bytes, plan.slots, layout.record_bytes);
     let graph = sorting(&pass, feed).map_err(RunError::from)?;
     let budget = graph.memory_bytes();
@@ -157,10 +172,23 @@ fn generate(gives: Port, bytes: usize, buffers: usize, record_bytes: usize) -> G
 /// The sort stage for partitions of one size that lie in one piece.
 fn sort(plan: &Plan, layout: &Layout, partition_bytes: usize) -> Sort {
     let file = FileRef::Path(std::path::Path::new("").into());
-    let pieces = vec![Piece { file, offset: 0, len: partition_bytes }];
-    let extent = Arc::new(Extent { number: 0, offset: 0, in_order: false, pieces });
+    let pieces = vec![Piece {
+        file,
+        offset: 0,
+        len: partition_bytes,
+    }];
+    let extent = Arc::new(Extent {
+        number: 0,
+        offset: 0,
+        in_order: false,
+        pieces,
+    });
     Sort {
-        units: Arc::new(vec![Unit { extent, file: 0, lane: 0 }]),
+        units: Arc::new(vec![Unit {
+            extent,
+            file: 0,
+            lane: 0,
+        }]),
         layout: *layout,
         workers: plan.workers,
         buffers: plan.output_blocks,

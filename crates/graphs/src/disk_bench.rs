@@ -23,7 +23,7 @@ use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::Extent;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::Discard;
-use tonnage_stages::source::{Chunk, Content, Generate};
+use tonnage_stages::source::{Chunk, Content, Generate, Read};
 use tonnage_stages::work::Tag;
 use tonnage_stages::{BLOCKS, RECORDS};
 
@@ -92,8 +92,15 @@ pub struct Outcome {
 /// # Errors
 /// When the pass has no such stage.
 pub fn read_write(pass: &PassOne) -> Result<Graph, GraphError> {
-    let partitions = pass.partition.boundaries.partitions().max(pass.partition.lanes);
-    let tag = Tag { partitions, lanes: pass.partition.lanes };
+    let partitions = pass
+        .partition
+        .boundaries
+        .partitions()
+        .max(pass.partition.lanes);
+    let tag = Tag {
+        partitions,
+        lanes: pass.partition.lanes,
+    };
     pass_one(pass).replace("partition"..="partition", Node::new("tag", tag))
 }
 
@@ -102,7 +109,9 @@ pub fn read_write(pass: &PassOne) -> Result<Graph, GraphError> {
 /// # Errors
 /// When the pass has no such stage.
 pub fn read_only(pass: &PassOne) -> Result<Graph, GraphError> {
-    Ok(pass_one(pass).keep("read"..="read")?.drain(discard(RECORDS)))
+    Ok(pass_one(pass)
+        .keep("read"..="read")?
+        .drain(discard(RECORDS)))
 }
 
 /// Writes only.
@@ -110,7 +119,9 @@ pub fn read_only(pass: &PassOne) -> Result<Graph, GraphError> {
 /// # Errors
 /// When the pass has no such stage.
 pub fn write_only(pass: &PassOne, bytes: u64) -> Result<Graph, GraphError> {
-    Ok(pass_one(pass).keep("write"..="write")?.feed(generate(pass, bytes, BLOCKS)))
+    Ok(pass_one(pass)
+        .keep("write"..="write")?
+        .feed(generate(pass, bytes, BLOCKS)))
 }
 
 /// Neither: the same generator and discard with nothing between.
@@ -139,7 +150,11 @@ fn generate(pass: &PassOne, bytes: u64, gives: Port) -> Node {
     let generate = Generate {
         generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
         content: Content::Reused,
-        chunks: Arc::new((0..(bytes / block as u64).max(lanes as u64)).map(chunk).collect()),
+        chunks: Arc::new(
+            (0..(bytes / block as u64).max(lanes as u64))
+                .map(chunk)
+                .collect(),
+        ),
         gives,
         record_bytes: pass.read.record_bytes,
         workers: 1,
@@ -158,7 +173,9 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let watch = Watch::begin(control);
     for (flag, directories) in [("reading", &config.read), ("writing", &config.write)] {
         if directories.is_empty() {
-            return Err(JobError::Refused(format!("--dir: no directory is left for {flag}")));
+            return Err(JobError::Refused(format!(
+                "--dir: no directory is left for {flag}"
+            )));
         }
         for directory in directories.iter() {
             std::fs::create_dir_all(directory).map_err(|why| {
@@ -171,8 +188,19 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     for trial in &config.trials {
         phases.push(bench.run(trial, &watch)?);
     }
-    let file_bytes = bench.pass.read.lanes.iter().flatten().map(|extent| extent.len() as u64).sum();
-    Ok(Outcome { seconds: watch.epoch.elapsed().as_secs_f64(), file_bytes, phases })
+    let file_bytes = bench
+        .pass
+        .read
+        .lanes
+        .iter()
+        .flatten()
+        .map(|extent| extent.len() as u64)
+        .sum();
+    Ok(Outcome {
+        seconds: watch.epoch.elapsed().as_secs_f64(),
+        file_bytes,
+        phases,
+    })
 }
 
 struct Bench<'a> {
@@ -198,8 +226,12 @@ impl<'a> Bench<'a> {
             let scratch = Scratch::create(&config.disk, directories, config.bytes)?.bounded();
             let boundaries = Boundaries::from_sample(&[], &layout, plan.partitions);
             let record = layout.record_bytes;
+            let read = read_extents(&config.disk, &plan, lanes, record);
+            // A tag has no blocks of its own: what is being written are buffers of the read stage.
+            let writing = directories.len() * config.disk.depth * config.disk.transfer_bytes;
+            let buffers = read.buffers + writing.div_ceil(read.buffer_bytes);
             Ok::<_, JobError>(PassOne {
-                read: read_extents(&config.disk, &plan, lanes, record),
+                read: Read { buffers, ..read },
                 partition: partition_records(&plan, boundaries, record, directories.len()),
                 write: write_blocks(&config.disk, &plan, &Arc::new(scratch), record),
             })
@@ -211,7 +243,11 @@ impl<'a> Bench<'a> {
             return Err(JobError::failed("a disk benchmark writes to scratch"));
         };
         let pass = pass(written.filled(plan.extent_bytes), &config.write)?;
-        Ok(Self { config, pass, prepared })
+        Ok(Self {
+            config,
+            pass,
+            prepared,
+        })
     }
 
     fn run(&self, trial: &Trial, watch: &Watch) -> Result<Phase, JobError> {
@@ -222,9 +258,8 @@ impl<'a> Bench<'a> {
             Mode::Headroom => ("headroom", Ok(headroom(&self.pass, self.config.bytes))),
         };
         let graph = graph.map_err(tonnage_pipeline::RunError::from)?;
-        let duration = Duration::try_from_secs_f64(trial.seconds).map_err(|why| {
-            JobError::Refused(format!("--seconds {}: {why}", trial.seconds))
-        })?;
+        let duration = Duration::try_from_secs_f64(trial.seconds)
+            .map_err(|why| JobError::Refused(format!("--seconds {}: {why}", trial.seconds)))?;
         let mut phase = watch.run(name, &graph, self.config.memory_bytes, Some(duration))?;
         phase.disk_modes = self.pass.read.modes.seen();
         for mode in self.pass.write.modes.seen() {

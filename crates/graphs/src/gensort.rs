@@ -59,7 +59,10 @@ pub struct Outcome {
 pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let watch = Watch::begin(control);
     let start = config.start.parse::<u128>().map_err(|why| {
-        JobError::Refused(format!("--start {}: {why}; give a number below 2^128", config.start))
+        JobError::Refused(format!(
+            "--start {}: {why}; give a number below 2^128",
+            config.start
+        ))
     })?;
     if config.files.is_empty() {
         return Err(JobError::Refused("give at least one file".into()));
@@ -119,7 +122,10 @@ fn layout(records: u64, paths: &[PathBuf]) -> (Vec<OutputFile>, Vec<Chunk>) {
             });
         }
         first += share;
-        files.push(OutputFile { path: path.clone(), bytes: share * RECORD_BYTES as u64 });
+        files.push(OutputFile {
+            path: path.clone(),
+            bytes: share * RECORD_BYTES as u64,
+        });
     }
     (files, chunks)
 }
@@ -134,7 +140,10 @@ impl Unfinished {
         let mut paths: Vec<PathBuf> = Vec::new();
         for file in files {
             let Some(name) = file.file_name() else {
-                return Err(JobError::Refused(format!("{} is no file name", file.display())));
+                return Err(JobError::Refused(format!(
+                    "{} is no file name",
+                    file.display()
+                )));
             };
             if file.is_dir() {
                 return Err(JobError::Refused(format!(
@@ -142,7 +151,9 @@ impl Unfinished {
                     file.display()
                 )));
             }
-            let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = file
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
             if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
                 let (file, parent) = (file.display(), parent.display());
                 return Err(JobError::Refused(format!(
@@ -152,7 +163,10 @@ impl Unfinished {
             let hidden = format!(".{}.unfinished", name.to_string_lossy());
             let path = file.with_file_name(hidden);
             if paths.contains(&path) {
-                return Err(JobError::Refused(format!("{} is given twice", file.display())));
+                return Err(JobError::Refused(format!(
+                    "{} is given twice",
+                    file.display()
+                )));
             }
             match std::fs::remove_file(&path) {
                 Err(why) if why.kind() != std::io::ErrorKind::NotFound => {

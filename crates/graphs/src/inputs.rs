@@ -29,7 +29,10 @@ pub fn find(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
     let mut in_directories = Vec::new();
     for path in paths {
         let unreadable = |why: std::io::Error| {
-            JobError::Refused(format!("input {}: {why}; name a file or a directory", path.display()))
+            JobError::Refused(format!(
+                "input {}: {why}; name a file or a directory",
+                path.display()
+            ))
         };
         if fs::metadata(path).map_err(unreadable)?.is_dir() {
             for entry in fs::read_dir(path).map_err(unreadable)? {
@@ -46,7 +49,10 @@ pub fn find(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
     }
     in_directories.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
     named.extend(in_directories);
-    named.iter().map(|path| look_at(path, record_bytes)).collect()
+    named
+        .iter()
+        .map(|path| look_at(path, record_bytes))
+        .collect()
 }
 
 fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
@@ -54,7 +60,9 @@ fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
     let about = fs::metadata(path).and_then(|about| fs::File::open(path).map(|_| about));
     let about = about.map_err(|why| JobError::Refused(format!("input {show}: {why}")))?;
     if !about.is_file() {
-        return Err(JobError::Refused(format!("input {show} is no regular file")));
+        return Err(JobError::Refused(format!(
+            "input {show} is no regular file"
+        )));
     }
     let bytes = about.len();
     let rest = bytes % record_bytes as u64;
@@ -66,12 +74,20 @@ fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
             bytes - rest
         )));
     }
-    Ok(Input { path: path.into(), bytes, device: about.dev() })
+    Ok(Input {
+        path: path.into(),
+        bytes,
+        device: about.dev(),
+    })
 }
 
 /// Where a running sequence of inputs is cut: extents of at most `extent_bytes`, whole records,
 /// aligned where the record size allows; one lane for each device.
-pub fn extents(inputs: &[Input], record_bytes: usize, extent_bytes: usize) -> Vec<Vec<Arc<Extent>>> {
+pub fn extents(
+    inputs: &[Input],
+    record_bytes: usize,
+    extent_bytes: usize,
+) -> Vec<Vec<Arc<Extent>>> {
     let stride = extent_stride(record_bytes, extent_bytes) as u64;
     let cut = |(number, input): (usize, &Input)| {
         let input = input.clone();
@@ -81,7 +97,12 @@ pub fn extents(inputs: &[Input], record_bytes: usize, extent_bytes: usize) -> Ve
             (input.device, extent(number, &input.path, offset, len))
         })
     };
-    lanes(inputs.iter().enumerate().flat_map(|input| cut(input).collect::<Vec<_>>()))
+    lanes(
+        inputs
+            .iter()
+            .enumerate()
+            .flat_map(|input| cut(input).collect::<Vec<_>>()),
+    )
 }
 
 /// Extents of `chunk_bytes` spread evenly over the inputs, `chunks` of them.
@@ -122,25 +143,45 @@ pub fn extent_stride(record_bytes: usize, extent_bytes: usize) -> usize {
         (a, b) = (b, a % b);
     }
     let aligned = record_bytes / a * ALIGNMENT;
-    let step = if aligned <= extent_bytes { aligned } else { record_bytes };
+    let step = if aligned <= extent_bytes {
+        aligned
+    } else {
+        record_bytes
+    };
     (extent_bytes / step).max(1) * step
 }
 
 fn extent(number: usize, path: &Arc<Path>, offset: u64, len: usize) -> Extent {
-    let pieces = vec![Piece { file: FileRef::Path(Arc::clone(path)), offset, len }];
-    Extent { number, offset, in_order: false, pieces }
+    let pieces = vec![Piece {
+        file: FileRef::Path(Arc::clone(path)),
+        offset,
+        len,
+    }];
+    Extent {
+        number,
+        offset,
+        in_order: false,
+        pieces,
+    }
 }
 
 fn lanes(extents: impl IntoIterator<Item = (u64, Extent)>) -> Vec<Vec<Arc<Extent>>> {
     let mut devices: Vec<u64> = Vec::new();
     let mut lanes: Vec<Vec<Arc<Extent>>> = Vec::new();
     for (device, extent) in extents {
-        let lane = devices.iter().position(|&known| known == device).unwrap_or_else(|| {
-            devices.push(device);
-            lanes.push(Vec::new());
-            devices.len() - 1
-        });
+        let lane = devices
+            .iter()
+            .position(|&known| known == device)
+            .unwrap_or_else(|| {
+                devices.push(device);
+                lanes.push(Vec::new());
+                devices.len() - 1
+            });
         lanes[lane].push(Arc::new(extent));
     }
-    if lanes.is_empty() { vec![Vec::new()] } else { lanes }
+    if lanes.is_empty() {
+        vec![Vec::new()]
+    } else {
+        lanes
+    }
 }

@@ -34,13 +34,23 @@ pub enum JobError {
 impl JobError {
     /// A failure that is no stage's.
     pub fn failed(what: impl Into<String>) -> Self {
-        Self::Failed { what: what.into(), stage: None, file: None, offset: None }
+        Self::Failed {
+            what: what.into(),
+            stage: None,
+            file: None,
+            offset: None,
+        }
     }
 
     /// A failure to do something to a file outside any graph.
     pub fn file(doing: &str, path: &Path, source: &std::io::Error) -> Self {
         let what = format!("{doing} {}: {source}", path.display());
-        Self::Failed { what, stage: None, file: Some(path.to_owned()), offset: None }
+        Self::Failed {
+            what,
+            stage: None,
+            file: Some(path.to_owned()),
+            offset: None,
+        }
     }
 }
 
@@ -100,7 +110,10 @@ impl Watch {
     /// A job that begins now.
     #[must_use]
     pub fn begin(control: &Control) -> Self {
-        Self { control: control.clone(), epoch: std::time::Instant::now() }
+        Self {
+            control: control.clone(),
+            epoch: std::time::Instant::now(),
+        }
     }
 
     /// Runs one phase within `budget_bytes`, for a set time if there is one.
@@ -116,9 +129,19 @@ impl Watch {
     ) -> Result<Phase, JobError> {
         let began_seconds = self.epoch.elapsed().as_secs_f64();
         let sample_every = Duration::from_millis(50);
-        let options = Options { budget_bytes, duration, sample_every };
+        let options = Options {
+            budget_bytes,
+            duration,
+            sample_every,
+        };
         let report = run(graph, &options, &self.control)?;
         let (name, graph) = (name.to_owned(), graph.draw());
-        Ok(Phase { name, graph, began_seconds, disk_modes: Vec::new(), report })
+        Ok(Phase {
+            name,
+            graph,
+            began_seconds,
+            disk_modes: Vec::new(),
+            report,
+        })
     }
 }

@@ -9,22 +9,25 @@
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
 use tonnage_stages::extent::{ALIGNMENT, aligned};
+use tonnage_stages::work::ENTRY_BYTES;
 
 use crate::inputs::extent_stride;
 use crate::job::JobError;
 
-/// Extents and blocks are at most this long: four transfers of the usual size.
+/// The longest extent of an input file: four transfers of the usual size.
 const EXTENT_BYTES: usize = 4 << 20;
-/// The longest useful block: a seek costs little beside it.
-const BLOCK_BYTES: usize = 1 << 20;
-/// The shortest block before partitions are made larger instead.
-const BLOCK_BYTES_LEAST: usize = 64 << 10;
+/// The longest block of an output file: one transfer.
+const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
+/// Blocks of partitions. Longer ones hold back more at the end of pass one; shorter ones cost
+/// seeks, so partitions grow before blocks go below the second, and below the third never.
+const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
 /// A partition as pass two likes it: 1/128 of the data within these bounds.
 const PARTITION_BYTES: (u64, u64) = (1 << 20, 48 << 20);
 /// Partitions are planned at this share of what fits, since a sample's quantiles vary.
 const FILL: f64 = 0.75;
-/// Bytes that the sort keeps for each record of a partition beside it.
-const ENTRY_BYTES: usize = tonnage_stages::work::ENTRY_BYTES;
+/// Shares of the memory: an eighth for extents, an eighth for blocks on their way, half for open
+/// blocks; in pass two an eighth for output blocks and the rest for partitions.
+const EIGHTH: usize = 8;
 
 /// Sizes and numbers for both passes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -75,54 +78,64 @@ impl Plan {
     /// # Errors
     /// When the memory is too small for any division, saying how much is needed.
     pub fn new(shape: &Shape, disk: &Disk) -> Result<Self, JobError> {
-        let Shape { bytes, record_bytes, memory_bytes, workers, devices } = *shape;
+        let Shape {
+            bytes,
+            record_bytes,
+            memory_bytes,
+            workers,
+            devices,
+        } = *shape;
         let (inputs, scratches, outputs) = devices;
-        // Small budgets get small buffers: an eighth of the memory for each of reading and writing.
-        let largest = |share: usize, most: usize| {
-            aligned((memory_bytes / share).clamp(ALIGNMENT, most)).max(aligned(record_bytes))
+        let eighth = memory_bytes / EIGHTH;
+        let least = aligned(record_bytes); // No buffer is shorter than a record.
+        // Buffers of at most `longest` in an eighth of the memory: as long as `few` of them allow,
+        // and as many as keep the devices' queues full.
+        let divide = |longest: usize, few: usize, queues: usize| {
+            let length = (eighth / few / ALIGNMENT * ALIGNMENT).clamp(least, longest.max(least));
+            let in_hand = (disk.depth * disk.transfer_bytes).div_ceil(length) + 1;
+            let number = (queues * in_hand + workers + 2)
+                .min(eighth / length)
+                .max(few);
+            (length, number)
         };
-        let in_hand = |buffer: usize| (disk.depth * disk.transfer_bytes).div_ceil(buffer) + 1;
-        let extent_bytes = {
-            let wanted = largest(16 * (inputs + workers + 4), EXTENT_BYTES);
-            extent_stride(record_bytes, wanted)
-        };
-        let extent_bytes_in_memory = aligned(extent_bytes) + ALIGNMENT;
-        let few = memory_bytes / 8 / extent_bytes_in_memory;
-        let extent_buffers =
-            (inputs * in_hand(extent_bytes) + workers + 2).min(few).max(inputs + workers + 1);
-        let output_block_bytes = largest(16 * (workers + 4 * outputs), BLOCK_BYTES);
-        let few = memory_bytes / 8 / output_block_bytes;
-        let output_blocks =
-            (outputs * (disk.depth + 2) + workers).min(few).max(workers + outputs);
+        let (length, extent_buffers) = divide(EXTENT_BYTES, inputs + workers + 1, inputs);
+        let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
+        let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
+        let (output_block_bytes, output_blocks) =
+            divide(OUTPUT_BLOCK_BYTES, workers + outputs, outputs);
 
-        // Pass two: what is left holds partitions, each with room for entries while it is sorted.
         let slots = scratches + workers + 1;
-        let left = memory_bytes.saturating_sub(output_blocks * output_block_bytes);
-        let per_record = slots as f64 + (workers * ENTRY_BYTES) as f64 / record_bytes as f64;
-        let slot_bytes = (left as f64 / per_record) as usize;
-        let slot_bytes = slot_bytes.min(u32::MAX as usize) / ALIGNMENT * ALIGNMENT;
+        let per_byte = slots as f64 + (workers * ENTRY_BYTES) as f64 / record_bytes as f64;
+        let room = memory_bytes.saturating_sub(output_blocks * output_block_bytes);
+        let slot_bytes = ((room as f64 / per_byte) as usize).min(u32::MAX as usize);
+        let slot_bytes = slot_bytes / ALIGNMENT * ALIGNMENT;
 
-        // Pass one: what is left holds the open blocks.
-        let spares = |block: usize| (scratches * (disk.depth + 2)).min(memory_bytes / 8 / block).max(scratches);
-        let reading = extent_buffers * extent_bytes_in_memory;
-        let room = memory_bytes.saturating_sub(reading);
-        let least = largest(usize::MAX, BLOCK_BYTES_LEAST).max(aligned(record_bytes)).min(BLOCK_BYTES.max(aligned(record_bytes)));
-        let most_partitions = |block: usize| room.saturating_sub(spares(block) * block) / (workers * block);
-        let fits = (slot_bytes as f64 * FILL) as u64;
-        let wanted = (bytes / 128).clamp(PARTITION_BYTES.0, PARTITION_BYTES.1).min(fits.max(1));
-        let partitions = bytes.div_ceil(wanted).clamp(1, 1 << 20) as usize;
-        // Fewer, larger partitions before blocks shorter than the least.
-        let comfortable = most_partitions(largest(64, BLOCK_BYTES_LEAST).max(least));
-        let needed = bytes.div_ceil(fits.max(1)).max(1) as usize;
-        let partitions = partitions.min(comfortable.max(needed)).min(most_partitions(least).max(1));
-        // Frequent keys may have partitions of their own: leave room for as many again, up to 8.
-        let may_be = partitions + partitions.min(8);
-        let share = room / (workers * may_be + scratches * (disk.depth + 2));
-        let block_bytes = aligned((share / ALIGNMENT * ALIGNMENT).clamp(ALIGNMENT, BLOCK_BYTES))
-            .max(aligned(record_bytes));
-        let spare_blocks = spares(block_bytes);
+        let open = memory_bytes / 2;
+        let most = |block: usize| (open / (workers * block.max(least))).max(1) as u64;
+        let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
+        let (smallest, largest) = PARTITION_BYTES;
+        let wanted = bytes.div_ceil((bytes / 128).clamp(smallest, largest).min(fits));
+        let needed = bytes.div_ceil(fits).min(most(BLOCK_BYTES[2]));
+        let partitions = wanted.min(most(BLOCK_BYTES[1]).max(needed)).max(1) as usize;
+        let block_bytes = (open / (workers * partitions) / ALIGNMENT * ALIGNMENT)
+            .clamp(least, BLOCK_BYTES[0].max(least));
+        let spare_blocks = (scratches * (disk.depth + 2))
+            .min(eighth / block_bytes)
+            .max(scratches);
 
-        let plan = Self {
+        let pass_one = extents + (workers * partitions + spare_blocks) * block_bytes;
+        let pass_two = output_blocks * output_block_bytes + (least as f64 * per_byte) as usize;
+        let need = pass_one.max(pass_two);
+        if need > memory_bytes {
+            return Err(JobError::Refused(format!(
+                "--memory of {memory_bytes} bytes is too small for records of {record_bytes} bytes \
+                 on {} devices with {workers} workers: give at least {}MiB",
+                inputs + scratches + outputs,
+                // Shares grow with the memory, so what is needed at most fits into twice as much.
+                (2 * need).div_ceil(1 << 20)
+            )));
+        }
+        Ok(Self {
             memory_bytes,
             workers,
             extent_bytes,
@@ -134,18 +147,7 @@ impl Plan {
             slot_bytes,
             output_block_bytes,
             output_blocks,
-        };
-        let need = (reading + (workers * 2 + plan.spare_blocks) * plan.block_bytes)
-            .max(output_blocks * output_block_bytes + (per_record * aligned(record_bytes) as f64) as usize * 2);
-        if need > memory_bytes {
-            return Err(JobError::Refused(format!(
-                "--memory {memory_bytes} bytes is too small for records of {record_bytes} bytes on \
-                 {} devices with {workers} workers: give at least {} MiB",
-                inputs + scratches + outputs,
-                (2 * need).div_ceil(1 << 20)
-            )));
-        }
-        Ok(plan)
+        })
     }
 }
 
@@ -188,7 +190,7 @@ mod tests {
                 devices: (1, 1, 1),
             };
             let plan = Plan::new(&shape, &Disk::default()).expect("a plan");
-            prop_assert!(plan.block_bytes >= BLOCK_BYTES_LEAST / 4, "{plan:?}");
+            prop_assert!(plan.block_bytes >= BLOCK_BYTES[2], "{plan:?}");
         }
     }
 }

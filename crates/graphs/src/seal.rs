@@ -43,14 +43,20 @@ impl Unsealed {
     /// # Errors
     /// When a directory cannot be used.
     pub fn prepare(directories: &[PathBuf]) -> Result<Self, JobError> {
-        let places = directories.iter().map(|directory| Place::prepare(directory));
-        Ok(Self { places: places.collect::<Result<_, _>>()? })
+        let places = directories
+            .iter()
+            .map(|directory| Place::prepare(directory));
+        Ok(Self {
+            places: places.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Where part `number` is written until it is published; parts go around the directories.
     #[must_use]
     pub fn part(&self, number: usize) -> PathBuf {
-        self.places[number % self.places.len()].hidden.join(part_name(number))
+        self.places[number % self.places.len()]
+            .hidden
+            .join(part_name(number))
     }
 
     /// Makes parts 0 to `parts` visible, then the manifest.
@@ -65,13 +71,16 @@ impl Unsealed {
         }
         for (lane, place) in self.places.iter().enumerate() {
             let mut names = (lane..parts).step_by(count).map(part_name);
-            let publish = |name: String| {
-                fs::rename(place.hidden.join(&name), place.directory.join(&name))
-            };
-            names.try_for_each(publish).map_err(|why| place.failed(&why))?;
+            let publish =
+                |name: String| fs::rename(place.hidden.join(&name), place.directory.join(&name));
+            names
+                .try_for_each(publish)
+                .map_err(|why| place.failed(&why))?;
         }
         for place in &self.places {
-            place.write_manifest(manifest).map_err(|why| place.failed(&why))?;
+            place
+                .write_manifest(manifest)
+                .map_err(|why| place.failed(&why))?;
         }
         Ok(())
     }
@@ -108,9 +117,17 @@ impl Place {
         fs::create_dir(&hidden).map_err(refuse)?;
         let lock = File::open(&hidden).map_err(refuse)?;
         if !lock_now(&lock) {
-            return Err(JobError::failed(format!("{}: cannot be locked", hidden.display())));
+            return Err(JobError::failed(format!(
+                "{}: cannot be locked",
+                hidden.display()
+            )));
         }
-        Ok(Self { directory: directory.to_owned(), hidden, made_directory, _lock: lock })
+        Ok(Self {
+            directory: directory.to_owned(),
+            hidden,
+            made_directory,
+            _lock: lock,
+        })
     }
 
     fn list(&self, names: &[String]) -> io::Result<()> {

@@ -36,7 +36,7 @@ use crate::plan::{Plan, Shape};
 use crate::seal::{self, Unsealed};
 
 /// Sampled chunks for each partition, and the bounds of their number.
-const CHUNKS_PER_PARTITION: usize = 8;
+const CHUNKS_PER_PARTITION: usize = 4;
 const CHUNKS: (usize, usize) = (64, 4096);
 /// Length of a sampled chunk: as cheap to read as a single record.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -134,7 +134,12 @@ pub fn pass_two(pass: &PassTwo) -> Graph {
 /// The read stage for input extents under a plan.
 #[must_use]
 pub fn read_extents(disk: &Disk, plan: &Plan, lanes: Vec<Vec<Arc<Extent>>>, record: usize) -> Read {
-    let largest = lanes.iter().flatten().map(|extent| extent.span()).max().unwrap_or(0);
+    let largest = lanes
+        .iter()
+        .flatten()
+        .map(|extent| extent.span())
+        .max()
+        .unwrap_or(0);
     Read {
         disk: disk.clone(),
         lanes: Arc::new(lanes),
@@ -148,7 +153,12 @@ pub fn read_extents(disk: &Disk, plan: &Plan, lanes: Vec<Vec<Arc<Extent>>>, reco
 
 /// The partition stage under a plan.
 #[must_use]
-pub fn partition_records(plan: &Plan, boundaries: Boundaries, record: usize, lanes: usize) -> Partition {
+pub fn partition_records(
+    plan: &Plan,
+    boundaries: Boundaries,
+    record: usize,
+    lanes: usize,
+) -> Partition {
     Partition {
         boundaries: Arc::new(boundaries),
         first_number: 0,
@@ -199,7 +209,9 @@ impl<'a> SortJob<'a> {
         let watch = Watch::begin(control);
         for (flag, directories) in [("--output", &config.output), ("--scratch", &config.scratch)] {
             if directories.is_empty() {
-                return Err(JobError::Refused(format!("{flag}: give at least one directory")));
+                return Err(JobError::Refused(format!(
+                    "{flag}: give at least one directory"
+                )));
             }
         }
         let record = config.layout.record_bytes;
@@ -225,7 +237,16 @@ impl<'a> SortJob<'a> {
         };
         let plan = Plan::new(&shape, &config.disk)?;
         let phases = Vec::new();
-        Ok(Self { config, watch, inputs, bytes, plan, unsealed, phases, repartitioned_bytes: 0 })
+        Ok(Self {
+            config,
+            watch,
+            inputs,
+            bytes,
+            plan,
+            unsealed,
+            phases,
+            repartitioned_bytes: 0,
+        })
     }
 
     fn run(mut self) -> Result<Outcome, JobError> {
@@ -265,7 +286,10 @@ impl<'a> SortJob<'a> {
     fn partition_inputs(&mut self) -> Result<(Arc<Scratch>, Vec<Cut>, Total), JobError> {
         let record = self.config.layout.record_bytes;
         let chunks = CHUNKS_PER_PARTITION * self.plan.partitions;
-        let chunks = self.config.sample_chunks.unwrap_or(chunks.clamp(CHUNKS.0, CHUNKS.1));
+        let chunks = self
+            .config
+            .sample_chunks
+            .unwrap_or(chunks.clamp(CHUNKS.0, CHUNKS.1));
         let sample = inputs::sample(&self.inputs, record, chunks, CHUNK_BYTES);
         let boundaries = self.boundaries(sample, self.plan.partitions)?;
         let extents = inputs::extents(&self.inputs, record, self.plan.extent_bytes);
@@ -284,15 +308,28 @@ impl<'a> SortJob<'a> {
         sample: Vec<Vec<Arc<Extent>>>,
         partitions: usize,
     ) -> Result<Boundaries, JobError> {
-        let Config { disk, layout, memory_bytes, .. } = self.config;
-        let largest = sample.iter().flatten().map(|extent| extent.span()).max().unwrap_or(0);
+        let Config {
+            disk,
+            layout,
+            memory_bytes,
+            ..
+        } = self.config;
+        let largest = sample
+            .iter()
+            .flatten()
+            .map(|extent| extent.span())
+            .max()
+            .unwrap_or(0);
         let read = Read {
             buffers: (memory_bytes / 2 / largest.max(1)).clamp(1, 4 * disk.depth) + sample.len(),
             buffer_bytes: largest,
             ..read_extents(disk, &self.plan, sample, layout.record_bytes)
         };
         let found = Arc::new(Mutex::new(Vec::new()));
-        let keys = Keys { layout: *layout, found: Arc::clone(&found) };
+        let keys = Keys {
+            layout: *layout,
+            found: Arc::clone(&found),
+        };
         let modes = Arc::clone(&read.modes);
         let graph = Graph::chain([Node::new("read", read), Node::new("keys", keys)]);
         self.phase("sample", &graph, &[&modes])?;
@@ -315,10 +352,17 @@ impl<'a> SortJob<'a> {
             partition_records(&self.plan, boundaries, record, self.config.scratch.len());
         let pass = PassOne {
             read: read_extents(disk, &self.plan, extents, record),
-            partition: Partition { first_number, ..partition },
+            partition: Partition {
+                first_number,
+                ..partition
+            },
             write: write_blocks(disk, &self.plan, scratch, record),
         };
-        self.phase(name, &pass_one(&pass), &[&pass.read.modes, &pass.write.modes])?;
+        self.phase(
+            name,
+            &pass_one(&pass),
+            &[&pass.read.modes, &pass.write.modes],
+        )?;
         let boundaries = &pass.partition.boundaries;
         let cut = |place: usize| Cut {
             blocks: scratch.take(first_number + place),
@@ -374,28 +418,48 @@ impl<'a> SortJob<'a> {
         let sample = vec![whole[0].iter().step_by(every).cloned().collect()];
         let wanted = (2 * bytes / (self.plan.slot_bytes as u64).max(1) + 2) as usize;
         let boundaries = self.boundaries(sample, wanted.min(self.plan.partitions.max(2)))?;
-        Ok(self.pass_one("pass_one_again", whole, boundaries, scratch, first_number)?.0)
+        Ok(self
+            .pass_one("pass_one_again", whole, boundaries, scratch, first_number)?
+            .0)
     }
 
     /// Sorts every partition into its output file.
     fn pass_two(&mut self, cuts: Vec<Cut>) -> Result<(usize, Total), JobError> {
         let Config { disk, layout, .. } = self.config;
-        let cuts: Vec<Cut> = cuts.into_iter().filter(|cut| !cut.blocks.is_empty()).collect();
+        let cuts: Vec<Cut> = cuts
+            .into_iter()
+            .filter(|cut| !cut.blocks.is_empty())
+            .collect();
         let mut files = Vec::with_capacity(cuts.len());
         let mut units: Vec<Unit> = Vec::new();
         let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); self.config.scratch.len()];
         for (file, cut) in cuts.iter().enumerate() {
             let bytes = cut.blocks.iter().map(|block| block.len as u64).sum();
-            files.push(OutputFile { path: self.unsealed.part(file), bytes });
-            let most = self.plan.slot_bytes.min(if cut.in_order { COPIED_BYTES } else { usize::MAX });
+            files.push(OutputFile {
+                path: self.unsealed.part(file),
+                bytes,
+            });
+            let most = self.plan.slot_bytes.min(if cut.in_order {
+                COPIED_BYTES
+            } else {
+                usize::MAX
+            });
             for mut extent in cut.extents(most, layout.record_bytes) {
                 extent.number = units.len();
                 let extent = Arc::new(extent);
                 lanes[cut.lane].push(Arc::clone(&extent));
-                units.push(Unit { extent, file, lane: file % self.config.output.len() });
+                units.push(Unit {
+                    extent,
+                    file,
+                    lane: file % self.config.output.len(),
+                });
             }
         }
-        let largest = units.iter().map(|unit| unit.extent.span()).max().unwrap_or(0);
+        let largest = units
+            .iter()
+            .map(|unit| unit.extent.span())
+            .max()
+            .unwrap_or(0);
         let (parts, units) = (files.len(), Arc::new(units));
         let pass = PassTwo {
             read: Read {
@@ -421,12 +485,18 @@ impl<'a> SortJob<'a> {
                 modes: Arc::new(Modes::default()),
             },
         };
-        self.phase("pass_two", &pass_two(&pass), &[&pass.read.modes, &pass.write.modes])?;
+        self.phase(
+            "pass_two",
+            &pass_two(&pass),
+            &[&pass.read.modes, &pass.write.modes],
+        )?;
         Ok((parts, pass.sort.ledger.total()))
     }
 
     fn phase(&mut self, name: &str, graph: &Graph, modes: &[&Arc<Modes>]) -> Result<(), JobError> {
-        let mut phase = self.watch.run(name, graph, self.config.memory_bytes, None)?;
+        let mut phase = self
+            .watch
+            .run(name, graph, self.config.memory_bytes, None)?;
         for mode in modes.iter().flat_map(|modes| modes.seen()) {
             if !phase.disk_modes.contains(&mode) {
                 phase.disk_modes.push(mode);
@@ -462,7 +532,12 @@ impl Cut {
                 _ => {
                     span = 0;
                     let pieces = vec![block.clone()];
-                    extents.push(Extent { number: 0, offset, in_order: self.in_order, pieces });
+                    extents.push(Extent {
+                        number: 0,
+                        offset,
+                        in_order: self.in_order,
+                        pieces,
+                    });
                 }
             }
             span += aligned(block.len);

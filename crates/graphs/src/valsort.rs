@@ -82,7 +82,12 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let inputs = inputs::find(&config.inputs, record)?;
     let lanes = inputs::extents(&inputs, record, EXTENT_BYTES);
     let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let largest = lanes.iter().flatten().map(|extent| extent.span()).max().unwrap_or(0);
+    let largest = lanes
+        .iter()
+        .flatten()
+        .map(|extent| extent.span())
+        .max()
+        .unwrap_or(0);
     let modes = Arc::new(Modes::default());
     let read = Read {
         disk: config.disk.clone(),
@@ -94,7 +99,11 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         modes: Arc::clone(&modes),
     };
     let found = Arc::new(Mutex::new(Vec::new()));
-    let summarise = Summarise { layout: config.layout, workers, found: Arc::clone(&found) };
+    let summarise = Summarise {
+        layout: config.layout,
+        workers,
+        found: Arc::clone(&found),
+    };
     let graph = Graph::chain([Node::new("read", read), Node::new("summarise", summarise)]);
     let mut phase = watch.run("validate", &graph, graph.memory_bytes(), None)?;
     phase.disk_modes = modes.seen();

@@ -42,7 +42,10 @@ impl Arena {
         // SAFETY: the range is the mapping just made. Advice only: a refusal costs speed, so the
         // result is not needed.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
-        Ok(Self { start: start as usize, bytes })
+        Ok(Self {
+            start: start as usize,
+            bytes,
+        })
     }
 
     /// Address of the first byte.

@@ -27,9 +27,15 @@ impl Pool {
     #[must_use]
     pub fn carve(arena: &Arc<Arena>, at: usize, slots: usize, slot_bytes: usize) -> Arc<Self> {
         assert!(at.is_multiple_of(ALIGNMENT) && slot_bytes.is_multiple_of(ALIGNMENT));
-        assert!(at + slots * slot_bytes <= arena.bytes(), "the pool does not fit into its arena");
+        assert!(
+            at + slots * slot_bytes <= arena.bytes(),
+            "the pool does not fit into its arena"
+        );
         let first = arena.start() + at;
-        let free = (0..slots).rev().map(|slot| first + slot * slot_bytes).collect();
+        let free = (0..slots)
+            .rev()
+            .map(|slot| first + slot * slot_bytes)
+            .collect();
         Arc::new(Self {
             _arena: Arc::clone(arena),
             slot_bytes,
@@ -55,7 +61,10 @@ impl Pool {
             if let Some(start) = free.pop() {
                 return Some(Buffer::at(start, self));
             }
-            free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
+            free = self
+                .returned
+                .wait(free)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -88,7 +97,15 @@ pub struct Buffer {
 
 impl Buffer {
     fn at(start: usize, pool: &Arc<Pool>) -> Self {
-        Self { start, pool: Arc::clone(pool), head: 0, len: 0, lane: 0, number: 0, offset: 0 }
+        Self {
+            start,
+            pool: Arc::clone(pool),
+            head: 0,
+            len: 0,
+            lane: 0,
+            number: 0,
+            offset: 0,
+        }
     }
 
     /// Bytes that the slot can hold.

@@ -20,7 +20,10 @@ impl ThreadClock {
     /// CPU time that the thread has used, user and system; `None` once it has ended.
     #[must_use]
     pub fn read(self) -> Option<Duration> {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         // SAFETY: `time` outlives the call; a stale clock id is refused with EINVAL.
         let refused = unsafe { libc::clock_gettime(self.0, &raw mut time) };
         (refused == 0).then(|| Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32))

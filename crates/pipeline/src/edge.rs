@@ -56,10 +56,16 @@ impl Edge {
             Routing::ByLane => consumers,
         };
         let queue = || Queue {
-            waiting: Mutex::new(Waiting { producers, ..Waiting::default() }),
+            waiting: Mutex::new(Waiting {
+                producers,
+                ..Waiting::default()
+            }),
             ..Queue::default()
         };
-        Self { queues: (0..queues).map(|_| queue()).collect(), limit_bytes }
+        Self {
+            queues: (0..queues).map(|_| queue()).collect(),
+            limit_bytes,
+        }
     }
 
     /// Puts a buffer into its queue; waits for room, and gives it up when `stopped`.
@@ -70,7 +76,10 @@ impl Edge {
             if stopped() {
                 return Err(buffer);
             }
-            waiting = queue.emptied.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = queue
+                .emptied
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         waiting.bytes += buffer.len;
         waiting.buffers.push_back(buffer);
@@ -102,7 +111,10 @@ impl Edge {
             if !matches!(received, Received::Empty) {
                 return received;
             }
-            waiting = queue.filled.wait(again).unwrap_or_else(PoisonError::into_inner);
+            waiting = queue
+                .filled
+                .wait(again)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -34,7 +34,9 @@ pub enum GraphError {
         takes: String,
     },
     /// The stages together want more than the budget.
-    #[error("the stages need {need_bytes} bytes of memory ({shares}), the budget is {budget_bytes}")]
+    #[error(
+        "the stages need {need_bytes} bytes of memory ({shares}), the budget is {budget_bytes}"
+    )]
     Memory {
         /// Sum over the stages.
         need_bytes: usize,
@@ -59,12 +61,20 @@ pub struct Failure {
 impl Failure {
     /// A failure that no file is to blame for.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), file: None, offset: None }
+        Self {
+            what: what.into(),
+            file: None,
+            offset: None,
+        }
     }
 
     /// A failure at a place in a file.
     pub fn at(file: &Path, offset: u64, what: impl Into<String>) -> Self {
-        Self { what: what.into(), file: Some(file.to_owned()), offset: Some(offset) }
+        Self {
+            what: what.into(),
+            file: Some(file.to_owned()),
+            offset: Some(offset),
+        }
     }
 }
 

@@ -49,7 +49,9 @@ impl Flow {
         if polled.is_some() || self.input_ended {
             return Ok(polled);
         }
-        let Some(edge) = &self.input else { return Ok(None) };
+        let Some(edge) = &self.input else {
+            return Ok(None);
+        };
         self.probe.enter(State::Starved);
         let received = edge.receive(self.worker, || self.control.is_stopped());
         self.probe.enter(State::Busy);
@@ -61,7 +63,9 @@ impl Flow {
     /// # Errors
     /// When the run is stopped.
     pub fn poll(&mut self) -> Result<Option<Buffer>, StageError> {
-        let Some(edge) = &self.input else { return Ok(None) };
+        let Some(edge) = &self.input else {
+            return Ok(None);
+        };
         let received = edge.poll(self.worker);
         self.note(received)
     }
@@ -132,7 +136,11 @@ impl Flow {
     /// When the stage declared no pool.
     pub fn try_buffer(&mut self) -> Result<Option<Buffer>, StageError> {
         self.check()?;
-        Ok(self.pool.as_ref().expect("the stage declared no pool").take())
+        Ok(self
+            .pool
+            .as_ref()
+            .expect("the stage declared no pool")
+            .take())
     }
 
     /// Counts what this worker has dealt with.
@@ -148,7 +156,8 @@ impl Flow {
     /// Whether a source that could go on for ever should end now.
     #[must_use]
     pub fn time_is_up(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Whether the run lasts for a set time; sources then begin again when they reach their end.
@@ -158,6 +167,10 @@ impl Flow {
     }
 
     fn check(&self) -> Result<(), StageError> {
-        if self.control.is_stopped() { Err(StageError::Stopped) } else { Ok(()) }
+        if self.control.is_stopped() {
+            Err(StageError::Stopped)
+        } else {
+            Ok(())
+        }
     }
 }

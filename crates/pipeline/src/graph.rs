@@ -26,7 +26,10 @@ pub struct Node {
 impl Node {
     /// Names a stage.
     pub fn new(name: impl Into<String>, spec: impl Spec + 'static) -> Self {
-        Self { name: name.into(), spec: Arc::new(spec) }
+        Self {
+            name: name.into(),
+            spec: Arc::new(spec),
+        }
     }
 }
 
@@ -41,7 +44,13 @@ impl PartialEq for Node {
 
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({} {})", self.name, self.spec.kind(), self.spec.config())
+        write!(
+            f,
+            "{} ({} {})",
+            self.name,
+            self.spec.kind(),
+            self.spec.config()
+        )
     }
 }
 
@@ -54,7 +63,9 @@ pub struct Graph {
 impl Graph {
     /// Stages, each feeding the next.
     pub fn chain(nodes: impl IntoIterator<Item = Node>) -> Self {
-        Self { nodes: nodes.into_iter().collect() }
+        Self {
+            nodes: nodes.into_iter().collect(),
+        }
     }
 
     /// The stages in order.
@@ -69,7 +80,9 @@ impl Graph {
     /// When a name is not in the graph.
     pub fn keep(&self, names: RangeInclusive<&str>) -> Result<Self, GraphError> {
         let (first, last) = self.find(&names)?;
-        Ok(Self { nodes: self.nodes[first..=last].to_vec() })
+        Ok(Self {
+            nodes: self.nodes[first..=last].to_vec(),
+        })
     }
 
     /// `node` in the place of the stages from the first name to the second.
@@ -99,10 +112,17 @@ impl Graph {
 
     fn find(&self, names: &RangeInclusive<&str>) -> Result<(usize, usize), GraphError> {
         let place = |name: &str| {
-            self.nodes.iter().position(|node| node.name == name).ok_or_else(|| {
-                let known: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
-                GraphError::NoStage { name: name.to_owned(), known: known.join(", ") }
-            })
+            self.nodes
+                .iter()
+                .position(|node| node.name == name)
+                .ok_or_else(|| {
+                    let known: Vec<&str> =
+                        self.nodes.iter().map(|node| node.name.as_str()).collect();
+                    GraphError::NoStage {
+                        name: name.to_owned(),
+                        known: known.join(", "),
+                    }
+                })
         };
         let (first, last) = (place(names.start())?, place(names.end())?);
         Ok((first.min(last), first.max(last)))
@@ -117,7 +137,10 @@ impl Graph {
             return Err(GraphError::Empty);
         }
         for (place, node) in self.nodes.iter().enumerate() {
-            if self.nodes[..place].iter().any(|other| other.name == node.name) {
+            if self.nodes[..place]
+                .iter()
+                .any(|other| other.name == node.name)
+            {
                 return Err(GraphError::SameName(node.name.clone()));
             }
         }
@@ -127,20 +150,47 @@ impl Graph {
                 return Ok(());
             }
             let (from, to) = (from.to_owned(), to.to_owned());
-            Err(GraphError::Mismatch { from, gives: say(gives), to, takes: say(takes) })
+            Err(GraphError::Mismatch {
+                from,
+                gives: say(gives),
+                to,
+                takes: say(takes),
+            })
         };
         let (first, last) = (&self.nodes[0], &self.nodes[self.nodes.len() - 1]);
-        fits("the graph's beginning", None, &first.name, first.spec.input(), true)?;
+        fits(
+            "the graph's beginning",
+            None,
+            &first.name,
+            first.spec.input(),
+            true,
+        )?;
         for pair in self.nodes.windows(2) {
             let (from, to) = (&pair[0], &pair[1]);
-            fits(&from.name, from.spec.output(), &to.name, to.spec.input(), false)?;
+            fits(
+                &from.name,
+                from.spec.output(),
+                &to.name,
+                to.spec.input(),
+                false,
+            )?;
         }
-        fits(&last.name, last.spec.output(), "the graph's end", None, true)?;
+        fits(
+            &last.name,
+            last.spec.output(),
+            "the graph's end",
+            None,
+            true,
+        )?;
         let need_bytes = self.memory_bytes();
         if need_bytes > budget_bytes {
             let share = |node: &Node| format!("{} {}", node.name, node.spec.memory().bytes());
             let shares: Vec<String> = self.nodes.iter().map(share).collect();
-            return Err(GraphError::Memory { need_bytes, budget_bytes, shares: shares.join(", ") });
+            return Err(GraphError::Memory {
+                need_bytes,
+                budget_bytes,
+                shares: shares.join(", "),
+            });
         }
         Ok(())
     }
@@ -148,7 +198,10 @@ impl Graph {
     /// Memory that the stages declare, all together.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.nodes.iter().map(|node| node.spec.memory().bytes()).sum()
+        self.nodes
+            .iter()
+            .map(|node| node.spec.memory().bytes())
+            .sum()
     }
 
     /// The graph as a record, for artifacts and pictures.

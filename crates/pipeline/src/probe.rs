@@ -89,7 +89,11 @@ impl Probe {
         self.enter(State::Busy);
         self.since_nanos.store(u64::MAX, Relaxed);
         let mut cpu = self.lock_cpu();
-        cpu.1 = cpu.0.take().and_then(ThreadClock::read).map_or(0.0, |time| time.as_secs_f64());
+        cpu.1 = cpu
+            .0
+            .take()
+            .and_then(ThreadClock::read)
+            .map_or(0.0, |time| time.as_secs_f64());
     }
 
     /// Changes the state; time up to now goes to the old one.
@@ -116,7 +120,11 @@ impl Probe {
         let state = usize::from(self.state.load(Relaxed));
         let since = self.since_nanos.load(Relaxed);
         let seconds = |of: State| {
-            let current = if of as usize == state { self.now().saturating_sub(since) } else { 0 };
+            let current = if of as usize == state {
+                self.now().saturating_sub(since)
+            } else {
+                0
+            };
             (self.spent_nanos[of as usize].load(Relaxed) + current) as f64 * 1e-9
         };
         sum.bytes += self.bytes.load(Relaxed);
@@ -131,7 +139,9 @@ impl Probe {
     }
 
     fn lock_cpu(&self) -> std::sync::MutexGuard<'_, (Option<ThreadClock>, f64)> {
-        self.cpu.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.cpu
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn now(&self) -> u64 {

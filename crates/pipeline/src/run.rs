@@ -105,7 +105,10 @@ impl Control {
     }
 
     fn sleepers(&self) -> std::sync::MutexGuard<'_, Vec<Sleeper>> {
-        self.shared.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .sleepers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -150,21 +153,30 @@ pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report
         let sampler = scope.spawn(|| sample(&wiring, control, options.sample_every, end));
         let mut workers = Vec::new();
         for (node, flows) in graph.nodes().iter().zip(wiring.flows.iter()) {
-            for flow in flows.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            for flow in flows
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .drain(..)
+            {
                 let failure = &failure;
                 let name = format!("{} {}", node.name, flow.worker);
-                let worker = thread::Builder::new().name(name).spawn_scoped(scope, move || {
-                    if let Err(StageError::Failed(why)) = work(node.spec.as_ref(), flow) {
-                        let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
-                        first.get_or_insert((node.name.clone(), why));
-                        control.stop();
-                    }
-                });
+                let worker = thread::Builder::new()
+                    .name(name)
+                    .spawn_scoped(scope, move || {
+                        if let Err(StageError::Failed(why)) = work(node.spec.as_ref(), flow) {
+                            let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                            first.get_or_insert((node.name.clone(), why));
+                            control.stop();
+                        }
+                    });
                 match worker {
                     Ok(handle) => workers.push(handle),
                     Err(source) => {
                         control.stop();
-                        return Err(RunError::System { what: "starting a thread", source });
+                        return Err(RunError::System {
+                            what: "starting a thread",
+                            source,
+                        });
                     }
                 }
             }
@@ -197,7 +209,13 @@ pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report
     let share = |stage: &StageReport| stage.counters.busy_seconds / stage.stage.workers as f64;
     let bottleneck = stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
     let bottleneck = bottleneck.map_or_else(String::new, |stage| stage.stage.name.clone());
-    Ok(Report { seconds, stages, bottleneck, memory_bytes: graph.memory_bytes(), timeline })
+    Ok(Report {
+        seconds,
+        stages,
+        bottleneck,
+        memory_bytes: graph.memory_bytes(),
+        timeline,
+    })
 }
 
 fn work(spec: &dyn crate::stage::Spec, mut flow: Flow) -> Result<(), StageError> {
@@ -234,7 +252,10 @@ fn sample(
         let stages = wiring.counters();
         let done = stages.last().map_or(0, |last| last.bytes);
         control.shared.done_bytes.store(before + done, SeqCst);
-        samples.push(Sample { seconds: wiring.epoch.elapsed().as_secs_f64(), stages });
+        samples.push(Sample {
+            seconds: wiring.epoch.elapsed().as_secs_f64(),
+            stages,
+        });
         if !running {
             return samples;
         }
@@ -267,8 +288,10 @@ impl Wiring {
             .map(|node| node.spec.memory())
             .map(|memory| memory.buffers * memory.buffer_bytes)
             .sum();
-        let arena = Arena::map(need)
-            .map_err(|source| RunError::System { what: "mapping the buffers", source })?;
+        let arena = Arena::map(need).map_err(|source| RunError::System {
+            what: "mapping the buffers",
+            source,
+        })?;
         let arena = Arc::new(arena);
         let mut at = 0;
         let mut pools = Vec::new();
@@ -282,18 +305,26 @@ impl Wiring {
         }
         let edge = |pair: &[crate::graph::Node]| {
             let (from, to) = (&pair[0].spec, &pair[1].spec);
-            Arc::new(Edge::new(from.workers(), to.workers(), to.routing(), to.inbox_bytes()))
+            Arc::new(Edge::new(
+                from.workers(),
+                to.workers(),
+                to.routing(),
+                to.inbox_bytes(),
+            ))
         };
         let edges: Vec<Arc<Edge>> = nodes.windows(2).map(edge).collect();
         let epoch = Instant::now();
         let mut flows = Vec::new();
         let mut probes = Vec::new();
         for (place, node) in nodes.iter().enumerate() {
-            let of_stage: Vec<Arc<Probe>> =
-                (0..node.spec.workers()).map(|_| Arc::new(Probe::new(epoch))).collect();
+            let of_stage: Vec<Arc<Probe>> = (0..node.spec.workers())
+                .map(|_| Arc::new(Probe::new(epoch)))
+                .collect();
             let flow = |(worker, probe): (usize, &Arc<Probe>)| Flow {
                 worker,
-                input: place.checked_sub(1).map(|before| Arc::clone(&edges[before])),
+                input: place
+                    .checked_sub(1)
+                    .map(|before| Arc::clone(&edges[before])),
                 output: edges.get(place).cloned(),
                 pool: pools[place].clone(),
                 arena: Arc::clone(&arena),
@@ -305,18 +336,28 @@ impl Wiring {
             flows.push(Mutex::new(of_stage.iter().enumerate().map(flow).collect()));
             probes.push(of_stage);
         }
-        Ok(Self { epoch, flows, edges, pools, probes })
+        Ok(Self {
+            epoch,
+            flows,
+            edges,
+            pools,
+            probes,
+        })
     }
 
     fn sleepers(&self) -> Vec<Sleeper> {
         let edges = self.edges.iter().cloned().map(Sleeper::Edge);
-        edges.chain(self.pools.iter().flatten().cloned().map(Sleeper::Pool)).collect()
+        edges
+            .chain(self.pools.iter().flatten().cloned().map(Sleeper::Pool))
+            .collect()
     }
 
     fn counters(&self) -> Vec<Counters> {
         let sum = |of_stage: &Vec<Arc<Probe>>| {
             let mut counters = Counters::default();
-            of_stage.iter().for_each(|probe| probe.add_to(&mut counters));
+            of_stage
+                .iter()
+                .for_each(|probe| probe.add_to(&mut counters));
             counters
         };
         self.probes.iter().map(sum).collect()

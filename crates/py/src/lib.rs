@@ -18,7 +18,12 @@ use tonnage_graphs::job::JobError;
 use tonnage_graphs::{Plan, Shape, cpu_bench, disk_bench, gensort, sort, valsort};
 use tonnage_pipeline::Control;
 
-create_exception!(_core, Refused, PyException, "The arguments or the input cannot be used.");
+create_exception!(
+    _core,
+    Refused,
+    PyException,
+    "The arguments or the input cannot be used."
+);
 create_exception!(_core, Failed, PyException, "The job failed while it ran.");
 create_exception!(_core, Cancelled, PyException, "The job was cancelled.");
 
@@ -43,9 +48,14 @@ impl Job {
             "cpu_bench" => start(config, cpu_bench::run, &control),
             "gensort" => start(config, gensort::run, &control),
             "valsort" => start(config, valsort::run, &control),
-            _ => Err(PyValueError::new_err(format!("there is no job called {name}"))),
+            _ => Err(PyValueError::new_err(format!(
+                "there is no job called {name}"
+            ))),
         }?;
-        Ok(Self { control, thread: Mutex::new(Some(thread)) })
+        Ok(Self {
+            control,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     /// Bytes that the last stages have dealt with so far.
@@ -73,9 +83,12 @@ impl Job {
             Ok(outcome) => Ok(outcome),
             Err(JobError::Refused(why)) => Err(Refused::new_err(why)),
             Err(JobError::Cancelled) => Err(Cancelled::new_err("cancelled")),
-            Err(JobError::Failed { what, stage, file, offset }) => {
-                Err(Failed::new_err((what, stage, file, offset)))
-            }
+            Err(JobError::Failed {
+                what,
+                stage,
+                file,
+                offset,
+            }) => Err(Failed::new_err((what, stage, file, offset))),
         }
     }
 }
@@ -103,7 +116,9 @@ where
         serde_json::to_string(&outcome).map_err(|why| JobError::failed(why.to_string()))
     };
     let thread = thread::Builder::new().name("tonnage job".into());
-    thread.spawn(run).map_err(|why| PyRuntimeError::new_err(format!("starting the job: {why}")))
+    thread
+        .spawn(run)
+        .map_err(|why| PyRuntimeError::new_err(format!("starting the job: {why}")))
 }
 
 /// Whether this is a debug build, whose speeds say nothing.
@@ -117,7 +132,8 @@ fn is_debug_build() -> bool {
 fn plan(shape: &str) -> PyResult<String> {
     let shape: Shape = serde_json::from_str(shape)
         .map_err(|why| PyValueError::new_err(format!("the shape: {why}")))?;
-    let plan = Plan::new(&shape, &Disk::default()).map_err(|why| Refused::new_err(why.to_string()))?;
+    let plan =
+        Plan::new(&shape, &Disk::default()).map_err(|why| Refused::new_err(why.to_string()))?;
     serde_json::to_string(&plan).map_err(|why| PyRuntimeError::new_err(why.to_string()))
 }
 

@@ -42,11 +42,17 @@ impl Boundaries {
         let quantile = |place: usize| sorted[place * sorted.len() / partitions];
         for place in 1..if sorted.is_empty() { 1 } else { partitions } {
             let key = quantile(place);
-            let bound = Bound { key: key.to_vec(), after: false };
+            let bound = Bound {
+                key: key.to_vec(),
+                after: false,
+            };
             if bounds.last().is_none_or(|last| *last < bound) {
                 bounds.push(bound);
             } else if bounds.last().is_some_and(|last| !last.after) {
-                bounds.push(Bound { key: key.to_vec(), after: true });
+                bounds.push(Bound {
+                    key: key.to_vec(),
+                    after: true,
+                });
             }
         }
         Self::new(bounds, layout)
@@ -66,8 +72,20 @@ impl Boundaries {
         for (place, pair) in bounds.windows(2).enumerate() {
             single[place + 1] = pair[0].key == pair[1].key;
         }
-        let Layout { record_bytes, key_offset, key_bytes } = *layout;
-        Self { bounds, prefixes, table, single, key_offset, key_bytes, record_bytes }
+        let Layout {
+            record_bytes,
+            key_offset,
+            key_bytes,
+        } = *layout;
+        Self {
+            bounds,
+            prefixes,
+            table,
+            single,
+            key_offset,
+            key_bytes,
+            record_bytes,
+        }
     }
 
     /// How many partitions there are.
@@ -101,7 +119,11 @@ impl Boundaries {
 
     fn has_reached(&self, key: &[u8], bound: usize) -> bool {
         let bound = &self.bounds[bound];
-        if bound.after { key > bound.key.as_slice() } else { key >= bound.key.as_slice() }
+        if bound.after {
+            key > bound.key.as_slice()
+        } else {
+            key >= bound.key.as_slice()
+        }
     }
 }
 
@@ -118,8 +140,14 @@ pub fn prefix(key: &[u8]) -> u128 {
         let last = u128::from(u64::from_be_bytes(*last)) << missing;
         return (u128::from(u64::from_be_bytes(*first)) << 64) | last;
     }
-    let short = key.iter().fold(0_u128, |number, &byte| (number << 8) | u128::from(byte));
-    if key.is_empty() { 0 } else { short << (8 * (16 - key.len())) }
+    let short = key
+        .iter()
+        .fold(0_u128, |number, &byte| (number << 8) | u128::from(byte));
+    if key.is_empty() {
+        0
+    } else {
+        short << (8 * (16 - key.len()))
+    }
 }
 
 #[cfg(test)]
@@ -171,7 +199,17 @@ mod tests {
     #[test]
     fn a_frequent_key_has_its_own_partition() {
         let layout = layout(2);
-        let keys = [[1, 1], [5, 5], [5, 5], [5, 5], [5, 5], [5, 5], [9, 9], [9, 8]].concat();
+        let keys = [
+            [1, 1],
+            [5, 5],
+            [5, 5],
+            [5, 5],
+            [5, 5],
+            [5, 5],
+            [9, 9],
+            [9, 8],
+        ]
+        .concat();
         let boundaries = Boundaries::from_sample(&keys, &layout, 4);
         let number = boundaries.partition_of(&record(&[5, 5]));
         assert!(boundaries.is_single(number));

@@ -63,7 +63,11 @@ impl Extent {
     /// Buffer bytes that reading it takes: payload, alignment before and after each piece.
     #[must_use]
     pub fn span(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.head() + piece.len).map(aligned).sum()
+        self.pieces
+            .iter()
+            .map(|piece| piece.head() + piece.len)
+            .map(aligned)
+            .sum()
     }
 
     /// Where the payload of each piece lies in the buffer.

@@ -22,7 +22,8 @@ unsafe impl Memory for InFlight {
 /// A queue on `disk` for the buffers of this run.
 pub fn queue(disk: &Disk, flow: &Flow) -> Result<Box<dyn Queue<InFlight>>, Failure> {
     let (start, len) = flow.region();
-    disk.queue(&[Region { start, len }]).map_err(|why| failure(&why))
+    disk.queue(&[Region { start, len }])
+        .map_err(|why| failure(&why))
 }
 
 /// A disk's error as a stage's.

@@ -43,7 +43,10 @@ pub struct Ledger(Mutex<Total>);
 impl Ledger {
     /// Adds a worker's count.
     pub fn add(&self, total: &Total) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(total);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(total);
     }
 
     /// The sum so far.
@@ -69,6 +72,9 @@ impl Modes {
     /// The different modes seen.
     #[must_use]
     pub fn seen(&self) -> Vec<Mode> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }

@@ -11,6 +11,9 @@ use tonnage_disk::{Disk, DiskError, DiskFile};
 
 use crate::extent::{Extent, FileRef, Piece, aligned};
 
+/// By how much a file grows that turns out too short.
+const GROWTH_BYTES: u64 = 64 << 20;
+
 /// Blocks on several devices.
 #[derive(Debug)]
 pub struct Scratch {
@@ -41,10 +44,20 @@ impl Scratch {
         let share = bytes / directories.len() as u64 + 1;
         let device = |directory: &PathBuf| {
             let file = disk.scratch(directory, share.next_multiple_of(1 << 20))?;
-            Ok(Device { file, next: Mutex::new(0) })
+            Ok(Device {
+                file,
+                next: Mutex::new(0),
+            })
         };
-        let devices = directories.iter().map(device).collect::<Result<_, DiskError>>()?;
-        Ok(Self { devices, partitions: Mutex::default(), bounded: false })
+        let devices = directories
+            .iter()
+            .map(device)
+            .collect::<Result<_, DiskError>>()?;
+        Ok(Self {
+            devices,
+            partitions: Mutex::default(),
+            bounded: false,
+        })
     }
 
     /// The same scratch, but never larger than it was made: when it is full, writing begins again
@@ -65,11 +78,7 @@ impl Scratch {
     ///
     /// # Errors
     /// When the device has no room.
-    pub fn place(
-        &self,
-        partition: usize,
-        len: usize,
-    ) -> Result<(Arc<DiskFile>, u64), DiskError> {
+    pub fn place(&self, partition: usize, len: usize) -> Result<(Arc<DiskFile>, u64), DiskError> {
         let device = &self.devices[partition % self.devices.len()];
         let span = aligned(len) as u64;
         let mut next = device.next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +86,9 @@ impl Scratch {
             if self.bounded {
                 *next = 0;
             } else {
-                device.file.grow(span.max(64 << 20).next_multiple_of(1 << 20))?;
+                device
+                    .file
+                    .grow((*next + span.max(GROWTH_BYTES)).next_multiple_of(1 << 20))?;
             }
         }
         let offset = *next;
@@ -103,7 +114,12 @@ impl Scratch {
                 let len = (end - offset).min(extent_bytes as u64) as usize;
                 let file = FileRef::Open(Arc::clone(&device.file));
                 let pieces = vec![Piece { file, offset, len }];
-                Arc::new(Extent { number, offset, in_order: false, pieces })
+                Arc::new(Extent {
+                    number,
+                    offset,
+                    in_order: false,
+                    pieces,
+                })
             };
             (0..end).step_by(extent_bytes).map(extent).collect()
         };
@@ -114,14 +130,24 @@ impl Scratch {
     #[must_use]
     pub fn take(&self, partition: usize) -> Vec<Piece> {
         let file = &self.devices[partition % self.devices.len()].file;
-        let blocks = self.lock().get_mut(partition).map(std::mem::take).unwrap_or_default();
+        let blocks = self
+            .lock()
+            .get_mut(partition)
+            .map(std::mem::take)
+            .unwrap_or_default();
         blocks
             .into_iter()
-            .map(|Block { offset, len }| Piece { file: FileRef::Open(Arc::clone(file)), offset, len })
+            .map(|Block { offset, len }| Piece {
+                file: FileRef::Open(Arc::clone(file)),
+                offset,
+                len,
+            })
             .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
-        self.partitions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.partitions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 """Engine: the compiled core as the rest of the package sees it, and the only importer of it.
 
-``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``probes`` turns what the
-core reports into the records of `artifacts`.
+``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``refuse_full`` asks
+devices for room, ``probes`` turns what the core reports into the records of `artifacts`.
 """
 
 from tonnage.engine.job import (
@@ -15,6 +15,7 @@ from tonnage.engine.job import (
     version,
 )
 from tonnage.engine.progress import Progress
+from tonnage.engine.room import refuse_full
 
 __all__ = [
     "Cancelled",
@@ -24,6 +25,7 @@ __all__ = [
     "Refused",
     "is_debug_build",
     "plan",
+    "refuse_full",
     "run",
     "version",
 ]

@@ -1,7 +1,7 @@
 """Starts jobs of the compiled core, and ends them on Ctrl-C.
 
 The core's threads move the bytes; this thread sleeps, polls twenty times a second, and on an
-interrupt cancels the job and waits until it has cleaned up.
+interrupt, or whatever else is raised here, cancels the job and waits until it has cleaned up.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tonnage import _core
@@ -33,19 +34,17 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
         Failed: The job failed; ``args`` is what, the stage, the file, the offset.
         KeyboardInterrupt: Ctrl-C; the job has ended and cleaned up by then.
     """
-    job = _core.Job(name, json.dumps(config))
     began = time.monotonic()
+    job = _core.Job(name, _as_json(config))
     try:
         while not job.is_finished():
             time.sleep(POLL_SECONDS)
             if on_progress:
                 on_progress(job.done_bytes(), time.monotonic() - began)
-    except KeyboardInterrupt:
+    except BaseException:
         job.cancel()
-        try:
+        with suppress(Cancelled, Failed):
             job.result()
-        except Cancelled:
-            pass
         raise
     outcome: dict[str, Any] = json.loads(job.result())
     return outcome
@@ -59,3 +58,14 @@ def plan(config: dict[str, Any]) -> dict[str, Any]:
     """
     planned: dict[str, Any] = json.loads(_core.plan(json.dumps(config)))
     return planned
+
+
+def _as_json(config: dict[str, Any]) -> str:
+    text = json.dumps(config, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError as why:
+        # A byte of a file's name that Python could only take as it is.
+        path = ascii(text[max(why.start - 40, 0) : why.end])
+        raise Refused(f"a path is no UTF-8 (at the end of {path}): rename it") from why
+    return text

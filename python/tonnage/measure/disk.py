@@ -47,7 +47,7 @@ def measure_disk(
         on_progress: Called with bytes and seconds.
 
     Raises:
-        Refused: A directory cannot be used.
+        Refused: A directory cannot be used, or has too little room.
         Failed: A device failed.
     """
     settings: dict[str, Any] = {
@@ -57,6 +57,8 @@ def measure_disk(
         "trials": [{"mode": mode, "seconds": seconds} for _ in range(rounds) for mode in modes],
         "memory_bytes": memory_bytes,
     }
+    each = [(half, size_bytes // max(len(half), 1)) for half in (read, write)]
+    engine.refuse_full(((path, share) for half, share in each for path in half), "measuring")
     began = now()
     outcome = engine.run("disk_bench", settings, on_progress)
     phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]

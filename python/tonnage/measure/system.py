@@ -17,7 +17,9 @@ SECTOR_BYTES = 512
 
 
 class Watch:
-    """Samples the kernel's counters between entering and leaving::
+    """Samples the kernel's counters between entering and leaving.
+
+    Used as::
 
         with Watch(["vda"]) as watch:
             ...
@@ -91,7 +93,9 @@ class Watch:
         tick = os.sysconf("SC_CLK_TCK")
         # man proc: user nice system idle iowait irq softirq steal, in ticks over all cores.
         cpu = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-        user, nice, system, _, iowait, irq, softirq, steal = (int(value) / tick for value in cpu[:8])
+        user, nice, system, _, iowait, irq, softirq, steal = (
+            int(value) / tick for value in cpu[:8]
+        )
         received = sent = 0
         for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
             name, _, counters = line.partition(":")

@@ -19,9 +19,12 @@ Trace = dict[str, Any]
 
 # Left of every chart over time, so that their axes lie below one another.
 LEFT, RIGHT, TOP, BOTTOM = 50, 10, 6, 22
+# Figures at an axis: 25,000 and not 25k.
+PLAIN = {"separatethousands": True, "exponentformat": "none"}
 # A phase shorter than this share of the job has no room for its name.
 NAMED_SHARE = 0.08
-LANE_HEIGHT = 62
+LANE_HEIGHT = 60
+LANE_NAME = 0.36  # The share of a lane that its name takes.
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ def over_time(until: float, phases: Sequence[Phase], *, named: bool = False) -> 
             "hoverformat": ".2f",
             "showgrid": False,
             "zeroline": False,
+            "showspikes": False,  # The page draws one line through all charts.
         },
         "yaxis": scale(),
         "shapes": [_band(place, phase) for place, phase in enumerate(phases)],
@@ -110,7 +114,7 @@ def over_time(until: float, phases: Sequence[Phase], *, named: bool = False) -> 
 def scale(most: float | None = None, **more: Any) -> dict[str, Any]:
     """A vertical axis from zero, whose range stays when time is zoomed into."""
     limits = {"rangemode": "tozero"} if most is None else {"range": [0, most]}
-    return {"fixedrange": True, "nticks": 5, "separatethousands": True, **limits, **more}
+    return {"fixedrange": True, "nticks": 5, **PLAIN, **limits, **more}
 
 
 def level(value: float, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -142,13 +146,11 @@ def lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
     layout.pop("yaxis")
     each = 1 / len(names)
     for place, name in enumerate(names):
-        top = 1 - place * each
-        bottom = top - each * 0.68
+        top, bottom = 1 - (place + LANE_NAME) * each, 1 - (place + 1) * each
         axis = "yaxis" if place == 0 else f"yaxis{place + 1}"
-        layout[axis] = scale(1, domain=[max(bottom - each * 0.02, 0), top - each * 0.3]) | {
+        layout[axis] = scale(1, domain=[max(bottom, 0), top], showgrid=False) | {
             "tickvals": [0, 1],
             "ticktext": ["0", "100 %"],
-            "showgrid": False,
         }
         layout["annotations"].append(
             {
@@ -156,14 +158,15 @@ def lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
                 "x": 0,
                 "xanchor": "left",
                 "yref": "paper",
-                "y": top - each * 0.3,
+                "y": top,
                 "yanchor": "bottom",
                 "text": name,
                 "showarrow": False,
                 "font": {"size": 12, "color": "--ink"},
             }
         )
-    return LANE_HEIGHT * len(names) + layout["margin"]["t"] + layout["margin"]["b"]
+    layout["xaxis"]["anchor"] = "y" if len(names) == 1 else f"y{len(names)}"
+    return LANE_HEIGHT * len(names) + TOP + BOTTOM
 
 
 def beside(names: Sequence[str]) -> dict[str, Any]:
@@ -179,7 +182,7 @@ def beside(names: Sequence[str]) -> dict[str, Any]:
             "ticksuffix": " s",
             "zeroline": True,
             "fixedrange": True,
-            "separatethousands": True,
+            **PLAIN,
         },
         "yaxis": {
             "autorange": "reversed",

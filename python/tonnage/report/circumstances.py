@@ -8,7 +8,7 @@ from tonnage.artifacts import Device, Environment, Phase, Study
 from tonnage.report import words
 from tonnage.report.markup import Child, Html, block, facts, join, section, table, tag
 
-# At this many runnable threads a core, others had a good part of the machine.
+# Above this many runnable threads a core, others had a good part of the machine.
 HIGH_LOAD = 0.5
 
 
@@ -23,7 +23,9 @@ def warnings(study: Study) -> list[str]:
     if any(environment.debug_build for environment in environments.values()):
         found.append("This is a debug build: its speeds say nothing about Tonnage's.")
     for what, environment in environments.items():
-        if environment.load_average >= HIGH_LOAD * environment.cores:
+        if what != "the study" and environment == study.environment:
+            continue  # Captured once for all.
+        if environment.load_average > HIGH_LOAD * environment.cores:
             load = words.significant(environment.load_average, 2)
             found.append(
                 f"The load average was {load} on {environment.cores} cores when {what} began:"
@@ -90,17 +92,20 @@ def _machine(environment: Environment) -> Html:
 
 
 def _devices(devices: list[Device]) -> Html:
-    columns = ["Device", "Model", "Size", "Kind", "File system", "Scheduler", "Directories"]
-    kinds = {True: "turns", False: "flash", None: "unknown"}
+    columns = ["Device", "Model", "Size", "Rotational", "File system", "Scheduler", "Directories"]
+    rotational = {True: "yes", False: "no", None: "unknown"}
     rows: list[list[Child]] = [
         [
             device.name,
             device.model or "unknown",
             words.size(device.size_bytes) if device.size_bytes is not None else "unknown",
-            kinds[device.rotational],
+            rotational[device.rotational],
             f"{device.file_system} ({device.mount_options})",
             device.scheduler or "none",
-            join((tag("code", directory) for directory in device.directories), Html("<br>")),
+            join(
+                (tag("code", directory) for directory in dict.fromkeys(device.directories)),
+                Html("<br>"),
+            ),
         ]
         for device in devices
     ]

@@ -1,6 +1,6 @@
 """Cumulative counters, as they were sampled, made into what is drawn: rates over windows.
 
-A window spans as many samples as keep a line to a few hundred points. That loses no byte: the
+A window spans as many samples as keep a line to some hundred points. That loses no byte: the
 counters are cumulative, so a wider window is a mean over a longer time.
 """
 
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 Table = dict[str, list[Any]]
 
-# About what a chart has pixels for, two for each point.
-POINTS_AT_MOST = 300
+# For each line of each phase: more would show the size of a buffer, not the rate of a stage.
+POINTS_AT_MOST = 150
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,7 @@ def from_zero(table: Table, began_seconds: float) -> Table:
     if not table["seconds"] or table["seconds"][0] <= began_seconds:
         return table
     return {
-        name: [began_seconds if name == "seconds" else 0, *values]
-        for name, values in table.items()
+        name: [began_seconds if name == "seconds" else 0, *values] for name, values in table.items()
     }
 
 
@@ -68,9 +68,10 @@ def share(table: Table, column: str, of: Sequence[str]) -> Series:
 def gauge(table: Table, column: str) -> Series:
     """What is no counter: the largest value of each window, so that no peak is lost."""
     values, seconds = table[column], table["seconds"]
+    windows = [(0, 0), *_windows(len(seconds))] if seconds else []
     drawn = [
-        (short(seconds[last]), short(max(values[first + 1 : last + 1])))
-        for first, last in _windows(len(seconds))
+        (short(seconds[last]), short(max(values[min(first + 1, last) : last + 1])))
+        for first, last in windows
     ]
     return Series([at for at, _ in drawn], [value for _, value in drawn])
 
@@ -115,4 +116,4 @@ def _windows(samples: int) -> list[tuple[int, int]]:
     ends = list(range(0, samples, stride))
     if samples and ends[-1] != samples - 1:
         ends.append(samples - 1)
-    return list(zip(ends, ends[1:], strict=False))
+    return list(pairwise(ends))

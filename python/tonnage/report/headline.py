@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tonnage.artifacts import Prediction, RunRecord, Study
 from tonnage.report import words
-from tonnage.report.markup import Child, Html, join, tag, text
+from tonnage.report.markup import Child, Html, join, tag
 
 # A phase shorter than this share of the job does not make the headline.
 NAMED_SHARE = 0.05
@@ -46,7 +46,9 @@ def header(study: Study, warnings: int) -> Html:
     """The head of the page."""
     where = f"{study.environment.host} · {words.moment(study.began_at)}"
     tiles = [
-        tag("div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.beside)))
+        tag(
+            "div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.beside))
+        )
         for tile in _tiles(study)
     ]
     return tag(
@@ -71,11 +73,22 @@ def _lead(study: Study) -> list[str]:
     if study.limit:
         sentences.append(f"{words.percent(study.limit.efficiency)} of what the disks allow.")
     if study.actual:
-        among = [(phase.name, phase.bottleneck, phase.seconds) for phase in study.actual.phases]
-        sentences += _limited("Limited by", among, study.actual.seconds)
+        ran = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
+        met = [
+            (
+                phase.name,
+                words.bottleneck(phase.bottleneck, [each.name for each in ran.get(phase.name, [])]),
+                phase.seconds,
+            )
+            for phase in study.actual.phases
+        ]
+        sentences += _limited("Limited by", met, study.actual.seconds)
     elif study.predicted:
-        terms = [(phase.name, phase.limit, phase.seconds) for phase in study.predicted.phases]
-        sentences += _limited("To be limited by", terms, study.predicted.seconds)
+        foreseen = [
+            (phase.name, words.resource(phase.limit), phase.seconds)
+            for phase in study.predicted.phases
+        ]
+        sentences += _limited("Limited, as foreseen, by", foreseen, study.predicted.seconds)
     return sentences
 
 
@@ -84,7 +97,7 @@ def _limited(begin: str, phases: list[tuple[str, str, float]], whole: float) -> 
     by_limit: dict[str, list[str]] = {}
     for name, limit, seconds in phases:
         if seconds >= NAMED_SHARE * whole:
-            by_limit.setdefault(words.resource(limit), []).append(words.phase(name))
+            by_limit.setdefault(limit, []).append(words.phase(name))
     if not by_limit:
         return []
     if len(by_limit) == 1:
@@ -97,8 +110,8 @@ def _tiles(study: Study) -> list[Tile]:
     tiles = []
     run, predicted = study.run, study.predicted
     if run:
-        settings = f"{words.size(run.bytes)} sorted, every byte read and written twice"
-        tiles.append(Tile("Actual", words.seconds(run.seconds), settings))
+        sorted_ = f"to sort {words.size(run.bytes)}"
+        tiles.append(Tile("Actual", words.seconds(run.seconds), sorted_))
     if predicted:
         low, high = predicted.low_seconds, predicted.high_seconds
         between = words.seconds_between(low, high, predicted.seconds)
@@ -109,11 +122,11 @@ def _tiles(study: Study) -> list[Tile]:
         tiles.append(Tile("Prediction error", size, _error(run, predicted)))
     if study.limit:
         least = words.seconds(study.limit.seconds)
-        beside = f"the disks alone would need {least}: {study.limit.rule}"
+        beside = f"of what the disks allow: they alone would need {least}"
         tiles.append(Tile("Efficiency", words.percent(study.limit.efficiency), beside))
     if run:
         tiles += _resources(run)
-        tiles.append(_verified(study, run))
+        tiles += _verified(study, run)
     return tiles
 
 
@@ -127,28 +140,34 @@ def _error(run: RunRecord | None, predicted: Prediction | None) -> str | None:
 
 def _resources(run: RunRecord) -> list[Tile]:
     budget = run.settings.get("memory_bytes")
-    beside = f"of a budget of {words.memory(budget)}" if budget else "without a budget"
+    beside = "of the whole process"
+    if budget:
+        beside += f"; budget of {words.memory(budget)} for buffers and indexes"
     per_gigabyte = f"{words.significant(run.cpu_seconds / (run.bytes / 1e9))}" if run.bytes else "–"
     return [
         Tile("Peak memory", words.memory(run.peak_memory_bytes), beside),
         Tile(
-            "CPU",
-            f"{per_gigabyte}{words.SPACE}core-s/GB",
-            f"core-seconds per GB sorted; {words.significant(run.cpu_seconds)} in all",
+            "CPU, core-seconds per GB",
+            per_gigabyte,
+            f"{words.significant(run.cpu_seconds)} core-seconds in all",
         ),
     ]
 
 
-def _verified(study: Study, run: RunRecord) -> Tile:
-    found, beside = study.validation, text("checksum ") + tag("code", run.checksum)
+def _verified(study: Study, run: RunRecord) -> list[Tile]:
+    found, checksum = study.validation, tag("code", run.checksum)
     if found is None:
-        figure, verdict = words.count(run.records), "not validated"
-    elif found.matches_input and not found.unordered:
-        figure, verdict = words.count(found.records), "✓ in order, checksum verified"
-    else:
-        figure, verdict = words.count(found.records), "✗ the output is wrong"
-        beside = text(f"{words.count(found.unordered)} out of order, ") + beside
-    return Tile("Records", figure, join([f"{verdict}; ", Html(beside)]))
+        return [
+            Tile("Records", words.count(run.records), "not validated"),
+            Tile("Checksum", "Not verified", checksum),
+        ]
+    order = f"{words.count(found.unordered)} out of order" if found.unordered else "in order"
+    beside = f"{order}, {words.count(found.duplicate_keys)} duplicate keys"
+    verdict = "✓ Verified" if found.matches_input else "✗ Not the input's"
+    return [
+        Tile("Records", words.count(found.records), beside),
+        Tile("Checksum", verdict, join([checksum, " of the output"])),
+    ]
 
 
 def _cut_short(study: Study) -> Html | None:

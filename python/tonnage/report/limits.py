@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from tonnage.artifacts import ActualPhase, Phase, Stage, Study
+from tonnage.artifacts import ActualPhase, Limit, Phase, Stage, Study
 from tonnage.report import words
-from tonnage.report.markup import Child, Html, bar, code, join, missing, section, table, tag
+from tonnage.report.markup import Child, Html, bar, cite, code, join, missing, section, table, tag
 
 COLUMNS = ["Stage", "Workers", "Moved", "Time", "Busy", "Blocked", "Starved", "CPU", "Memory"]
 NUMERIC = ("Workers", "Moved", "Busy", "Blocked", "Starved", "CPU", "Memory")
@@ -16,6 +17,8 @@ def limits(study: Study) -> Html:
     """The section."""
     findings = [tag("li", finding) for finding in study.findings]
     parts: list[Child] = [tag("ul", *findings, class_="findings")] if findings else []
+    if study.limit:
+        parts.append(_limit(study.limit))
     why = list(study.actual.phases) if study.actual else []
     if study.run is None:
         parts.append(missing("The job was not run."))
@@ -48,26 +51,38 @@ def drawing(graph: str) -> Html:
 
 def stages(phase: Phase, caption: str) -> Html:
     """The stages of a phase as a table."""
-    rows = [_stage(stage) for stage in phase.stages]
-    marked = [
-        place for place, stage in enumerate(phase.stages) if stage.name == phase.bottleneck
+    times = [
+        (each.busy_seconds, each.blocked_seconds, each.starved_seconds) for each in phase.stages
     ]
+    seconds = words.seconds_like(max(map(max, times), default=0.0))
+    rows = [_stage(stage, seconds) for stage in phase.stages]
+    marked = [place for place, stage in enumerate(phase.stages) if stage.name == phase.bottleneck]
     return table(caption, COLUMNS, rows, numeric=NUMERIC, marked=marked)
+
+
+def _limit(limit: Limit) -> Html:
+    cited = [cite(identifier) for identifier in limit.measurements]
+    return tag(
+        "p",
+        f"The disks alone would need {words.seconds(limit.seconds)}, which is"
+        f" {words.percent(limit.efficiency)} of what the job took: {limit.rule}. ",
+        join([Html("Measured by "), join(cited, Html(", ")), "."]) if cited else None,
+    )
 
 
 def _phase(phase: Phase, found: ActualPhase | None) -> Html:
     name = words.phase(phase.name)
     heading = tag("h3", name, tag("small", f" {words.seconds(phase.seconds)}"))
     if found:
-        limit = words.resource(found.bottleneck)
-        verdict = tag("p", tag("b", f"Limited by {limit}. "), found.why)
+        limit = words.bottleneck(found.bottleneck, [stage.name for stage in phase.stages])
+        verdict = tag("p", tag("b", f"Limited by {limit}. "), words.sentence(found.why))
     else:
         verdict = tag("p", "The stage that had most to do: ", tag("b", phase.bottleneck), ".")
     caption = f"Stages of {name}, with {words.memory(phase.memory_bytes)} of buffers and indexes"
     return join([heading, verdict, drawing(phase.graph), stages(phase, caption)])
 
 
-def _stage(stage: Stage) -> list[Child]:
+def _stage(stage: Stage, seconds: Callable[[float], str]) -> list[Child]:
     lived = stage.busy_seconds + stage.blocked_seconds + stage.starved_seconds
     shares = (
         (stage.busy_seconds, "busy"),
@@ -78,10 +93,10 @@ def _stage(stage: Stage) -> list[Child]:
         stage.name,
         words.count(stage.workers),
         words.size(stage.bytes),
-        bar(*((seconds / lived if lived else 0, kind) for seconds, kind in shares)),
-        words.seconds(stage.busy_seconds),
-        words.seconds(stage.blocked_seconds),
-        words.seconds(stage.starved_seconds),
-        words.seconds(stage.cpu_seconds),
+        bar(*((spent / lived if lived else 0, kind) for spent, kind in shares)),
+        seconds(stage.busy_seconds),
+        seconds(stage.blocked_seconds),
+        seconds(stage.starved_seconds),
+        seconds(stage.cpu_seconds),
         words.memory(stage.memory_bytes) if stage.memory_bytes else "–",
     ]

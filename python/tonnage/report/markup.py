@@ -54,9 +54,7 @@ def slug(name: str) -> str:
 def section(identifier: str, heading: str, *children: Child) -> Html:
     """A part of the page under a heading of the second level."""
     title = tag("h2", heading, id=f"{identifier}-heading")
-    return tag(
-        "section", title, *children, id=identifier, aria_labelledby=f"{identifier}-heading"
-    )
+    return tag("section", title, *children, id=identifier, aria_labelledby=f"{identifier}-heading")
 
 
 def missing(what: str) -> Html:
@@ -79,13 +77,19 @@ def table(
     """
     right, strong = set(numeric), set(marked)
     style = ["number" if column in right else None for column in columns]
-    head = [tag("th", column, scope="col", class_=kind) for column, kind in zip(columns, style)]
+    head = [
+        tag("th", column, scope="col", class_=kind)
+        for column, kind in zip(columns, style, strict=True)
+    ]
     body = []
     for place, row in enumerate(rows):
         cells = [tag("th", row[0], scope="row")]
-        cells += [tag("td", cell, class_=kind) for cell, kind in zip(row[1:], style[1:])]
+        cells += [
+            tag("td", cell, class_=kind) for cell, kind in zip(row[1:], style[1:], strict=True)
+        ]
         body.append(tag("tr", *cells, class_="marked" if place in strong else None))
-    title = tag("caption", caption, class_="unseen" if hide_caption else None)
+    # The inner element stays in sight while a wide table is scrolled.
+    title = tag("caption", tag("span", caption), class_="unseen" if hide_caption else None)
     content = tag("table", title, tag("thead", tag("tr", *head)), tag("tbody", *body))
     # Can be scrolled, hence must be reachable by keyboard and have a name.
     return tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=caption)
@@ -100,6 +104,11 @@ def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
 def code(line: str) -> Html:
     """A line to be read, or typed, exactly."""
     return tag("code", line)
+
+
+def cite(measurement: str) -> Html:
+    """A link to a measurement on the page."""
+    return tag("a", code(measurement), href=f"#measurement-{slug(measurement)}")
 
 
 def block(line: str, name: str) -> Html:

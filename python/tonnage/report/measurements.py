@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from tonnage.artifacts import Measurement, Study, Trial
+from tonnage.artifacts import Measurement, RunRecord, Study, Trial
 from tonnage.report import words
-from tonnage.report.charts import Chart, Trace
+from tonnage.report.charts import PLAIN, Chart, Trace
 from tonnage.report.limits import drawing, stages
 from tonnage.report.markup import Html, block, facts, join, missing, section, slug, table, tag, text
 
@@ -27,7 +27,7 @@ def measurements(study: Study) -> tuple[Html, list[Chart]]:
     drawn: list[Chart] = []
     parts: list[Html] = []
     for measurement in study.measurements:
-        element, more = _measurement(measurement)
+        element, more = _measurement(measurement, _when(measurement, study.run))
         parts.append(element)
         drawn += more
     if not parts:
@@ -35,7 +35,14 @@ def measurements(study: Study) -> tuple[Html, list[Chart]]:
     return section("measurements", "What this machine carries", *parts), drawn
 
 
-def _measurement(measurement: Measurement) -> tuple[Html, list[Chart]]:
+def _when(measurement: Measurement, run: RunRecord | None) -> str:
+    """On which side of the job a measurement was made; moments of a record compare as text."""
+    if run is None:
+        return ""
+    return ", before the job" if measurement.began_at < run.began_at else ", after the job"
+
+
+def _measurement(measurement: Measurement, when: str) -> tuple[Html, list[Chart]]:
     identifier = f"measurement-{slug(measurement.id)}"
     together = [trial for trial in measurement.trials if trial.name != APART]
     apart = [trial for trial in measurement.trials if trial.name == APART]
@@ -48,7 +55,7 @@ def _measurement(measurement: Measurement) -> tuple[Html, list[Chart]]:
         body = missing("It has no trials.")
     else:
         body = join([_table(measurement), *(chart.element() for chart in drawn)])
-    heading = tag("h3", words.KINDS.get(measurement.kind, measurement.kind))
+    heading = tag("h3", words.KINDS.get(measurement.kind, measurement.kind), when)
     return (
         tag(
             "article",
@@ -64,27 +71,38 @@ def _measurement(measurement: Measurement) -> tuple[Html, list[Chart]]:
 
 
 def _table(measurement: Measurement) -> Html:
-    columns = ["Trial", "Rate", "CPU", "Ran for", "Most at work"]
-    rows = [
-        [
-            name,
-            words.rate(trial.bytes_per_second),
-            f"{words.significant(trial.cpu_seconds_per_byte * 1e9)}{words.SPACE}core-s/GB",
-            words.seconds(trial.phase.seconds),
-            trial.phase.bottleneck,
-        ]
-        for name, trial in words.trials(measurement)
-    ]
-    caption = "Trials in the order in which they were run; the rate is that of the last stage"
-    return table(caption, columns, rows, numeric=("Rate", "CPU", "Ran for"))
+    """A row for each kind of trial, with what every round of it gave, in order."""
+    columns = ["Trial", "MB/s of each", "CPU core-s/GB of each", "Most at work"]
+    rows = []
+    for kind, trials in _by_kind(measurement.trials).items():
+        per_gigabyte = [1e9 * trial.cpu_seconds_per_byte for trial in trials]
+        rows.append(
+            [
+                words.trial(kind),
+                _each(words.megabytes(trial.bytes_per_second) for trial in trials),
+                _each(words.significant(figure, 2) for figure in per_gigabyte),
+                words.listing(dict.fromkeys(trial.phase.bottleneck for trial in trials)),
+            ]
+        )
+    caption = "Trials: each took turns with the others; rates are those of the last stage"
+    return table(caption, columns, rows)
+
+
+def _each(figures: Iterable[str]) -> str:
+    return " · ".join(figures)
+
+
+def _by_kind(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
+    kinds: dict[str, list[Trial]] = {}
+    for trial in trials:
+        kinds.setdefault(trial.name, []).append(trial)
+    return kinds
 
 
 def _chart(name: str, trials: Sequence[Trial]) -> Chart:
-    kinds = dict.fromkeys(trial.name for trial in trials)
-    traces = [*_in_order(trials), *(_box(kind, trials) for kind in kinds)]
-    said = [
-        f"{words.trial(trial.name)} {words.rate(trial.bytes_per_second)}" for trial in trials
-    ]
+    kinds = _by_kind(trials)
+    traces = [*_in_order(trials), *(_box(kind, alike) for kind, alike in kinds.items())]
+    said = [f"{words.trial(trial.name)} {words.rate(trial.bytes_per_second)}" for trial in trials]
     return Chart(
         name=name,
         title="Every raw rate, MB/s, in the order measured; and how they spread",
@@ -112,8 +130,8 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
             "yaxis": {
                 "rangemode": "tozero",
                 "fixedrange": True,
-                "separatethousands": True,
                 "nticks": 6,
+                **PLAIN,
             },
         },
         legend=[(_colour(kind), words.trial(kind)) for kind in kinds],
@@ -141,7 +159,7 @@ def _in_order(trials: Sequence[Trial]) -> list[Trace]:
 
 
 def _box(kind: str, trials: Sequence[Trial]) -> Trace:
-    rates = [rate for trial in trials if trial.name == kind for rate in trial.rates]
+    rates = [rate for trial in trials for rate in trial.rates]
     colour = _colour(kind)
     return {
         "type": "box",
@@ -176,22 +194,29 @@ def _how(measurement: Measurement) -> Html:
         ("Page cache", measurement.page_cache),
         ("Disk access", join(map(text, modes), Html("<br>")) if modes else "no disk"),
     ]
+    pairs += [
+        (name, words.setting(key, measurement.settings[key]))
+        for name, key in (("Reads", "read"), ("Writes", "write"))
+        if key in measurement.settings
+    ]
     command = words.command(measurement.command)
     return join([facts(pairs), tag("h4", "Command"), block(command, "Command")])
 
 
 def _graphs(measurement: Measurement) -> Html | None:
-    if not measurement.trials:
+    kinds = _by_kind(measurement.trials)
+    if not kinds:
         return None
-    first = {trial.name: trial for trial in reversed(measurement.trials)}
-    order = dict.fromkeys(trial.name for trial in measurement.trials)
     graphs = [
-        tag("div", tag("dt", words.trial(name)), tag("dd", drawing(first[name].phase.graph)))
-        for name in order
+        tag("div", tag("dt", words.trial(kind)), tag("dd", drawing(trials[0].phase.graph)))
+        for kind, trials in kinds.items()
     ]
     tables = [
-        stages(trial.phase, f"Stages of the trial “{name}”")
-        for name, trial in words.trials(measurement)
+        stages(
+            trial.phase,
+            f"Trial {number}: {words.trial(trial.name)}, {words.seconds(trial.phase.seconds)}",
+        )
+        for number, trial in enumerate(measurement.trials, start=1)
     ]
     summary = tag("summary", "What every stage of every trial did")
     return join(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from tonnage.artifacts import PredictedPhase, Prediction, Study, Term
 from tonnage.report import charts, words
 from tonnage.report.charts import Chart, Trace
-from tonnage.report.markup import Html, bar, join, missing, section, slug, table, tag
+from tonnage.report.markup import Html, bar, cite, join, missing, section, table, tag
 
 WHOLE = "whole job"
+# An interval beyond this many times the longest bar is cut off, or no bar could be seen.
+WIDEST = 2.5
 
 
 def prediction(study: Study) -> tuple[Html, list[Chart]]:
@@ -17,7 +22,7 @@ def prediction(study: Study) -> tuple[Html, list[Chart]]:
         return section("prediction", heading, missing("No prediction was made.")), []
     rows = _rows(study)
     chart = _chart(rows)
-    parts = [chart.element(), _table(rows), _interval(study.predicted)]
+    parts = [chart.element(), _table(rows), _rule(study.predicted)]
     if study.predicted:
         parts += [_terms(phase) for phase in study.predicted.phases]
     else:
@@ -27,29 +32,38 @@ def prediction(study: Study) -> tuple[Html, list[Chart]]:
     return section("prediction", heading, *parts), [chart]
 
 
+@dataclass(frozen=True)
 class _Row:
     """A phase, or the whole job: what was predicted of it and what happened."""
 
-    def __init__(
-        self,
-        name: str,
-        predicted: PredictedPhase | Prediction | None,
-        actual: float | None,
-        limits: tuple[str | None, str | None] = (None, None),
-    ) -> None:
-        self.name, self.predicted, self.actual, self.limits = name, predicted, actual, limits
+    name: str
+    predicted: PredictedPhase | Prediction | None
+    actual: float | None
+    limit_foreseen: str = "–"
+    limit_met: str = "–"
 
 
 def _rows(study: Study) -> list[_Row]:
     predicted = {phase.name: phase for phase in study.predicted.phases} if study.predicted else {}
-    actual = {phase.name: phase for phase in study.actual.phases} if study.actual else {}
+    ran = {phase.name: phase for phase in study.run.phases} if study.run else {}
     rows = []
-    for name in dict.fromkeys([*actual, *predicted]):
-        foreseen, happened = predicted.get(name), actual.get(name)
-        limits = (foreseen and foreseen.limit, happened and happened.bottleneck)
-        rows.append(_Row(words.phase(name), foreseen, happened and happened.seconds, limits))
-    whole = study.actual.seconds if study.actual else None
-    return [*rows, _Row(WHOLE, study.predicted, whole)]
+    for happened in study.actual.phases if study.actual else []:
+        foreseen = predicted.pop(happened.name, None)
+        stages = [stage.name for stage in ran[happened.name].stages] if happened.name in ran else []
+        rows.append(
+            _Row(
+                words.phase(happened.name),
+                foreseen,
+                happened.seconds,
+                words.resource(foreseen.limit) if foreseen else "–",
+                words.bottleneck(happened.bottleneck, stages),
+            )
+        )
+    rows += [
+        _Row(words.phase(name), foreseen, None, words.resource(foreseen.limit))
+        for name, foreseen in predicted.items()
+    ]
+    return [*rows, _Row(WHOLE, study.predicted, study.actual.seconds if study.actual else None)]
 
 
 def _chart(rows: list[_Row]) -> Chart:
@@ -58,6 +72,13 @@ def _chart(rows: list[_Row]) -> Chart:
     happened = [row for row in rows if row.actual is not None]
     traces: list[Trace] = []
     legend = []
+    layout = charts.beside(names)
+    bars = [row.predicted.seconds for row in foreseen if row.predicted]
+    longest = max([*bars, *(row.actual or 0 for row in happened)])
+    highest = max((row.predicted.high_seconds for row in foreseen if row.predicted), default=0)
+    is_cut = highest > WIDEST * longest
+    if is_cut:
+        layout["xaxis"]["range"] = [0, WIDEST * longest]
     if foreseen:
         traces.append(_predicted(foreseen))
         legend.append(("--predicted", "predicted, with its interval"))
@@ -70,8 +91,9 @@ def _chart(rows: list[_Row]) -> Chart:
         says="Seconds predicted and actual: " + "; ".join(map(_said, rows)) + ".",
         height=44 + 54 * len(rows),
         traces=traces,
-        layout=charts.beside(names),
+        layout=layout,
         legend=legend,
+        note=f"The interval goes on to {words.seconds(highest)}." if is_cut else None,
     )
 
 
@@ -122,15 +144,17 @@ def _between(row: _Row) -> str:
 
 def _table(rows: list[_Row]) -> Html:
     columns = ["Phase", "Predicted", "Interval", "Actual", "Inside", "Limit foreseen", "Limit met"]
+    known = [row.predicted.seconds for row in rows if row.predicted]
+    seconds = words.seconds_like(max([*known, *(row.actual or 0 for row in rows)]))
     cells = [
         [
             row.name,
-            words.seconds(row.predicted.seconds) if row.predicted else "–",
-            _between(row),
-            words.seconds(row.actual) if row.actual is not None else "–",
+            seconds(row.predicted.seconds) if row.predicted else "–",
+            _interval(row, seconds),
+            seconds(row.actual) if row.actual is not None else "–",
             _inside(row),
-            words.resource(row.limits[0]) if row.limits[0] else "–",
-            words.resource(row.limits[1]) if row.limits[1] else "–",
+            row.limit_foreseen,
+            row.limit_met,
         ]
         for row in rows
     ]
@@ -138,10 +162,16 @@ def _table(rows: list[_Row]) -> Html:
         "Predicted and actual seconds of each phase",
         columns,
         cells,
-        numeric=("Predicted", "Interval", "Actual"),
+        numeric=("Predicted", "Interval", "Actual", "Inside"),
         marked=[len(rows) - 1],
         hide_caption=True,
     )
+
+
+def _interval(row: _Row, seconds: Callable[[float], str]) -> str:
+    if row.predicted is None:
+        return "–"
+    return f"{seconds(row.predicted.low_seconds)} – {seconds(row.predicted.high_seconds)}"
 
 
 def _inside(row: _Row) -> str:
@@ -150,37 +180,35 @@ def _inside(row: _Row) -> str:
     return "yes" if row.predicted.low_seconds <= row.actual <= row.predicted.high_seconds else "no"
 
 
-def _interval(predicted: Prediction | None) -> Html | None:
+def _rule(predicted: Prediction | None) -> Html | None:
     if predicted is None:
         return None
     made = f"Made {words.moment(predicted.made_at)}, before the job began. "
-    rule = f"Interval ({words.percent(predicted.confidence)}): {predicted.interval_rule}."
-    return tag("p", made + rule.replace("..", "."), class_="note")
+    rule = f"Interval of {words.percent(predicted.confidence)}: "
+    return tag("p", f"{made}{rule}{predicted.interval_rule.rstrip('.')}.", class_="note")
 
 
 def _terms(phase: PredictedPhase) -> Html:
     slowest = max((term.seconds for term in phase.terms), default=0.0)
-    rows = [_term(term, slowest) for term in phase.terms]
+    seconds = words.seconds_like(slowest)
+    rows = [_term(term, slowest, seconds(term.seconds)) for term in phase.terms]
     limits = [place for place, term in enumerate(phase.terms) if term.resource == phase.limit]
     ramp = words.seconds(phase.ramp_seconds)
     caption = (
         f"What {words.phase(phase.name)} was predicted from: its slowest resource's time"
         f" and {ramp} to fill and drain the pipeline"
     )
-    columns = ["Resource", "Demand", "Capacity", "Seconds", "", "Source"]
+    columns = ["Resource", "Demand", "Capacity", "Seconds", "Of the slowest", "Source"]
     return table(caption, columns, rows, numeric=("Demand", "Capacity", "Seconds"), marked=limits)
 
 
-def _term(term: Term, slowest: float) -> list[Html | str]:
-    cited = [
-        tag("a", tag("code", identifier), href=f"#measurement-{slug(identifier)}")
-        for identifier in term.measurements
-    ]
+def _term(term: Term, slowest: float, seconds: str) -> list[Html | str]:
+    cited = [cite(identifier) for identifier in term.measurements]
     return [
         words.resource(term.resource),
         words.demand(term.demand, term.unit),
         words.capacity(term.low_capacity, term.capacity, term.high_capacity, term.unit),
-        words.seconds(term.seconds),
+        seconds,
         bar((term.seconds / slowest if slowest else 0, "accent")),
-        join([term.source, " " if cited else None, join(cited, Html(", "))]),
+        join([term.source, *cited], Html("<br>")),
     ]

@@ -1,4 +1,4 @@
-"""The job over time: its stages, its devices, the cores, the network and the memory, on one axis."""
+"""The job over time: stages, devices, cores, network and memory, on one axis."""
 
 from __future__ import annotations
 
@@ -19,9 +19,17 @@ CPU = (
     ("cpu_iowait_seconds", "waiting for I/O", "--iowait"),
     ("cpu_steal_seconds", "stolen", "--steal"),
 )
-NETWORK = (("network_received_bytes", "received", "--read"), ("network_sent_bytes", "sent", "--write"))
-ENDS = {"read": "--read", "write": "--write"}
-WORK = ("--work-one", "--work-two", "--work-three")
+NETWORK = (
+    ("network_received_bytes", "received", "--read"),
+    ("network_sent_bytes", "sent", "--write"),
+)
+COLOURS = {
+    "read": "--read",
+    "partition": "--work-one",
+    "sort": "--work-two",
+    "write": "--write",
+}
+OTHER = "--work-three"
 
 # A stage whose phases are shorter than this share of the job would be an empty lane.
 DRAWN_SHARE = 0.02
@@ -46,16 +54,10 @@ def timeline(study: Study, tables: dict[str, Table]) -> tuple[Html, list[Chart]]
 
 
 def _explained(run: RunRecord) -> Html:
-    spans = [
-        f"{words.phase(phase.name)} from {words.seconds(phase.began_seconds)}"
-        f" for {words.seconds(phase.seconds)}"
-        for phase in run.phases
-    ]
-    text = (
-        f"Shaded: {words.listing(spans)}. Seconds count from the job's start. "
-        "1 MB = 10^6 bytes."
-    )
-    return tag("p", text.replace("10^6", "1,000,000"), class_="note")
+    seconds = words.seconds_like(run.seconds)
+    bands = [f"{words.phase(phase.name)} ({seconds(phase.seconds)})" for phase in run.phases]
+    said = f"Seconds since the job began. Bands: {words.listing(bands)}."
+    return tag("p", said, class_="note")
 
 
 def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
@@ -132,11 +134,8 @@ def _colours(run: RunRecord) -> dict[str, str]:
         if phase.seconds >= DRAWN_SHARE * run.seconds
         for stage in phase.stages
     )
-    work = iter(WORK * len(names))
-    return {
-        name: ENDS.get(name) or next(work)
-        for name in sorted(names, key=lambda name: order.get(name, 1))
-    }
+    in_order = sorted(names, key=lambda name: order.get(name, 1))
+    return {name: COLOURS.get(name, OTHER) for name in in_order}
 
 
 def _left_out(run: RunRecord, drawn: dict[str, str]) -> str | None:
@@ -182,9 +181,7 @@ def _model(run: RunRecord, name: str) -> str | None:
     return f" {device.model}" if device and device.model else None
 
 
-def _device(
-    run: RunRecord, name: str, rows: Table, read: Series, written: Series
-) -> list[Chart]:
+def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Series) -> list[Chart]:
     key = slug(name)
     busy = counters.rate(rows, "busy_seconds").scaled(100)
     depth = counters.gauge(rows, "in_flight")
@@ -283,7 +280,9 @@ def _memory(run: RunRecord, table: Table) -> Chart:
     budget = run.settings.get("memory_bytes")
     if budget:
         says += f", of a budget of {words.memory(budget)}"
-        shape, annotation = charts.level(budget / (1 << 20), f"budget {words.memory(budget)}")
+        shape, annotation = charts.level(
+            budget / (1 << 20), f"budget of the buffers: {words.memory(budget)}"
+        )
         layout["shapes"].append(shape)
         layout["annotations"].append(annotation)
         # Room for the line's name above it.

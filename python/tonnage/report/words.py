@@ -6,25 +6,19 @@ Rates and sizes are decimal (1 MB = 1e6 B), memory is binary (1 MiB = 2^20 B).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-
-from tonnage.artifacts import Measurement, Trial
 
 SPACE = "\u00a0"  # Keeps a figure and its unit on one line.
 
-# What limits, and what a term demands, in words that end "limited by".
+# What a prediction's terms are about, in words that can follow "limited by".
 RESOURCES = {
-    "local_read": "the disk, reading",
-    "local_write": "the disk, writing",
-    "local_read_write": "the disk, reading and writing at once",
-    "cpu_partition": "the CPU, partitioning",
-    "cpu_sort": "the CPU, sorting",
-    "read": "the disk, reading",
-    "write": "the disk, writing",
-    "partition": "the CPU, partitioning",
-    "sort": "the CPU, sorting",
+    "disk: read": "the disk, reading",
+    "disk: write": "the disk, writing",
+    "disk: read and write at once": "the disk, reading and writing at once",
+    "cpu": "the CPU",
 }
+WORK = {"partition": "partitioning", "sort": "sorting", "keys": "taking keys"}
 
 TRIALS = {
     "wo": "write only",
@@ -58,6 +52,18 @@ def seconds(value: float, like: float | None = None) -> str:
 def seconds_between(low: float, high: float, like: float) -> str:
     """An interval of times."""
     return f"{_seconds(low, like)}{SPACE}–{SPACE}{_seconds(high, like)}{SPACE}s"
+
+
+def seconds_like(largest: float) -> Callable[[float], str]:
+    """Writes the times of one table, with decimals alike in all, as its largest has them."""
+    decimals = 0 if largest >= 1000 else 1 if largest >= 100 else 2 if largest >= 0.5 else 3
+    return lambda value: f"{_signed(f'{value:,.{decimals}f}')}{SPACE}s"
+
+
+def sentence(said: str) -> str:
+    """What was said, with a capital and a full stop."""
+    said = said.strip()
+    return said[:1].upper() + said[1:] + ("" if said.endswith((".", "!", "?")) else ".")
 
 
 def size(count: float) -> str:
@@ -103,25 +109,25 @@ def phase(name: str) -> str:
 
 
 def resource(name: str) -> str:
-    """A resource or a stage that limits; what is not known stands as it is."""
+    """A resource of a prediction; what is not known stands as it is."""
     return RESOURCES.get(name, name.replace("_", " "))
+
+
+def bottleneck(stage: str, beside: Iterable[str]) -> str:
+    """What a stage that limits its phase stands for, given the names of all stages of the phase.
+
+    A disk that is read and written at once is one resource, whichever of the two waits for it.
+    """
+    both = {"read", "write"} <= {*beside}
+    if stage in ("read", "write"):
+        return RESOURCES["disk: read and write at once" if both else f"disk: {stage}"]
+    work = WORK.get(stage, stage.replace("_", " "))
+    return f"the CPU, {work}" if stage in WORK else work
 
 
 def trial(name: str) -> str:
     """A trial's name."""
     return TRIALS.get(name, name.replace("_", " "))
-
-
-def trials(measurement: Measurement) -> list[tuple[str, Trial]]:
-    """The trials with names that tell one from another: those that repeat are numbered."""
-    names = [trial.name for trial in measurement.trials]
-    seen: dict[str, int] = {}
-    named = []
-    for each in measurement.trials:
-        seen[each.name] = seen.get(each.name, 0) + 1
-        number = f" {seen[each.name]}" if names.count(each.name) > 1 else ""
-        named.append((trial(each.name) + number, each))
-    return named
 
 
 def demand(value: float, unit: str) -> str:
@@ -132,6 +138,10 @@ def demand(value: float, unit: str) -> str:
 def capacity(low: float, middle: float, high: float, unit: str) -> str:
     """What a resource gives in a second, with its interval."""
     scale, name = (1e6, "MB/s") if unit == "bytes" else (1.0, f"{_plain(unit)}/s")
+    if unit == "core seconds":
+        name = "cores"  # Core seconds in a second.
+    if low == high:
+        return f"{significant(middle / scale, 1)}{SPACE}{name}"
     least, most = significant(low / scale), significant(high / scale)
     return f"{significant(middle / scale)}{SPACE}{name} ({least}{SPACE}–{SPACE}{most})"
 
@@ -179,7 +189,10 @@ def setting(name: str, value: Any) -> str:
     if isinstance(value, int):
         # Exactly, and as it is easily read.
         if last.endswith("bytes") and value >= 1000:
-            readable = memory(value) if last != "bytes" else size(value)
+            is_memory = any(
+                kind in last for kind in ("memory", "buffer", "block", "slot", "extent")
+            )
+            readable = memory(value) if is_memory else size(value)
             return f"{count(value)}{SPACE}B ({readable})"
         return f"{count(value)}{_unit(last)}"
     return f"{significant(value)}{_unit(last)}" if isinstance(value, float) else str(value)
@@ -191,7 +204,9 @@ def _unit(name: str) -> str:
 
 
 def _seconds(figure: float, like: float | None = None) -> str:
-    size = abs(figure if like is None else like)
+    size = abs(figure)
+    if like is not None and size < 10 * abs(like):
+        size = abs(like)
     decimals = 0 if size >= 100 else 1 if size >= 1 else 2 if size >= 0.1 else 3
     return _signed(f"{figure:,.{decimals}f}")
 

@@ -1,4 +1,4 @@
-"""The sort benchmark's records: made as its ``gensort`` 1.5 does, judged as its ``valsort`` does."""
+"""The sort benchmark's records: made as ``gensort`` 1.5 does, judged as ``valsort`` does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,14 @@ def generate(
 
     Returns:
         ``records``, ``bytes``, ``seconds`` and how it went.
+
+    Raises:
+        Refused: A file cannot be made, or there is no room for it.
+        Failed: It failed while it ran; no file is left.
+        KeyboardInterrupt: Ctrl-C; no file is left.
     """
+    share = -(-records // max(len(files), 1)) * RECORD_BYTES
+    engine.refuse_full(((path.parent, share - _left(path)) for path in files), "generating")
     config = {
         "records": records,
         "start": str(start),
@@ -54,3 +61,11 @@ def validate(
     """
     config = {"inputs": [str(path) for path in paths], "layout": layout.to_json()}
     return engine.run("valsort", config, on_progress)
+
+
+def _left(path: Path) -> int:
+    """Bytes of what a killed run left of ``path``, which goes before the new one comes."""
+    try:
+        return path.with_name(f".{path.name}.unfinished").stat().st_blocks * 512
+    except (OSError, ValueError):
+        return 0

@@ -54,7 +54,7 @@ impl Default for Disk {
     fn default() -> Disk {
         Disk {
             engine: Engine::Auto,
-            depth: 8,
+            depth: 16,
             transfer_bytes: 1 << 20,
             faults: None,
             tally: Tally::default(),

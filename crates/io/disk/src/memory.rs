@@ -31,7 +31,7 @@ pub unsafe trait Memory: Send + 'static {
 /// Best made of large pages (`madvise(MADV_HUGEPAGE)` before it is touched). A disk
 /// takes only so many pieces of memory in one request, often 254 or fewer; a megabyte
 /// of small pages is 256 pieces, which the kernel then sends as two requests. Measured
-/// on such a disk, large pages doubled the throughput of reads and more.
+/// on such a disk, large pages doubled the throughput of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Address of the first byte.

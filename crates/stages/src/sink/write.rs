@@ -94,7 +94,12 @@ impl Spec for Write {
     fn start(&self, _worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
         let queue = queue(&self.disk, flow)?;
         let finisher = Finisher::start()?;
-        Ok(Box::new(Writer { write: self.clone(), queue, open: HashMap::new(), finisher }))
+        Ok(Box::new(Writer {
+            write: self.clone(),
+            queue,
+            open: HashMap::new(),
+            finisher,
+        }))
     }
 }
 
@@ -133,9 +138,19 @@ impl Writer {
     fn submit(&mut self, buffer: Buffer) -> Result<(), Failure> {
         debug_assert_eq!(buffer.head, 0, "a block begins its buffer");
         let (file, offset) = self.place(&buffer).map_err(|why| failure(&why))?;
-        let segments = vec![Segment { file, offset, at: 0, len: aligned(buffer.len) }];
+        let segments = vec![Segment {
+            file,
+            offset,
+            at: 0,
+            len: aligned(buffer.len),
+        }];
         let (memory, direction) = (InFlight(buffer), Direction::Write);
-        self.queue.submit(Request { direction, memory, segments, tag: 0 });
+        self.queue.submit(Request {
+            direction,
+            memory,
+            segments,
+            tag: 0,
+        });
         Ok(())
     }
 
@@ -157,7 +172,9 @@ impl Writer {
 
     /// Notes a block as written; hands the file on when it was the last.
     fn written(&mut self, block: &Buffer) {
-        let Some((_, missing)) = self.open.get_mut(&block.number) else { return };
+        let Some((_, missing)) = self.open.get_mut(&block.number) else {
+            return;
+        };
         *missing -= block.len as u64;
         if *missing > 0 {
             return;
@@ -179,12 +196,19 @@ struct Finisher {
 impl Finisher {
     fn start() -> Result<Self, Failure> {
         let (files, inbox) = mpsc::channel::<(Arc<DiskFile>, u64)>();
-        let finish = move || inbox.iter().try_for_each(|(file, bytes)| file.finish(bytes));
+        let finish = move || {
+            inbox
+                .iter()
+                .try_for_each(|(file, bytes)| file.finish(bytes))
+        };
         let thread = thread::Builder::new()
             .name("finish".into())
             .spawn(finish)
             .map_err(|why| Failure::new(format!("starting a thread: {why}")))?;
-        Ok(Self { files: Some(files), thread: Some(thread) })
+        Ok(Self {
+            files: Some(files),
+            thread: Some(thread),
+        })
     }
 
     fn finish(&self, file: Arc<DiskFile>, bytes: u64) {

@@ -87,11 +87,18 @@ impl Spec for Generate {
     }
 
     fn memory(&self) -> MemoryNeed {
-        MemoryNeed { buffers: self.buffers, buffer_bytes: self.buffer_bytes, private_bytes: 0 }
+        MemoryNeed {
+            buffers: self.buffers,
+            buffer_bytes: self.buffer_bytes,
+            private_bytes: 0,
+        }
     }
 
     fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        Ok(Box::new(Generating { generate: self.clone(), filled: HashSet::new() }))
+        Ok(Box::new(Generating {
+            generate: self.clone(),
+            filled: HashSet::new(),
+        }))
     }
 }
 
@@ -117,7 +124,9 @@ impl Stage for Generating {
             } else if self.filled.insert(buffer.slot().as_ptr() as usize) {
                 // Whole records of the sort benchmark, as many as fit; the rest stays zero.
                 let whole = buffer.capacity() / 100 * 100;
-                self.generate.generator.fill(chunk.first_record, &mut buffer.slot_mut()[..whole]);
+                self.generate
+                    .generator
+                    .fill(chunk.first_record, &mut buffer.slot_mut()[..whole]);
             }
             (buffer.head, buffer.len) = (0, chunk.len);
             (buffer.number, buffer.offset, buffer.lane) = (chunk.number, chunk.offset, chunk.lane);

@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, DiskFile, Queue, Request, Segment};
-use tonnage_pipeline::{
-    Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError,
-};
+use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
 
 use crate::extent::{ALIGNMENT, Extent, FileRef, aligned};
 use crate::inflight::{InFlight, failure, queue};
@@ -65,12 +63,21 @@ impl Spec for Read {
     }
 
     fn memory(&self) -> MemoryNeed {
-        MemoryNeed { buffers: self.buffers, buffer_bytes: self.buffer_bytes, private_bytes: 0 }
+        MemoryNeed {
+            buffers: self.buffers,
+            buffer_bytes: self.buffer_bytes,
+            private_bytes: 0,
+        }
     }
 
     fn start(&self, worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
         let queue = queue(&self.disk, flow)?;
-        Ok(Box::new(Reader { read: self.clone(), lane: worker, queue, last: None }))
+        Ok(Box::new(Reader {
+            read: self.clone(),
+            lane: worker,
+            queue,
+            last: None,
+        }))
     }
 }
 
@@ -132,10 +139,18 @@ impl Reader {
         for piece in &extent.pieces {
             let file = self.open(&piece.file)?;
             let len = aligned(piece.head() + piece.len);
-            segments.push(Segment { file, offset: piece.offset - piece.head() as u64, at, len });
+            segments.push(Segment {
+                file,
+                offset: piece.offset - piece.head() as u64,
+                at,
+                len,
+            });
             at += len;
         }
-        debug_assert!(at <= buffer.capacity(), "an extent is larger than its buffer");
+        debug_assert!(
+            at <= buffer.capacity(),
+            "an extent is larger than its buffer"
+        );
         buffer.head = extent.pieces.first().map_or(0, crate::extent::Piece::head);
         buffer.len = match extent.pieces.as_slice() {
             [piece] => piece.len,
@@ -143,7 +158,12 @@ impl Reader {
         };
         (buffer.number, buffer.offset, buffer.lane) = (extent.number, extent.offset, self.lane);
         let (memory, tag) = (InFlight(buffer), place as u64);
-        self.queue.submit(Request { direction: Direction::Read, memory, segments, tag });
+        self.queue.submit(Request {
+            direction: Direction::Read,
+            memory,
+            segments,
+            tag,
+        });
         Ok(())
     }
 
@@ -152,7 +172,11 @@ impl Reader {
             (FileRef::Open(file), _) => Ok(Arc::clone(file)),
             (FileRef::Path(path), Some((last, file))) if last == path => Ok(Arc::clone(file)),
             (FileRef::Path(path), _) => {
-                let file = self.read.disk.open_read(path).map_err(|why| failure(&why))?;
+                let file = self
+                    .read
+                    .disk
+                    .open_read(path)
+                    .map_err(|why| failure(&why))?;
                 self.last = Some((Arc::clone(path), Arc::clone(&file)));
                 Ok(file)
             }
@@ -161,9 +185,15 @@ impl Reader {
 
     /// Bytes that must arrive: all up to the payload's end; what follows it may be past the file.
     fn wanted(extent: &Extent) -> usize {
-        let last = extent.pieces.last().map_or(0, |piece| piece.head() + piece.len);
+        let last = extent
+            .pieces
+            .last()
+            .map_or(0, |piece| piece.head() + piece.len);
         let before = extent.pieces.iter().rev().skip(1);
-        before.map(|piece| aligned(piece.head() + piece.len)).sum::<usize>() + last
+        before
+            .map(|piece| aligned(piece.head() + piece.len))
+            .sum::<usize>()
+            + last
     }
 
     fn ends_early(&self, extent: &Extent, got: usize) -> Failure {

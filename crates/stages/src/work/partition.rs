@@ -1,7 +1,9 @@
 //! `partition`: copies each record to the open block of its partition.
 //!
 //! A worker has one open block a partition and hands it on when the next record would not fit, so
-//! a block holds whole records only. What came in is counted here: the ledger of the sort's input.
+//! a block holds whole records only. The first blocks are handed on early, each at another length:
+//! keys of an even distribution would fill all of them at the same moment, and reading and writing
+//! would take turns in waves instead of going on at once. What came in is counted here: the ledger of the sort's input.
 //! Work goes through a buffer in strides that stay in the cache: count, look up, copy.
 
 use std::sync::Arc;
@@ -74,15 +76,26 @@ impl Spec for Partition {
         }
     }
 
-    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
         let open = (0..self.boundaries.partitions()).map(|_| None).collect();
-        Ok(Box::new(Partitioner { partition: self.clone(), open, total: Total::default() }))
+        let partitions = self.boundaries.partitions();
+        let full = |place: usize| {
+            let turn = place * self.workers + worker + 1;
+            self.block_bytes * turn / (partitions * self.workers)
+        };
+        Ok(Box::new(Partitioner {
+            partition: self.clone(),
+            open,
+            full: (0..partitions).map(full).collect(),
+            total: Total::default(),
+        }))
     }
 }
 
 struct Partitioner {
     partition: Partition,
     open: Vec<Option<Buffer>>,
+    full: Vec<usize>, // length at which the open block is handed on
     total: Total,
 }
 
@@ -118,7 +131,7 @@ impl Partitioner {
     #[inline]
     fn append(&mut self, place: usize, record: &[u8], flow: &mut Flow) -> Result<(), StageError> {
         match &mut self.open[place] {
-            Some(block) if block.room() >= record.len() => {
+            Some(block) if block.len + record.len() <= self.full[place] => {
                 block.append(record);
                 Ok(())
             }
@@ -136,6 +149,7 @@ impl Partitioner {
     ) -> Result<(), StageError> {
         if let Some(full) = self.open[place].take() {
             flow.send(full)?;
+            self.full[place] = self.partition.block_bytes;
         }
         let mut block = flow.buffer()?;
         block.number = self.partition.first_number + place;

@@ -107,7 +107,12 @@ impl Spec for Sort {
     fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
         let entries = Vec::with_capacity(self.largest_unit_records());
         let buckets = Vec::with_capacity(self.largest_unit_records());
-        Ok(Box::new(Sorter { sort: self.clone(), entries, buckets, total: Total::default() }))
+        Ok(Box::new(Sorter {
+            sort: self.clone(),
+            entries,
+            buckets,
+            total: Total::default(),
+        }))
     }
 }
 
@@ -147,10 +152,11 @@ impl Sorter {
         for payload in extent.places() {
             let records = buffer.slot()[payload.clone()].chunks_exact(layout.record_bytes);
             let places = payload.step_by(layout.record_bytes);
-            self.entries.extend(records.zip(places).map(|(record, place)| {
-                let key = prefix(layout.key(record));
-                (key >> PLACE_BITS << PLACE_BITS) | place as u128
-            }));
+            self.entries
+                .extend(records.zip(places).map(|(record, place)| {
+                    let key = prefix(layout.key(record));
+                    (key >> PLACE_BITS << PLACE_BITS) | place as u128
+                }));
         }
     }
 
@@ -181,7 +187,9 @@ impl Sorter {
         let mut block = Self::block(unit, offset, flow)?;
         let mut entries = self.entries.as_slice();
         while !entries.is_empty() {
-            let whole = (block.room() / record_bytes).min(STRIDE_RECORDS).min(entries.len());
+            let whole = (block.room() / record_bytes)
+                .min(STRIDE_RECORDS)
+                .min(entries.len());
             let begin = block.len;
             for &entry in &entries[..whole] {
                 block.append(&slot[place(entry)..place(entry) + record_bytes]);
@@ -225,7 +233,9 @@ fn sort_entries(entries: &mut Vec<u128>, buckets: &mut Vec<u128>) {
     };
     // The bits above `low` where keys differ, at most as many as give buckets of the wanted size.
     let differing = u128::BITS - (least ^ greatest).leading_zeros();
-    let wanted = (entries.len() / BUCKET_ENTRIES).next_power_of_two().trailing_zeros();
+    let wanted = (entries.len() / BUCKET_ENTRIES)
+        .next_power_of_two()
+        .trailing_zeros();
     let low = differing.saturating_sub(wanted);
     let base = least >> low;
     let bucket_of = |entry: u128| ((entry >> low) - base) as usize;
@@ -234,7 +244,9 @@ fn sort_entries(entries: &mut Vec<u128>, buckets: &mut Vec<u128>) {
         return entries.sort_unstable();
     }
     let mut ends = vec![0_usize; count];
-    entries.iter().for_each(|&entry| ends[bucket_of(entry)] += 1);
+    entries
+        .iter()
+        .for_each(|&entry| ends[bucket_of(entry)] += 1);
     let mut sum = 0;
     for end in &mut ends {
         sum += std::mem::replace(end, sum);

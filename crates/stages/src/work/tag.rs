@@ -39,7 +39,10 @@ impl Spec for Tag {
     }
 
     fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        Ok(Box::new(Tagging { tag: self.clone(), next: 0 }))
+        Ok(Box::new(Tagging {
+            tag: self.clone(),
+            next: 0,
+        }))
     }
 }
 

@@ -1,0 +1,258 @@
+//! What the tests of the sort share: directories on a real disk, records, a trivial model of a
+//! sort, and what has to be true of a job that failed.
+
+#![allow(dead_code, reason = "not every test file needs all of it")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tonnage_disk::{Disk, Engine, Faults, Rule};
+use tonnage_graphs::job::JobError;
+use tonnage_graphs::sort::{self, Config, Outcome};
+use tonnage_pipeline::Control;
+use tonnage_records::Layout;
+
+/// A generator of numbers that are the same in every run (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.number() % end as u64) as usize
+    }
+
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for part in bytes.chunks_mut(8) {
+            part.copy_from_slice(&self.number().to_le_bytes()[..part.len()]);
+        }
+    }
+}
+
+/// How keys are distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    Uniform,
+    AllEqual,
+    HalfOneKey,
+    FewDistinct,
+    Sorted,
+    Reversed,
+    LongCommonPrefix,
+}
+
+pub const DISTRIBUTIONS: [Keys; 7] = [
+    Keys::Uniform,
+    Keys::AllEqual,
+    Keys::HalfOneKey,
+    Keys::FewDistinct,
+    Keys::Sorted,
+    Keys::Reversed,
+    Keys::LongCommonPrefix,
+];
+
+/// Records with such keys; what is not key is random.
+pub fn records(seed: u64, count: usize, layout: &Layout, keys: Keys) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut bytes = vec![0; count * layout.record_bytes];
+    random.fill(&mut bytes);
+    let place = layout.key_offset..layout.key_offset + layout.key_bytes;
+    for record in bytes.chunks_exact_mut(layout.record_bytes) {
+        let key = &mut record[place.clone()];
+        match keys {
+            Keys::Uniform | Keys::Sorted | Keys::Reversed => {}
+            Keys::AllEqual => key.fill(7),
+            Keys::HalfOneKey if random.below(2) == 0 => key.fill(200),
+            Keys::HalfOneKey => {}
+            Keys::FewDistinct => key.fill(random.below(3) as u8 * 100),
+            Keys::LongCommonPrefix => {
+                let last = key.len() - 1;
+                key[..last].fill(9);
+            }
+        }
+    }
+    match keys {
+        Keys::Sorted => sorted(&bytes, layout),
+        Keys::Reversed => {
+            let ascending = sorted(&bytes, layout);
+            ascending.chunks_exact(layout.record_bytes).rev().collect::<Vec<_>>().concat()
+        }
+        _ => bytes,
+    }
+}
+
+/// The trivial model.
+pub fn sorted(bytes: &[u8], layout: &Layout) -> Vec<u8> {
+    let mut records: Vec<&[u8]> = bytes.chunks_exact(layout.record_bytes).collect();
+    records.sort_by_key(|record| layout.key(record));
+    records.concat()
+}
+
+/// Whether `output` is a sort of `input`: its keys in order, its records the same multiset.
+pub fn is_sort_of(output: &[u8], input: &[u8], layout: &Layout) -> Result<(), String> {
+    if output.len() != input.len() {
+        return Err(format!("{} bytes became {}", input.len(), output.len()));
+    }
+    let model = sorted(input, layout);
+    let keys = |bytes: &[u8]| -> Vec<u8> {
+        let records = bytes.chunks_exact(layout.record_bytes);
+        records.flat_map(|record| layout.key(record).to_vec()).collect()
+    };
+    let (got, expected) = (keys(output), keys(&model));
+    if got != expected {
+        let at = got.iter().zip(&expected).position(|(a, b)| a != b).unwrap_or(0);
+        return Err(format!("the key of record {} is another", at / layout.key_bytes));
+    }
+    let whole = |bytes: &[u8]| {
+        let mut records: Vec<Vec<u8>> =
+            bytes.chunks_exact(layout.record_bytes).map(<[u8]>::to_vec).collect();
+        records.sort_unstable();
+        records
+    };
+    if whole(output) == whole(input) { Ok(()) } else { Err("the records are others".to_owned()) }
+}
+
+/// Directories of one sort, on the disk that the build is on.
+pub struct Place {
+    pub root: TempDir,
+    pub inputs: Vec<PathBuf>,
+    pub output: Vec<PathBuf>,
+    pub scratch: Vec<PathBuf>,
+}
+
+impl Place {
+    /// `files` of input, so many directories for output and scratch; neither exists yet.
+    pub fn new(files: &[&[u8]], outputs: usize, scratches: usize) -> Place {
+        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let at = |kind: &str, number: usize| root.path().join(format!("{kind}{number}"));
+        fs::create_dir(root.path().join("in")).expect("a directory");
+        let write = |(number, bytes): (usize, &&[u8])| {
+            let path = root.path().join("in").join(format!("{number:05}"));
+            fs::write(&path, bytes).expect("an input");
+            path
+        };
+        let inputs = files.iter().enumerate().map(write).collect();
+        let output = (0..outputs).map(|number| at("out", number)).collect();
+        let scratch = (0..scratches).map(|number| at("scratch", number)).collect();
+        Place { root, inputs, output, scratch }
+    }
+
+    pub fn config(&self, layout: Layout, memory_bytes: usize) -> Config {
+        Config {
+            inputs: self.inputs.clone(),
+            output: self.output.clone(),
+            scratch: self.scratch.clone(),
+            layout,
+            memory_bytes,
+            disk: disk(Vec::new()),
+            sample_chunks: None,
+        }
+    }
+
+    /// All inputs, one behind the other.
+    pub fn input(&self) -> Vec<u8> {
+        self.inputs.iter().flat_map(|path| fs::read(path).expect("an input")).collect()
+    }
+
+    /// The output's parts in order, from all its directories; it has to be whole.
+    pub fn result(&self) -> Vec<u8> {
+        let mut parts = BTreeMap::new();
+        let mut listed = Vec::new();
+        for directory in &self.output {
+            let manifest = fs::read(directory.join("_tonnage.json")).expect("a manifest");
+            let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+            listed = serde_json::from_value(manifest["parts"].clone()).expect("names");
+            for name in names(directory).into_iter().filter(|name| name.starts_with("part-")) {
+                let bytes = fs::read(directory.join(&name)).expect("a part");
+                assert!(parts.insert(name, bytes).is_none(), "a part is there twice");
+            }
+            assert_eq!(names(directory).iter().find(|name| name.starts_with('.')), None);
+        }
+        assert_eq!(parts.keys().cloned().collect::<Vec<String>>(), listed);
+        parts.into_values().collect::<Vec<_>>().concat()
+    }
+
+    /// What a job that did not finish may leave: nothing.
+    pub fn is_clean(&self) -> Result<(), String> {
+        for directory in self.output.iter().chain(&self.scratch) {
+            let left = if directory.exists() { names(directory) } else { Vec::new() };
+            if !left.is_empty() {
+                return Err(format!("{} holds {left:?}", directory.display()));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn forget_output(&self) {
+        for directory in self.output.iter().filter(|directory| directory.exists()) {
+            fs::remove_dir_all(directory).expect("it goes");
+        }
+    }
+}
+
+/// The names in a directory, hidden ones too.
+pub fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("a directory");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        entry.expect("an entry").file_name().to_string_lossy().into_owned()
+    };
+    let mut names: Vec<String> = entries.map(name).collect();
+    names.sort();
+    names
+}
+
+/// A disk with small transfers, so that little data makes many, and with these faults.
+pub fn disk(rules: Vec<Rule>) -> Disk {
+    Disk {
+        engine: Engine::Threads,
+        depth: 4,
+        transfer_bytes: 64 << 10,
+        faults: (!rules.is_empty()).then_some(Faults { seed: 1, rules }),
+        ..Disk::default()
+    }
+}
+
+/// Sorts on a thread of its own, so that a hang fails the test instead of stopping it.
+pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+    let (done, result) = mpsc::channel();
+    let (config, control) = (config.clone(), control.clone());
+    thread::spawn(move || done.send(sort::run(&config, &control)));
+    result.recv_timeout(Duration::from_secs(60)).expect("the sort does not end")
+}
+
+/// Sorts, and holds what came out against the model.
+pub fn sorts(place: &Place, config: &Config) -> Result<Outcome, String> {
+    let input = place.input();
+    let outcome = run(config, &Control::default()).map_err(|why| why.to_string())?;
+    if place.input() != input {
+        return Err("an input was modified".to_owned());
+    }
+    is_sort_of(&place.result(), &input, &config.layout)?;
+    let records = (input.len() / config.layout.record_bytes) as u64;
+    if (outcome.records, outcome.bytes) != (records, input.len() as u64) {
+        return Err(format!("reported {} records of {records}", outcome.records));
+    }
+    for phase in &outcome.phases {
+        if phase.report.memory_bytes > config.memory_bytes {
+            return Err(format!("{} took {} bytes", phase.name, phase.report.memory_bytes));
+        }
+    }
+    for directory in &config.scratch {
+        let left = names(directory);
+        if !left.is_empty() {
+            return Err(format!("scratch holds {left:?}"));
+        }
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,348 @@
+"""The report of a recorded study, as a reader sees it: in Chromium, offline, wide and narrow."""
+
+import dataclasses
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.browser import Browser, Page
+from tonnage.artifacts import ArtifactError, Study, read_table, write_table
+from tonnage.report import counters, markup, words, write_report
+
+RECORDED = Path(__file__).parent / "data" / "study"
+WIDE, NARROW = 1280, 390
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A copy of the recorded study."""
+    return Path(shutil.copytree(RECORDED, tmp_path / "study"))
+
+
+@pytest.fixture
+def study() -> Study:
+    return Study.read(RECORDED / "study.json")
+
+
+@contextmanager
+def shown(
+    browser: Browser, directory: Path, width: int = WIDE, scheme: str = "light"
+) -> Iterator[Page]:
+    """The report of a study, open and drawn, and free of errors when it is left."""
+    with browser.open(write_report(directory), width, 900) as page:
+        page.inner.emulate_media(color_scheme=scheme)
+        page.inner.wait_for_selector("html[data-drawn]", state="attached")
+        yield page
+        assert page.problems == []
+
+
+def change(directory: Path, **fields: Any) -> Study:
+    """Writes the study with other fields."""
+    path = directory / "study.json"
+    changed = dataclasses.replace(Study.read(path), **fields)
+    changed.write(path)
+    return changed
+
+
+def wait(until: Callable[[], bool], seconds: float = 20) -> None:
+    """Waits from outside: the page's own policy forbids to evaluate text inside it."""
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def tiles(page: Page) -> dict[str, str]:
+    """The key figures by their names."""
+    pairs = page.inner.locator(".tiles > div").evaluate_all(
+        "tiles => tiles.map(tile => [tile.querySelector('dt').innerText, tile.innerText])"
+    )
+    return {name: plain(said).removeprefix(name).strip() for name, said in pairs}
+
+
+def plain(said: str) -> str:
+    return re.sub(r"\s+", " ", said.replace("−", "-")).strip()
+
+
+def figures(said: str) -> list[str]:
+    return re.findall(r"-?\d[\d,]*(?:\.\d+)?", said)
+
+
+def states(figure: str, value: float) -> bool:
+    """Whether a figure is a value, rounded to the figure's last digit, of which two must count."""
+    digits = figure.replace(",", "")
+    decimals = len(digits.partition(".")[2])
+    counting = len(digits.replace(".", "").lstrip("0"))
+    return float(digits) == round(value, decimals) and (counting >= 2 or abs(value) < 10)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_page_is_drawn_offline(browser: Browser, directory: Path, width: int, scheme: str) -> None:
+    with shown(browser, directory, width, scheme) as page:
+        asked: list[str] = []
+        page.inner.on("request", lambda request: asked.append(request.url))
+        page.inner.reload()
+        page.inner.wait_for_selector("html[data-drawn]", state="attached")
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+        visible = page.inner.locator(".plot:visible")
+        assert visible.count() >= 8
+        marks = visible.evaluate_all(
+            "plots => plots.map(plot => [plot.id, plot.querySelectorAll('svg .trace path').length])"
+        )
+        assert [name for name, count in marks if count == 0] == []
+        assert page.inner.locator(".plot.js-plotly-plot:visible").count() == visible.count()
+
+        page_width = page.inner.evaluate("document.documentElement.scrollWidth")
+        assert page_width <= width
+        background = page.inner.evaluate("getComputedStyle(document.body).backgroundColor")
+        brightness = sum(map(int, re.findall(r"\d+", background)[:3])) / 3
+        assert brightness > 200 if scheme == "light" else brightness < 60
+
+
+@pytest.mark.browser
+def test_charts_follow_the_scheme(browser: Browser, directory: Path) -> None:
+    with shown(browser, directory) as page:
+        colour = "document.getElementById('chart-prediction').data[0].marker.color"
+        light = page.inner.evaluate(colour)
+        page.inner.emulate_media(color_scheme="dark")
+        wait(lambda: page.inner.evaluate(colour) != light)
+
+
+@pytest.mark.browser
+def test_charts_over_time_share_an_axis(browser: Browser, directory: Path) -> None:
+    with shown(browser, directory) as page:
+        ranges = (
+            "[...document.querySelectorAll('.timed.js-plotly-plot')]"
+            ".map(plot => plot.layout.xaxis.range.map(end => end.toFixed(6)).join())"
+        )
+        before = page.inner.evaluate(ranges)
+        assert len(before) >= 4 and len(set(before)) == 1
+        plot = page.inner.locator("#chart-stages-rate")
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        assert box is not None
+        middle = box["y"] + box["height"] / 2
+        page.inner.mouse.move(box["x"] + 0.3 * box["width"], middle)
+        page.inner.mouse.down()
+        page.inner.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=4)
+        page.inner.mouse.up()
+
+        def zoomed_together() -> bool:
+            now = page.inner.evaluate(ranges)
+            return len(set(now)) == 1 and now[0] != before[0]
+
+        wait(zoomed_together)
+
+
+@pytest.mark.browser
+def test_headline_is_the_record(browser: Browser, directory: Path, study: Study) -> None:
+    run, predicted, limit, found = study.run, study.predicted, study.limit, study.validation
+    assert run and predicted and limit and found and study.error_fraction is not None
+    with shown(browser, directory) as page:
+        headline = plain(page.inner.locator("h1").inner_text())
+        lead = plain(page.inner.locator(".lead").inner_text())
+        tile = tiles(page)
+    size, seconds, *interval = figures(headline)
+    unit = {"MB": 1e6, "GB": 1e9, "TB": 1e12}[headline.split()[2]]
+    expected = (predicted.seconds, predicted.low_seconds, predicted.high_seconds)
+    assert states(size, run.bytes / unit)
+    assert states(seconds, run.seconds)
+    assert len(interval) == 3 and all(map(states, interval, expected))
+    assert states(figures(lead)[0], 100 * limit.efficiency)
+    assert "Limited by: " in lead
+
+    assert states(figures(tile["Actual"])[0], run.seconds)
+    assert all(map(states, figures(tile["Predicted"]), (*expected, 100 * predicted.confidence)))
+    assert states(figures(tile["Prediction error"])[0], 100 * abs(study.error_fraction))
+    inside = predicted.low_seconds <= run.seconds <= predicted.high_seconds
+    assert ("inside" in tile["Prediction error"]) == inside
+    assert states(figures(tile["Efficiency"])[0], 100 * limit.efficiency)
+    assert states(figures(tile["Efficiency"])[1], limit.seconds)
+    peak, budget = figures(tile["Peak memory"])[:2]
+    binary = {"MiB": 1 << 20, "GiB": 1 << 30}
+    peak_unit, budget_unit = re.findall(r"[MG]iB", tile["Peak memory"])[:2]
+    assert states(peak, run.peak_memory_bytes / binary[peak_unit])
+    assert states(budget, run.settings["memory_bytes"] / binary[budget_unit])
+    per_gigabyte, whole = figures(tile["CPU, core-seconds per GB"])
+    assert states(per_gigabyte, run.cpu_seconds / (run.bytes / 1e9))
+    assert states(whole, run.cpu_seconds)
+    assert figures(tile["Records"])[0] == f"{found.records:,}"
+    assert "Verified" in tile["Checksum"] and run.checksum in tile["Checksum"]
+
+
+@pytest.mark.browser
+def test_phases_terms_and_measurements_are_there(
+    browser: Browser, directory: Path, study: Study
+) -> None:
+    assert study.predicted and study.run
+    with shown(browser, directory) as page:
+        said = plain(page.inner.locator("main").inner_text())
+        links = page.inner.locator("a[href^='#']").evaluate_all(
+            "links => links.map(link => link.getAttribute('href').slice(1))"
+        )
+        identifiers = page.inner.locator("[id]").evaluate_all("all => all.map(each => each.id)")
+        unnamed = page.inner.locator("table:not(:has(caption)), .plot:not([aria-label])").count()
+    assert set(links) <= set(identifiers)
+    assert len(identifiers) == len(set(identifiers))
+    assert unnamed == 0
+    for measurement in study.measurements:
+        assert measurement.id in said
+        assert measurement.stopping_rule in said and measurement.page_cache in said
+    for phase in study.run.phases:
+        assert phase.name.replace("_", " ") in said.lower()
+    for finding in study.findings:
+        assert plain(finding) in said
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("kept", "headline"),
+    [
+        (["predicted", "run"], "Sorted"),
+        (["predicted"], "should take"),
+        (["run"], "Sorted"),
+        ([], "Measured what this machine carries"),
+        (None, "only begun"),
+    ],
+)
+def test_study_that_was_cut_short_is_shown(
+    browser: Browser, directory: Path, kept: list[str] | None, headline: str
+) -> None:
+    later = ["predicted", "run", "actual", "validation", "limit", "error_fraction"]
+    lost: dict[str, Any] = {name: None for name in later if name not in (kept or [])}
+    lost |= {"findings": [], "files": {}}
+    change(directory, **lost, **({} if kept is not None else {"measurements": [], "steps": []}))
+    with shown(browser, directory, NARROW) as page:
+        assert headline in plain(page.inner.locator("h1").inner_text())
+        assert "cut short" in page.inner.locator(".notice").first.inner_text()
+        assert page.inner.evaluate("document.documentElement.scrollWidth") <= NARROW
+
+
+@pytest.mark.browser
+def test_network_that_was_idle_is_folded_away(browser: Browser, directory: Path) -> None:
+    path = directory / "host.parquet"
+    table = read_table(path)
+    idle = {name: [0] * len(table["seconds"]) for name in table if name.startswith("network_")}
+    write_table(path, table | idle)
+    with shown(browser, directory) as page:
+        chart = page.inner.locator("#chart-network")
+        assert not chart.is_visible()
+        page.inner.locator("details", has=chart).locator("summary").click()
+        page.inner.wait_for_selector("#chart-network.js-plotly-plot")
+
+
+@pytest.mark.browser
+def test_text_of_a_study_is_only_text(browser: Browser, directory: Path, study: Study) -> None:
+    evil = "<script>document.title='taken'</script><img src=x onerror=alert(1)>\"'&amp;$style"
+    device = dataclasses.replace(study.environment.devices[0], name=evil, directories=[evil])
+    environment = dataclasses.replace(study.environment, host=evil, devices=[device])
+    measurements = [
+        dataclasses.replace(measurement, id=evil, command=[evil])
+        for measurement in study.measurements[:1]
+    ]
+    devices = read_table(directory / "devices.parquet")
+    write_table(
+        directory / "devices.parquet", devices | {"device": [evil] * len(devices["device"])}
+    )
+    change(
+        directory,
+        environment=environment,
+        measurements=measurements,
+        findings=[evil],
+        settings={evil: evil},
+        command=["tonnage", "study", "--dir", evil],
+    )
+    with shown(browser, directory) as page:
+        assert "taken" not in page.inner.title().removeprefix("Sorted").split("·")[0]
+        assert page.inner.locator("img[src=x]").count() == 0
+        assert evil in page.inner.locator(".findings").inner_text()
+        assert evil in page.inner.locator(".eyebrow").inner_text()
+
+
+def test_warnings_are_counted(directory: Path, study: Study) -> None:
+    environment = dataclasses.replace(study.environment, debug_build=True, load_average=99.0)
+    change(directory, environment=environment)
+    page = write_report(directory).read_text()
+    assert "debug build" in page and "load average was 99" in page
+    assert "warnings about these figures" in page
+
+
+def test_report_is_of_a_known_study_only(directory: Path) -> None:
+    (directory / "study.json").write_text('{"schema": "tonnage.study/999"}')
+    with pytest.raises(ArtifactError):
+        write_report(directory)
+    assert not (directory / "report.html").exists()
+
+
+def test_counters_become_rates() -> None:
+    table = {
+        "seconds": [1.0, 1.5, 2.5],
+        "bytes": [10, 60, 60],
+        "busy": [0, 1, 2],
+        "idle": [0, 3, 5],
+    }
+    assert counters.rate(table, "bytes") == counters.Series([1.25, 2.0], [100.0, 0.0])
+    assert counters.share(table, "busy", ["busy", "idle"]).values == [
+        0.25,
+        pytest.approx(1 / 3, 1e-3),
+    ]
+    assert counters.from_zero(table, 0.5)["bytes"] == [0, 10, 60, 60]
+    assert counters.gauge(table, "bytes").values == [10, 60, 60]
+    empty: counters.Table = {"seconds": [], "bytes": []}
+    assert (
+        counters.rate(empty, "bytes") == counters.gauge(empty, "bytes") == counters.Series([], [])
+    )
+
+
+def test_long_counters_are_thinned_and_lose_nothing() -> None:
+    samples = 10_001
+    table = {"seconds": [place / 20 for place in range(samples)], "bytes": [*range(samples)]}
+    table["depth"] = [0] * samples
+    table["depth"][5003] = 32
+    drawn = counters.rate(table, "bytes")
+    assert len(drawn.values) <= counters.POINTS_AT_MOST
+    assert set(drawn.values) == {20.0}
+    assert max(filter(None, counters.gauge(table, "depth").values)) == 32
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (words.seconds(9.06), "9.1 s"),
+        (words.seconds(0.0471), "0.047 s"),
+        (words.seconds_between(8.94, 10.24, 9.4), "8.9 – 10.2 s"),
+        (words.size(4e9), "4.00 GB"),
+        (words.size(12), "12 B"),
+        (words.memory(1 << 30), "1 GiB"),
+        (words.memory(531 << 20), "531 MiB"),
+        (words.rate(1.0234e9), "1,023 MB/s"),
+        (words.percent(0.917), "92 %"),
+        (words.percent(-0.0312), "−3.1 %"),
+        (words.significant(0.00456), "0.00456"),
+        (
+            words.bottleneck("write", ["read", "sort", "write"]),
+            "the disk, reading and writing at once",
+        ),
+        (words.bottleneck("read", ["read", "keys"]), "the disk, reading"),
+        (words.bottleneck("sort", ["read", "sort", "write"]), "the CPU, sorting"),
+        (words.bottleneck("shuffle", []), "shuffle"),
+    ],
+)
+def test_figures_and_words(said: str, expected: str) -> None:
+    assert said.replace(words.SPACE, " ") == expected
+
+
+def test_markup_escapes_what_is_not_markup() -> None:
+    inner = markup.tag("b", "<i>", title='"&')
+    assert markup.tag("p", inner, None, "&", hidden=None) == (
+        '<p><b title="&quot;&amp;">&lt;i&gt;</b>&amp;</p>'
+    )
