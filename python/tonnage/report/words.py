@@ -100,7 +100,7 @@ def count(value: int) -> str:
 def percent(fraction: float) -> str:
     """A share."""
     figure = 100 * fraction
-    return f"{figure:.1f}{SPACE}%" if abs(figure) < 10 else f"{figure:.0f}{SPACE}%"
+    return f"{_signed(f'{figure:.{1 if abs(figure) < 10 else 0}f}')}{SPACE}%"
 
 
 def phase(name: str) -> str:
