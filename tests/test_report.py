@@ -22,7 +22,8 @@ WIDE, NARROW = 1280, 390
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A copy of the recorded study."""
-    return Path(shutil.copytree(RECORDED, tmp_path / "study"))
+    unreported = shutil.ignore_patterns("*.html")
+    return Path(shutil.copytree(RECORDED, tmp_path / "study", ignore=unreported))
 
 
 @pytest.fixture

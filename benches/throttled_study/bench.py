@@ -93,9 +93,7 @@ def row(record: dict[str, Any]) -> dict[str, float]:
         "efficiency": record["limit"]["efficiency"],
         "error": record["error_fraction"],
         "core_seconds_per_GB": run["cpu_seconds"] / (run["bytes"] / 1e9),
-        "process_MiB_over_budget": (
-            record["process_peak_bytes"] - run["settings"]["memory_bytes"]
-        )
+        "process_MiB_over_budget": (record["process_peak_bytes"] - run["settings"]["memory_bytes"])
         / 2**20,
     }
 

@@ -50,7 +50,8 @@ class Artifact:
         """
         if values.get("schema") != cls.SCHEMA:
             raise ArtifactError(f"expected {cls.SCHEMA}, found {values.get('schema')!r}")
-        return _build(cls, values)
+        artifact: Self = _build(cls, values)
+        return artifact
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -343,7 +344,7 @@ def _build(kind: Any, values: Any) -> Any:
         return None if values is None else _build(some, values)
     if origin is list:
         return [_build(arguments[0], value) for value in values]
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         names = [known.name for known in dataclasses.fields(kind) if known.name in values]
         return kind(**{name: _build(hints[name], values[name]) for name in names})

@@ -364,7 +364,8 @@ def _room(parent: Path) -> Iterator[Path]:
         room = parent / f"{DATA_PREFIX}{os.getpid()}"
         room.mkdir()
     except OSError as why:
-        raise engine.Refused(f"--dir {parent}: {why.strerror}; give a directory to write to") from why
+        text = f"--dir {parent}: {why.strerror}; give a directory to write to"
+        raise engine.Refused(text) from why
     with _lock(room):
         try:
             yield room.resolve()

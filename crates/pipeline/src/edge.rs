@@ -49,7 +49,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// An edge from `producers` workers to `consumers` workers.
+    /// An edge from `producers` workers to `consumers` workers. Any bound lets one buffer wait.
     pub fn new(producers: usize, consumers: usize, routing: Routing, limit_bytes: usize) -> Self {
         let queues = match routing {
             Routing::Any => 1,
@@ -64,7 +64,7 @@ impl Edge {
         };
         Self {
             queues: (0..queues).map(|_| queue()).collect(),
-            limit_bytes,
+            limit_bytes: limit_bytes.max(1),
         }
     }
 

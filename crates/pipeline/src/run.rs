@@ -4,6 +4,7 @@
 //! every queue and pool; workers then return at their next wait, I/O in flight is awaited by the
 //! stage that owns it, and only then is the arena unmapped.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -18,6 +19,7 @@ use crate::error::{Failure, RunError, StageError};
 use crate::flow::Flow;
 use crate::graph::{Drawing, Graph};
 use crate::probe::{Counters, Probe, Sample};
+use crate::stage::Spec;
 
 /// Samples kept at most; at the limit every second one is dropped and the interval doubles.
 const SAMPLES_AT_MOST: usize = 4096;
@@ -160,15 +162,15 @@ pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report
             {
                 let failure = &failure;
                 let name = format!("{} {}", node.name, flow.worker);
+                let fail = move |why: Failure| {
+                    let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    first.get_or_insert((node.name.clone(), why));
+                    drop(first);
+                    control.stop();
+                };
                 let worker = thread::Builder::new()
                     .name(name)
-                    .spawn_scoped(scope, move || {
-                        if let Err(StageError::Failed(why)) = work(node.spec.as_ref(), flow) {
-                            let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
-                            first.get_or_insert((node.name.clone(), why));
-                            control.stop();
-                        }
-                    });
+                    .spawn_scoped(scope, move || work(node.spec.as_ref(), flow, fail));
                 match worker {
                     Ok(handle) => workers.push(handle),
                     Err(source) => {
@@ -182,11 +184,9 @@ pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report
             }
         }
         for worker in workers {
-            if worker.join().is_err() {
-                control.stop();
-                let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
-                first.get_or_insert(("?".into(), Failure::new("a worker panicked; see above")));
-            }
+            worker
+                .join()
+                .unwrap_or_else(|panic| panic::resume_unwind(panic));
         }
         drop(ended);
         Ok(sampler.join().unwrap_or_default())
@@ -218,7 +218,7 @@ pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report
     })
 }
 
-fn work(spec: &dyn crate::stage::Spec, mut flow: Flow) -> Result<(), StageError> {
+fn work(spec: &dyn Spec, mut flow: Flow, fail: impl FnOnce(Failure)) {
     flow.probe.begin();
     let probe = Arc::clone(&flow.probe);
     // Whatever way the worker ends, its probe stops and the next stage learns that it ended.
@@ -233,8 +233,18 @@ fn work(spec: &dyn crate::stage::Spec, mut flow: Flow) -> Result<(), StageError>
         }
     }
     let _ending = Ending(flow.output.clone(), probe);
-    let mut stage = spec.start(flow.worker, &flow)?;
-    stage.run(&mut flow)
+    let work = || spec.start(flow.worker, &flow)?.run(&mut flow);
+    // Told before the next stage sees its input end, since that may make it fail, too.
+    match panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(()) | Err(StageError::Stopped)) => {}
+        Ok(Err(StageError::Failed(why))) => fail(why),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let text = text.unwrap_or("see above");
+            fail(Failure::new(format!("a worker panicked: {text}")));
+        }
+    }
 }
 
 fn sample(

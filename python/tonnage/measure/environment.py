@@ -14,7 +14,7 @@ from pathlib import Path
 from tonnage import engine
 from tonnage.artifacts import Device, Environment
 
-LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "scipy", "typer")
+LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "typer")
 
 
 def capture(directories: Iterable[Path]) -> Environment:

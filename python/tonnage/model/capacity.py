@@ -49,7 +49,8 @@ class Capacity:
         known = len(logarithms)
         if known < 2:
             # One trial says nothing of the spread; assume that of a shared virtual disk.
-            return np.exp(logarithms[0] + UNKNOWN_SPREAD * generator.standard_normal(count))
+            alone: Draws = np.exp(logarithms[0] + UNKNOWN_SPREAD * generator.standard_normal(count))
+            return alone
         spread = max(float(np.std(logarithms, ddof=1)), LEAST_SPREAD)
         # The median as centre: one trial that was hit by a neighbour must not move it.
         centre = float(np.median(logarithms))
@@ -82,7 +83,9 @@ def cpu_per_byte(measurements: Sequence[Measurement], name: str) -> Capacity:
     return _collect(measurements, name, lambda trial: trial.cpu_seconds_per_byte)
 
 
-def _collect(measurements: Sequence[Measurement], name: str, figure: Callable[[Trial], float]) -> Capacity:
+def _collect(
+    measurements: Sequence[Measurement], name: str, figure: Callable[[Trial], float]
+) -> Capacity:
     found = [
         (figure(trial), measurement.id)
         for measurement in measurements

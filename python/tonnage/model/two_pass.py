@@ -62,9 +62,7 @@ class Disks:
     """Reading the scratch devices, writing the output's devices."""
 
 
-def predict(
-    shape: Shape, disks: Disks, cpu: Sequence[Measurement], *, made_at: str
-) -> Prediction:
+def predict(shape: Shape, disks: Disks, cpu: Sequence[Measurement], *, made_at: str) -> Prediction:
     """How long the sort will take, with an interval.
 
     Args:
@@ -77,9 +75,11 @@ def predict(
         LookupError: A trial is missing.
     """
     # Half of each open block is full on average, and each was filled while nothing was written.
+    held_back = min(shape.open_block_bytes // 2, shape.bytes)
+    partition = min(shape.partition_bytes, shape.bytes)
     passes = [
-        _Pass("pass_one", "partition", disks.pass_one, min(shape.open_block_bytes // 2, shape.bytes)),
-        _Pass("pass_two", "sort", disks.pass_two, min(shape.partition_bytes, shape.bytes)),
+        _Pass("pass_one", "partition", disks.pass_one, held_back),
+        _Pass("pass_two", "sort", disks.pass_two, partition),
     ]
     drawn = [_draw(shape, each, cpu) for each in passes]
     total: Draws = np.sum([seconds for _, seconds in drawn], axis=0)
@@ -111,9 +111,7 @@ class _Pass:
     alone_bytes: int
 
 
-def _draw(
-    shape: Shape, each: _Pass, cpu: Sequence[Measurement]
-) -> tuple[PredictedPhase, Draws]:
+def _draw(shape: Shape, each: _Pass, cpu: Sequence[Measurement]) -> tuple[PredictedPhase, Draws]:
     """A pass's prediction and the draws behind its interval."""
     size, alone = shape.bytes, each.alone_bytes
     both = rate(each.measurements, "rw")

@@ -1,0 +1,112 @@
+"""Commands that are interrupted while they run, and what they hold and use meanwhile."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PATIENCE_SECONDS = 120
+"""After this a test fails instead of waiting for ever; no result depends on it."""
+
+PATCHED = """
+import functools, json, sys
+import tonnage.cli, tonnage.study
+for name, value in json.loads(sys.argv.pop(1)).items():
+    if name == "faults":
+        tonnage.study.sort = functools.partial(tonnage.study.sort, faults=value)
+    else:
+        setattr(tonnage.study, name, value)
+tonnage.cli.main()
+"""
+"""The command, with faults in a study's sort or other constants than `tonnage.study` has."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a finished command said and used."""
+
+    returncode: int
+    out: str
+    peak_memory_bytes: int
+
+
+class Running:
+    """A command under way."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.pid = process.pid
+
+    def until(self, happened: Callable[[], bool]) -> None:
+        """Wait until it has happened, which has to be while the command runs."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not happened():
+            if self.process.poll() is not None:
+                raise AssertionError(f"it ended before: {self.process.communicate()}")
+            if time.monotonic() > deadline:
+                raise AssertionError("it never happened")
+            time.sleep(0.002)
+
+    def end(self, number: signal.Signals) -> tuple[int, str, str]:
+        """Send a signal and wait; gives the exit code and what was said."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=PATIENCE_SECONDS)
+        return self.process.returncode, out, err
+
+    def open_files(self, directory: Path) -> list[os.stat_result]:
+        """The files that it has open in a directory, or had there before they lost their names."""
+        found = []
+        for entry in Path(f"/proc/{self.pid}/fd").iterdir():
+            try:
+                if os.readlink(entry).startswith(f"{directory}/"):
+                    found.append(os.stat(entry))
+            except FileNotFoundError:
+                continue  # Closed meanwhile.
+        return found
+
+
+@contextmanager
+def started(command: Sequence[str | Path], cwd: Path | None = None) -> Iterator[Running]:
+    """Start a command, and kill it at the end if nothing else has ended it."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+    )
+    with process:
+        try:
+            yield Running(process)
+        finally:
+            process.kill()
+
+
+def patched(patches: dict[str, Any], *args: str | Path) -> list[str | Path]:
+    """The command `tonnage` with `args`, patched."""
+    return [sys.executable, "-c", PATCHED, json.dumps(patches), *args]
+
+
+def used(command: Sequence[str | Path]) -> Usage:
+    """Run a command to its end and see what the kernel says of it."""
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        return Usage(process.returncode, out.read(), peak(usage))
+
+
+def peak(usage: resource.struct_rusage) -> int:
+    """The most memory a process had resident, in bytes."""
+    return usage.ru_maxrss * 1024
