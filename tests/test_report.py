@@ -1,4 +1,4 @@
-"""The report of a recorded study, as a reader sees it: in Chromium, offline, wide and narrow."""
+"""The report of a study, as a reader sees it: in Chromium, offline, wide and narrow."""
 
 import dataclasses
 import re
@@ -15,20 +15,20 @@ from support.browser import Browser, Page
 from tonnage.artifacts import ArtifactError, Study, read_table, write_table
 from tonnage.report import counters, markup, words, write_report
 
-RECORDED = Path(__file__).parent / "data" / "study"
+STUDY = Path(__file__).parent / "data" / "study"
 WIDE, NARROW = 1280, 390
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A copy of the recorded study."""
+    """A copy of the study in tests/data."""
     unreported = shutil.ignore_patterns("*.html")
-    return Path(shutil.copytree(RECORDED, tmp_path / "study", ignore=unreported))
+    return Path(shutil.copytree(STUDY, tmp_path / "study", ignore=unreported))
 
 
 @pytest.fixture
 def study() -> Study:
-    return Study.read(RECORDED / "study.json")
+    return Study.read(STUDY / "study.json")
 
 
 @contextmanager
@@ -225,6 +225,8 @@ def test_study_that_was_cut_short_is_shown(
     with shown(browser, directory, NARROW) as page:
         assert headline in plain(page.inner.locator("h1").inner_text())
         assert "cut short" in page.inner.locator(".notice").first.inner_text()
+        was_run = "job was not run" not in page.inner.locator("main").inner_text().lower()
+        assert was_run == ("run" in (kept or []))
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= NARROW
 
 

@@ -2,10 +2,11 @@
 //!
 //! A worker is in one [`State`] at a time and stamps every change, so the three times add up to
 //! the time it lived. Others may read a probe while it runs: the state it is in counts up to now.
+//! The times have a lock, taken once a wait, so that who reads never sees half a change.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -54,23 +55,42 @@ pub struct Sample {
 #[derive(Debug)]
 pub struct Probe {
     epoch: Instant,
-    state: AtomicU8,
-    since_nanos: AtomicU64,
-    spent_nanos: [AtomicU64; 3],
+    times: Mutex<Times>,
     bytes: AtomicU64,
     records: AtomicU64,
     depth: AtomicUsize,
     cpu: Mutex<(Option<ThreadClock>, f64)>, // the clock while it lives, then the final seconds
 }
 
+/// Where a worker's time went.
+#[derive(Debug)]
+struct Times {
+    state: State,
+    since: Option<Duration>, // the last change, counted from the epoch; `None` unless it lives
+    spent: [Duration; 3],
+}
+
+impl Times {
+    /// Counts the time up to `now`.
+    fn settle(&mut self, now: Duration) {
+        if let Some(since) = &mut self.since {
+            self.spent[self.state as usize] += now.saturating_sub(*since);
+            *since = now;
+        }
+    }
+}
+
 impl Probe {
     /// A probe of a worker that is not yet started.
     pub fn new(epoch: Instant) -> Self {
+        let times = Times {
+            state: State::Busy,
+            since: None,
+            spent: [Duration::ZERO; 3],
+        };
         Self {
             epoch,
-            state: AtomicU8::new(State::Busy as u8),
-            since_nanos: AtomicU64::new(u64::MAX),
-            spent_nanos: Default::default(),
+            times: Mutex::new(times),
             bytes: AtomicU64::new(0),
             records: AtomicU64::new(0),
             depth: AtomicUsize::new(0),
@@ -80,28 +100,26 @@ impl Probe {
 
     /// The worker starts, on the calling thread.
     pub fn begin(&self) {
-        self.lock_cpu().0 = ThreadClock::current();
-        self.since_nanos.store(self.now(), Relaxed);
+        lock(&self.cpu).0 = ThreadClock::current();
+        lock(&self.times).since = Some(self.epoch.elapsed());
     }
 
     /// The worker ends, on the calling thread.
     pub fn end(&self) {
-        self.enter(State::Busy);
-        self.since_nanos.store(u64::MAX, Relaxed);
-        let mut cpu = self.lock_cpu();
-        cpu.1 = cpu
-            .0
-            .take()
-            .and_then(ThreadClock::read)
-            .map_or(0.0, |time| time.as_secs_f64());
+        let mut times = lock(&self.times);
+        times.settle(self.epoch.elapsed());
+        times.since = None;
+        drop(times);
+        let mut cpu = lock(&self.cpu);
+        let used = cpu.0.take().and_then(ThreadClock::read);
+        cpu.1 = used.map_or(0.0, |time| time.as_secs_f64());
     }
 
     /// Changes the state; time up to now goes to the old one.
     pub fn enter(&self, state: State) {
-        let now = self.now();
-        let old = self.state.swap(state as u8, Relaxed);
-        let since = self.since_nanos.swap(now, Relaxed);
-        self.spent_nanos[usize::from(old)].fetch_add(now.saturating_sub(since), Relaxed);
+        let mut times = lock(&self.times);
+        times.settle(self.epoch.elapsed());
+        times.state = state;
     }
 
     /// Counts what was moved.
@@ -117,34 +135,68 @@ impl Probe {
 
     /// Adds what this worker did so far to `sum`.
     pub fn add_to(&self, sum: &mut Counters) {
-        let state = usize::from(self.state.load(Relaxed));
-        let since = self.since_nanos.load(Relaxed);
-        let seconds = |of: State| {
-            let current = if of as usize == state {
-                self.now().saturating_sub(since)
-            } else {
-                0
-            };
-            (self.spent_nanos[of as usize].load(Relaxed) + current) as f64 * 1e-9
-        };
+        let mut times = lock(&self.times);
+        times.settle(self.epoch.elapsed());
+        let [busy, starved, blocked] = times.spent.map(|spent| spent.as_secs_f64());
+        drop(times);
         sum.bytes += self.bytes.load(Relaxed);
         sum.records += self.records.load(Relaxed);
-        sum.busy_seconds += seconds(State::Busy);
-        sum.starved_seconds += seconds(State::Starved);
-        sum.blocked_seconds += seconds(State::Blocked);
+        sum.busy_seconds += busy;
+        sum.starved_seconds += starved;
+        sum.blocked_seconds += blocked;
         sum.depth += self.depth.load(Relaxed);
-        let cpu = self.lock_cpu();
+        let cpu = lock(&self.cpu);
         let running = cpu.0.and_then(ThreadClock::read);
         sum.cpu_seconds += running.map_or(cpu.1, |time| time.as_secs_f64());
     }
+}
 
-    fn lock_cpu(&self) -> std::sync::MutexGuard<'_, (Option<ThreadClock>, f64)> {
-        self.cpu
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::*;
+
+    /// Who reads while the state changes all the time sees no time that falls, and none twice.
+    #[test]
+    fn times_never_fall_while_states_change() {
+        let epoch = Instant::now();
+        let (probe, ended) = (Probe::new(epoch), AtomicBool::new(false));
+        let times = |of: &Counters| {
+            [
+                of.busy_seconds,
+                of.starved_seconds,
+                of.blocked_seconds,
+                of.cpu_seconds,
+            ]
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                probe.begin();
+                for _ in 0..20_000 {
+                    for state in [State::Starved, State::Busy, State::Blocked] {
+                        probe.enter(state);
+                    }
+                }
+                probe.end();
+                ended.store(true, Relaxed);
+            });
+            let mut before = Counters::default();
+            while !ended.load(Relaxed) {
+                let mut now = Counters::default();
+                probe.add_to(&mut now);
+                for (before, now) in times(&before).into_iter().zip(times(&now)) {
+                    assert!(before <= now, "{before} became {now}");
+                }
+                let sum: f64 = times(&now)[..3].iter().sum();
+                assert!(sum <= epoch.elapsed().as_secs_f64() + 1e-6, "{now:?}");
+                before = now;
+            }
+        });
     }
 }

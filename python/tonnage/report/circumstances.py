@@ -100,7 +100,7 @@ def _devices(devices: list[Device]) -> Html:
             device.model or "unknown",
             words.size(device.size_bytes) if device.size_bytes is not None else "unknown",
             rotational[device.rotational],
-            f"{device.file_system} ({device.mount_options})",
+            tag("span", f"{device.file_system} ({device.mount_options})", class_="setting"),
             device.scheduler or "none",
             join(
                 (tag("code", directory) for directory in dict.fromkeys(device.directories)),

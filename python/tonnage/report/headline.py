@@ -88,7 +88,7 @@ def _lead(study: Study) -> list[str]:
             (phase.name, words.resource(phase.limit), phase.seconds)
             for phase in study.predicted.phases
         ]
-        sentences += _limited("Limited, as foreseen, by", foreseen, study.predicted.seconds)
+        sentences += _limited("Foreseen limit", foreseen, study.predicted.seconds)
     return sentences
 
 

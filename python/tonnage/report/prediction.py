@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 from tonnage.artifacts import PredictedPhase, Prediction, Study, Term
 from tonnage.report import charts, words
@@ -17,8 +18,8 @@ WIDEST = 2.5
 
 def prediction(study: Study) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
-    heading = "Prediction and truth" if study.actual else "Prediction"
-    if not study.predicted and not study.actual:
+    heading = "Prediction and truth" if study.run else "Prediction"
+    if not study.predicted and not study.run:
         return section("prediction", heading, missing("No prediction was made.")), []
     rows = _rows(study)
     chart = _chart(rows)
@@ -27,7 +28,7 @@ def prediction(study: Study) -> tuple[Html, list[Chart]]:
         parts += [_terms(phase) for phase in study.predicted.phases]
     else:
         parts.append(missing("No prediction was made; this is what happened."))
-    if not study.actual:
+    if not study.run:
         parts.insert(0, missing("The job was not run, so there is no truth beside the prediction."))
     return section("prediction", heading, *parts), [chart]
 
@@ -45,25 +46,34 @@ class _Row:
 
 def _rows(study: Study) -> list[_Row]:
     predicted = {phase.name: phase for phase in study.predicted.phases} if study.predicted else {}
-    ran = {phase.name: phase for phase in study.run.phases} if study.run else {}
-    rows = []
-    for happened in study.actual.phases if study.actual else []:
-        foreseen = predicted.pop(happened.name, None)
-        stages = [stage.name for stage in ran[happened.name].stages] if happened.name in ran else []
+    stages = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
+    # A study that was cut short before it compared still knows how long its job took.
+    happened = study.actual or study.run
+    rows: list[_Row] = []
+    for phase in happened.phases if happened else []:
+        foreseen = predicted.pop(phase.name, None)
+        known = [stage.name for stage in stages.get(phase.name, [])]
         rows.append(
             _Row(
-                words.phase(happened.name),
+                _unlike(words.phase(phase.name), rows),
                 foreseen,
-                happened.seconds,
+                phase.seconds,
                 words.resource(foreseen.limit) if foreseen else "–",
-                words.bottleneck(happened.bottleneck, stages),
+                words.bottleneck(phase.bottleneck, known),
             )
         )
     rows += [
         _Row(words.phase(name), foreseen, None, words.resource(foreseen.limit))
         for name, foreseen in predicted.items()
     ]
-    return [*rows, _Row(WHOLE, study.predicted, study.actual.seconds if study.actual else None)]
+    return [*rows, _Row(WHOLE, study.predicted, happened.seconds if happened else None)]
+
+
+def _unlike(name: str, rows: list[_Row]) -> str:
+    """A name that no row has yet: a phase may be done again."""
+    taken = [row.name for row in rows]
+    numbered = (name if number == 1 else f"{name} {number}" for number in count(1))
+    return next(each for each in numbered if each not in taken)
 
 
 def _chart(rows: list[_Row]) -> Chart:

@@ -1,0 +1,331 @@
+"""The command line's contract: arguments, help, exit codes, one line for what cannot be used."""
+
+import itertools
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.command import Tonnage
+from support.records import blob, parts
+from tonnage.cli import SEVERAL, main, parse_size, spread
+
+Call = Callable[..., tuple[int, str, str]]
+
+FLAGS = {
+    (): ["--version"],
+    ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
+    ("run", "sort"): ["--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"],
+    ("measure", "disk"): [
+        *("--dir", "--mode", "--size", "--seconds", "--rounds", "--memory", "--json"),
+    ],
+    ("gensort",): ["--ascii", "--start", "--skew", "--json"],
+    ("valsort",): ["--record-bytes", "--key", "--json"],
+    ("run",): [],
+    ("measure",): [],
+}
+
+
+@pytest.fixture
+def records(disk: Path) -> Path:
+    """A file of 1000 records."""
+    (disk / "in").write_bytes(blob(1, 100_000))
+    return disk / "in"
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
+    """The command within this process, which spares its start; gives exit code, output, errors."""
+
+    def run(*args: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tonnage", *args])
+        with pytest.raises(SystemExit) as ending:
+            main()
+        said = capsys.readouterr()
+        assert isinstance(ending.value.code, int)
+        return ending.value.code, said.out, said.err
+
+    before = signal.getsignal(signal.SIGTERM)
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("command", FLAGS, ids=" ".join)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_lists_every_flag(call: Call, command: tuple[str, ...], flag: str) -> None:
+    code, out, err = call(*command, flag)
+    assert (code, err) == (0, "")
+    assert re.match(r"Usage: \S+ " + " ".join(command), out)
+    options = out.partition("Options:\n")[2].partition("\n\n")[0]
+    listed = re.findall(r"^  (?:-h, )?(--[a-z-]+)", options, re.MULTILINE)
+    assert sorted(listed) == sorted([*FLAGS[command], "--help"])
+
+
+def test_help_tells_the_exit_codes_and_the_order(tonnage: Tonnage) -> None:
+    said = " ".join(tonnage.run("--help", check=True).stdout.split())
+    for told in ("0 done", "1 failed", "2 unusable", "130 on Ctrl-C", "143 on SIGTERM"):
+        assert told in said
+    usage = tonnage.run("run", "sort", "--help", check=True).stdout.splitlines()[0]
+    assert usage == "Usage: tonnage run sort INPUT... --output DIR... --scratch DIR... [OPTIONS]"
+
+
+def test_version(tonnage: Tonnage) -> None:
+    assert re.fullmatch(r"tonnage \d+\.\d+\.\d+\n", tonnage.run("--version", check=True).stdout)
+
+
+# What is said of arguments that cannot be used: the command, then what its one line has to hold.
+# In a directory with a file `in` of 1000 records, one `cut` short, and an empty directory `dir`.
+SORT = ("run", "sort", "in", "--output", "out", "--scratch", "scratch")
+UNUSABLE: list[tuple[tuple[str, ...], str]] = [
+    ((), r"give a command: .*sort|give a command: .*study"),
+    (("run",), r"give a command: sort"),
+    (("measure",), r"give a command: disk"),
+    (("sort",), r"No such command 'sort'"),
+    (("run", "short"), r"No such command 'short'"),
+    ((*SORT, "--speed", "9"), r"No such option: --speed"),
+    ((*SORT, "--memory"), r"'--memory' requires an argument"),
+    (("run", "sort", "in", "--output", "out"), r"Missing option '--scratch'"),
+    (("run", "sort", "in", "--scratch", "scratch"), r"Missing option '--output'"),
+    (("run", "sort", "--output", "out", "--scratch", "dir", "in"), r"INPUT\.\.\. .*before"),
+    (("run", "sort", "none", *SORT[3:]), r"none: No such file .*name a file or a directory"),
+    (("run", "sort", "cut", *SORT[3:]), r"cut: .*99950 .*record's 100.* offset 99900, 50 bytes"),
+    ((*SORT, "--record-bytes", "64"), r"in: .* offset 99968, 32 bytes .*--record-bytes"),
+    ((*SORT, "--record-bytes", "0"), r"'--record-bytes'.*greater than or equal to 1"),
+    ((*SORT, "--record-bytes", "-7"), r"'--record-bytes'.*greater than or equal to 1"),
+    ((*SORT, "--record-bytes", "ten"), r"'--record-bytes'.*valid integer"),
+    ((*SORT, "--record-bytes", "9" * 30), r"'--record-bytes'.*less than or equal"),
+    ((*SORT, "--key", "0-10"), r"--key 0-10: write OFFSET:LENGTH"),
+    ((*SORT, "--key", "-1:10"), r"--key -1:10: write OFFSET:LENGTH"),
+    ((*SORT, "--key", "91:10"), r"--key 91:10 .*record of 100 bytes.*within --record-bytes"),
+    ((*SORT, "--key", "5:0"), r"--key 5:0 .*OFFSET:LENGTH"),
+    ((*SORT, "--memory", "lots"), r"'--memory': 'lots' is no size: write it like 4GB"),
+    ((*SORT, "--memory", "1XB"), r"'--memory': '1XB' is no size"),
+    ((*SORT, "--memory", "-1GB"), r"'--memory': '-1GB' is no size"),
+    ((*SORT, "--memory", "9" * 400), r"'--memory': .* is too large"),
+    ((*SORT, "--memory", "100kB"), r"--memory 100000 bytes is too small .*at least \d+ MiB"),
+    ((*SORT, "--memory", "0"), r"--memory 0 bytes is too small .*at least \d+ MiB"),
+    (("run", "sort", "in", "--output", "cut", "--scratch", "dir"), r"--output cut is a file: give"),
+    (
+        ("run", "sort", "in", "--output", "out", "--scratch", "cut"),
+        r"--scratch cut is a file: give",
+    ),
+    (("run", "sort", "in", "--output", "cut/x", "--scratch", "dir"), r"--output cut/x: Not a dir"),
+    (
+        ("run", "sort", "in", "--output", ".", "--scratch", "dir"),
+        r"--output \. is not empty .* cut",
+    ),
+    (("run", "sort", "in", "--output", "out", "./out", "--scratch", "dir"), r"out is given twice"),
+    (("gensort",), r"Missing argument 'N'"),
+    (("gensort", "5"), r"Missing argument 'FILE\.\.\.'"),
+    (("gensort", "-5", "new"), r"-5: give a number from 0 up"),
+    (("gensort", "five", "new"), r"'N': .*valid integer"),
+    (("gensort", "9" * 30, "new"), r"'N': .*less than or equal"),
+    (("gensort", str(10**15), "new"), r"bytes free, generating needs 100000000000000000 there"),
+    (("gensort", "5", "new", "--start", "-1"), r"'--start': '-1' is no whole number below 2\^128"),
+    (("gensort", "5", "new", "--start", str(1 << 128)), r"'--start': .* below 2\^128"),
+    (("gensort", "5", "new", "--start", "²"), r"'--start': '²' is no whole number"),
+    (("gensort", "5", "dir"), r"dir is a directory: give a file in it"),
+    (("gensort", "5", "none/new"), r"none/new: there is no directory none: make it first"),
+    (("gensort", "5", "new", "new"), r"new is given twice"),
+    (("valsort",), r"Missing argument 'FILE_OR_DIR\.\.\.'"),
+    (("valsort", "none"), r"none: No such file .*name a file or a directory"),
+    (("valsort", "cut"), r"cut: .* offset 99900, 50 bytes"),
+    (("valsort", "in", "--key", "100:1"), r"--key 100:1 .*within --record-bytes"),
+    (("measure", "disk", "--dir", "none"), r"--dir none: there is no such directory; make it"),
+    (("measure", "disk", "--dir", "dir", "in"), r"--dir in is a file: give a directory"),
+    (("measure", "disk", "--mode", "up"), r"--mode up: there are wo, ro, rw, headroom"),
+    (("measure", "disk", "--size", "5"), r"--size 5: give at least 1MB"),
+    (("measure", "disk", "--size", "8EiB"), r"'--size': '8EiB' is no size"),
+    (("measure", "disk", "--size", "900TB"), r"bytes free, measuring needs 1800000000000000 there"),
+    (("measure", "disk", "--seconds", "0"), r"'--seconds': .*greater than or equal to 0\.1"),
+    (("measure", "disk", "--seconds", "inf"), r"'--seconds': .*less than or equal"),
+    (("measure", "disk", "--seconds", "nan"), r"'--seconds': "),
+    (("measure", "disk", "--rounds", "0"), r"'--rounds': .*greater than or equal to 1"),
+    (("measure", "disk", "--memory", "10kB"), r"--memory 10000 bytes is too small"),
+    (("study", "--size", "1kB"), r"--size 1000: give at least 1MB"),
+    (("study", "--size", "big"), r"'--size': 'big' is no size"),
+    (("study", "--dir", "in"), r"--dir in is a file: give a directory"),
+    (("study", "--out", "in"), r"--out in is a file: give a directory"),
+    (("study", "--out", "in/x", "--size", "1MB"), r"in/x"),
+    (("study", "now"), r"unexpected extra argument"),
+]
+
+
+@pytest.mark.parametrize(("args", "told"), UNUSABLE, ids=lambda value: str(value)[:60])
+def test_unusable_arguments_get_one_line_that_says_how_to_mend_them(
+    call: Call,
+    disk: Path,
+    records: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    args: tuple[str, ...],
+    told: str,
+) -> None:
+    monkeypatch.chdir(disk)
+    (disk / "cut").write_bytes(records.read_bytes()[:-50])
+    (disk / "dir").mkdir()
+    before = {path: path.read_bytes() for path in (records, disk / "cut")}
+    code, out, err = call(*args)
+    assert (code, out) == (2, ""), err
+    assert re.fullmatch(r"tonnage: [^\n]+\n", err)
+    assert re.search(told, err), err
+    assert {path: path.read_bytes() for path in before} == before
+    left = {path.name for path in disk.rglob("*")} - {"in", "cut", "dir"}
+    assert left <= {"scratch"}, left  # An empty directory that was asked for.
+
+
+def test_the_command_itself_says_so_too(tonnage: Tonnage, disk: Path) -> None:
+    said = tonnage.run("valsort", "none", cwd=disk)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert re.fullmatch(r"tonnage: input none: No such file [^\n]+\n", said.stderr)
+
+
+def test_a_directory_that_cannot_be_written_is_named(call: Call, disk: Path, records: Path) -> None:
+    # Where nobody can make a file, root neither.
+    place = "/proc/tonnage"
+    for flag in ("--output", "--scratch"):
+        directories = {"--output": disk / "out", "--scratch": disk / "scratch"} | {flag: place}
+        args = map(str, itertools.chain(*directories.items()))
+        code, _, err = call("run", "sort", str(records), *args)
+        assert code == 2
+        assert re.fullmatch(rf"tonnage: {flag} {place}: [^\n]+\n", err)
+    code, _, err = call("study", "--size", "1MB", "--dir", place, "--out", str(disk / "study"))
+    assert code == 2
+    assert re.fullmatch(rf"tonnage: --dir {place}: [^\n]+\n", err)
+
+
+def test_an_earlier_output_is_not_overwritten(call: Call, disk: Path, records: Path) -> None:
+    where = (str(records), "--output", f"{disk}/out", "--scratch", f"{disk}/scratch")
+    assert call("run", "sort", *where)[0] == 0
+    kept = {path.name: path.read_bytes() for path in (disk / "out").iterdir()}
+    code, _, err = call("run", "sort", *where)
+    assert code == 2
+    assert re.fullmatch(r"tonnage: --output \S+/out holds an earlier output .*\n", err)
+    assert {path.name: path.read_bytes() for path in (disk / "out").iterdir()} == kept
+
+
+def test_a_name_that_is_no_text_is_refused_in_one_line(call: Call, disk: Path) -> None:
+    name = os.fsdecode(os.fsencode(disk) + b"/in-\xff")
+    Path(name).write_bytes(bytes(100))
+    code, _, err = call("valsort", name)
+    assert code == 2
+    assert re.fullmatch(r"tonnage: [^\n]*no UTF-8[^\n]*rename it\n", err)
+
+
+def test_json_is_one_document_and_alone(tonnage: Tonnage, disk: Path, records: Path) -> None:
+    made = _json(tonnage, "gensort", "10", disk / "made")
+    assert (made["records"], made["bytes"]) == (10, 1000)
+    found = _json(tonnage, "valsort", disk / "made", code=1)
+    assert {"records", "checksum", "unordered", "duplicate_keys"} <= set(found)
+    done = _json(
+        tonnage, "run", "sort", records, "--output", disk / "out", "--scratch", disk / "scratch"
+    )
+    assert (done["records"], done["bytes"]) == (1000, 100_000)
+    assert done["seconds"] > 0 and done["peak_memory_bytes"] > 0
+    assert done["checksum"] == _json(tonnage, "valsort", disk / "out")["checksum"]
+    assert [phase["name"] for phase in done["phases"]] == ["sample", "pass_one", "pass_two"]
+    for phase in done["phases"]:
+        assert phase["seconds"] > 0
+        assert phase["bottleneck"] in [stage["name"] for stage in phase["stages"]]
+        for stage in phase["stages"]:
+            figures = [
+                "bytes",
+                *(f"{kind}_seconds" for kind in ("busy", "starved", "blocked", "cpu")),
+            ]
+            assert all(stage[figure] >= 0 for figure in figures)
+    for phase in done["phases"][1:]:
+        assert [stage["bytes"] for stage in phase["stages"]] == [100_000] * 3
+
+
+def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> None:
+    trials = ("--size", "4MB", "--seconds", "0.2", "--rounds", "2", "--memory", "64MiB")
+    done = _json(tonnage, "measure", "disk", "--dir", disk, *trials)
+    assert done["schema"] == "tonnage.measurement/1"
+    assert [trial["name"] for trial in done["trials"]] == ["wo", "ro", "rw", "headroom"] * 2
+    assert all(trial["bytes_per_second"] > 0 for trial in done["trials"])
+    assert list(disk.iterdir()) == []
+
+    said = tonnage.run("measure", "disk", "--dir", disk, *trials, "--mode", "ro", check=True)
+    assert [line.split(":")[0] for line in said.stdout.splitlines()[1:]] == ["ro", "ro"]
+
+
+def test_several_directories_follow_one_flag_or_several(
+    tonnage: Tonnage, disk: Path, records: Path
+) -> None:
+    once = ("--output", "a", "b", "--scratch", "c", "d", "e")
+    each = ("--output", "f", "--output=g", "--scratch", "c", "--scratch", "d", "--scratch", "e")
+    for flags, (first, second) in ((once, "ab"), (each, "fg")):
+        args = ("run", "sort", "in", *flags, "--memory", "4MiB", "--json")
+        done = json.loads(tonnage.run(*args, cwd=disk, check=True).stdout)
+        assert done["settings"]["output"] == [first, second]
+        assert done["settings"]["scratch"] == ["c", "d", "e"]
+        for directory in (disk / first, disk / second):
+            assert (directory / "_tonnage.json").exists()
+        assert parts(disk / first, disk / second)
+
+    args = ("--size", "4MB", "--seconds", "0.1", "--rounds", "1", "--mode", "rw", "ro", "--json")
+    done = json.loads(
+        tonnage.run("measure", "disk", "--dir", "a", "b", "c", *args, cwd=disk).stdout
+    )
+    assert (done["settings"]["read"], done["settings"]["write"]) == (["a", "b"], ["c"])
+    assert [trial["name"] for trial in done["trials"]] == ["rw", "ro"]
+
+
+WORDS = st.sampled_from(["a", "b", "1GiB", "-", "--json", "--memory", "--dir", "--dir=a", "--"])
+
+
+@given(st.lists(WORDS | st.sampled_from(SEVERAL)))
+@settings(derandomize=True)
+def test_spreading_only_adds_flags(words: list[str]) -> None:
+    done = spread(words)
+    assert spread(done) == done
+    kept = iter(done)
+    assert all(word in kept for word in words)  # All are there, in this order.
+    assert set(done) <= set(words) | {word.partition("=")[0] for word in words}
+    if "--" in words:
+        assert done[done.index("--") :] == words[words.index("--") :]
+
+
+@pytest.mark.parametrize(
+    ("words", "done"),
+    [
+        ("study --dir a b --json", "study --dir a --dir b --json"),
+        ("in --output a b --scratch c", "in --output a --output b --scratch c"),
+        ("in --output=a b", "in --output=a --output b"),
+        ("--memory 1 in", "--memory 1 in"),
+        ("--output a -- b", "--output a -- b"),
+    ],
+)
+def test_values_are_spread(words: str, done: str) -> None:
+    assert spread(words.split()) == done.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("1000000", 1_000_000),
+        ("4GB", 4_000_000_000),
+        ("1GiB", 1 << 30),
+        ("1.5 kB", 1500),
+        ("0.5kib", 512),
+        ("2TiB", 2 << 40),
+        ("9007199254740993", 9007199254740993),  # More than a float holds.
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+def _json(tonnage: Tonnage, *args: str | Path, code: int = 0) -> dict[str, Any]:
+    said = tonnage.run(*args, "--json")
+    assert said.returncode == code, said.stderr
+    document: dict[str, Any] = json.loads(said.stdout)
+    return document
