@@ -63,7 +63,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def test_help_lists_every_flag(call: Call, command: tuple[str, ...], flag: str) -> None:
     code, out, err = call(*command, flag)
     assert (code, err) == (0, "")
-    assert re.match(r"Usage: \S+ " + " ".join(command), out)
+    assert out.startswith(" ".join(["Usage: tonnage", *command]))
     options = out.partition("Options:\n")[2].partition("\n\n")[0]
     listed = re.findall(r"^  (?:-h, )?(--[a-z-]+)", options, re.MULTILINE)
     assert sorted(listed) == sorted([*FLAGS[command], "--help"])
@@ -110,14 +110,20 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     ((*SORT, "--memory", "1XB"), r"'--memory': '1XB' is no size"),
     ((*SORT, "--memory", "-1GB"), r"'--memory': '-1GB' is no size"),
     ((*SORT, "--memory", "9" * 400), r"'--memory': .* is too large"),
-    ((*SORT, "--memory", "100kB"), r"--memory 100000 bytes is too small .*at least \d+ MiB"),
-    ((*SORT, "--memory", "0"), r"--memory 0 bytes is too small .*at least \d+ MiB"),
-    (("run", "sort", "in", "--output", "cut", "--scratch", "dir"), r"--output cut is a file: give"),
+    ((*SORT, "--memory", "100kB"), r"--memory .*100000 bytes is too small .*at least \d+ ?MiB"),
+    ((*SORT, "--memory", "0"), r"--memory .*0 bytes is too small .*at least \d+ ?MiB"),
+    (
+        ("run", "sort", "in", "--output", "cut", "--scratch", "dir"),
+        r"--output cut: cut is a file: give",
+    ),
     (
         ("run", "sort", "in", "--output", "out", "--scratch", "cut"),
-        r"--scratch cut is a file: give",
+        r"--scratch cut: cut is a file: give",
     ),
-    (("run", "sort", "in", "--output", "cut/x", "--scratch", "dir"), r"--output cut/x: Not a dir"),
+    (
+        ("run", "sort", "in", "--output", "cut/x", "--scratch", "dir"),
+        r"--output cut/x: cut is a file",
+    ),
     (
         ("run", "sort", "in", "--output", ".", "--scratch", "dir"),
         r"--output \. is not empty .* cut",
@@ -140,7 +146,7 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("valsort", "cut"), r"cut: .* offset 99900, 50 bytes"),
     (("valsort", "in", "--key", "100:1"), r"--key 100:1 .*within --record-bytes"),
     (("measure", "disk", "--dir", "none"), r"--dir none: there is no such directory; make it"),
-    (("measure", "disk", "--dir", "dir", "in"), r"--dir in is a file: give a directory"),
+    (("measure", "disk", "--dir", "dir", "in"), r"--dir in: in is a file: give a directory"),
     (("measure", "disk", "--mode", "up"), r"--mode up: there are wo, ro, rw, headroom"),
     (("measure", "disk", "--size", "5"), r"--size 5: give at least 1MB"),
     (("measure", "disk", "--size", "8EiB"), r"'--size': '8EiB' is no size"),
@@ -149,12 +155,12 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("measure", "disk", "--seconds", "inf"), r"'--seconds': .*less than or equal"),
     (("measure", "disk", "--seconds", "nan"), r"'--seconds': "),
     (("measure", "disk", "--rounds", "0"), r"'--rounds': .*greater than or equal to 1"),
-    (("measure", "disk", "--memory", "10kB"), r"--memory 10000 bytes is too small"),
+    (("measure", "disk", "--memory", "10kB"), r"--memory .*10000 bytes is too small"),
     (("study", "--size", "1kB"), r"--size 1000: give at least 1MB"),
     (("study", "--size", "big"), r"'--size': 'big' is no size"),
-    (("study", "--dir", "in"), r"--dir in is a file: give a directory"),
-    (("study", "--out", "in"), r"--out in is a file: give a directory"),
-    (("study", "--out", "in/x", "--size", "1MB"), r"in/x"),
+    (("study", "--dir", "in"), r"--dir in: in is a file: give a directory"),
+    (("study", "--out", "in"), r"--out in: in is a file: give a directory"),
+    (("study", "--out", "in/x"), r"--out in/x: in is a file: give a directory"),
     (("study", "now"), r"unexpected extra argument"),
 ]
 

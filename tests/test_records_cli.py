@@ -1,5 +1,6 @@
 """`gensort` and `valsort`: the records that are made, and what is said of those that are read."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -152,7 +153,7 @@ def test_valsort_agrees_with_a_loop_over_the_records(
             paths[-1].write_bytes(b"".join(next(rest) for _ in range(count)))
         found = validate(paths, layout=layout)
     keys = [key_of(record, layout) for record in records]
-    pairs = list(zip(keys, keys[1:], strict=False))
+    pairs = list(itertools.pairwise(keys))
     unordered = [place for place, (before, after) in enumerate(pairs, 1) if before > after]
     assert found["records"] == len(records)
     assert found["checksum"] == checksum(records)

@@ -383,7 +383,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     command = typer.main.get_command(app)
     try:
-        code = command.main(args=spread(sys.argv[1:]), standalone_mode=False)
+        code = command.main(args=spread(sys.argv[1:]), prog_name="tonnage", standalone_mode=False)
     except Interrupted as why:
         _fail("interrupted: what was unfinished is removed", why.args[0])
     except engine.Refused as why:
@@ -469,8 +469,9 @@ def _bytes_in(path: Path) -> int:
 
 def _refuse_files(flag: str, paths: Iterable[Path]) -> None:
     for path in paths:
-        if path.exists() and not path.is_dir():
-            raise engine.Refused(f"{flag} {path} is a file: give a directory")
+        nearest = next((each for each in (path, *path.parents) if each.exists()), Path())
+        if not nearest.is_dir():
+            raise engine.Refused(f"{flag} {path}: {nearest} is a file: give a directory")
 
 
 def _refuse_filled(flag: str, directories: list[Path]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from tonnage import engine
 from tonnage.artifacts import Environment, Measurement
 from tonnage.measure.disk import STOPPING_RULE
-from tonnage.measure.trials import WARM_UP_SECONDS, new_id, now, trial
+from tonnage.measure.trials import new_id, now, trial, warm_up
 
 
 def measure_cpu(
@@ -47,8 +47,10 @@ def measure_cpu(
         command=command,
         environment=environment,
         settings=settings,
-        warm_up_seconds=WARM_UP_SECONDS,
+        warm_up_seconds=warm_up(seconds),
         stopping_rule=STOPPING_RULE,
         page_cache="no file is read or written",
-        trials=[trial(phase) for outcome in outcomes for phase in outcome["phases"]],
+        trials=[
+            trial(phase, warm_up(seconds)) for outcome in outcomes for phase in outcome["phases"]
+        ],
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Environment, Measurement
-from tonnage.measure.trials import WARM_UP_SECONDS, new_id, now, stated_page_cache, trial
+from tonnage.measure.trials import new_id, now, stated_page_cache, trial, warm_up
 
 MODES = ("wo", "ro", "rw", "headroom")
 STOPPING_RULE = "each trial runs for its set time; the first part of it is warm-up and not counted"
@@ -69,8 +69,8 @@ def measure_disk(
         command=command,
         environment=environment,
         settings=settings,
-        warm_up_seconds=WARM_UP_SECONDS,
+        warm_up_seconds=warm_up(seconds),
         stopping_rule=STOPPING_RULE,
         page_cache=stated_page_cache(phases),
-        trials=[trial(phase) for phase in phases],
+        trials=[trial(phase, warm_up(seconds)) for phase in phases],
     )

@@ -10,21 +10,25 @@ from tonnage.artifacts import Trial
 from tonnage.engine import probes
 
 WARM_UP_SECONDS = 0.5
-"""Not counted at a trial's beginning, or a quarter of it if it is shorter than four of these."""
+"""Not counted at a trial's beginning, or a quarter of a trial that is shorter than four of these."""
 WINDOW_SECONDS = 0.25
 """Length of a window for which a rate is kept."""
 
 
-def trial(reported: dict[str, Any]) -> Trial:
-    """A trial from a phase as the core reports it.
+def warm_up(trial_seconds: float) -> float:
+    """How much of a trial of this length is not counted."""
+    return min(WARM_UP_SECONDS, trial_seconds / 4)
+
+
+def trial(reported: dict[str, Any], warm_up_seconds: float) -> Trial:
+    """A trial from a phase as the core reports it, its beginning not counted.
 
     The rate is that of the graph's last stage: what came out at the end was moved by all.
     """
     samples = [
         (sample["seconds"], sample["stages"][-1]["bytes"]) for sample in reported["timeline"]
     ]
-    warm_up = min(WARM_UP_SECONDS, reported["seconds"] / 4)
-    steady = [sample for sample in samples if sample[0] >= warm_up]
+    steady = [sample for sample in samples if sample[0] >= warm_up_seconds]
     moved = reported["stages"][-1]["bytes"]
     cpu_seconds = sum(stage["cpu_seconds"] for stage in reported["stages"])
     return Trial(

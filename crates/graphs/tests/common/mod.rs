@@ -168,7 +168,7 @@ impl Place {
     /// The output's parts in order, from all its directories; it has to be whole.
     pub fn result(&self) -> Vec<u8> {
         let mut parts = BTreeMap::new();
-        let mut listed = Vec::new();
+        let mut listed: Vec<String> = Vec::new();
         for directory in &self.output {
             let manifest = fs::read(directory.join("_tonnage.json")).expect("a manifest");
             let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
