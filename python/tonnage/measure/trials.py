@@ -10,7 +10,7 @@ from tonnage.artifacts import Trial
 from tonnage.engine import probes
 
 WARM_UP_SECONDS = 0.5
-"""Not counted at a trial's beginning, or a quarter of a trial that is shorter than four of these."""
+"""Not counted at a trial's beginning; of a trial shorter than four of these, a quarter is not."""
 WINDOW_SECONDS = 0.25
 """Length of a window for which a rate is kept."""
 
