@@ -262,6 +262,12 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> N
     assert [line.split(":")[0] for line in said.stdout.splitlines()[1:]] == ["ro", "ro"]
 
 
+def test_measure_disk_keeps_to_little_memory(tonnage: Tonnage, disk: Path) -> None:
+    trials = ("--size", "4MB", "--seconds", "0.1", "--rounds", "1", "--memory", "16MiB")
+    done = _json(tonnage, "measure", "disk", "--dir", disk, *trials)
+    assert [trial["phase"]["memory_bytes"] <= 16 << 20 for trial in done["trials"]] == [True] * 4
+
+
 def test_several_directories_follow_one_flag_or_several(
     tonnage: Tonnage, disk: Path, records: Path
 ) -> None:

@@ -78,8 +78,13 @@ def measure(
             peak_rss_bytes=sampler.peak_rss_bytes,
             peak_cgroup_bytes=group.peak_bytes() if group else None,
             oom_kills=group.oom_kills() if group else None,
-            log_tail=log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:],
+            log_tail=_tail(log) if process.returncode else [],
         )
+
+
+def _tail(log: Path) -> list[str]:
+    """What a command said before it failed."""
+    return log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_seconds: float) -> bool:

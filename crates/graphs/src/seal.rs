@@ -62,7 +62,7 @@ impl Unsealed {
     /// Makes parts 0 to `parts` visible, then the manifest.
     ///
     /// # Errors
-    /// When a rename fails; what was renamed is taken back.
+    /// When a name cannot be given; what was named is taken back, in every directory.
     pub fn publish(self, parts: usize, manifest: &Value) -> Result<(), JobError> {
         let count = self.places.len();
         for (lane, place) in self.places.iter().enumerate() {
@@ -78,9 +78,17 @@ impl Unsealed {
                 .map_err(|why| place.failed(&why))?;
         }
         for place in &self.places {
-            place
-                .write_manifest(manifest)
-                .map_err(|why| place.failed(&why))?;
+            if let Err(why) = place.write_manifest(manifest) {
+                // All or nothing: without their manifests the others are taken back, too.
+                for place in &self.places {
+                    let _not_there = fs::remove_file(place.directory.join(MANIFEST));
+                }
+                return Err(place.failed(&why));
+            }
+        }
+        for place in &self.places {
+            // From here on the directories are whole and nothing may be taken back.
+            let _goes_with_its_directory = fs::remove_file(place.hidden.join(PARTS));
         }
         Ok(())
     }
@@ -142,9 +150,7 @@ impl Place {
         let file = File::create(&unnamed)?;
         serde_json::to_writer_pretty(&file, manifest)?;
         file.sync_all()?;
-        // The list goes first: from here on the directory is whole and nothing may be taken back.
         fs::rename(&unnamed, self.directory.join(MANIFEST))?;
-        fs::remove_file(self.hidden.join(PARTS))?;
         File::open(&self.directory)?.sync_all()
     }
 
@@ -194,7 +200,7 @@ fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
     let listed = fs::read(hidden.join(PARTS)).ok();
     if let Some(names) = listed.and_then(|list| serde_json::from_slice::<Vec<String>>(&list).ok()) {
         // Killed, or failed, while publishing: the manifest is not there, so take parts back.
-        if !directory.join(MANIFEST).exists() {
+        if !directory.join(MANIFEST).is_file() {
             for name in names {
                 match fs::remove_file(directory.join(name)) {
                     Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),

@@ -22,7 +22,7 @@ use tonnage_disk::Disk;
 use tonnage_pipeline::{Control, Graph, Node};
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
-use tonnage_stages::extent::{Extent, Piece, aligned};
+use tonnage_stages::extent::{ALIGNMENT, Extent, Piece, aligned};
 use tonnage_stages::ledger::{Ledger, Modes, Total};
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::{Keys, OutputFile, Target, Write};
@@ -348,15 +348,22 @@ impl<'a> SortJob<'a> {
     ) -> Result<(Vec<Cut>, Total), JobError> {
         let record = self.config.layout.record_bytes;
         let disk = &self.config.disk;
-        let partition =
-            partition_records(&self.plan, boundaries, record, self.config.scratch.len());
+        // A second round may have more partitions than the plan: their blocks are shorter then.
+        let open = self.plan.workers * boundaries.partitions().max(self.plan.partitions);
+        let planned = self.plan.workers * self.plan.partitions * self.plan.block_bytes;
+        let block_bytes = (planned / open / ALIGNMENT * ALIGNMENT).max(aligned(record));
+        let plan = Plan {
+            block_bytes,
+            ..self.plan.clone()
+        };
+        let partition = partition_records(&plan, boundaries, record, self.config.scratch.len());
         let pass = PassOne {
             read: read_extents(disk, &self.plan, extents, record),
             partition: Partition {
                 first_number,
                 ..partition
             },
-            write: write_blocks(disk, &self.plan, scratch, record),
+            write: write_blocks(disk, &plan, scratch, record),
         };
         self.phase(
             name,
@@ -411,13 +418,13 @@ impl<'a> SortJob<'a> {
     ) -> Result<Vec<Cut>, JobError> {
         let bytes: u64 = cut.blocks.iter().map(|block| block.len as u64).sum();
         self.repartitioned_bytes += bytes;
-        let extents = cut.extents(self.plan.extent_bytes, self.config.layout.record_bytes);
-        let whole = vec![extents.into_iter().map(Arc::new).collect::<Vec<_>>()];
+        let whole = vec![cut.divided(self.plan.extent_bytes)];
         // A larger share than the first sample had: this is where that one missed.
         let every = whole[0].len().div_ceil(CHUNKS.0 * CHUNKS_PER_PARTITION);
         let sample = vec![whole[0].iter().step_by(every).cloned().collect()];
         let wanted = (2 * bytes / (self.plan.slot_bytes as u64).max(1) + 2) as usize;
-        let boundaries = self.boundaries(sample, wanted.min(self.plan.partitions.max(2)))?;
+        // At least three, so that a key that is most of the sample is set apart.
+        let boundaries = self.boundaries(sample, wanted.min(self.plan.partitions.max(3)))?;
         Ok(self
             .pass_one("pass_one_again", whole, boundaries, scratch, first_number)?
             .0)
@@ -433,19 +440,21 @@ impl<'a> SortJob<'a> {
         let mut files = Vec::with_capacity(cuts.len());
         let mut units: Vec<Unit> = Vec::new();
         let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); self.config.scratch.len()];
-        for (file, cut) in cuts.iter().enumerate() {
-            let bytes = cut.blocks.iter().map(|block| block.len as u64).sum();
-            files.push(OutputFile {
-                path: self.unsealed.part(file),
-                bytes,
-            });
+        for cut in &cuts {
+            // Each part of what is copied is a file of its own, since files are written from
+            // aligned offsets and parts end at records.
             let most = self.plan.slot_bytes.min(if cut.in_order {
                 COPIED_BYTES
             } else {
                 usize::MAX
             });
             for mut extent in cut.extents(most, layout.record_bytes) {
+                let file = files.len();
                 extent.number = units.len();
+                files.push(OutputFile {
+                    path: self.unsealed.part(file),
+                    bytes: extent.len() as u64,
+                });
                 let extent = Arc::new(extent);
                 lanes[cut.lane].push(Arc::clone(&extent));
                 units.push(Unit {
@@ -519,11 +528,33 @@ impl Cut {
         self.blocks.iter().map(|block| aligned(block.len)).sum()
     }
 
+    /// Extents of at most `most_bytes`, each within one block: records without gaps between them.
+    /// The bytes are a multiple of the record's.
+    fn divided(&self, most_bytes: usize) -> Vec<Arc<Extent>> {
+        let divide = |block: &Piece| {
+            let block = block.clone();
+            (0..block.len).step_by(most_bytes).map(move |at| {
+                let piece = Piece {
+                    file: block.file.clone(),
+                    offset: block.offset + at as u64,
+                    len: most_bytes.min(block.len - at),
+                };
+                Arc::new(Extent {
+                    number: 0,
+                    offset: 0,
+                    in_order: false,
+                    pieces: vec![piece],
+                })
+            })
+        };
+        self.blocks.iter().flat_map(divide).collect()
+    }
+
     /// The partition as one extent if it is small or has to be sorted whole, else as several, cut
-    /// between blocks; offsets are those of the output.
+    /// between blocks.
     fn extents(&self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
-        let (mut offset, mut span) = (0, 0);
+        let mut span = 0;
         for block in &self.blocks {
             debug_assert_eq!(block.len % record_bytes, 0);
             let fits = span + aligned(block.len) <= most_bytes;
@@ -534,14 +565,13 @@ impl Cut {
                     let pieces = vec![block.clone()];
                     extents.push(Extent {
                         number: 0,
-                        offset,
+                        offset: 0,
                         in_order: self.in_order,
                         pieces,
                     });
                 }
             }
             span += aligned(block.len);
-            offset += block.len as u64;
         }
         extents
     }

@@ -33,12 +33,16 @@ impl Node {
     }
 }
 
-/// Two nodes are equal when name, kind and configuration are.
+/// Two nodes are equal when name, kind, configuration and all that a graph is wired by are.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
+        let (one, two) = (&self.spec, &other.spec);
         self.name == other.name
-            && self.spec.kind() == other.spec.kind()
-            && self.spec.config() == other.spec.config()
+            && one.kind() == two.kind()
+            && one.config() == two.config()
+            && (one.input(), one.output()) == (two.input(), two.output())
+            && (one.workers(), one.routing()) == (two.workers(), two.routing())
+            && (one.inbox_bytes(), one.memory()) == (two.inbox_bytes(), two.memory())
     }
 }
 

@@ -1,0 +1,158 @@
+//! What killed sorts left behind is removed by the next; what a running one has is not touched.
+//!
+//! The leftovers are made by hand, as they are after a kill at each step of publishing.
+#![allow(unsafe_code, reason = "takes the lock that a running sort would have: one call")]
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use common::{Keys, Place, disk, names, records, run, sorts};
+use tonnage_disk::{Effect, Operation, Rule};
+use tonnage_graphs::job::JobError;
+use tonnage_graphs::sort::Config;
+use tonnage_graphs::valsort;
+use tonnage_pipeline::Control;
+use tonnage_records::Layout;
+
+const LAYOUT: Layout = Layout::SORT_BENCHMARK;
+const MEMORY: usize = 8 << 20;
+
+fn place() -> Place {
+    let bytes = records(1, 20_000, &LAYOUT, Keys::Uniform);
+    Place::new(&[&bytes], 1, 1)
+}
+
+/// The hidden directory of a sort that was killed, with two parts in it.
+fn hidden(place: &Place) -> PathBuf {
+    let hidden = place.output[0].join(".tonnage-unfinished-999999");
+    fs::create_dir_all(&hidden).expect("a directory");
+    for part in ["part-00000", "part-00001"] {
+        fs::write(hidden.join(part), "unfinished").expect("a part");
+    }
+    hidden
+}
+
+fn list(hidden: &Path) {
+    fs::write(hidden.join("parts.json"), r#"["part-00000", "part-00001"]"#).expect("a list");
+}
+
+fn publish(hidden: &Path, name: &str) {
+    let to = hidden.parent().expect("the output").join(name);
+    fs::rename(hidden.join(name), to).expect("published");
+}
+
+fn refused(config: &Config) -> String {
+    match run(config, &Control::default()) {
+        Err(JobError::Refused(why)) => why,
+        other => panic!("{:?}", other.map(|outcome| outcome.records)),
+    }
+}
+
+#[test]
+fn a_sort_killed_before_it_published_is_cleaned_up() {
+    let place = place();
+    hidden(&place);
+    sorts(&place, &place.config(LAYOUT, MEMORY)).expect("sorted");
+}
+
+/// The list was begun but is not whole, so nothing had been published.
+#[test]
+fn a_sort_killed_while_it_listed_its_parts_is_cleaned_up() {
+    for half in ["", r#"["part-000"#] {
+        let place = place();
+        fs::write(hidden(&place).join("parts.json"), half).expect("half a list");
+        sorts(&place, &place.config(LAYOUT, MEMORY)).expect("sorted");
+    }
+}
+
+#[test]
+fn a_sort_killed_while_it_published_is_cleaned_up() {
+    for published in [&[][..], &["part-00000"], &["part-00000", "part-00001"]] {
+        let place = place();
+        let hidden = hidden(&place);
+        list(&hidden);
+        published.iter().for_each(|name| publish(&hidden, name));
+        sorts(&place, &place.config(LAYOUT, MEMORY)).expect("sorted");
+    }
+}
+
+/// Parts that no list names are somebody's output: they stay, and the sort is refused.
+#[test]
+fn only_listed_parts_are_taken_back() {
+    let place = place();
+    let hidden = hidden(&place);
+    fs::write(place.output[0].join("part-00000"), "other").expect("a part");
+    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("part-00000"));
+    assert!(!hidden.exists());
+    assert_eq!(fs::read(place.output[0].join("part-00000")).expect("it stays"), b"other");
+}
+
+/// With its manifest the output is whole, whatever else was left to be done.
+#[test]
+fn a_sort_killed_after_its_manifest_keeps_its_output() {
+    let place = place();
+    let hidden = hidden(&place);
+    list(&hidden);
+    ["part-00000", "part-00001"].iter().for_each(|name| publish(&hidden, name));
+    fs::write(place.output[0].join("_tonnage.json"), "{}").expect("a manifest");
+    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("earlier output"));
+    assert_eq!(names(&place.output[0]), ["_tonnage.json", "part-00000", "part-00001"]);
+}
+
+#[test]
+fn what_a_killed_sort_left_in_scratch_goes_too() {
+    let mut place = place();
+    // Its output went to what is scratch now.
+    std::mem::swap(&mut place.output, &mut place.scratch);
+    hidden(&place);
+    std::mem::swap(&mut place.output, &mut place.scratch);
+    sorts(&place, &place.config(LAYOUT, MEMORY)).expect("sorted");
+}
+
+#[test]
+fn what_is_locked_is_left_alone() {
+    let place = place();
+    let hidden = hidden(&place);
+    list(&hidden);
+    publish(&hidden, "part-00000");
+    let lock = File::open(&hidden).expect("the directory");
+    // SAFETY: the descriptor is open; the call touches no memory.
+    assert_eq!(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }, 0);
+    let before = (names(&place.output[0]), names(&hidden));
+    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another sort is writing there"));
+    assert_eq!((names(&place.output[0]), names(&hidden)), before);
+    // Whoever held it is gone: so is the reason.
+    drop(lock);
+    sorts(&place, &place.config(LAYOUT, MEMORY)).expect("sorted");
+}
+
+/// Two sorts at once: the second is refused and the first does not notice.
+#[test]
+fn a_running_sort_keeps_others_out() {
+    let place = place();
+    let stall = Rule::new(Operation::Write, Effect::Stall { milliseconds: 20 });
+    let config = Config { disk: disk(vec![stall]), ..place.config(LAYOUT, MEMORY) };
+    let (first, input) = (config.clone(), place.input());
+    let sorting = thread::spawn(move || run(&first, &Control::default()));
+    while !place.output[0].exists() || names(&place.output[0]).is_empty() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(refused(&config).contains("another sort is writing there"));
+    // Nor is half an output validated.
+    let validate = valsort::Config {
+        inputs: place.output.clone(),
+        layout: LAYOUT,
+        disk: disk(Vec::new()),
+    };
+    match valsort::run(&validate, &Control::default()) {
+        Err(JobError::Refused(why)) => assert!(why.contains("not finished"), "{why}"),
+        other => panic!("{:?}", other.map(|outcome| outcome.bytes)),
+    }
+    sorting.join().expect("it ends").expect("sorted");
+    assert_eq!(common::is_sort_of(&place.result(), &input, &LAYOUT), Ok(()));
+}

@@ -1,0 +1,204 @@
+"""`study`: the whole loop, its files and their order, what is left of it when it is cut short."""
+
+import json
+import os
+import signal
+import subprocess
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import Tonnage
+from support.processes import patched, started
+from tonnage.artifacts import Measurement, Prediction, RunRecord, Study, read_table
+
+FILES = {
+    *("study.json", "prediction.json", "run.json", "report.html", "measurements"),
+    *("timeline.parquet", "devices.parquet", "host.parquet"),
+}
+STEPS = [
+    *("generated", "disks measured", "cores measured", "predicted", "sorted", "validated"),
+    *("disks measured", "compared", "explained", "reported"),
+]
+QUICK = {"TRIAL_SECONDS": [0.1, 0.1], "CPU_SECONDS": 0.1, "ROUNDS_BEFORE": 1, "ROUNDS_AFTER": 1}
+"""Trials too short to say anything, for studies whose figures are of no concern."""
+SIZE = ("--size", "20MB", "--memory", "64MiB")
+SLOW = {
+    "rules": [
+        {
+            "operation": "write",
+            "path_contains": "/part-",
+            "effect": {"stall": {"milliseconds": 500}},
+        }
+    ]
+}
+SORTING = ".tonnage-study-*/output/.tonnage-unfinished-*/part-*"
+
+
+def test_a_study_does_the_whole_loop(tonnage: Tonnage, disk: Path) -> None:
+    data, out = disk / "data", disk / "study"
+    args = ("study", "--size", "50MB", "--memory", "64MB", "--dir", data, "--out", out, "--json")
+    said = tonnage.run(*args, check=True)
+    document = json.loads(said.stdout)
+    study = Study.from_json(document)
+    assert study == Study.read(out / "study.json")
+    _check_figures(document)
+    assert study.steps == STEPS
+    assert study.report == str(out / "report.html")
+    assert study.findings
+    assert study.command == ["tonnage", *map(str, args)]
+
+    assert study.run and study.run.bytes == 50_000_000
+    assert study.validation and study.validation.matches_input
+    assert (study.validation.unordered, study.validation.records) == (0, 500_000)
+    assert study.validation.checksum == study.run.checksum
+
+    # All of it is there, and nothing else: no half-written file, no data.
+    assert {path.name for path in out.iterdir()} == FILES
+    assert list(data.iterdir()) == []
+    assert study.run == RunRecord.read(out / "run.json")
+    assert study.predicted == Prediction.read(out / "prediction.json")
+    _check_measurements(study, out, count=3)
+    _check_order(study, out)
+    _check_tables(study, out)
+    assert (out / "report.html").read_text().lstrip().lower().startswith("<!doctype html>")
+    for told in ("Generating", "Measuring", "Predicted", "Sorted", "Validating"):
+        assert told in said.stderr
+
+
+def _check_figures(document: dict[str, Any]) -> None:
+    """The figures that are promised, each what it says it is."""
+    predicted, actual, limit = (document[name] for name in ("predicted", "actual", "limit"))
+    assert 0 < predicted["low_seconds"] <= predicted["seconds"] <= predicted["high_seconds"]
+    assert [phase["name"] for phase in predicted["phases"]] == ["pass_one", "pass_two"]
+    assert predicted["seconds"] == pytest.approx(
+        sum(phase["seconds"] for phase in predicted["phases"])
+    )
+    assert [phase["name"] for phase in actual["phases"]] == ["sample", "pass_one", "pass_two"]
+    assert actual["seconds"] == document["run"]["seconds"] > 0
+    error = abs(predicted["seconds"] - actual["seconds"]) / actual["seconds"]
+    assert document["error_fraction"] == pytest.approx(error)
+    assert limit["seconds"] > 0
+    assert limit["efficiency"] == pytest.approx(limit["seconds"] / actual["seconds"])
+
+
+def _check_measurements(study: Study, out: Path, count: int) -> None:
+    """Each measurement has its file, and those that are cited are there."""
+    found = {path.stem: Measurement.read(path) for path in (out / "measurements").iterdir()}
+    assert found == {each.id: each for each in study.measurements}
+    assert len(found) == count
+    assert study.predicted and study.limit
+    terms = [term for phase in study.predicted.phases for term in phase.terms]
+    assert {cited for term in terms for cited in term.measurements} < set(found)
+    assert set(study.limit.measurements) < set(found)
+
+
+def _check_order(study: Study, out: Path) -> None:
+    """What was predicted had been written before the sort began."""
+    assert study.run and study.predicted
+    written = [
+        (out / name).stat().st_mtime_ns for name in ("prediction.json", "run.json", "study.json")
+    ]
+    assert written == sorted(written) and len(set(written)) == 3
+    began = datetime.fromisoformat(study.run.began_at)
+    assert datetime.fromisoformat(study.predicted.made_at) <= began
+    assert written[0] / 1e9 < began.timestamp() + 1  # Which is told in whole seconds.
+
+
+def _check_tables(study: Study, out: Path) -> None:
+    """The tables cover the sort."""
+    assert study.run
+    timeline = read_table(out / study.files["timeline"])
+    assert set(timeline["phase"]) == {"sample", "pass_one", "pass_two"}
+    last = {
+        stage: moved
+        for phase, stage, moved in zip(
+            timeline["phase"], timeline["stage"], timeline["bytes"], strict=True
+        )
+        if phase == "pass_two"
+    }
+    assert last == {"read": study.run.bytes, "sort": study.run.bytes, "write": study.run.bytes}
+    for name in ("devices", "host"):
+        columns = read_table(out / study.files[name])
+        assert len({len(values) for values in columns.values()}) == 1
+        assert columns["seconds"] == sorted(columns["seconds"])
+    memory = read_table(out / study.files["host"])["process_memory_bytes"]
+    assert 0 < max(memory) <= study.run.peak_memory_bytes
+
+
+def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
+    out = disk / "study"
+    args = ("study", *SIZE, "--dir", disk / "one", disk / "two", "--out", out, "--json")
+    done = subprocess.run(patched(QUICK, *args), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    _check_figures(document)
+    directories = document["settings"]["directories"]
+    assert directories == {"data": [str(disk / "one")], "scratch": [str(disk / "two")]}
+    study = Study.from_json(document)
+    assert study.run
+    first, second = (f"{disk}/{name}/.tonnage-study-" for name in ("one", "two"))
+    assert study.run.settings["inputs"][0].startswith(first)
+    assert study.run.settings["output"][0].startswith(first)
+    assert study.run.settings["scratch"][0].startswith(second)
+    # Each pass's way was measured, before and after, and predicted from its own measurement.
+    _check_measurements(study, out, count=5)
+    ways = [each.settings["read"][0] for each in study.measurements if each.kind == "disk"]
+    assert [way.startswith(first) for way in ways] == [True, False, True, False]
+    assert list((disk / "one").iterdir()) == list((disk / "two").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
+    ids=["SIGINT", "SIGTERM", "SIGKILL"],
+)
+def test_a_study_that_is_cut_short_has_what_was_done(
+    disk: Path, number: signal.Signals, exit_code: int
+) -> None:
+    data, out = disk / "data", disk / "study"
+    args = ("study", *SIZE, "--dir", data, "--out", out, "--json")
+    with started(patched({**QUICK, "faults": SLOW}, *args)) as running:
+        running.until(lambda: bool(list(data.glob(SORTING))))
+        code, printed, err = running.end(number)
+    assert (code, printed) == (exit_code, "")
+
+    study = Study.read(out / "study.json")
+    assert study.steps == STEPS[: STEPS.index("sorted")]
+    assert study.predicted == Prediction.read(out / "prediction.json")
+    found = {path.stem: Measurement.read(path) for path in (out / "measurements").iterdir()}
+    assert found == {each.id: each for each in study.measurements}
+    assert study.run is None
+    assert {path.name for path in out.iterdir()} == {
+        *("study.json", "prediction.json", "measurements")
+    }
+    if number == signal.SIGKILL:
+        assert os.listdir(data) == [f".tonnage-study-{running.pid}"]
+    else:
+        assert err.splitlines()[-1].startswith("tonnage: interrupted: ")
+        assert list(data.iterdir()) == []
+
+
+def test_a_study_removes_what_killed_ones_left_and_no_other(disk: Path) -> None:
+    data = disk / "data"
+    killed, living, last = (
+        ("study", *SIZE, "--dir", data, "--out", disk / name)
+        for name in ("killed", "living", "last")
+    )
+    slow = {**QUICK, "faults": SLOW}
+    with started(patched(slow, *killed)) as running:
+        running.until(lambda: bool(list(data.glob(SORTING))))
+        running.end(signal.SIGKILL)
+    (data / "own").write_bytes(b"The reader's own file.")
+    with started(patched(slow, *living)) as running:
+        running.until(lambda: bool(list(data.glob(SORTING))))
+        running.process.send_signal(signal.SIGSTOP)  # It has all the time it needs.
+        locked = f".tonnage-study-{running.pid}"
+        assert sorted(os.listdir(data)) == [locked, "own"]
+        done = subprocess.run(patched(QUICK, *last), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert f"Report: {disk}/last/report.html\n" in done.stdout
+        assert sorted(os.listdir(data)) == [locked, "own"]
+        assert list((data / locked).iterdir())
