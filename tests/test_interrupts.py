@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
-from support.processes import Running, patched, started
+from support.processes import Running, started
 
 RECORDS = 200_000
 MEMORY = "--memory=16MiB"

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
-from support.processes import patched, started
+from support.processes import Running, patched, started
 from tonnage.artifacts import Measurement, Prediction, RunRecord, Study, read_table
 
 FILES = {
@@ -34,7 +35,12 @@ SLOW = {
         }
     ]
 }
-SORTING = ".tonnage-study-*/output/.tonnage-unfinished-*/part-*"
+
+
+def _sorting(running: Running, data: Path) -> Callable[[], bool]:
+    """Whether a study is in the second pass of its sort."""
+    parts = f".tonnage-study-{running.pid}/output/.tonnage-unfinished-*/part-*"
+    return lambda: bool(list(data.glob(parts)))
 
 
 def test_a_study_does_the_whole_loop(tonnage: Tonnage, disk: Path) -> None:
@@ -161,7 +167,7 @@ def test_a_study_that_is_cut_short_has_what_was_done(
     data, out = disk / "data", disk / "study"
     args = ("study", *SIZE, "--dir", data, "--out", out, "--json")
     with started(patched({**QUICK, "faults": SLOW}, *args)) as running:
-        running.until(lambda: bool(list(data.glob(SORTING))))
+        running.until(_sorting(running, data))
         code, printed, err = running.end(number)
     assert (code, printed) == (exit_code, "")
 
@@ -189,11 +195,11 @@ def test_a_study_removes_what_killed_ones_left_and_no_other(disk: Path) -> None:
     )
     slow = {**QUICK, "faults": SLOW}
     with started(patched(slow, *killed)) as running:
-        running.until(lambda: bool(list(data.glob(SORTING))))
+        running.until(_sorting(running, data))
         running.end(signal.SIGKILL)
     (data / "own").write_bytes(b"The reader's own file.")
     with started(patched(slow, *living)) as running:
-        running.until(lambda: bool(list(data.glob(SORTING))))
+        running.until(_sorting(running, data))
         running.process.send_signal(signal.SIGSTOP)  # It has all the time it needs.
         locked = f".tonnage-study-{running.pid}"
         assert sorted(os.listdir(data)) == [locked, "own"]

@@ -46,10 +46,11 @@ class Artifact:
         """The record in ``values``.
 
         Raises:
-            ArtifactError: The values have another schema.
+            ArtifactError: The values have another schema, or lack a field of this one.
         """
-        if values.get("schema") != cls.SCHEMA:
-            raise ArtifactError(f"expected {cls.SCHEMA}, found {values.get('schema')!r}")
+        schema = values.get("schema") if isinstance(values, dict) else None
+        if schema != cls.SCHEMA:
+            raise ArtifactError(f"expected {cls.SCHEMA}, found {schema!r}")
         artifact: Self = _build(cls, values)
         return artifact
 
@@ -58,14 +59,18 @@ class Artifact:
         """The record that ``path`` holds.
 
         Raises:
-            ArtifactError: The file is not JSON, or has another schema.
+            ArtifactError: The file is not JSON, has another schema, or lacks a field; the message
+                names it.
             OSError: It cannot be read.
         """
         try:
             values = json.loads(path.read_bytes())
         except ValueError as why:
             raise ArtifactError(f"{path} is not JSON: {why}") from why
-        return cls.from_json(values)
+        try:
+            return cls.from_json(values)
+        except ArtifactError as why:
+            raise ArtifactError(f"{path}: {why}") from why
 
 
 @dataclass(frozen=True, kw_only=True)
