@@ -274,7 +274,7 @@ def test_several_directories_follow_one_flag_or_several(
     once = ("--output", "a", "b", "--scratch", "c", "d", "e")
     each = ("--output", "f", "--output=g", "--scratch", "c", "--scratch", "d", "--scratch", "e")
     for flags, (first, second) in ((once, "ab"), (each, "fg")):
-        args = ("run", "sort", "in", *flags, "--memory", "4MiB", "--json")
+        args = ("run", "sort", "in", *flags, "--memory", "64MiB", "--json")
         done = json.loads(tonnage.run(*args, cwd=disk, check=True).stdout)
         assert done["settings"]["output"] == [first, second]
         assert done["settings"]["scratch"] == ["c", "d", "e"]

@@ -18,6 +18,7 @@ import pytest
 
 from support.command import Tonnage
 from support.processes import Running, started
+from tonnage.run.records import generate
 
 RECORDS = 200_000
 MEMORY = "--memory=16MiB"
@@ -35,7 +36,7 @@ class Sort:
         self.tonnage = tonnage
         self.input, self.output, self.scratch = disk / "in", disk / "out", disk / "scratch"
         self.faults = disk / "faults.json"
-        tonnage.run("gensort", str(RECORDS), self.input, check=True)
+        generate(RECORDS, [self.input])
         self.before = self.input.read_bytes()
 
     def args(self, *rules: dict[str, Any]) -> list[str | Path]:
@@ -52,7 +53,7 @@ class Sort:
         with started([self.tonnage.path, *args]) as running:
             if where == "pass one":
                 running.until(lambda: self.scratch.is_dir())
-                running.until(lambda: bool(running.open_files(self.scratch)))
+                running.until(lambda: _blocks(running.open_files(self.scratch)) > 0)
             else:
                 running.until(lambda: bool(list(self.output.glob(f"{UNFINISHED}/part-*"))))
             yield running
@@ -73,6 +74,10 @@ class Sort:
         manifest = json.loads((self.output / "_tonnage.json").read_text())
         assert manifest["records"] == RECORDS
         assert self.input.read_bytes() == self.before
+
+
+def _blocks(files: list[os.stat_result]) -> int:
+    return sum(about.st_blocks for about in files)
 
 
 def stall(operation: str, path: str, milliseconds: int) -> dict[str, Any]:

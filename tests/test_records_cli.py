@@ -26,23 +26,19 @@ def test_the_first_ascii_record_is_the_published_one(tonnage: Tonnage, disk: Pat
     assert (disk / "a").read_bytes() == ASCII_RECORD_0
 
 
-@pytest.mark.parametrize("flags", [[], ["--ascii"], ["--skew"], ["--ascii", "--skew"]])
-def test_record_n_is_the_same_in_whatever_file(
-    tonnage: Tonnage, disk: Path, flags: list[str]
-) -> None:
-    said = json.loads(
-        tonnage.run("gensort", "1001", disk / "all", "--json", *flags, check=True).stdout
-    )
-    assert (said["records"], said["bytes"]) == (1001, 100_100)
+@pytest.mark.parametrize("kind", [{}, {"ascii_records": True}, {"skew": True}], ids=str)
+def test_record_n_is_the_same_in_whatever_file(disk: Path, kind: dict[str, bool]) -> None:
+    made = generate(1001, [disk / "all"], **kind)
+    assert (made["records"], made["bytes"]) == (1001, 100_100)
     whole = (disk / "all").read_bytes()
     assert len(set(cut(whole, 100))) == 1001
 
     shared = [disk / "one", disk / "two", disk / "three"]
-    tonnage.run("gensort", "1001", *shared, *flags, check=True)
+    generate(1001, shared, **kind)
     assert content(shared) == whole
     assert [path.stat().st_size for path in shared] == [33_400, 33_400, 33_300]
 
-    tonnage.run("gensort", "501", disk / "tail", "--start", "500", *flags, check=True)
+    generate(501, [disk / "tail"], start=500, **kind)
     assert (disk / "tail").read_bytes() == whole[50_000:]
     assert sorted(path.name for path in disk.iterdir()) == ["all", "one", "tail", "three", "two"]
 
@@ -59,6 +55,14 @@ def test_kinds_differ_and_ascii_can_be_printed(disk: Path) -> None:
         assert all(record.endswith(b"\r\n") for record in cut(text, 100))
     first_bytes = [len({record[0] for record in cut(data, 100)}) for data in made]
     assert first_bytes[1] < first_bytes[0] and first_bytes[3] < first_bytes[2]
+
+
+def test_flags_ask_for_the_kinds(tonnage: Tonnage, disk: Path) -> None:
+    generate(100, [disk / "expected"], start=7, ascii_records=True, skew=True)
+    flags = ("--ascii", "--skew", "--start", "7")
+    said = tonnage.run("gensort", "100", disk / "a", disk / "b", *flags, check=True)
+    assert said.stdout.startswith("100 records, 10000 bytes, ")
+    assert content([disk / "a", disk / "b"]) == (disk / "expected").read_bytes()
 
 
 def test_numbers_go_up_to_128_bits(tonnage: Tonnage, disk: Path) -> None:

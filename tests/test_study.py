@@ -23,14 +23,17 @@ STEPS = [
     *("generated", "disks measured", "cores measured", "predicted", "sorted", "validated"),
     *("disks measured", "compared", "explained", "reported"),
 ]
-QUICK = {"TRIAL_SECONDS": [0.1, 0.1], "CPU_SECONDS": 0.1, "ROUNDS_BEFORE": 1, "ROUNDS_AFTER": 1}
+QUICK = {
+    **{"TRIAL_SECONDS": [0.1, 0.1], "CPU_SECONDS": 0.1, "CPU_ROUNDS": 1},
+    **{"ROUNDS_BEFORE": 1, "ROUNDS_AFTER": 1, "REHEARSALS": 1},
+}
 """Trials too short to say anything, for studies whose figures are of no concern."""
 SIZE = ("--size", "20MB", "--memory", "64MiB")
 SLOW = {
     "rules": [
         {
             "operation": "write",
-            "path_contains": "/part-",
+            "path_contains": "/output/",
             "effect": {"stall": {"milliseconds": 500}},
         }
     ]
@@ -51,7 +54,7 @@ def test_a_study_does_the_whole_loop(tonnage: Tonnage, disk: Path) -> None:
     study = Study.from_json(document)
     assert study == Study.read(out / "study.json")
     _check_figures(document)
-    assert study.steps == STEPS
+    assert [step for step in study.steps if step != "rehearsed"] == STEPS
     assert study.report == str(out / "report.html")
     assert study.findings
     assert study.command == ["tonnage", *map(str, args)]
@@ -62,7 +65,7 @@ def test_a_study_does_the_whole_loop(tonnage: Tonnage, disk: Path) -> None:
     assert study.validation.checksum == study.run.checksum
 
     # All of it is there, and nothing else: no half-written file, no data.
-    assert {path.name for path in out.iterdir()} == FILES
+    assert _names(out) == FILES
     assert list(data.iterdir()) == []
     assert study.run == RunRecord.read(out / "run.json")
     assert study.predicted == Prediction.read(out / "prediction.json")
@@ -79,15 +82,20 @@ def _check_figures(document: dict[str, Any]) -> None:
     predicted, actual, limit = (document[name] for name in ("predicted", "actual", "limit"))
     assert 0 < predicted["low_seconds"] <= predicted["seconds"] <= predicted["high_seconds"]
     assert [phase["name"] for phase in predicted["phases"]] == ["pass_one", "pass_two"]
-    assert predicted["seconds"] == pytest.approx(
-        sum(phase["seconds"] for phase in predicted["phases"])
-    )
+    assert predicted["seconds"] >= sum(phase["seconds"] for phase in predicted["phases"]) * 0.999
     assert [phase["name"] for phase in actual["phases"]] == ["sample", "pass_one", "pass_two"]
     assert actual["seconds"] == document["run"]["seconds"] > 0
     error = abs(predicted["seconds"] - actual["seconds"]) / actual["seconds"]
     assert document["error_fraction"] == pytest.approx(error)
     assert limit["seconds"] > 0
     assert limit["efficiency"] == pytest.approx(limit["seconds"] / actual["seconds"])
+
+
+def _names(out: Path) -> set[str]:
+    """What a study wrote, but for its rehearsals, which are runs."""
+    rehearsals = set(out.glob("rehearsal-*.json"))
+    assert all(RunRecord.read(path).job == "sort" for path in rehearsals)
+    return {path.name for path in set(out.iterdir()) - rehearsals}
 
 
 def _check_measurements(study: Study, out: Path, count: int) -> None:
@@ -172,14 +180,12 @@ def test_a_study_that_is_cut_short_has_what_was_done(
     assert (code, printed) == (exit_code, "")
 
     study = Study.read(out / "study.json")
-    assert study.steps == STEPS[: STEPS.index("sorted")]
+    assert [step for step in study.steps if step != "rehearsed"] == STEPS[: STEPS.index("sorted")]
     assert study.predicted == Prediction.read(out / "prediction.json")
     found = {path.stem: Measurement.read(path) for path in (out / "measurements").iterdir()}
     assert found == {each.id: each for each in study.measurements}
     assert study.run is None
-    assert {path.name for path in out.iterdir()} == {
-        *("study.json", "prediction.json", "measurements")
-    }
+    assert _names(out) == {"study.json", "prediction.json", "measurements"}
     if number == signal.SIGKILL:
         assert os.listdir(data) == [f".tonnage-study-{running.pid}"]
     else:

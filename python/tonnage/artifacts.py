@@ -51,7 +51,10 @@ class Artifact:
         schema = values.get("schema") if isinstance(values, dict) else None
         if schema != cls.SCHEMA:
             raise ArtifactError(f"expected {cls.SCHEMA}, found {schema!r}")
-        artifact: Self = _build(cls, values)
+        try:
+            artifact: Self = _build(cls, values)
+        except TypeError as why:
+            raise ArtifactError(f"no whole {cls.SCHEMA}: {why}") from why
         return artifact
 
     @classmethod
@@ -187,7 +190,10 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedPhase:
-    """A phase's time: its slowest resource's, plus what fills and drains the pipeline."""
+    """A phase's time: its slowest resource's, plus what fills and drains the pipeline.
+
+    All that is multiplied by ``rehearsal_factor``, by which rehearsals took longer.
+    """
 
     name: str
     seconds: float
@@ -195,6 +201,7 @@ class PredictedPhase:
     high_seconds: float
     limit: str
     ramp_seconds: float
+    rehearsal_factor: float = 1.0
     terms: list[Term]
 
 
@@ -291,6 +298,7 @@ class Study(Artifact):
     settings: dict[str, Any]
     steps: list[str] = field(default_factory=list)
     measurements: list[Measurement] = field(default_factory=list)
+    rehearsals: list[RunRecord] = field(default_factory=list)
     predicted: Prediction | None = None
     run: RunRecord | None = None
     actual: Actual | None = None

@@ -50,6 +50,9 @@ ROUNDS_BEFORE = 4
 ROUNDS_AFTER = 3
 CPU_SECONDS = 1.0
 CPU_ROUNDS = 3
+REHEARSALS = 2
+REHEARSAL_BYTES = 1_000_000_000
+"""A rehearsal is a quarter of the sort, up to this."""
 BENCH_BYTES = 4_000_000_000
 """The disk benchmark's files are as large as the sort's, up to this."""
 
@@ -125,7 +128,8 @@ class _Loop:
         inputs = self._generate()
         before = self._measure(ROUNDS_BEFORE)
         cpu = self._measure_cpu()
-        prediction = self._predict(before, cpu)
+        rehearsals = [self._rehearse(number) for number in range(REHEARSALS)]
+        prediction = self._predict(before, cpu, rehearsals)
         job = self._sort(inputs)
         validation = self._validate(job.record)
         after = self._measure(ROUNDS_AFTER)
@@ -183,23 +187,63 @@ class _Loop:
         self._keep("cores measured", measurements=[*self._study.measurements, measurement])
         return [measurement]
 
-    def _predict(self, disks: two_pass.Disks, cpu: list[Measurement]) -> Prediction:
+    def _rehearse(self, number: int) -> two_pass.Rehearsal:
+        """Sorts a small part of what is meant, to see disks and cores at work together."""
+        size = min(self._bytes // 4, REHEARSAL_BYTES) // records.RECORD_BYTES * records.RECORD_BYTES
+        _say(f"Rehearsing with {_size(size)}")
+        inputs = [directory / "rehearsal" for directory in self._data]
+        records.generate(size // records.RECORD_BYTES, inputs)
+        outputs = [directory / "rehearsed" for directory in self._data]
+        record = self._run_sort(inputs, outputs).record
+        for output in outputs:
+            shutil.rmtree(output)
+        for path in inputs:
+            path.unlink()
+        record.write(self._settings.out / f"rehearsal-{number + 1}.json")
+        self._keep("rehearsed", rehearsals=[*self._study.rehearsals, record])
+        return two_pass.Rehearsal(shape=self._shape(size), record=record)
+
+    def _run_sort(
+        self, inputs: list[Path], outputs: list[Path], on_progress: engine.OnProgress | None = None
+    ) -> Sorted:
+        return sort(
+            inputs,
+            outputs,
+            self._scratch,
+            layout=Layout(),
+            memory_bytes=self._settings.memory_bytes,
+            environment=self._environment,
+            began_at=now(),
+            command=self._command,
+            on_progress=on_progress,
+        )
+
+    def _shape(self, size_bytes: int) -> two_pass.Shape:
+        """A sort of this size as the core would divide its memory."""
         plan = engine.plan(
             {
-                "bytes": self._bytes,
+                "bytes": size_bytes,
                 "record_bytes": records.RECORD_BYTES,
                 "memory_bytes": self._settings.memory_bytes,
                 "workers": self._environment.cores,
                 "devices": [len(self._data), len(self._scratch), len(self._data)],
             }
         )
-        shape = two_pass.Shape(
-            bytes=self._bytes,
+        return two_pass.Shape(
+            bytes=size_bytes,
             cores=self._environment.cores,
             open_block_bytes=plan["workers"] * plan["partitions"] * plan["block_bytes"],
-            partition_bytes=self._bytes // max(plan["partitions"], 1),
+            partition_bytes=size_bytes // plan["partitions"],
         )
-        prediction = two_pass.predict(shape, disks, cpu, made_at=now())
+
+    def _predict(
+        self,
+        disks: two_pass.Disks,
+        cpu: list[Measurement],
+        rehearsals: list[two_pass.Rehearsal],
+    ) -> Prediction:
+        shape = self._shape(self._bytes)
+        prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=now())
         prediction.write(self._settings.out / "prediction.json")
         self._keep("predicted", predicted=prediction)
         _say(
@@ -213,17 +257,8 @@ class _Loop:
         names = sorted({environments.device_name(path) for path in [*self._data, *self._scratch]})
         progress = engine.Progress("sorting", 2 * self._bytes)
         with Watch(names) as watch, progress:
-            job = sort(
-                inputs,
-                [directory / "output" for directory in self._data],
-                self._scratch,
-                layout=Layout(),
-                memory_bytes=self._settings.memory_bytes,
-                environment=self._environment,
-                began_at=now(),
-                command=self._command,
-                on_progress=progress,
-            )
+            outputs = [directory / "output" for directory in self._data]
+            job = self._run_sort(inputs, outputs, progress)
         out = self._settings.out
         job.record.write(out / "run.json")
         files = {"timeline": job.timeline, "devices": watch.devices, "host": watch.host}

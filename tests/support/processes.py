@@ -2,11 +2,9 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +26,15 @@ for name, value in json.loads(sys.argv.pop(1)).items():
 tonnage.cli.main()
 """
 """The command, with faults in a study's sort or other constants than `tonnage.study` has."""
+
+LAUNCHER = """
+import json, os, sys
+process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(process, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024]), flush=True)
+"""
+"""Starts a command and waits for it. It is small, since the kernel counts the memory of the process
+that starts another as the other's too."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +106,8 @@ def patched(patches: dict[str, Any], *args: str | Path) -> list[str | Path]:
 
 def used(command: Sequence[str | Path]) -> Usage:
     """Run a command to its end and see what the kernel says of it."""
-    with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        return Usage(process.returncode, out.read(), peak(usage))
-
-
-def peak(usage: resource.struct_rusage) -> int:
-    """The most memory a process had resident, in bytes."""
-    return usage.ru_maxrss * 1024
+    launched = [sys.executable, "-S", "-c", LAUNCHER, *command]
+    done = subprocess.run(launched, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    out, _, usage = done.stdout.rstrip("\n").rpartition("\n")
+    returncode, peak_memory_bytes = json.loads(usage)
+    return Usage(returncode, out, peak_memory_bytes)

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-use tonnage_pipeline::{Control, Graph, GraphError, Node, Port};
+use tonnage_pipeline::{Control, Graph, GraphError, Node, Port, RunError};
 use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::Extent;
@@ -189,9 +189,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         phases.push(bench.run(trial, &watch)?);
     }
     let file_bytes = bench
-        .pass
-        .read
-        .lanes
+        .source
         .iter()
         .flatten()
         .map(|extent| extent.len() as u64)
@@ -203,70 +201,85 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     })
 }
 
+/// What all trials share: the plan, and what is there to be read.
 struct Bench<'a> {
     config: &'a Config,
-    pass: PassOne,
+    plan: Plan,
+    source: Vec<Vec<Arc<Extent>>>,
     prepared: Phase,
 }
 
 impl<'a> Bench<'a> {
-    /// Writes what will be read, and makes the pass whose graph is edited.
+    /// Writes what will be read.
     fn prepare(config: &'a Config, watch: &Watch) -> Result<Self, JobError> {
-        let layout = Layout::SORT_BENCHMARK;
         let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let shape = Shape {
             bytes: config.bytes,
-            record_bytes: layout.record_bytes,
+            record_bytes: Layout::SORT_BENCHMARK.record_bytes,
             memory_bytes: config.memory_bytes,
             workers,
             devices: (config.read.len(), config.write.len(), config.write.len()),
         };
         let plan = Plan::new(&shape, &config.disk)?;
-        let pass = |lanes: Vec<Vec<Arc<Extent>>>, directories: &[PathBuf]| {
-            let scratch = Scratch::create(&config.disk, directories, config.bytes)?.bounded();
-            let boundaries = Boundaries::from_sample(&[], &layout, plan.partitions);
-            let record = layout.record_bytes;
-            let read = read_extents(&config.disk, &plan, lanes, record);
-            // A tag has no blocks of its own: what is being written are buffers of the read stage.
-            let writing = directories.len() * config.disk.depth * config.disk.transfer_bytes;
-            let buffers = read.buffers + writing.div_ceil(read.buffer_bytes);
-            Ok::<_, JobError>(PassOne {
-                read: Read { buffers, ..read },
-                partition: partition_records(&plan, boundaries, record, directories.len()),
-                write: write_blocks(&config.disk, &plan, &Arc::new(scratch), record),
-            })
-        };
-        let source = pass(vec![Vec::new()], &config.read)?;
-        let graph = write_only(&source, config.bytes).map_err(tonnage_pipeline::RunError::from)?;
+        let scratch = Arc::new(scratch(config, &config.read)?);
+        let pass = pass(config, &plan, vec![Vec::new()], &scratch);
+        let graph = write_only(&pass, config.bytes).map_err(RunError::from)?;
         let prepared = watch.run("prepare", &graph, config.memory_bytes, None)?;
-        let tonnage_stages::sink::Target::Scratch(written) = &source.write.target else {
-            return Err(JobError::failed("a disk benchmark writes to scratch"));
-        };
-        let pass = pass(written.filled(plan.extent_bytes), &config.write)?;
+        let source = scratch.filled(plan.extent_bytes);
         Ok(Self {
             config,
-            pass,
+            plan,
+            source,
             prepared,
         })
     }
 
+    /// Runs a trial. What it writes is a new file, as what a job writes is: blocks that a file
+    /// system, or a hypervisor, has to find first cost more than blocks that are written again.
     fn run(&self, trial: &Trial, watch: &Watch) -> Result<Phase, JobError> {
+        let scratch = Arc::new(scratch(self.config, &self.config.write)?);
+        let pass = pass(self.config, &self.plan, self.source.clone(), &scratch);
         let (name, graph) = match trial.mode {
-            Mode::ReadWrite => ("rw", read_write(&self.pass)),
-            Mode::ReadOnly => ("ro", read_only(&self.pass)),
-            Mode::WriteOnly => ("wo", write_only(&self.pass, self.config.bytes)),
-            Mode::Headroom => ("headroom", Ok(headroom(&self.pass, self.config.bytes))),
+            Mode::ReadWrite => ("rw", read_write(&pass)),
+            Mode::ReadOnly => ("ro", read_only(&pass)),
+            Mode::WriteOnly => ("wo", write_only(&pass, self.config.bytes)),
+            Mode::Headroom => ("headroom", Ok(headroom(&pass, self.config.bytes))),
         };
-        let graph = graph.map_err(tonnage_pipeline::RunError::from)?;
+        let graph = graph.map_err(RunError::from)?;
         let duration = Duration::try_from_secs_f64(trial.seconds)
             .map_err(|why| JobError::Refused(format!("--seconds {}: {why}", trial.seconds)))?;
         let mut phase = watch.run(name, &graph, self.config.memory_bytes, Some(duration))?;
-        phase.disk_modes = self.pass.read.modes.seen();
-        for mode in self.pass.write.modes.seen() {
+        phase.disk_modes = pass.read.modes.seen();
+        for mode in pass.write.modes.seen() {
             if !phase.disk_modes.contains(&mode) {
                 phase.disk_modes.push(mode);
             }
         }
         Ok(phase)
+    }
+}
+
+fn scratch(config: &Config, directories: &[PathBuf]) -> Result<Scratch, JobError> {
+    Ok(Scratch::create(&config.disk, directories, config.bytes)?.bounded())
+}
+
+/// The pass whose graph is edited.
+fn pass(
+    config: &Config,
+    plan: &Plan,
+    source: Vec<Vec<Arc<Extent>>>,
+    scratch: &Arc<Scratch>,
+) -> PassOne {
+    let layout = Layout::SORT_BENCHMARK;
+    let (disk, record) = (&config.disk, layout.record_bytes);
+    let boundaries = Boundaries::from_sample(&[], &layout, plan.partitions);
+    let read = read_extents(disk, plan, source, record);
+    // A tag has no blocks of its own: what is being written are buffers of the read stage.
+    let writing = scratch.devices() * disk.depth * disk.transfer_bytes;
+    let buffers = read.buffers + writing.div_ceil(read.buffer_bytes);
+    PassOne {
+        read: Read { buffers, ..read },
+        partition: partition_records(plan, boundaries, record, scratch.devices()),
+        write: write_blocks(disk, plan, scratch, record),
     }
 }

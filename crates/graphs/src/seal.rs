@@ -105,21 +105,27 @@ impl Place {
         let made_directory = !directory.exists();
         fs::create_dir_all(directory).map_err(refuse)?;
         clean(directory).map_err(refuse)?;
-        for entry in fs::read_dir(directory).map_err(refuse)? {
-            let name = entry.map_err(refuse)?.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with(PREFIX) {
-                return Err(JobError::Refused(format!(
-                    "--output {show}: another sort is writing there; wait for it or give another \
-                     directory"
-                )));
-            }
-            if name.starts_with("part-") || name == MANIFEST {
-                return Err(JobError::Refused(format!(
-                    "--output {show} holds an earlier output ({name}): give an empty directory or \
-                     remove it"
-                )));
-            }
+        let entries = fs::read_dir(directory).map_err(refuse)?;
+        let name = |entry: io::Result<fs::DirEntry>| {
+            entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        };
+        let names: Vec<String> = entries
+            .map(name)
+            .collect::<io::Result<_>>()
+            .map_err(refuse)?;
+        // First, since one that runs may be about to name its parts: nobody should remove those.
+        if names.iter().any(|name| name.starts_with(PREFIX)) {
+            return Err(JobError::Refused(format!(
+                "--output {show}: another sort is writing there; wait for it or give another \
+                 directory"
+            )));
+        }
+        let is_output = |name: &&String| name.starts_with("part-") || *name == MANIFEST;
+        if let Some(name) = names.iter().find(is_output) {
+            return Err(JobError::Refused(format!(
+                "--output {show} holds an earlier output ({name}): give an empty directory or \
+                 remove it"
+            )));
         }
         let hidden = directory.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&hidden).map_err(refuse)?;

@@ -447,11 +447,7 @@ impl<'a> SortJob<'a> {
         for cut in &cuts {
             // Each part of what is copied is a file of its own, since files are written from
             // aligned offsets and parts end at records.
-            let most = self.plan.slot_bytes.min(if cut.in_order {
-                COPIED_BYTES
-            } else {
-                usize::MAX
-            });
+            let most = self.plan.slot_bytes.min(COPIED_BYTES);
             for mut extent in cut.extents(most, layout.record_bytes) {
                 let file = files.len();
                 extent.number = units.len();
@@ -532,50 +528,51 @@ impl Cut {
         self.blocks.iter().map(|block| aligned(block.len)).sum()
     }
 
-    /// Extents of at most `most_bytes`, each within one block: records without gaps between them.
-    /// The bytes are a multiple of the record's.
-    fn divided(&self, most_bytes: usize) -> Vec<Arc<Extent>> {
-        let divide = |block: &Piece| {
+    /// The blocks in pieces of at most `most_bytes`, which is a multiple of the record.
+    fn pieces(&self, most_bytes: usize) -> impl Iterator<Item = Piece> + '_ {
+        let divide = move |block: &Piece| {
             let block = block.clone();
-            (0..block.len).step_by(most_bytes).map(move |at| {
-                let piece = Piece {
-                    file: block.file.clone(),
-                    offset: block.offset + at as u64,
-                    len: most_bytes.min(block.len - at),
-                };
-                Arc::new(Extent {
-                    number: 0,
-                    offset: 0,
-                    in_order: false,
-                    pieces: vec![piece],
-                })
+            (0..block.len).step_by(most_bytes).map(move |at| Piece {
+                file: block.file.clone(),
+                offset: block.offset + at as u64,
+                len: most_bytes.min(block.len - at),
             })
         };
-        self.blocks.iter().flat_map(divide).collect()
+        self.blocks.iter().flat_map(divide)
     }
 
-    /// The partition as one extent if it is small or has to be sorted whole, else as several, cut
-    /// between blocks.
+    fn extent(&self, pieces: Vec<Piece>) -> Extent {
+        Extent {
+            number: 0,
+            offset: 0,
+            in_order: self.in_order,
+            pieces,
+        }
+    }
+
+    /// A piece each, so that records have no gaps between them: for partitioning again.
+    fn divided(&self, most_bytes: usize) -> Vec<Arc<Extent>> {
+        let pieces = self.pieces(most_bytes);
+        pieces
+            .map(|piece| Arc::new(self.extent(vec![piece])))
+            .collect()
+    }
+
+    /// The partition as one extent, since it is sorted whole; or, if it need not be sorted, as
+    /// extents that span at most `most_bytes`.
     fn extents(&self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {
+        if !self.in_order {
+            return vec![self.extent(self.blocks.clone())];
+        }
+        // A piece may span some alignment at both of its ends.
+        let longest = most_bytes.saturating_sub(2 * ALIGNMENT) / record_bytes;
         let mut extents: Vec<Extent> = Vec::new();
-        let mut span = 0;
-        for block in &self.blocks {
-            debug_assert_eq!(block.len % record_bytes, 0);
-            let fits = span + aligned(block.len) <= most_bytes;
+        for piece in self.pieces(longest.max(1) * record_bytes) {
+            let span = aligned(piece.head() + piece.len);
             match extents.last_mut() {
-                Some(extent) if fits => extent.pieces.push(block.clone()),
-                _ => {
-                    span = 0;
-                    let pieces = vec![block.clone()];
-                    extents.push(Extent {
-                        number: 0,
-                        offset: 0,
-                        in_order: self.in_order,
-                        pieces,
-                    });
-                }
+                Some(extent) if extent.span() + span <= most_bytes => extent.pieces.push(piece),
+                _ => extents.push(self.extent(vec![piece])),
             }
-            span += aligned(block.len);
         }
         extents
     }

@@ -54,16 +54,23 @@ fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) 
     let scratch = Arc::new(Scratch::create(&disk, &directories, 0).expect("scratch"));
     let mut keys = vec![0; 100_000];
     Generator::new(Encoding::Binary, false, 0).fill(0, &mut keys);
-    let keys: Vec<u8> = keys.chunks(100).flat_map(|record| record[..10].to_vec()).collect();
+    let keys: Vec<u8> = keys
+        .chunks(100)
+        .flat_map(|record| record[..10].to_vec())
+        .collect();
     let boundaries = Boundaries::from_sample(&keys, &layout, plan.partitions);
-    let lanes: Vec<Vec<Arc<Extent>>> =
-        (0..inputs).map(|lane| vec![extent(lane, plan.extent_bytes)]).collect();
+    let lanes: Vec<Vec<Arc<Extent>>> = (0..inputs)
+        .map(|lane| vec![extent(lane, plan.extent_bytes)])
+        .collect();
     let one = PassOne {
         read: read_extents(&disk, &plan, lanes.clone(), 100),
         partition: partition_records(&plan, boundaries, 100, scratches),
         write: write_blocks(&disk, &plan, &scratch, 100),
     };
-    let files = vec![OutputFile { path: root.path().join("part"), bytes }];
+    let files = vec![OutputFile {
+        path: root.path().join("part"),
+        bytes,
+    }];
     let two = PassTwo {
         read: Read {
             gives: PARTITIONS,
@@ -72,7 +79,11 @@ fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) 
             ..read_extents(&disk, &plan, lanes, 100)
         },
         sort: Sort {
-            units: Arc::new(vec![Unit { extent: extent(0, 1000), file: 0, lane: 0 }]),
+            units: Arc::new(vec![Unit {
+                extent: extent(0, 1000),
+                file: 0,
+                lane: 0,
+            }]),
             layout,
             workers: plan.workers,
             buffers: plan.output_blocks,
@@ -88,16 +99,36 @@ fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) 
             modes: Arc::new(Modes::default()),
         },
     };
-    Passes { one, two, plan, _root: root }
+    Passes {
+        one,
+        two,
+        plan,
+        _root: root,
+    }
 }
 
 fn extent(number: usize, len: usize) -> Arc<Extent> {
-    let pieces = vec![Piece { file: FileRef::Path(Path::new("in").into()), offset: 0, len }];
-    Arc::new(Extent { number, offset: 0, in_order: false, pieces })
+    let pieces = vec![Piece {
+        file: FileRef::Path(Path::new("in").into()),
+        offset: 0,
+        len,
+    }];
+    Arc::new(Extent {
+        number,
+        offset: 0,
+        in_order: false,
+        pieces,
+    })
 }
 
 fn generate(gives: Port, len: usize, buffers: usize) -> Generate {
-    let chunk = Chunk { number: 0, offset: 0, len, lane: 0, first_record: 0 };
+    let chunk = Chunk {
+        number: 0,
+        offset: 0,
+        len,
+        lane: 0,
+        first_record: 0,
+    };
     Generate {
         generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
         content: Content::Reused,
@@ -129,7 +160,11 @@ fn is_edit_of(graph: &Graph, job: &Graph) -> Result<(), String> {
 }
 
 fn names(graph: &Graph) -> Vec<&str> {
-    graph.nodes().iter().map(|node| node.name.as_str()).collect()
+    graph
+        .nodes()
+        .iter()
+        .map(|node| node.name.as_str())
+        .collect()
 }
 
 /// Each benchmark's graph with the names it should have, beside the job's graph.
@@ -148,14 +183,18 @@ fn benchmarks(passes: &Passes) -> Vec<(Graph, &'static [&'static str], Graph)> {
         (read_write, &["read", "tag", "write"], job_one.clone()),
         (read_only, &["read", "discard"], job_one.clone()),
         (write_only, &["generate", "write"], job_one.clone()),
-        (disk_bench::headroom(one, bytes), &["generate", "discard"], job_one.clone()),
+        (
+            disk_bench::headroom(one, bytes),
+            &["generate", "discard"],
+            job_one.clone(),
+        ),
         (partitioning, &["generate", "partition", "discard"], job_one),
         (sorting, &["generate", "sort", "discard"], job_two),
     ]
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(common::seeded(32))]
 
     #[test]
     fn benchmarks_are_edits_of_the_job(
@@ -184,7 +223,9 @@ fn a_changed_setting_is_noticed() {
         ("read", |pass| pass.read.disk.transfer_bytes *= 2),
         ("read", |pass| pass.read.buffers += 1),
         ("read", |pass| pass.read.buffer_bytes += 4096),
-        ("read", |pass| pass.read.lanes = Arc::new(vec![Vec::new(); 2])),
+        ("read", |pass| {
+            pass.read.lanes = Arc::new(vec![Vec::new(); 2])
+        }),
         ("read", |pass| pass.read.gives = PARTITIONS),
         ("partition", |pass| pass.partition.workers += 1),
         ("partition", |pass| pass.partition.block_bytes += 4096),
@@ -197,7 +238,9 @@ fn a_changed_setting_is_noticed() {
         ("write", |pass| pass.write.disk = Disk::default()),
         ("write", |pass| pass.write.lanes += 1),
         ("write", |pass| pass.write.inbox_bytes += 1),
-        ("write", |pass| pass.write.target = Target::Files(Arc::default())),
+        ("write", |pass| {
+            pass.write.target = Target::Files(Arc::default())
+        }),
     ];
     let passes = passes(1 << 30, 256 << 20, 2, [2, 2, 1]);
     for (place, (stage, change)) in changes.into_iter().enumerate() {
@@ -207,7 +250,11 @@ fn a_changed_setting_is_noticed() {
         let mut noticed = 0;
         for (graph, names, _) in benchmarks(&passes).into_iter().take(5) {
             let same = is_edit_of(&graph, &job);
-            assert_eq!(same.is_err(), names.contains(&stage), "change {place} of {stage}: {same:?}");
+            assert_eq!(
+                same.is_err(),
+                names.contains(&stage),
+                "change {place} of {stage}: {same:?}"
+            );
             noticed += usize::from(same.is_err());
         }
         assert!(noticed > 0, "change {place} of {stage}");
@@ -223,7 +270,10 @@ fn a_changed_setting_is_noticed() {
         change(&mut changed);
         let (sorting, ..) = benchmarks(&passes).pop().expect("the last one");
         assert_eq!(is_edit_of(&sorting, &pass_two(&passes.two)), Ok(()));
-        assert!(is_edit_of(&sorting, &pass_two(&changed)).is_err(), "change {place}");
+        assert!(
+            is_edit_of(&sorting, &pass_two(&changed)).is_err(),
+            "change {place}"
+        );
     }
 }
 

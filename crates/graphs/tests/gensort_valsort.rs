@@ -23,7 +23,14 @@ fn directory() -> TempDir {
 
 fn generation(records: u64, encoding: Encoding, files: Vec<PathBuf>) -> gensort::Config {
     let (start, disk) = ("0".to_owned(), disk(Vec::new()));
-    gensort::Config { records, start, encoding, skew: false, files, disk }
+    gensort::Config {
+        records,
+        start,
+        encoding,
+        skew: false,
+        files,
+        disk,
+    }
 }
 
 fn generate(config: &gensort::Config) -> Result<gensort::Outcome, JobError> {
@@ -31,25 +38,42 @@ fn generate(config: &gensort::Config) -> Result<gensort::Outcome, JobError> {
 }
 
 fn validate(inputs: Vec<PathBuf>, layout: Layout) -> valsort::Outcome {
-    let config = valsort::Config { inputs, layout, disk: disk(Vec::new()) };
+    let config = valsort::Config {
+        inputs,
+        layout,
+        disk: disk(Vec::new()),
+    };
     valsort::run(&config, &Control::default()).expect("validated")
 }
 
 fn md5(file: &Path) -> String {
-    let sum = Command::new("md5sum").arg(file).output().expect("md5sum of coreutils");
+    let sum = Command::new("md5sum")
+        .arg(file)
+        .output()
+        .expect("md5sum of coreutils");
     String::from_utf8_lossy(&sum.stdout)[..32].to_owned()
 }
 
 fn paths(directory: &TempDir, count: usize) -> Vec<PathBuf> {
-    (0..count).map(|number| directory.path().join(format!("{number:03}"))).collect()
+    (0..count)
+        .map(|number| directory.path().join(format!("{number:03}")))
+        .collect()
 }
 
 /// The sums are those of gensort 1.5 itself: `gensort 10000` and `gensort -a 10000`.
 #[test]
 fn the_files_are_those_of_gensort() {
     for (encoding, hash, checksum) in [
-        (Encoding::Binary, "d18d9972df1922134968cd37626b9eef", "1392d240ca76"),
-        (Encoding::Ascii, "f681a471e13167f6ce40d310feb55875", "138005ce70eb"),
+        (
+            Encoding::Binary,
+            "d18d9972df1922134968cd37626b9eef",
+            "1392d240ca76",
+        ),
+        (
+            Encoding::Ascii,
+            "f681a471e13167f6ce40d310feb55875",
+            "138005ce70eb",
+        ),
     ] {
         let directory = directory();
         let files = paths(&directory, 1);
@@ -72,11 +96,22 @@ fn several_files_hold_what_one_would() {
         generate(&generation(records, Encoding::Binary, vec![one.clone()])).expect("generated");
         let files = paths(&directory, count);
         generate(&generation(records, Encoding::Binary, files.clone())).expect("generated");
-        let shares: Vec<usize> =
-            files.iter().map(|file| fs::read(file).expect("a file").len() / 100).collect();
-        assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1, "{shares:?}");
-        let several: Vec<u8> = files.iter().flat_map(|file| fs::read(file).unwrap()).collect();
-        assert!(several == fs::read(&one).expect("a file"), "{records} records in {count} files");
+        let shares: Vec<usize> = files
+            .iter()
+            .map(|file| fs::read(file).expect("a file").len() / 100)
+            .collect();
+        assert!(
+            shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1,
+            "{shares:?}"
+        );
+        let several: Vec<u8> = files
+            .iter()
+            .flat_map(|file| fs::read(file).unwrap())
+            .collect();
+        assert!(
+            several == fs::read(&one).expect("a file"),
+            "{records} records in {count} files"
+        );
     }
 }
 
@@ -87,7 +122,11 @@ fn a_start_skips_records() {
     let files = paths(&directory, 2);
     generate(&generation(1000, Encoding::Ascii, files[..1].to_vec())).expect("generated");
     let late = generation(400, Encoding::Ascii, files[1..].to_vec());
-    generate(&gensort::Config { start: "600".into(), ..late }).expect("generated");
+    generate(&gensort::Config {
+        start: "600".into(),
+        ..late
+    })
+    .expect("generated");
     assert!(fs::read(&files[0]).unwrap()[60_000..] == fs::read(&files[1]).unwrap());
 }
 
@@ -97,10 +136,18 @@ fn a_generation_that_fails_leaves_what_was_there() {
     let files = paths(&directory, 2);
     fs::write(&files[1], "earlier").expect("a file");
     for operation in [Operation::Create, Operation::Write, Operation::Sync] {
-        let full = Effect::Error { errno: libc::ENOSPC };
-        let full = Rule { path_contains: Some("001".into()), ..Rule::new(operation, full) };
+        let full = Effect::Error {
+            errno: libc::ENOSPC,
+        };
+        let full = Rule {
+            path_contains: Some("001".into()),
+            ..Rule::new(operation, full)
+        };
         let config = generation(10_000, Encoding::Binary, files.clone());
-        match generate(&gensort::Config { disk: disk(vec![full]), ..config }) {
+        match generate(&gensort::Config {
+            disk: disk(vec![full]),
+            ..config
+        }) {
             Err(JobError::Failed { stage, file, .. }) => {
                 assert_eq!(stage.as_deref(), Some("write"));
                 assert!(file.expect("a file").to_string_lossy().contains("001"));
@@ -118,12 +165,20 @@ fn what_cannot_be_generated_is_refused() {
     let file = directory.path().join("file");
     let missing = directory.path().join("missing/file");
     let whole = directory.path().to_owned();
-    for files in [vec![], vec![whole], vec![missing], vec![file.clone(), file.clone()]] {
+    for files in [
+        vec![],
+        vec![whole],
+        vec![missing],
+        vec![file.clone(), file.clone()],
+    ] {
         let refused = generate(&generation(10, Encoding::Binary, files));
         assert!(matches!(refused, Err(JobError::Refused(_))), "{refused:?}");
     }
     let config = generation(10, Encoding::Binary, vec![file]);
-    let refused = generate(&gensort::Config { start: "-1".into(), ..config });
+    let refused = generate(&gensort::Config {
+        start: "-1".into(),
+        ..config
+    });
     assert!(matches!(refused, Err(JobError::Refused(_))), "{refused:?}");
     assert_eq!(names(directory.path()), Vec::<String>::new());
 }
@@ -140,12 +195,29 @@ fn borders_of_files_are_looked_at() {
     let layout = Layout::new(2, 0, 1).expect("a layout");
     let found = validate(files.clone(), layout);
     let about = |finding: &Finding| {
-        (finding.records, finding.unordered, finding.first_unordered, finding.duplicate_keys)
+        (
+            finding.records,
+            finding.unordered,
+            finding.first_unordered,
+            finding.duplicate_keys,
+        )
     };
     assert_eq!(about(&found.all), (6, 1, Some(4), 2));
     let each: Vec<_> = found.files.iter().map(about).collect();
-    assert_eq!(each, [(2, 0, None, 0), (0, 0, None, 0), (2, 0, None, 0), (2, 0, None, 1)]);
-    let named: Vec<_> = found.files.iter().map(|finding| finding.file.clone().unwrap()).collect();
+    assert_eq!(
+        each,
+        [
+            (2, 0, None, 0),
+            (0, 0, None, 0),
+            (2, 0, None, 0),
+            (2, 0, None, 1)
+        ]
+    );
+    let named: Vec<_> = found
+        .files
+        .iter()
+        .map(|finding| finding.file.clone().unwrap())
+        .collect();
     assert_eq!(named, files);
     // By their directory they come in the order of their names.
     let found = validate(vec![directory.path().to_owned()], layout);
@@ -153,7 +225,7 @@ fn borders_of_files_are_looked_at() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(common::seeded(48))]
 
     /// Against the definition: each record beside the one before it.
     #[test]

@@ -28,7 +28,10 @@ fn place() -> Place {
 
 fn rule(operation: Operation, path: &str, effect: Effect) -> Rule {
     let path_contains = (!path.is_empty()).then(|| path.to_owned());
-    Rule { path_contains, ..Rule::new(operation, effect) }
+    Rule {
+        path_contains,
+        ..Rule::new(operation, effect)
+    }
 }
 
 fn error(errno: i32) -> Effect {
@@ -48,7 +51,10 @@ struct Said {
 fn is_whole_again(place: &Place, config: &Config, before: &[u8]) {
     assert_eq!(place.is_clean(), Ok(()));
     assert!(place.input() == before, "an input was modified");
-    let healthy = Config { disk: disk(Vec::new()), ..config.clone() };
+    let healthy = Config {
+        disk: disk(Vec::new()),
+        ..config.clone()
+    };
     sorts(place, &healthy).expect("sorted once the disk works");
     place.forget_output();
 }
@@ -56,7 +62,17 @@ fn is_whole_again(place: &Place, config: &Config, before: &[u8]) {
 fn fails_with(place: &Place, config: &Config) -> Said {
     let before = place.input();
     let said = match run(config, &Control::default()) {
-        Err(JobError::Failed { what, stage, file, offset }) => Said { what, stage, file, offset },
+        Err(JobError::Failed {
+            what,
+            stage,
+            file,
+            offset,
+        }) => Said {
+            what,
+            stage,
+            file,
+            offset,
+        },
         other => panic!("{:?}", other.map(|outcome| outcome.records)),
     };
     is_whole_again(place, config, &before);
@@ -65,7 +81,10 @@ fn fails_with(place: &Place, config: &Config) -> Said {
 
 fn fails(rules: Vec<Rule>) -> (Said, Place) {
     let place = place();
-    let config = Config { disk: disk(rules), ..place.config(LAYOUT, MEMORY) };
+    let config = Config {
+        disk: disk(rules),
+        ..place.config(LAYOUT, MEMORY)
+    };
     (fails_with(&place, &config), place)
 }
 
@@ -73,18 +92,31 @@ fn fails(rules: Vec<Rule>) -> (Said, Place) {
 fn a_bad_sector_of_an_input_is_named() {
     for at in [0, 700_000, 999_999] {
         let bad = rule(Operation::Read, "/in/00001", error(libc::EIO));
-        let (said, place) = fails(vec![Rule { at_offset: Some(at), ..bad }]);
+        let (said, place) = fails(vec![Rule {
+            at_offset: Some(at),
+            ..bad
+        }]);
         assert_eq!(said.stage.as_deref(), Some("read"));
         assert_eq!(said.file.as_deref(), Some(place.inputs[1].as_path()));
         let offset = said.offset.expect("an offset");
-        assert!((offset..offset + (64 << 10)).contains(&at), "{at} is not at {said:?}");
-        assert!(said.what.contains("os error 5") && said.what.contains("00001"), "{said:?}");
+        assert!(
+            (offset..offset + (64 << 10)).contains(&at),
+            "{at} is not at {said:?}"
+        );
+        assert!(
+            said.what.contains("os error 5") && said.what.contains("00001"),
+            "{said:?}"
+        );
     }
 }
 
 #[test]
 fn an_input_that_cannot_be_opened_is_named() {
-    let (said, place) = fails(vec![rule(Operation::Open, "/in/00000", error(libc::EACCES))]);
+    let (said, place) = fails(vec![rule(
+        Operation::Open,
+        "/in/00000",
+        error(libc::EACCES),
+    )]);
     assert_eq!(said.stage.as_deref(), Some("read"));
     assert_eq!(said.file.as_deref(), Some(place.inputs[0].as_path()));
 }
@@ -109,7 +141,10 @@ fn errors_of_scratch_are_named() {
 #[test]
 fn scratch_that_fills_up_half_way_fails_cleanly() {
     let full = rule(Operation::Write, "(scratch)", error(libc::ENOSPC));
-    let (said, _) = fails(vec![Rule { after_bytes: Some(1_000_000), ..full }]);
+    let (said, _) = fails(vec![Rule {
+        after_bytes: Some(1_000_000),
+        ..full
+    }]);
     assert_eq!(said.stage.as_deref(), Some("write"));
 }
 
@@ -126,7 +161,7 @@ fn scratch_that_cannot_grow_fails_cleanly() {
     };
     let said = fails_with(&place, &config);
     assert_eq!(said.stage.as_deref(), Some("write"));
-    assert!(said.what.starts_with("grow of"), "{said:?}");
+    assert!(said.what.contains("grow of"), "{said:?}");
 }
 
 #[test]
@@ -140,7 +175,10 @@ fn errors_of_the_output_are_named() {
         let (said, place) = fails(vec![rule(operation, "part-00001", error(errno))]);
         assert_eq!(said.stage.as_deref(), Some("write"), "{operation}");
         let file = said.file.expect("a file");
-        assert!(file.starts_with(&place.output[1]) && file.ends_with("part-00001"), "{file:?}");
+        assert!(
+            file.starts_with(&place.output[1]) && file.ends_with("part-00001"),
+            "{file:?}"
+        );
         assert_eq!(said.offset.is_some(), operation == Operation::Write);
     }
 }
@@ -149,7 +187,10 @@ fn errors_of_the_output_are_named() {
 #[test]
 fn scratch_that_reads_wrong_is_noticed() {
     let (said, _) = fails(vec![rule(Operation::Read, "(scratch)", Effect::Corrupt)]);
-    assert!(said.what.contains("what came out is not what went in"), "{said:?}");
+    assert!(
+        said.what.contains("what came out is not what went in"),
+        "{said:?}"
+    );
     assert_eq!(said.stage, None);
 
     // On its second way through pass one, too.
@@ -161,7 +202,10 @@ fn scratch_that_reads_wrong_is_noticed() {
         ..place.config(LAYOUT, 6 << 20)
     };
     let said = fails_with(&place, &config);
-    assert!(said.what.contains("what came out is not what went in"), "{said:?}");
+    assert!(
+        said.what.contains("what came out is not what went in"),
+        "{said:?}"
+    );
 }
 
 /// Nobody but the input's owner knows what it should have been: the checksum is there to compare.
@@ -172,7 +216,10 @@ fn an_input_that_reads_wrong_shows_in_the_checksum() {
     let checksum = run(&healthy, &Control::default()).expect("sorted").checksum;
     place.forget_output();
     let corrupt = rule(Operation::Read, "/in/", Effect::Corrupt);
-    let config = Config { disk: disk(vec![corrupt]), ..healthy };
+    let config = Config {
+        disk: disk(vec![corrupt]),
+        ..healthy
+    };
     let outcome = run(&config, &Control::default()).expect("sorted");
     assert_ne!(outcome.checksum, checksum);
 }
@@ -181,19 +228,28 @@ fn an_input_that_reads_wrong_shows_in_the_checksum() {
 fn short_interrupted_and_slow_transfers_change_nothing() {
     for engine in [Engine::Threads, Engine::Auto] {
         let place = place();
-        let now_and_then = |operation, effect| {
-            Rule { probability: Some(0.3), ..Rule::new(operation, effect) }
+        let now_and_then = |operation, effect| Rule {
+            probability: Some(0.3),
+            ..Rule::new(operation, effect)
         };
-        let rules = [Operation::Read, Operation::Write].into_iter().flat_map(|operation| {
-            [
-                now_and_then(operation, Effect::Short),
-                now_and_then(operation, error(libc::EINTR)),
-                now_and_then(operation, error(libc::EAGAIN)),
-                now_and_then(operation, Effect::Stall { milliseconds: 1 }),
-            ]
-        });
-        let disk = Disk { engine, ..disk(rules.collect()) };
-        let config = Config { disk, ..place.config(LAYOUT, MEMORY) };
+        let rules = [Operation::Read, Operation::Write]
+            .into_iter()
+            .flat_map(|operation| {
+                [
+                    now_and_then(operation, Effect::Short),
+                    now_and_then(operation, error(libc::EINTR)),
+                    now_and_then(operation, error(libc::EAGAIN)),
+                    now_and_then(operation, Effect::Stall { milliseconds: 1 }),
+                ]
+            });
+        let disk = Disk {
+            engine,
+            ..disk(rules.collect())
+        };
+        let config = Config {
+            disk,
+            ..place.config(LAYOUT, MEMORY)
+        };
         sorts(&place, &config).unwrap_or_else(|why| panic!("{engine:?}: {why}"));
     }
 }
@@ -202,18 +258,40 @@ fn short_interrupted_and_slow_transfers_change_nothing() {
 fn refused_an_io_uring_it_sorts_with_threads_and_says_so() {
     let place = place();
     let refused = Rule::new(Operation::Setup, error(libc::EPERM));
-    let disk = Disk { engine: Engine::Auto, ..disk(vec![refused]) };
-    let outcome = sorts(&place, &Config { disk, ..place.config(LAYOUT, MEMORY) }).expect("sorted");
+    let disk = Disk {
+        engine: Engine::Auto,
+        ..disk(vec![refused])
+    };
+    let outcome = sorts(
+        &place,
+        &Config {
+            disk,
+            ..place.config(LAYOUT, MEMORY)
+        },
+    )
+    .expect("sorted");
     for phase in &outcome.phases {
         assert!(!phase.disk_modes.is_empty());
-        assert!(phase.disk_modes.iter().all(|mode| mode.engine == "threads" && mode.why.is_some()));
+        assert!(
+            phase
+                .disk_modes
+                .iter()
+                .all(|mode| mode.engine == "threads" && mode.why.is_some())
+        );
     }
 }
 
 /// Stops the first write to scratch for a while, so that something can happen meanwhile.
 fn pausing() -> Disk {
-    let stall = rule(Operation::Write, "(scratch)", Effect::Stall { milliseconds: 300 });
-    disk(vec![Rule { at_offset: Some(0), ..stall }])
+    let stall = rule(
+        Operation::Write,
+        "(scratch)",
+        Effect::Stall { milliseconds: 300 },
+    );
+    disk(vec![Rule {
+        at_offset: Some(0),
+        ..stall
+    }])
 }
 
 /// Does something as soon as the sort has its hidden output directories.
@@ -221,7 +299,10 @@ fn meanwhile(place: &Place, act: impl FnOnce(&[PathBuf]) + Send + 'static) {
     let output = place.output.clone();
     thread::spawn(move || {
         let begun = |directory: &PathBuf| {
-            directory.exists() && common::names(directory).iter().any(|name| name.starts_with('.'))
+            directory.exists()
+                && common::names(directory)
+                    .iter()
+                    .any(|name| name.starts_with('.'))
         };
         while !output.iter().all(begun) {
             thread::sleep(Duration::from_millis(1));
@@ -233,8 +314,13 @@ fn meanwhile(place: &Place, act: impl FnOnce(&[PathBuf]) + Send + 'static) {
 #[test]
 fn an_output_directory_that_vanishes_fails_cleanly() {
     let place = place();
-    let config = Config { disk: pausing(), ..place.config(LAYOUT, MEMORY) };
-    meanwhile(&place, |output| fs::remove_dir_all(&output[1]).expect("it goes"));
+    let config = Config {
+        disk: pausing(),
+        ..place.config(LAYOUT, MEMORY)
+    };
+    meanwhile(&place, |output| {
+        fs::remove_dir_all(&output[1]).expect("it goes")
+    });
     let said = fails_with(&place, &config);
     assert!(said.file.expect("a file").starts_with(&place.output[1]));
 }
@@ -243,26 +329,39 @@ fn an_output_directory_that_vanishes_fails_cleanly() {
 #[test]
 fn a_scratch_directory_that_vanishes_changes_nothing() {
     let place = place();
-    let config = Config { disk: pausing(), ..place.config(LAYOUT, MEMORY) };
+    let config = Config {
+        disk: pausing(),
+        ..place.config(LAYOUT, MEMORY)
+    };
     let scratch = place.scratch.clone();
     meanwhile(&place, move |_| {
         // Pass one has begun when there is something to read back or to stall; try until then.
         thread::sleep(Duration::from_millis(150));
-        scratch.iter().for_each(|directory| fs::remove_dir(directory).expect("it goes"));
+        scratch
+            .iter()
+            .for_each(|directory| fs::remove_dir(directory).expect("it goes"));
     });
     let input = place.input();
     run(&config, &Control::default()).expect("sorted");
     assert_eq!(common::is_sort_of(&place.result(), &input, &LAYOUT), Ok(()));
-    assert!(!place.scratch[0].exists(), "it vanished too late to show anything");
+    assert!(
+        !place.scratch[0].exists(),
+        "it vanished too late to show anything"
+    );
 }
 
 /// Publishing is all or nothing over all directories.
 #[test]
 fn an_output_that_cannot_be_published_is_taken_back() {
     let place = place();
-    let config = Config { disk: pausing(), ..place.config(LAYOUT, MEMORY) };
+    let config = Config {
+        disk: pausing(),
+        ..place.config(LAYOUT, MEMORY)
+    };
     // The manifest cannot take a directory's name.
-    meanwhile(&place, |output| fs::create_dir(output[1].join("_tonnage.json")).expect("made"));
+    meanwhile(&place, |output| {
+        fs::create_dir(output[1].join("_tonnage.json")).expect("made")
+    });
     match run(&config, &Control::default()) {
         Err(JobError::Failed { file, .. }) => assert_eq!(file.as_ref(), Some(&place.output[1])),
         other => panic!("{:?}", other.map(|outcome| outcome.records)),
@@ -280,7 +379,10 @@ fn a_cancelled_sort_leaves_nothing() {
         Rule::new(operation, stall)
     };
     let rules = vec![slowly(Operation::Read), slowly(Operation::Write)];
-    let config = Config { disk: disk(rules), ..place.config(LAYOUT, MEMORY) };
+    let config = Config {
+        disk: disk(rules),
+        ..place.config(LAYOUT, MEMORY)
+    };
     let mut cancelled = 0;
     for pause in [0, 1, 3, 10, 30, 60, 100] {
         let control = Control::default();
@@ -292,7 +394,10 @@ fn a_cancelled_sort_leaves_nothing() {
         match run(&config, &control) {
             Err(JobError::Cancelled) => cancelled += 1,
             // It was faster: then it is whole.
-            Ok(_) => assert_eq!(common::is_sort_of(&place.result(), &before, &LAYOUT), Ok(())),
+            Ok(_) => assert_eq!(
+                common::is_sort_of(&place.result(), &before, &LAYOUT),
+                Ok(())
+            ),
             Err(other) => panic!("{other}"),
         }
         cancelling.join().expect("cancelled");
@@ -321,15 +426,21 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     let path = prop::sample::select(vec!["", "/in/", "(scratch)", "part-", "part-00003"]);
     let after = prop_oneof![Just(None), (0_u64..5_000_000).prop_map(Some)];
     let chance = prop_oneof![0.01..0.2, 0.2..0.7].prop_map(Some);
-    (any_operation(), path, effect, after, chance).prop_map(|(operation, path, effect, after, chance)| {
-        let corrupt = effect == Effect::Corrupt;
-        let path = if corrupt { "(scratch)" } else { path };
-        Rule { after_bytes: after, probability: chance, ..rule(operation, path, effect) }
-    })
+    (any_operation(), path, effect, after, chance).prop_map(
+        |(operation, path, effect, after, chance)| {
+            let corrupt = effect == Effect::Corrupt;
+            let path = if corrupt { "(scratch)" } else { path };
+            Rule {
+                after_bytes: after,
+                probability: chance,
+                ..rule(operation, path, effect)
+            }
+        },
+    )
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(common::seeded(60))]
 
     #[test]
     fn whatever_fails_it_is_sorted_or_nothing_is_left(

@@ -1,7 +1,10 @@
 //! What killed sorts left behind is removed by the next; what a running one has is not touched.
 //!
 //! The leftovers are made by hand, as they are after a kill at each step of publishing.
-#![allow(unsafe_code, reason = "takes the lock that a running sort would have: one call")]
+#![allow(
+    unsafe_code,
+    reason = "takes the lock that a running sort would have: one call"
+)]
 
 mod common;
 
@@ -89,7 +92,10 @@ fn only_listed_parts_are_taken_back() {
     fs::write(place.output[0].join("part-00000"), "other").expect("a part");
     assert!(refused(&place.config(LAYOUT, MEMORY)).contains("part-00000"));
     assert!(!hidden.exists());
-    assert_eq!(fs::read(place.output[0].join("part-00000")).expect("it stays"), b"other");
+    assert_eq!(
+        fs::read(place.output[0].join("part-00000")).expect("it stays"),
+        b"other"
+    );
 }
 
 /// With its manifest the output is whole, whatever else was left to be done.
@@ -98,10 +104,15 @@ fn a_sort_killed_after_its_manifest_keeps_its_output() {
     let place = place();
     let hidden = hidden(&place);
     list(&hidden);
-    ["part-00000", "part-00001"].iter().for_each(|name| publish(&hidden, name));
+    ["part-00000", "part-00001"]
+        .iter()
+        .for_each(|name| publish(&hidden, name));
     fs::write(place.output[0].join("_tonnage.json"), "{}").expect("a manifest");
     assert!(refused(&place.config(LAYOUT, MEMORY)).contains("earlier output"));
-    assert_eq!(names(&place.output[0]), ["_tonnage.json", "part-00000", "part-00001"]);
+    assert_eq!(
+        names(&place.output[0]),
+        ["_tonnage.json", "part-00000", "part-00001"]
+    );
 }
 
 #[test]
@@ -122,7 +133,10 @@ fn what_is_locked_is_left_alone() {
     publish(&hidden, "part-00000");
     let lock = File::open(&hidden).expect("the directory");
     // SAFETY: the descriptor is open; the call touches no memory.
-    assert_eq!(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }, 0);
+    assert_eq!(
+        unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) },
+        0
+    );
     let before = (names(&place.output[0]), names(&hidden));
     assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another sort is writing there"));
     assert_eq!((names(&place.output[0]), names(&hidden)), before);
@@ -136,7 +150,10 @@ fn what_is_locked_is_left_alone() {
 fn a_running_sort_keeps_others_out() {
     let place = place();
     let stall = Rule::new(Operation::Write, Effect::Stall { milliseconds: 20 });
-    let config = Config { disk: disk(vec![stall]), ..place.config(LAYOUT, MEMORY) };
+    let config = Config {
+        disk: disk(vec![stall]),
+        ..place.config(LAYOUT, MEMORY)
+    };
     let (first, input) = (config.clone(), place.input());
     let sorting = thread::spawn(move || run(&first, &Control::default()));
     while !place.output[0].exists() || names(&place.output[0]).is_empty() {

@@ -21,11 +21,17 @@ fn split(bytes: &[u8], record: usize, files: usize, seed: u64) -> Vec<&[u8]> {
     let mut cuts: Vec<usize> = (1..files).map(|_| random.below(count + 1)).collect();
     cuts.extend([0, count]);
     cuts.sort_unstable();
-    cuts.windows(2).map(|pair| &bytes[pair[0] * record..pair[1] * record]).collect()
+    cuts.windows(2)
+        .map(|pair| &bytes[pair[0] * record..pair[1] * record])
+        .collect()
 }
 
 fn again(outcome: &Outcome) -> usize {
-    outcome.phases.iter().filter(|phase| phase.name == "pass_one_again").count()
+    outcome
+        .phases
+        .iter()
+        .filter(|phase| phase.name == "pass_one_again")
+        .count()
 }
 
 fn refused(config: &Config) -> String {
@@ -46,7 +52,7 @@ fn any_layout() -> impl Strategy<Value = Layout> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(common::seeded(32))]
 
     #[test]
     fn it_sorts_whatever_comes(
@@ -80,7 +86,10 @@ fn partitions_larger_than_memory_are_partitioned_again() {
     for keys in DISTRIBUTIONS {
         let bytes = records(1, 12 * MIB / 64, &layout, keys);
         let place = Place::new(&split(&bytes, 64, 5, 1), 2, 2);
-        let config = Config { sample_chunks: Some(1), ..place.config(layout, 6 * MIB) };
+        let config = Config {
+            sample_chunks: Some(1),
+            ..place.config(layout, 6 * MIB)
+        };
         let outcome = sorts(&place, &config).unwrap_or_else(|why| panic!("{keys:?}: {why}"));
         // A chunk of sorted records says nothing of the others.
         if matches!(keys, Keys::Sorted | Keys::Reversed) {
@@ -93,7 +102,12 @@ fn partitions_larger_than_memory_are_partitioned_again() {
 /// One key so frequent that its records fit in no memory are copied, in parts.
 #[test]
 fn a_frequent_key_may_be_larger_than_memory() {
-    for (record, memory) in [(100, 6 * MIB), (64, 6 * MIB), (4096, 8 * MIB), (100, 256 * MIB)] {
+    for (record, memory) in [
+        (100, 6 * MIB),
+        (64, 6 * MIB),
+        (4096, 8 * MIB),
+        (100, 256 * MIB),
+    ] {
         let layout = Layout::new(record, 0, 10).expect("a layout");
         let bytes = records(2, 40 * MIB / record, &layout, Keys::AllEqual);
         let place = Place::new(&[&bytes], 1, 1);
@@ -109,11 +123,27 @@ fn every_memory_is_refused_or_kept() {
     let bytes = records(3, 3 * MIB / 100, &layout, Keys::HalfOneKey);
     let place = Place::new(&[&bytes], 1, 1);
     let mut kept = 0;
-    for memory in [1, 4096, 100_000, MIB / 2, MIB, 2 * MIB, 4 * MIB, 20 * MIB, 400 * MIB] {
-        let config = place.config(layout, memory);
+    for memory in [
+        1,
+        4096,
+        100_000,
+        MIB / 2,
+        MIB,
+        2 * MIB,
+        4 * MIB,
+        20 * MIB,
+        400 * MIB,
+    ] {
+        let config = Config {
+            memory_bytes: memory,
+            ..place.config(layout, MIB)
+        };
         match sorts(&place, &config) {
             Ok(_) => kept += 1,
-            Err(why) => assert!(why.contains("--memory") && why.contains("MiB"), "{memory}: {why}"),
+            Err(why) => assert!(
+                why.contains("--memory") && why.contains("MiB"),
+                "{memory}: {why}"
+            ),
         }
         place.forget_output();
     }
@@ -124,7 +154,13 @@ fn every_memory_is_refused_or_kept() {
 fn no_record_and_one_record_are_sorted() {
     let layout = Layout::SORT_BENCHMARK;
     let one = records(4, 1, &layout, Keys::Uniform);
-    for files in [vec![], vec![&[][..]], vec![&[][..]; 3], vec![&one[..]], vec![&[], &one[..], &[]]] {
+    for files in [
+        vec![],
+        vec![&[][..]],
+        vec![&[][..]; 3],
+        vec![&one[..]],
+        vec![&[], &one[..], &[]],
+    ] {
         let place = Place::new(&files, 2, 1);
         let outcome = sorts(&place, &place.config(layout, 8 * MIB)).expect("sorted");
         assert_eq!(outcome.records, files.concat().len() as u64 / 100);
@@ -140,7 +176,10 @@ fn ten_thousand_small_files_are_one_input() {
     let directory = place.root.path().join("in");
     fs::write(directory.join("_SUCCESS"), "x").expect("a marker");
     fs::write(directory.join(".hidden"), "x").expect("a marker");
-    let config = Config { inputs: vec![directory], ..place.config(layout, 16 * MIB) };
+    let config = Config {
+        inputs: vec![directory],
+        ..place.config(layout, 16 * MIB)
+    };
     sorts(&place, &config).expect("sorted");
 }
 
@@ -152,7 +191,10 @@ fn what_was_sorted_can_be_sorted_again() {
     sorts(&place, &place.config(layout, 8 * MIB)).expect("sorted");
     let first = place.result();
     let inputs = std::mem::replace(&mut place.output, vec![place.root.path().join("again")]);
-    let config = Config { inputs, ..place.config(layout, 8 * MIB) };
+    let config = Config {
+        inputs,
+        ..place.config(layout, 8 * MIB)
+    };
     run(&config, &Control::default()).expect("sorted");
     // Keys are distinct here, so there is only one order.
     assert_eq!(place.result(), first);
@@ -164,7 +206,10 @@ fn a_record_cut_short_is_refused_with_its_place() {
     let whole = records(7, 5, &layout, Keys::Uniform);
     let place = Place::new(&[&whole, &whole[..299]], 1, 1);
     let why = refused(&place.config(layout, 8 * MIB));
-    assert!(why.contains(&place.inputs[1].display().to_string()), "{why}");
+    assert!(
+        why.contains(&place.inputs[1].display().to_string()),
+        "{why}"
+    );
     assert!(why.contains("at offset 200, 99 bytes are left"), "{why}");
     assert_eq!(place.is_clean(), Ok(()));
 }
@@ -176,20 +221,41 @@ fn what_is_not_there_or_no_file_is_refused() {
     let missing = place.root.path().join("missing");
     let fifo = std::path::PathBuf::from("/dev/null");
     for input in [missing, fifo] {
-        let config = Config { inputs: vec![input.clone()], ..place.config(layout, 8 * MIB) };
+        let config = Config {
+            inputs: vec![input.clone()],
+            ..place.config(layout, 8 * MIB)
+        };
         let why = refused(&config);
         assert!(why.contains(&input.display().to_string()), "{why}");
     }
     for (flag, config) in [
-        ("--output", Config { output: vec![], ..place.config(layout, 8 * MIB) }),
-        ("--scratch", Config { scratch: vec![], ..place.config(layout, 8 * MIB) }),
+        (
+            "--output",
+            Config {
+                output: vec![],
+                ..place.config(layout, 8 * MIB)
+            },
+        ),
+        (
+            "--scratch",
+            Config {
+                scratch: vec![],
+                ..place.config(layout, 8 * MIB)
+            },
+        ),
     ] {
         assert!(refused(&config).starts_with(flag));
     }
     // A directory's place is taken by a file.
     let taken = vec![place.inputs[0].clone()];
-    refused(&Config { output: taken.clone(), ..place.config(layout, 8 * MIB) });
-    refused(&Config { scratch: taken, ..place.config(layout, 8 * MIB) });
+    refused(&Config {
+        output: taken.clone(),
+        ..place.config(layout, 8 * MIB)
+    });
+    refused(&Config {
+        scratch: taken,
+        ..place.config(layout, 8 * MIB)
+    });
     assert_eq!(place.is_clean(), Ok(()));
 }
 
@@ -203,14 +269,20 @@ fn an_earlier_output_is_refused_and_kept() {
         fs::create_dir(&place.output[1]).expect("a directory");
         fs::write(place.output[1].join(name), "earlier").expect("a file");
         let why = refused(&place.config(layout, 8 * MIB));
-        assert!(why.contains("earlier output") && why.contains(name), "{why}");
+        assert!(
+            why.contains("earlier output") && why.contains(name),
+            "{why}"
+        );
         assert_eq!(names(&place.output[1]), [name]);
         assert!(!place.output[0].exists(), "made for nothing");
     }
     // One directory given twice would be two outputs in one.
     let place = Place::new(&[&bytes], 1, 1);
     let twice = vec![place.output[0].clone(), place.output[0].clone()];
-    refused(&Config { output: twice, ..place.config(layout, 8 * MIB) });
+    refused(&Config {
+        output: twice,
+        ..place.config(layout, 8 * MIB)
+    });
     assert_eq!(place.is_clean(), Ok(()));
 }
 
@@ -226,5 +298,28 @@ fn other_files_in_the_directories_stay() {
     run(&place.config(layout, 8 * MIB), &Control::default()).expect("sorted");
     assert_eq!(names(&place.scratch[0]), ["notes.txt"]);
     let left = names(&place.output[0]);
-    assert_eq!(left.iter().filter(|name| *name == "notes.txt").count(), 1, "{left:?}");
+    assert_eq!(
+        left.iter().filter(|name| *name == "notes.txt").count(),
+        1,
+        "{left:?}"
+    );
+}
+
+/// Records so small, or so large, that a block of pass one is more than pass two has memory for.
+#[test]
+fn blocks_larger_than_a_partition_may_be_are_divided() {
+    for (record, key, memory) in [
+        (1, 1, 9 * MIB),
+        (1, 1, 3 * MIB),
+        (7, 1, 6 * MIB),
+        (3, 2, 4 * MIB),
+    ] {
+        for keys in [Keys::AllEqual, Keys::HalfOneKey] {
+            let layout = Layout::new(record, 0, key).expect("a layout");
+            let bytes = records(10, MIB / record, &layout, keys);
+            let place = Place::new(&split(&bytes, record, 3, 10), 2, 3);
+            let sorted = sorts(&place, &place.config(layout, memory));
+            sorted.unwrap_or_else(|why| panic!("{keys:?} of {record} in {memory}: {why}"));
+        }
+    }
 }

@@ -17,16 +17,30 @@ fn end() -> Acting {
 }
 
 fn names(graph: &Graph) -> Vec<&str> {
-    graph.nodes().iter().map(|node| node.name.as_str()).collect()
+    graph
+        .nodes()
+        .iter()
+        .map(|node| node.name.as_str())
+        .collect()
 }
 
 fn job() -> Graph {
-    chain([("read", source()), ("work", double()), ("copy", double()), ("write", end())])
+    chain([
+        ("read", source()),
+        ("work", double()),
+        ("copy", double()),
+        ("write", end()),
+    ])
 }
 
 fn mismatch(from: &str, gives: &str, to: &str, takes: &str) -> GraphError {
     let [from, gives, to, takes] = [from, gives, to, takes].map(ToOwned::to_owned);
-    GraphError::Mismatch { from, gives, to, takes }
+    GraphError::Mismatch {
+        from,
+        gives,
+        to,
+        takes,
+    }
 }
 
 #[test]
@@ -36,7 +50,10 @@ fn what_fits_is_accepted() {
 
 #[test]
 fn ports_that_differ_name_both_stages() {
-    let wordy = Acting { takes: Some(WORDS), ..double() };
+    let wordy = Acting {
+        takes: Some(WORDS),
+        ..double()
+    };
     let graph = chain([("read", source()), ("words", wordy), ("write", end())]);
     let error = graph.check(usize::MAX).unwrap_err();
     assert_eq!(error, mismatch("read", "bytes", "words", "words"));
@@ -47,7 +64,10 @@ fn ports_that_differ_name_both_stages() {
 fn open_ends_are_refused() {
     let (beginning, ending) = ("the graph's beginning", "the graph's end");
     for (graph, error) in [
-        (chain([("work", double())]), mismatch(beginning, "nothing", "work", "bytes")),
+        (
+            chain([("work", double())]),
+            mismatch(beginning, "nothing", "work", "bytes"),
+        ),
         (
             chain([("read", source()), ("work", double())]),
             mismatch("work", "bytes", ending, "nothing"),
@@ -62,7 +82,16 @@ fn open_ends_are_refused() {
             mismatch(beginning, "nothing", "write", "bytes"),
         ),
         (
-            chain([("a", Acting { gives: None, ..source() }), ("b", source())]),
+            chain([
+                (
+                    "a",
+                    Acting {
+                        gives: None,
+                        ..source()
+                    },
+                ),
+                ("b", source()),
+            ]),
             mismatch("a", "nothing", "b", "nothing"),
         ),
     ] {
@@ -74,14 +103,24 @@ fn open_ends_are_refused() {
 fn no_stages_and_stages_of_one_name_are_refused() {
     assert_eq!(Graph::chain([]).check(usize::MAX), Err(GraphError::Empty));
     let graph = chain([("read", source()), ("work", double()), ("read", end())]);
-    assert_eq!(graph.check(usize::MAX), Err(GraphError::SameName("read".into())));
+    assert_eq!(
+        graph.check(usize::MAX),
+        Err(GraphError::SameName("read".into()))
+    );
 }
 
 #[test]
 fn memory_over_budget_says_who_wants_what() {
-    let memory = MemoryNeed { buffers: 3, buffer_bytes: 2 * PAGE, private_bytes: 5 };
-    let graph =
-        chain([("read", source()), ("work", Acting { memory, ..double() }), ("write", end())]);
+    let memory = MemoryNeed {
+        buffers: 3,
+        buffer_bytes: 2 * PAGE,
+        private_bytes: 5,
+    };
+    let graph = chain([
+        ("read", source()),
+        ("work", Acting { memory, ..double() }),
+        ("write", end()),
+    ]);
     let need = 2 * PAGE + 6 * PAGE + 5;
     assert_eq!(graph.memory_bytes(), need);
     assert_eq!(graph.check(need), Ok(()));
@@ -97,9 +136,15 @@ fn memory_over_budget_says_who_wants_what() {
 fn a_graph_that_does_not_check_does_not_run() {
     let seen = Arc::new(Seen::default());
     let graph = chain([("read", count(vec![1])), ("write", sink(&seen))]);
-    let tight = tonnage_pipeline::Options { budget_bytes: PAGE, ..options() };
+    let tight = tonnage_pipeline::Options {
+        budget_bytes: PAGE,
+        ..options()
+    };
     let refused = ends(graph, tight, &Control::default());
-    assert!(matches!(refused, Err(RunError::Graph(GraphError::Memory { .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(RunError::Graph(GraphError::Memory { .. }))),
+        "{refused:?}"
+    );
     assert_eq!(seen.buffers.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
 
@@ -108,15 +153,21 @@ fn edits_do_what_they_say_and_leave_the_original() {
     let (graph, before) = (job(), job());
     let fed = graph.keep("work"..="copy").unwrap();
     assert_eq!(names(&fed), ["work", "copy"]);
-    let fed = fed.feed(Node::new("made", source())).drain(Node::new("gone", end()));
+    let fed = fed
+        .feed(Node::new("made", source()))
+        .drain(Node::new("gone", end()));
     assert_eq!(names(&fed), ["made", "work", "copy", "gone"]);
     assert_eq!(fed.check(usize::MAX), Ok(()));
     // The stages that were kept are the job's own, not copies of them.
     assert!(Arc::ptr_eq(&fed.nodes()[1].spec, &graph.nodes()[1].spec));
 
-    let one = graph.replace("work"..="work", Node::new("tag", double())).unwrap();
+    let one = graph
+        .replace("work"..="work", Node::new("tag", double()))
+        .unwrap();
     assert_eq!(names(&one), ["read", "tag", "copy", "write"]);
-    let both = graph.replace("work"..="copy", Node::new("tag", double())).unwrap();
+    let both = graph
+        .replace("work"..="copy", Node::new("tag", double()))
+        .unwrap();
     assert_eq!(names(&both), ["read", "tag", "write"]);
     assert_eq!(both.check(usize::MAX), Ok(()));
     assert_eq!(graph, before);
@@ -141,24 +192,39 @@ fn an_edit_of_an_unknown_stage_names_the_known() {
 #[test]
 fn graphs_are_equal_by_name_kind_and_configuration() {
     let with = |name: &str, at: u64| {
-        let stage = Acting { config: json!({ "at": at }), ..double() };
+        let stage = Acting {
+            config: json!({ "at": at }),
+            ..double()
+        };
         chain([("read", source()), (name, stage), ("write", end())])
     };
     assert_eq!(with("work", 1), with("work", 1));
     assert_ne!(with("work", 1), with("work", 2));
     assert_ne!(with("work", 1), with("other", 1));
-    assert_ne!(with("work", 1), with("work", 1).keep("read"..="work").unwrap());
+    assert_ne!(
+        with("work", 1),
+        with("work", 1).keep("read"..="work").unwrap()
+    );
 }
 
 #[test]
 fn a_drawing_shows_names_workers_and_ports() {
-    let wordy = Acting { gives: Some(WORDS), ..double().workers(3) };
-    let last = Acting { takes: Some(WORDS), ..end() };
+    let wordy = Acting {
+        gives: Some(WORDS),
+        ..double().workers(3)
+    };
+    let last = Acting {
+        takes: Some(WORDS),
+        ..end()
+    };
     let graph = chain([("read", source()), ("words", wordy), ("write", last)]);
     assert_eq!(graph.draw(), "read x1 -bytes-> words x3 -words-> write x1");
     let drawing = graph.drawing();
     assert_eq!(drawing[0].takes, None);
-    assert_eq!((drawing[1].takes, drawing[1].gives), (Some(BYTES.0), Some(WORDS.0)));
+    assert_eq!(
+        (drawing[1].takes, drawing[1].gives),
+        (Some(BYTES.0), Some(WORDS.0))
+    );
     assert_eq!((drawing[1].workers, drawing[1].memory_bytes), (3, 2 * PAGE));
     assert_eq!(Graph::chain([]).draw(), "");
 }

@@ -20,7 +20,7 @@ fn sum(lens: &[usize]) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(common::seeded(64))]
 
     #[test]
     fn bytes_are_conserved(
@@ -78,7 +78,10 @@ fn buffers_of_a_lane_come_to_its_worker_in_order() {
         }
         Ok(())
     };
-    let end = Acting { routing: Routing::ByLane, ..Acting::new(Some(BYTES), None, act).workers(3) };
+    let end = Acting {
+        routing: Routing::ByLane,
+        ..Acting::new(Some(BYTES), None, act).workers(3)
+    };
     let graph = chain([("count", count(vec![10; 100]).buffers(4)), ("sink", end)]);
     ends(graph, options(), &Control::default()).expect("a report");
     let expected = [0, 1, 2].map(|worker| (worker..100).step_by(3).collect::<Vec<_>>());
@@ -109,8 +112,15 @@ fn there_are_as_many_buffers_as_declared() {
             }
             Ok(())
         };
-        let memory = MemoryNeed { buffers, buffer_bytes: pages * PAGE, private_bytes: 7 };
-        Acting { memory, ..Acting::new(takes, gives, act).workers(workers) }
+        let memory = MemoryNeed {
+            buffers,
+            buffer_bytes: pages * PAGE,
+            private_bytes: 7,
+        };
+        Acting {
+            memory,
+            ..Acting::new(takes, gives, act).workers(workers)
+        }
     };
     let graph = chain([
         ("a", hoard(None, Some(BYTES), 3, 1, 1)),
@@ -122,7 +132,12 @@ fn there_are_as_many_buffers_as_declared() {
     let mut slots = slots.lock().unwrap().clone();
     slots.sort_unstable();
     assert_eq!(slots.len(), 3 + 5 + 2);
-    assert!(slots.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{slots:?}");
+    assert!(
+        slots
+            .windows(2)
+            .all(|pair| pair[0].0 + pair[0].1 <= pair[1].0),
+        "{slots:?}"
+    );
 }
 
 /// A buffer larger than an edge's bound passes, and so do buffers without a payload.
@@ -135,7 +150,11 @@ fn no_bound_is_too_small_and_no_buffer_too_empty() {
             ("sink", sink(&seen).inbox(inbox)),
         ]);
         ends(graph, options(), &Control::default()).expect("a report");
-        assert_eq!(seen.buffers.load(SeqCst), 5, "behind a bound of {inbox} bytes");
+        assert_eq!(
+            seen.buffers.load(SeqCst),
+            5,
+            "behind a bound of {inbox} bytes"
+        );
     }
 }
 
@@ -157,19 +176,32 @@ fn a_slow_stage_starves_those_behind_and_blocks_those_before() {
         ("sink", sink(&seen)),
     ]);
     let report = ends(graph, options(), &Control::default()).expect("a report");
-    let [source, slow, last] = counters(&report)[..] else { panic!("{report:?}") };
+    let [source, slow, last] = counters(&report)[..] else {
+        panic!("{report:?}")
+    };
     assert_eq!(report.bottleneck, "slow");
     assert!(source.blocked_seconds > source.busy_seconds, "{source:?}");
-    assert!(slow.busy_seconds > slow.blocked_seconds + slow.starved_seconds, "{slow:?}");
+    assert!(
+        slow.busy_seconds > slow.blocked_seconds + slow.starved_seconds,
+        "{slow:?}"
+    );
     assert!(last.starved_seconds > last.busy_seconds, "{last:?}");
     assert_eq!((source.starved_seconds, last.blocked_seconds), (0.0, 0.0));
     // A sleeping thread is busy for the pipeline, but uses no processor.
     assert!(slow.cpu_seconds < slow.busy_seconds, "{slow:?}");
     for stage in [source, slow, last] {
-        assert!(lived(&stage) <= report.seconds, "{stage:?} in {}", report.seconds);
+        assert!(
+            lived(&stage) <= report.seconds,
+            "{stage:?} in {}",
+            report.seconds
+        );
     }
     // The sink lives as long as the run but for the start of its thread.
-    assert!(lived(&last) >= report.seconds / 2.0, "{last:?} in {}", report.seconds);
+    assert!(
+        lived(&last) >= report.seconds / 2.0,
+        "{last:?} in {}",
+        report.seconds
+    );
 }
 
 /// Waiting for one's own pool is being blocked, too.
@@ -178,14 +210,27 @@ fn workers_share_the_time_of_their_stage() {
     let seen = Arc::new(Seen::default());
     let graph = chain([
         ("count", count(vec![PAGE; 90]).buffers(8)),
-        ("slow", slow(Duration::from_millis(3)).workers(3).inbox(8 * PAGE)),
+        (
+            "slow",
+            slow(Duration::from_millis(3)).workers(3).inbox(8 * PAGE),
+        ),
         ("sink", sink(&seen)),
     ]);
     let report = ends(graph, options(), &Control::default()).expect("a report");
-    let [source, slow, _] = counters(&report)[..] else { panic!("{report:?}") };
+    let [source, slow, _] = counters(&report)[..] else {
+        panic!("{report:?}")
+    };
     assert!(source.blocked_seconds > source.busy_seconds, "{source:?}");
-    assert!(lived(&slow) <= 3.0 * report.seconds, "{slow:?} in {}", report.seconds);
-    assert!(lived(&slow) >= 1.5 * report.seconds, "{slow:?} in {}", report.seconds);
+    assert!(
+        lived(&slow) <= 3.0 * report.seconds,
+        "{slow:?} in {}",
+        report.seconds
+    );
+    assert!(
+        lived(&slow) >= 1.5 * report.seconds,
+        "{slow:?} in {}",
+        report.seconds
+    );
 }
 
 #[test]
@@ -196,7 +241,10 @@ fn the_timeline_never_falls_and_ends_at_the_totals() {
         ("double", double().workers(2)),
         ("sink", sink(&seen)),
     ]);
-    let often = Options { sample_every: Duration::from_micros(100), ..options() };
+    let often = Options {
+        sample_every: Duration::from_micros(100),
+        ..options()
+    };
     let report = ends(graph, often, &Control::default()).expect("a report");
     let parts = |stage: &Counters| {
         [
@@ -228,11 +276,20 @@ fn samples_are_thinned() {
         thread::sleep(Duration::from_millis(300));
         Ok(())
     });
-    let graph = chain([("source", source), ("sink", sink(&Arc::new(Seen::default())))]);
-    let always = Options { sample_every: Duration::from_nanos(100), ..options() };
+    let graph = chain([
+        ("source", source),
+        ("sink", sink(&Arc::new(Seen::default()))),
+    ]);
+    let always = Options {
+        sample_every: Duration::from_nanos(100),
+        ..options()
+    };
     let report = ends(graph, always, &Control::default()).expect("a report");
     let samples = report.timeline.len();
     assert!((16..=4096).contains(&samples), "{samples} samples");
     let first = report.timeline[0].seconds;
-    assert!(first < report.seconds / 2.0, "the beginning was forgotten: {first}");
+    assert!(
+        first < report.seconds / 2.0,
+        "the beginning was forgotten: {first}"
+    );
 }

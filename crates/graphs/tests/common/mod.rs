@@ -10,10 +10,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use tempfile::TempDir;
 use tonnage_disk::{Disk, Engine, Faults, Rule};
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::sort::{self, Config, Outcome};
+use tonnage_graphs::{Plan, Shape};
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 
@@ -37,6 +39,21 @@ impl Random {
         for part in bytes.chunks_mut(8) {
             part.copy_from_slice(&self.number().to_le_bytes()[..part.len()]);
         }
+    }
+}
+
+/// The same cases in every run, or others if `PROPTEST_RNG_SEED` says so.
+pub fn seeded(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let rng_seed = match default.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(1),
+        fixed => fixed,
+    };
+    ProptestConfig {
+        cases,
+        rng_seed,
+        failure_persistence: None,
+        ..default
     }
 }
 
@@ -86,7 +103,11 @@ pub fn records(seed: u64, count: usize, layout: &Layout, keys: Keys) -> Vec<u8> 
         Keys::Sorted => sorted(&bytes, layout),
         Keys::Reversed => {
             let ascending = sorted(&bytes, layout);
-            ascending.chunks_exact(layout.record_bytes).rev().collect::<Vec<_>>().concat()
+            ascending
+                .chunks_exact(layout.record_bytes)
+                .rev()
+                .collect::<Vec<_>>()
+                .concat()
         }
         _ => bytes,
     }
@@ -107,20 +128,32 @@ pub fn is_sort_of(output: &[u8], input: &[u8], layout: &Layout) -> Result<(), St
     let model = sorted(input, layout);
     let keys = |bytes: &[u8]| -> Vec<u8> {
         let records = bytes.chunks_exact(layout.record_bytes);
-        records.flat_map(|record| layout.key(record).to_vec()).collect()
+        records
+            .flat_map(|record| layout.key(record).to_vec())
+            .collect()
     };
     let (got, expected) = (keys(output), keys(&model));
     if got != expected {
-        let at = got.iter().zip(&expected).position(|(a, b)| a != b).unwrap_or(0);
-        return Err(format!("the key of record {} is another", at / layout.key_bytes));
+        let at = got
+            .iter()
+            .zip(&expected)
+            .position(|(a, b)| a != b)
+            .unwrap_or(0);
+        return Err(format!(
+            "the key of record {} is another",
+            at / layout.key_bytes
+        ));
     }
-    let whole = |bytes: &[u8]| {
-        let mut records: Vec<Vec<u8>> =
-            bytes.chunks_exact(layout.record_bytes).map(<[u8]>::to_vec).collect();
+    let whole = |bytes| {
+        let mut records: Vec<&[u8]> = <[u8]>::chunks_exact(bytes, layout.record_bytes).collect();
         records.sort_unstable();
         records
     };
-    if whole(output) == whole(input) { Ok(()) } else { Err("the records are others".to_owned()) }
+    if whole(output) == whole(input) {
+        Ok(())
+    } else {
+        Err("the records are others".to_owned())
+    }
 }
 
 /// Directories of one sort, on the disk that the build is on.
@@ -145,24 +178,43 @@ impl Place {
         let inputs = files.iter().enumerate().map(write).collect();
         let output = (0..outputs).map(|number| at("out", number)).collect();
         let scratch = (0..scratches).map(|number| at("scratch", number)).collect();
-        Place { root, inputs, output, scratch }
+        Place {
+            root,
+            inputs,
+            output,
+            scratch,
+        }
     }
 
+    /// A sort with so much memory, or twice as much until it is enough.
     pub fn config(&self, layout: Layout, memory_bytes: usize) -> Config {
+        let disk = disk(Vec::new());
+        let shape = |memory_bytes| Shape {
+            bytes: self.input().len() as u64,
+            record_bytes: layout.record_bytes,
+            memory_bytes,
+            workers: 2,
+            devices: (1, self.scratch.len(), self.output.len()),
+        };
+        let enough = |memory: &usize| Plan::new(&shape(*memory), &disk).is_ok();
+        let memories = std::iter::successors(Some(memory_bytes), |memory| Some(2 * memory));
         Config {
             inputs: self.inputs.clone(),
             output: self.output.clone(),
             scratch: self.scratch.clone(),
             layout,
-            memory_bytes,
-            disk: disk(Vec::new()),
+            memory_bytes: memories.into_iter().find(enough).expect("some are"),
+            disk: disk.clone(),
             sample_chunks: None,
         }
     }
 
     /// All inputs, one behind the other.
     pub fn input(&self) -> Vec<u8> {
-        self.inputs.iter().flat_map(|path| fs::read(path).expect("an input")).collect()
+        self.inputs
+            .iter()
+            .flat_map(|path| fs::read(path).expect("an input"))
+            .collect()
     }
 
     /// The output's parts in order, from all its directories; it has to be whole.
@@ -173,11 +225,17 @@ impl Place {
             let manifest = fs::read(directory.join("_tonnage.json")).expect("a manifest");
             let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
             listed = serde_json::from_value(manifest["parts"].clone()).expect("names");
-            for name in names(directory).into_iter().filter(|name| name.starts_with("part-")) {
+            for name in names(directory)
+                .into_iter()
+                .filter(|name| name.starts_with("part-"))
+            {
                 let bytes = fs::read(directory.join(&name)).expect("a part");
                 assert!(parts.insert(name, bytes).is_none(), "a part is there twice");
             }
-            assert_eq!(names(directory).iter().find(|name| name.starts_with('.')), None);
+            assert_eq!(
+                names(directory).iter().find(|name| name.starts_with('.')),
+                None
+            );
         }
         assert_eq!(parts.keys().cloned().collect::<Vec<String>>(), listed);
         parts.into_values().collect::<Vec<_>>().concat()
@@ -186,7 +244,11 @@ impl Place {
     /// What a job that did not finish may leave: nothing.
     pub fn is_clean(&self) -> Result<(), String> {
         for directory in self.output.iter().chain(&self.scratch) {
-            let left = if directory.exists() { names(directory) } else { Vec::new() };
+            let left = if directory.exists() {
+                names(directory)
+            } else {
+                Vec::new()
+            };
             if !left.is_empty() {
                 return Err(format!("{} holds {left:?}", directory.display()));
             }
@@ -205,7 +267,11 @@ impl Place {
 pub fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).expect("a directory");
     let name = |entry: std::io::Result<fs::DirEntry>| {
-        entry.expect("an entry").file_name().to_string_lossy().into_owned()
+        entry
+            .expect("an entry")
+            .file_name()
+            .to_string_lossy()
+            .into_owned()
     };
     let mut names: Vec<String> = entries.map(name).collect();
     names.sort();
@@ -227,8 +293,31 @@ pub fn disk(rules: Vec<Rule>) -> Disk {
 pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let (done, result) = mpsc::channel();
     let (config, control) = (config.clone(), control.clone());
-    thread::spawn(move || done.send(sort::run(&config, &control)));
-    result.recv_timeout(Duration::from_secs(60)).expect("the sort does not end")
+    thread::spawn(move || {
+        use_two_processors();
+        done.send(sort::run(&config, &control))
+    });
+    result
+        .recv_timeout(Duration::from_secs(60))
+        .expect("the sort does not end")
+}
+
+/// Makes a job of this thread the same on every machine: as many workers, as much memory.
+#[allow(unsafe_code, reason = "two calls that std does not offer")]
+fn use_two_processors() {
+    let bytes = size_of::<libc::cpu_set_t>();
+    // SAFETY: a set of bits, for which zero is a value; the calls read and write no more than it,
+    // and the macros look only at numbers below its size.
+    unsafe {
+        let mut all: libc::cpu_set_t = std::mem::zeroed();
+        let mut two = all;
+        assert_eq!(libc::sched_getaffinity(0, bytes, &mut all), 0);
+        let usable = (0..8 * bytes).filter(|&number| libc::CPU_ISSET(number, &all));
+        usable
+            .take(2)
+            .for_each(|number| libc::CPU_SET(number, &mut two));
+        assert_eq!(libc::sched_setaffinity(0, bytes, &two), 0);
+    }
 }
 
 /// Sorts, and holds what came out against the model.
@@ -245,7 +334,10 @@ pub fn sorts(place: &Place, config: &Config) -> Result<Outcome, String> {
     }
     for phase in &outcome.phases {
         if phase.report.memory_bytes > config.memory_bytes {
-            return Err(format!("{} took {} bytes", phase.name, phase.report.memory_bytes));
+            return Err(format!(
+                "{} took {} bytes",
+                phase.name, phase.report.memory_bytes
+            ));
         }
     }
     for directory in &config.scratch {

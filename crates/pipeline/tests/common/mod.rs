@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use serde_json::{Value, json};
 use tonnage_pipeline::{
     Control, Failure, Flow, Graph, MemoryNeed, Node, Options, Port, Report, Routing, RunError,
@@ -58,11 +59,18 @@ impl Acting {
     }
 
     pub fn inbox(self, inbox_bytes: usize) -> Acting {
-        Acting { inbox_bytes, ..self }
+        Acting {
+            inbox_bytes,
+            ..self
+        }
     }
 
     pub fn buffers(self, buffers: usize) -> Acting {
-        let memory = MemoryNeed { buffers, buffer_bytes: PAGE, private_bytes: 0 };
+        let memory = MemoryNeed {
+            buffers,
+            buffer_bytes: PAGE,
+            private_bytes: 0,
+        };
         Acting { memory, ..self }
     }
 }
@@ -119,7 +127,9 @@ pub fn count(lens: Vec<usize>) -> Acting {
     let act = move |flow: &mut Flow| {
         loop {
             let place = next.fetch_add(1, SeqCst);
-            let Some(&len) = lens.get(place) else { return Ok(()) };
+            let Some(&len) = lens.get(place) else {
+                return Ok(());
+            };
             let mut buffer = flow.buffer()?;
             for (at, byte) in buffer.slot_mut()[..len].iter_mut().enumerate() {
                 *byte = (place * 31 + at * 7) as u8;
@@ -212,13 +222,34 @@ pub fn sink(seen: &Arc<Seen>) -> Acting {
         while let Some(buffer) = flow.receive()? {
             seen.buffers.fetch_add(1, SeqCst);
             seen.bytes.fetch_add(buffer.len as u64, SeqCst);
-            seen.sum.fetch_add(buffer.payload().iter().map(|&byte| u64::from(byte)).sum(), SeqCst);
-            seen.lanes.lock().unwrap().push((flow.worker(), buffer.lane));
+            seen.sum.fetch_add(
+                buffer.payload().iter().map(|&byte| u64::from(byte)).sum(),
+                SeqCst,
+            );
+            seen.lanes
+                .lock()
+                .unwrap()
+                .push((flow.worker(), buffer.lane));
             flow.moved(buffer.len, 1);
         }
         Ok(())
     };
     Acting::new(Some(BYTES), None, act)
+}
+
+/// The same cases in every run, or others if `PROPTEST_RNG_SEED` says so.
+pub fn seeded(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let rng_seed = match default.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(1),
+        fixed => fixed,
+    };
+    ProptestConfig {
+        cases,
+        rng_seed,
+        failure_persistence: None,
+        ..default
+    }
 }
 
 pub fn options() -> Options {
@@ -239,5 +270,7 @@ pub fn ends(graph: Graph, options: Options, control: &Control) -> Result<Report,
     let control = control.clone();
     thread::spawn(move || done.send(run(&graph, &options, &control)));
     // Far longer than any run here: whoever waits so long waits for ever.
-    result.recv_timeout(Duration::from_secs(30)).expect("the run does not end")
+    result
+        .recv_timeout(Duration::from_secs(30))
+        .expect("the run does not end")
 }
