@@ -136,8 +136,11 @@ def test_skewed_keys_are_sorted_in_little_memory(disk: Path, skew: str) -> None:
     records = [key + draw.randbytes(90) for key in keys]
     (disk / "in").write_bytes(b"".join(records))
     layout = Layout()
-    record, output = in_process([disk / "in"], disk, layout, 12 * MIB, outputs=2, scratches=2)
+    record, output = in_process([disk / "in"], disk, layout, 8 * MIB, outputs=2, scratches=2)
     check(record, output, records, layout)
+    if skew == "zipf":
+        # Its frequent keys' neighbours are more than memory holds, so they are divided again.
+        assert "pass_one_again" in [phase.name for phase in record.phases]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 100, 1000])

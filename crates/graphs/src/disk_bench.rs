@@ -136,30 +136,29 @@ pub fn discard(takes: Port) -> Node {
     Node::new("discard", Discard { takes })
 }
 
-/// Blocks of pass one's size for its devices in turn, `bytes` in all.
+/// Buffers as the pass reads them, for its devices in turn, `bytes` in all.
 fn generate(pass: &PassOne, bytes: u64, gives: Port) -> Node {
-    let block = pass.read.buffer_bytes.min(4 * pass.partition.block_bytes);
-    let lanes = pass.partition.lanes;
+    let (len, lanes) = (pass.read.buffer_bytes, pass.partition.lanes);
     let chunk = |number: u64| Chunk {
         number: number as usize % lanes,
         offset: 0,
-        len: block,
+        len,
         lane: number as usize % lanes,
-        first_record: number * block as u64 / 100,
+        first_record: number * len as u64 / Layout::SORT_BENCHMARK.record_bytes as u64,
     };
     let generate = Generate {
         generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
         content: Content::Reused,
         chunks: Arc::new(
-            (0..(bytes / block as u64).max(lanes as u64))
+            (0..(bytes / len as u64).max(lanes as u64))
                 .map(chunk)
                 .collect(),
         ),
         gives,
         record_bytes: pass.read.record_bytes,
         workers: 1,
-        buffers: pass.partition.spare_blocks.max(lanes * 4),
-        buffer_bytes: block,
+        buffers: pass.read.buffers,
+        buffer_bytes: len,
         next: Arc::new(AtomicUsize::new(0)),
     };
     Node::new("generate", generate)
@@ -277,6 +276,9 @@ fn pass(
     // A tag has no blocks of its own: what is being written are buffers of the read stage.
     let writing = scratch.devices() * disk.depth * disk.transfer_bytes;
     let buffers = read.buffers + writing.div_ceil(read.buffer_bytes);
+    let buffers = buffers
+        .min(config.memory_bytes / read.buffer_bytes)
+        .max(read.buffers);
     PassOne {
         read: Read { buffers, ..read },
         partition: partition_records(plan, boundaries, record, scratch.devices()),

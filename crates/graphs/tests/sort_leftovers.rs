@@ -133,10 +133,8 @@ fn what_is_locked_is_left_alone() {
     publish(&hidden, "part-00000");
     let lock = File::open(&hidden).expect("the directory");
     // SAFETY: the descriptor is open; the call touches no memory.
-    assert_eq!(
-        unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) },
-        0
-    );
+    let locked = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    assert_eq!(locked, 0);
     let before = (names(&place.output[0]), names(&hidden));
     assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another sort is writing there"));
     assert_eq!((names(&place.output[0]), names(&hidden)), before);

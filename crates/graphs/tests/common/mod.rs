@@ -295,7 +295,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let (config, control) = (config.clone(), control.clone());
     thread::spawn(move || {
         use_two_processors();
-        done.send(sort::run(&config, &control))
+        let _nobody_waits = done.send(sort::run(&config, &control));
     });
     result
         .recv_timeout(Duration::from_secs(60))

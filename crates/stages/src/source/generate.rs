@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
 use tonnage_records::Generator;
 
+/// Size of the sort benchmark's records, which is what the generator makes.
+const GENERATED_BYTES: usize = 100;
+
 /// What one buffer will hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk {
@@ -123,7 +126,7 @@ impl Stage for Generating {
                 self.generate.generator.fill(chunk.first_record, payload);
             } else if self.filled.insert(buffer.slot().as_ptr() as usize) {
                 // Whole records of the sort benchmark, as many as fit; the rest stays zero.
-                let whole = buffer.capacity() / 100 * 100;
+                let whole = buffer.capacity() / GENERATED_BYTES * GENERATED_BYTES;
                 self.generate
                     .generator
                     .fill(chunk.first_record, &mut buffer.slot_mut()[..whole]);

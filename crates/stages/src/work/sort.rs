@@ -236,7 +236,7 @@ fn sort_entries(entries: &mut Vec<u128>, buckets: &mut Vec<u128>) {
     let wanted = (entries.len() / BUCKET_ENTRIES)
         .next_power_of_two()
         .trailing_zeros();
-    let low = differing.saturating_sub(wanted);
+    let low = differing.saturating_sub(wanted).min(u128::BITS - 1);
     let base = least >> low;
     let bucket_of = |entry: u128| ((entry >> low) - base) as usize;
     let count = bucket_of(greatest) + 1;
