@@ -20,7 +20,7 @@ FILES = {
     *("timeline.parquet", "devices.parquet", "host.parquet"),
 }
 STEPS = [
-    *("generated", "disks measured", "cores measured", "predicted", "sorted", "validated"),
+    *("begun", "generated", "disks measured", "cores measured", "predicted", "sorted", "validated"),
     *("disks measured", "compared", "explained", "reported"),
 ]
 QUICK = {
@@ -140,6 +140,24 @@ def _check_tables(study: Study, out: Path) -> None:
         assert columns["seconds"] == sorted(columns["seconds"])
     memory = read_table(out / study.files["host"])["process_memory_bytes"]
     assert 0 < max(memory) <= study.run.peak_memory_bytes
+
+
+def test_what_cannot_be_studied_is_refused_at_once(tonnage: Tonnage, disk: Path) -> None:
+    earlier = disk / "earlier"
+    earlier.mkdir()
+    (earlier / "study.json").write_text("{}")
+    for flags, told in (
+        (("--size", "50MB", "--out", earlier), "holds an earlier study"),
+        (("--size", "50MB", "--memory", "1MB", "--out", disk / "new"), "--memory"),
+        (("--size", "999TB", "--out", disk / "new"), "bytes free"),
+    ):
+        done = tonnage.run("study", "--dir", disk / "data", *flags)
+        assert done.returncode == 2
+        assert told in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert not (disk / "new").exists()
+    assert (earlier / "study.json").read_text() == "{}"
+    assert list((disk / "data").iterdir()) == []
 
 
 def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:

@@ -125,6 +125,7 @@ class _Loop:
         )
 
     def run(self) -> Study:
+        self._begin()
         inputs = self._generate()
         before = self._measure(ROUNDS_BEFORE)
         cpu = self._measure_cpu()
@@ -137,6 +138,24 @@ class _Loop:
         self._keep("reported", report=str(self._settings.out / "report.html"))
         write_report(self._settings.out)
         return self._study
+
+    def _begin(self) -> None:
+        """Refuses at once what would be refused only after minutes."""
+        out = self._settings.out
+        if (out / "study.json").exists():
+            raise engine.Refused(f"--out {out} holds an earlier study: give another directory")
+        self._shape(self._bytes)  # refuses a memory that is too small
+        bench = min(self._bytes, BENCH_BYTES)
+        # While it is measured: input, what is read, what is written. While it sorts: input and
+        # output here, scratch there.
+        data = self._bytes + max(self._bytes, 2 * bench if self._data == self._scratch else bench)
+        wanted = [(path, data // len(self._data)) for path in self._data]
+        wanted += [(path, self._bytes // len(self._scratch)) for path in self._scratch]
+        engine.refuse_full(wanted, "the study")
+        try:
+            self._keep("begun")
+        except OSError as why:
+            raise engine.Refused(f"--out {out}: {why.strerror}; give another directory") from why
 
     def _generate(self) -> list[Path]:
         files = [directory / "input" for directory in self._data]

@@ -202,6 +202,7 @@ struct SortJob<'a> {
     unsealed: Unsealed,
     phases: Vec<Phase>,
     repartitioned_bytes: u64,
+    scratch: Option<Arc<Scratch>>,
 }
 
 impl<'a> SortJob<'a> {
@@ -246,15 +247,13 @@ impl<'a> SortJob<'a> {
             unsealed,
             phases,
             repartitioned_bytes: 0,
+            scratch: None,
         })
     }
 
     fn run(mut self) -> Result<Outcome, JobError> {
         let mut parts = 1;
         let mut total = Total::default();
-        // Held until the output has its name: giving back as many blocks as the input has takes a
-        // file system a while, and nobody waits for it.
-        let mut _scratch = None;
         if self.bytes == 0 {
             let path = self.unsealed.part(0);
             fs::File::create(&path).map_err(|why| JobError::file("creating", &path, &why))?;
@@ -269,7 +268,9 @@ impl<'a> SortJob<'a> {
                 )));
             }
             total = came_out;
-            _scratch = Some(scratch);
+            // Until the output has its name: giving back as many blocks as the input has takes a
+            // file system a while, and nobody needs to wait for it.
+            self.scratch = Some(scratch);
         }
         let checksum = format!("{:x}", total.checksum);
         let manifest = seal::manifest(parts, total.records, total.bytes, &checksum);

@@ -14,6 +14,8 @@ use crate::arena::{ALIGNMENT, Arena};
 #[derive(Debug)]
 pub struct Pool {
     _arena: Arc<Arena>, // keeps the slots mapped
+    start: usize,
+    bytes: usize,
     slot_bytes: usize,
     free: Mutex<Vec<usize>>, // addresses of free slots
     returned: Condvar,
@@ -38,10 +40,18 @@ impl Pool {
             .collect();
         Arc::new(Self {
             _arena: Arc::clone(arena),
+            start: first,
+            bytes: slots * slot_bytes,
             slot_bytes,
             free: Mutex::new(free),
             returned: Condvar::new(),
         })
+    }
+
+    /// Address and length of all slots together.
+    #[must_use]
+    pub fn region(&self) -> (usize, usize) {
+        (self.start, self.bytes)
     }
 
     /// An empty buffer, or `None` when every slot is in use.

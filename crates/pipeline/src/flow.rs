@@ -34,10 +34,14 @@ impl Flow {
         self.worker
     }
 
-    /// The memory that all buffers of the run lie in: address and length.
+    /// The memory that this stage's buffers lie in, address and length: its own pool if it makes
+    /// buffers, else all of the run's, since they come from anywhere.
     #[must_use]
     pub fn region(&self) -> (usize, usize) {
-        (self.arena.start(), self.arena.bytes())
+        match &self.pool {
+            Some(pool) => pool.region(),
+            None => (self.arena.start(), self.arena.bytes()),
+        }
     }
 
     /// The next buffer, or `None` when the input has ended. Waiting counts as starved.

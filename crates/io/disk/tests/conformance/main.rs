@@ -5,6 +5,8 @@
 //! machine that lacks something (io_uring, direct files, a file system in memory),
 //! the suite fails, unless `TONNAGE_TEST_WITHOUT` names it (comma between names).
 
+mod case;
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::cell::Cell;
@@ -12,91 +14,14 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use case::{Case, On};
 use common::{Arena, Block};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tonnage_disk::{
-    Completion, Direction, Disk, DiskError, DiskFile, Effect, Engine, Faults, Operation, Queue,
-    Request, Rule, Segment,
+    Completion, Direction, DiskError, DiskFile, Effect, Engine, Faults, Operation, Queue, Request,
+    Rule, Segment,
 };
-
-/// A disk to test, and what to expect of it.
-struct Case {
-    disk: Disk,
-    dir: tempfile::TempDir,
-    engine: &'static str,
-    /// Reads give what was written, and files can be seen in the directory.
-    stores: bool,
-    direct: bool,
-    registers: bool,
-}
-
-impl Case {
-    /// None if the machine lacks it and that was declared.
-    fn new(engine: Engine, on: On, faults: Option<Faults>) -> Option<Case> {
-        let lacking = std::env::var("TONNAGE_TEST_WITHOUT").unwrap_or_default();
-        let needs = match on {
-            On::Disk => "direct",
-            On::Memory => "tmpfs",
-        };
-        let uring = engine == Engine::Uring;
-        if lacking
-            .split(',')
-            .any(|name| name == needs || (uring && name == "io_uring"))
-        {
-            eprintln!("declared as lacking: {lacking}");
-            return None;
-        }
-        let dir = match on {
-            On::Disk => tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")),
-            On::Memory => tempfile::tempdir_in("/dev/shm"),
-        };
-        Some(Case {
-            disk: Disk {
-                engine,
-                depth: 3,
-                transfer_bytes: 64 << 10,
-                faults,
-                ..Disk::default()
-            },
-            dir: dir.expect("a directory for the test"),
-            engine: match engine {
-                Engine::Uring => "io_uring",
-                Engine::Threads => "threads",
-                Engine::Null => "null",
-                Engine::Auto => unreachable!("not a case of its own"),
-            },
-            stores: engine != Engine::Null,
-            direct: engine == Engine::Null || on == On::Disk,
-            registers: uring,
-        })
-    }
-
-    fn queue(&self) -> Box<dyn Queue<Block>> {
-        self.disk.queue(&[]).expect("a queue")
-    }
-
-    fn path(&self, name: &str) -> std::path::PathBuf {
-        self.dir.path().join(name)
-    }
-
-    /// The error of something that has to fail with one more fault.
-    fn with(&self, rule: Rule) -> Disk {
-        let mut faults = self.disk.faults.clone().unwrap_or_default();
-        faults.rules.insert(0, rule);
-        Disk {
-            faults: Some(faults),
-            tally: Default::default(),
-            ..self.disk.clone()
-        }
-    }
-}
-
-#[derive(PartialEq)]
-enum On {
-    Disk,
-    Memory,
-}
 
 /// Every other transfer moves only a part, and some are late.
 fn short() -> Option<Faults> {
