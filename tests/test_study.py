@@ -148,7 +148,7 @@ def test_what_cannot_be_studied_is_refused_at_once(tonnage: Tonnage, disk: Path)
     (earlier / "study.json").write_text("{}")
     for flags, told in (
         (("--size", "50MB", "--out", earlier), "holds an earlier study"),
-        (("--size", "50MB", "--memory", "1MB", "--out", disk / "new"), "--memory"),
+        (("--size", "50MB", "--memory", "9KB", "--out", disk / "new"), "--memory"),
         (("--size", "999TB", "--out", disk / "new"), "bytes free"),
     ):
         done = tonnage.run("study", "--dir", disk / "data", *flags)
