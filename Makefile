@@ -60,7 +60,7 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 
 # Into python/tonnage, where an edit to Python needs no build.
 $(VENV)/.core: $(CORE_SOURCES) pyproject.toml $(VENV)/.runtime
-	@command -v cargo >/dev/null || { echo "Rust is needed: install cargo and rustc" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "Rust 1.88 or later is needed: install cargo and rustc" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "A linker is needed: apt-get install gcc libc6-dev" >&2; exit 1; }
 	@tools/step "Building Tonnage" $(BIN)/maturin develop
 	@touch $@

@@ -156,6 +156,17 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Figure:
+    """What trials of one kind come to: their median, between the slowest and the fastest."""
+
+    name: str
+    trials: int
+    median_bytes_per_second: float
+    low_bytes_per_second: float
+    high_bytes_per_second: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Measurement(Artifact):
     """Trials of one kind in one place. ``id`` is how predictions cite it."""
 
@@ -170,6 +181,7 @@ class Measurement(Artifact):
     warm_up_seconds: float
     stopping_rule: str
     page_cache: str
+    figures: list[Figure] = field(default_factory=list)
     trials: list[Trial]
 
 
@@ -239,6 +251,7 @@ class RunRecord(Artifact):
     seconds: float
     cpu_seconds: float
     peak_memory_bytes: int
+    repartitioned_bytes: int = 0
     phases: list[Phase]
 
 

@@ -307,8 +307,16 @@ def measure_disk(
         print(json.dumps(done.to_json()))
         return
     print(f"{done.id}: page cache {done.page_cache}; {done.stopping_rule}")
-    for trial in done.trials:
-        print(f"{trial.name}: {trial.bytes_per_second / 1e6:.0f} MB/s")
+    for figure in done.figures:
+        middle, low, high = (
+            rate / 1e6
+            for rate in (
+                figure.median_bytes_per_second,
+                figure.low_bytes_per_second,
+                figure.high_bytes_per_second,
+            )
+        )
+        print(f"{figure.name}: {middle:.0f} MB/s ({low:.0f} to {high:.0f}, {figure.trials} trials)")
 
 
 @app.command()

@@ -135,8 +135,7 @@ class _Loop:
         validation = self._validate(job.record)
         after = self._measure(ROUNDS_AFTER)
         self._compare(prediction, job.record, validation, before, after)
-        self._keep("reported", report=str(self._settings.out / "report.html"))
-        write_report(self._settings.out)
+        self._keep("reported", report=str(write_report(self._settings.out)))
         return self._study
 
     def _begin(self) -> None:
@@ -181,7 +180,7 @@ class _Loop:
         measurement = measure_disk(
             read,
             write,
-            modes=("rw", "ro", "rw", "wo"),
+            modes=("rw", "ro", "rw", "wo", "headroom"),
             rounds=rounds,
             seconds=self._trial_seconds,
             size_bytes=min(self._bytes, BENCH_BYTES),
@@ -262,7 +261,11 @@ class _Loop:
         rehearsals: list[two_pass.Rehearsal],
     ) -> Prediction:
         shape = self._shape(self._bytes)
-        prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=now())
+        try:
+            prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=now())
+        except LookupError as why:
+            text = f"nothing can be predicted: {why}; give a larger --size"
+            raise engine.Failed(text, None, None, None) from why
         prediction.write(self._settings.out / "prediction.json")
         self._keep("predicted", predicted=prediction)
         _say(

@@ -220,7 +220,7 @@ impl<'a> Bench<'a> {
             devices: (config.read.len(), config.write.len(), config.write.len()),
         };
         let plan = Plan::new(&shape, &config.disk)?;
-        let scratch = Arc::new(scratch(config, &config.read)?);
+        let scratch = Arc::new(Scratch::create(&config.disk, &config.read, config.bytes)?);
         let pass = pass(config, &plan, vec![Vec::new()], &scratch);
         let graph = write_only(&pass, config.bytes).map_err(RunError::from)?;
         let prepared = watch.run("prepare", &graph, config.memory_bytes, None)?;
@@ -236,7 +236,8 @@ impl<'a> Bench<'a> {
     /// Runs a trial. What it writes is a new file, as what a job writes is: blocks that a file
     /// system, or a hypervisor, has to find first cost more than blocks that are written again.
     fn run(&self, trial: &Trial, watch: &Watch) -> Result<Phase, JobError> {
-        let scratch = Arc::new(scratch(self.config, &self.config.write)?);
+        let (disk, write) = (&self.config.disk, &self.config.write);
+        let scratch = Arc::new(Scratch::create(disk, write, self.config.bytes)?.bounded());
         let pass = pass(self.config, &self.plan, self.source.clone(), &scratch);
         let (name, graph) = match trial.mode {
             Mode::ReadWrite => ("rw", read_write(&pass)),
@@ -256,10 +257,6 @@ impl<'a> Bench<'a> {
         }
         Ok(phase)
     }
-}
-
-fn scratch(config: &Config, directories: &[PathBuf]) -> Result<Scratch, JobError> {
-    Ok(Scratch::create(&config.disk, directories, config.bytes)?.bounded())
 }
 
 /// The pass whose graph is edited.

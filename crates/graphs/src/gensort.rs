@@ -180,10 +180,11 @@ impl Unfinished {
     }
 
     fn publish(mut self, files: &[PathBuf]) -> Result<(), JobError> {
-        for (unfinished, file) in std::mem::take(&mut self.paths).iter().zip(files) {
+        for (unfinished, file) in self.paths.iter().zip(files) {
             std::fs::rename(unfinished, file)
                 .map_err(|why| JobError::file("naming", file, &why))?;
         }
+        self.paths.clear();
         Ok(())
     }
 }

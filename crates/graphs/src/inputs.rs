@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Piece};
 
 use crate::job::JobError;
+use crate::seal;
 
 /// An input file.
 #[derive(Clone, Debug)]
@@ -38,11 +39,11 @@ pub fn find(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
             for entry in fs::read_dir(path).map_err(unreadable)? {
                 let entry = entry.map_err(unreadable)?;
                 let name = entry.file_name();
-                let hidden = matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'));
-                if !hidden && entry.path().is_file() {
+                if !matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_')) {
                     in_directories.push(entry.path());
                 }
             }
+            seal::check_whole(path, paths)?;
         } else {
             named.push(path.clone());
         }
@@ -61,7 +62,7 @@ fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
     let about = about.map_err(|why| JobError::Refused(format!("input {show}: {why}")))?;
     if !about.is_file() {
         return Err(JobError::Refused(format!(
-            "input {show} is no regular file"
+            "input {show} is no regular file: give files, or directories that hold nothing else"
         )));
     }
     let bytes = about.len();

@@ -136,12 +136,20 @@ impl Place {
                 hidden.display()
             )));
         }
-        Ok(Self {
+        let place = Self {
             directory: directory.to_owned(),
             hidden,
             made_directory,
             _lock: lock,
-        })
+        };
+        // Two that looked at the same moment both saw nobody: now each sees the other.
+        if others(directory, Some(&place.hidden)).map_err(refuse)? > 0 {
+            return Err(JobError::Refused(format!(
+                "--output {show}: another sort begins to write there; wait for it or give another \
+                 directory"
+            )));
+        }
+        Ok(place)
     }
 
     fn list(&self, names: &[String]) -> io::Result<()> {
@@ -184,7 +192,9 @@ pub fn clean(directory: &Path) -> io::Result<()> {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             let hidden = entry.path();
-            if lock_now(&File::open(&hidden)?) {
+            // Held until it is gone.
+            let lock = File::open(&hidden)?;
+            if lock_now(&lock) {
                 remove_unfinished(directory, &hidden)?;
             }
         }
@@ -192,14 +202,43 @@ pub fn clean(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether `directory` holds the output of a job that did not finish.
-#[must_use]
-pub fn is_unfinished(directory: &Path) -> bool {
-    fs::read_dir(directory).is_ok_and(|mut entries| {
-        entries.any(|entry| {
-            entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
-        })
-    })
+/// Refuses `directory` as an input if it holds a part of an output only: one that is not finished,
+/// or one whose other parts are in no directory of `all` that are given.
+///
+/// # Errors
+/// What is missing.
+pub fn check_whole(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
+    let show = directory.display();
+    if others(directory, None).is_ok_and(|others| others > 0) {
+        return Err(JobError::Refused(format!(
+            "{show} holds the output of a sort that has not finished: wait for it, or run it again"
+        )));
+    }
+    let Ok(manifest) = fs::read(directory.join(MANIFEST)) else {
+        return Ok(());
+    };
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
+    for part in manifest["parts"].as_array().into_iter().flatten() {
+        let part = part.as_str().unwrap_or_default();
+        if !all.iter().any(|directory| directory.join(part).is_file()) {
+            return Err(JobError::Refused(format!(
+                "{show} holds a part of an output only: {part} is missing; give all directories \
+                 that it was written to"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// How many hidden directories are in `directory`, but for `own`.
+fn others(directory: &Path, own: Option<&Path>) -> io::Result<usize> {
+    let mut count = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let hidden = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        count += usize::from(hidden && Some(entry.path().as_path()) != own);
+    }
+    Ok(count)
 }
 
 fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {

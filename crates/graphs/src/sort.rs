@@ -40,6 +40,8 @@ const CHUNKS_PER_PARTITION: usize = 4;
 const CHUNKS: (usize, usize) = (64, 4096);
 /// Length of a sampled chunk: as cheap to read as a single record.
 const CHUNK_BYTES: usize = 16 << 10;
+/// Records in a chunk at most: a million keys in memory tell enough.
+const CHUNK_RECORDS: usize = 256;
 /// How often a partition may be partitioned again. Each round divides by the number of partitions
 /// that memory has room for, so a second round is already rare.
 const ROUNDS: usize = 8;
@@ -171,11 +173,16 @@ pub fn partition_records(
     }
 }
 
-/// The write stage to scratch under a plan.
+/// The write stage to scratch under a plan. No transfer is longer than a block, so that a benchmark
+/// which writes longer buffers sends the device what the sort does.
 #[must_use]
 pub fn write_blocks(disk: &Disk, plan: &Plan, scratch: &Arc<Scratch>, record: usize) -> Write {
+    let transfer_bytes = disk.transfer_bytes.min(plan.block_bytes);
     Write {
-        disk: disk.clone(),
+        disk: Disk {
+            transfer_bytes,
+            ..disk.clone()
+        },
         target: Target::Scratch(Arc::clone(scratch)),
         lanes: scratch.devices(),
         record_bytes: record,
@@ -261,10 +268,12 @@ impl<'a> SortJob<'a> {
             let (scratch, partitions, went_in) = self.partition_inputs()?;
             let came_out;
             (parts, came_out) = self.sort_partitions(&scratch, partitions)?;
-            if went_in != came_out {
+            if went_in != came_out || went_in.bytes != self.bytes {
                 return Err(JobError::failed(format!(
-                    "what came out is not what went in: {went_in:?} became {came_out:?}; a device \
-                     or its memory corrupts data, the output was not kept"
+                    "what came out is not what went in: {} bytes of input, of which {went_in:?} was \
+                     read, became {came_out:?}; a device or its memory corrupts data, the output \
+                     was not kept",
+                    self.bytes
                 )));
             }
             total = came_out;
@@ -295,7 +304,8 @@ impl<'a> SortJob<'a> {
             .config
             .sample_chunks
             .unwrap_or(chunks.clamp(CHUNKS.0, CHUNKS.1));
-        let sample = inputs::sample(&self.inputs, record, chunks, CHUNK_BYTES);
+        let chunk_bytes = CHUNK_BYTES.min(CHUNK_RECORDS * record);
+        let sample = inputs::sample(&self.inputs, record, chunks, chunk_bytes);
         let boundaries = self.boundaries(sample, self.plan.partitions)?;
         let extents = inputs::extents(&self.inputs, record, self.plan.extent_bytes);
         // Room for blocks that are not full: one for each partition and worker.
@@ -445,7 +455,8 @@ impl<'a> SortJob<'a> {
         let mut files = Vec::with_capacity(cuts.len());
         let mut units: Vec<Unit> = Vec::new();
         let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); self.config.scratch.len()];
-        for cut in &cuts {
+        for cut in cuts {
+            let cut_lane = cut.lane;
             // Each part of what is copied is a file of its own, since files are written from
             // aligned offsets and parts end at records.
             let most = self.plan.slot_bytes.min(COPIED_BYTES);
@@ -457,7 +468,7 @@ impl<'a> SortJob<'a> {
                     bytes: extent.len() as u64,
                 });
                 let extent = Arc::new(extent);
-                lanes[cut.lane].push(Arc::clone(&extent));
+                lanes[cut_lane].push(Arc::clone(&extent));
                 units.push(Unit {
                     extent,
                     file,
@@ -561,9 +572,10 @@ impl Cut {
 
     /// The partition as one extent, since it is sorted whole; or, if it need not be sorted, as
     /// extents that span at most `most_bytes`.
-    fn extents(&self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {
+    fn extents(mut self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {
         if !self.in_order {
-            return vec![self.extent(self.blocks.clone())];
+            let blocks = std::mem::take(&mut self.blocks);
+            return vec![self.extent(blocks)];
         }
         // A piece may span some alignment at both of its ends.
         let longest = most_bytes.saturating_sub(2 * ALIGNMENT) / record_bytes;

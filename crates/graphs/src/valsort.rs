@@ -15,7 +15,6 @@ use tonnage_stages::source::Read;
 
 use crate::inputs;
 use crate::job::{JobError, Phase, Watch};
-use crate::seal::is_unfinished;
 
 /// Bytes of an extent.
 const EXTENT_BYTES: usize = 4 << 20;
@@ -72,12 +71,6 @@ pub struct Outcome {
 /// What is refused, what fails, or the cancellation. Disorder is no error but a finding.
 pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let watch = Watch::begin(control);
-    if let Some(directory) = config.inputs.iter().find(|path| is_unfinished(path)) {
-        return Err(JobError::Refused(format!(
-            "{} holds the output of a sort that has not finished: wait for it, or run it again",
-            directory.display()
-        )));
-    }
     let record = config.layout.record_bytes;
     let inputs = inputs::find(&config.inputs, record)?;
     let lanes = inputs::extents(&inputs, record, EXTENT_BYTES);

@@ -34,5 +34,5 @@ pub use error::{Failure, GraphError, RunError, StageError};
 pub use flow::Flow;
 pub use graph::{Drawing, Graph, Node};
 pub use probe::{Counters, Sample, State};
-pub use run::{Control, Options, Progress, Report, StageReport, run};
+pub use run::{Control, Options, Report, StageReport, run};
 pub use stage::{MemoryNeed, Port, Routing, Spec, Stage};

@@ -35,15 +35,6 @@ pub struct Options {
     pub sample_every: Duration,
 }
 
-/// How far a run is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Progress {
-    /// Bytes that the last stage has dealt with.
-    pub done_bytes: u64,
-    /// Seconds since the run began.
-    pub seconds: f64,
-}
-
 /// The handle by which others cancel and watch a run; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Control {

@@ -10,8 +10,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Environment, Measurement
-from tonnage.measure.disk import STOPPING_RULE
-from tonnage.measure.trials import new_id, now, trial, warm_up
+from tonnage.measure.trials import STOPPING_RULE, figures, new_id, now, trial, warm_up
 
 
 def measure_cpu(
@@ -40,6 +39,7 @@ def measure_cpu(
     }
     began = now()
     outcomes = [engine.run("cpu_bench", settings) for _ in range(rounds)]
+    trials = [trial(phase, seconds) for outcome in outcomes for phase in outcome["phases"]]
     return Measurement(
         id=new_id("cpu"),
         kind="cpu",
@@ -50,7 +50,6 @@ def measure_cpu(
         warm_up_seconds=warm_up(seconds),
         stopping_rule=STOPPING_RULE,
         page_cache="no file is read or written",
-        trials=[
-            trial(phase, warm_up(seconds)) for outcome in outcomes for phase in outcome["phases"]
-        ],
+        figures=figures(trials),
+        trials=trials,
     )

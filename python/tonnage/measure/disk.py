@@ -13,10 +13,17 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Environment, Measurement
-from tonnage.measure.trials import new_id, now, stated_page_cache, trial, warm_up
+from tonnage.measure.trials import (
+    STOPPING_RULE,
+    figures,
+    new_id,
+    now,
+    stated_page_cache,
+    trial,
+    warm_up,
+)
 
 MODES = ("wo", "ro", "rw", "headroom")
-STOPPING_RULE = "each trial runs for its set time; the first part of it is warm-up and not counted"
 
 
 def measure_disk(
@@ -62,6 +69,7 @@ def measure_disk(
     began = now()
     outcome = engine.run("disk_bench", settings, on_progress)
     phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
+    trials = [trial(phase, seconds) for phase in phases]
     return Measurement(
         id=new_id("disk"),
         kind="disk",
@@ -72,5 +80,6 @@ def measure_disk(
         warm_up_seconds=warm_up(seconds),
         stopping_rule=STOPPING_RULE,
         page_cache=stated_page_cache(phases),
-        trials=[trial(phase, warm_up(seconds)) for phase in phases],
+        figures=figures(trials),
+        trials=trials,
     )

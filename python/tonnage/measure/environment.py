@@ -100,8 +100,15 @@ def _virtualisation() -> str:
 
 def _memory_limit() -> int | None:
     """The control group's memory limit, if it has one below the machine's memory."""
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        limit = _text(Path(path))
+    for line in (_text(Path("/proc/self/cgroup")) or "").splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers == "memory":  # version 1
+            file = Path("/sys/fs/cgroup/memory") / group.strip("/") / "memory.limit_in_bytes"
+        elif not controllers:
+            file = Path("/sys/fs/cgroup") / group.strip("/") / "memory.max"
+        else:
+            continue
+        limit = _text(file)
         if limit is not None and limit.isdigit() and int(limit) < 1 << 60:
             return int(limit)
     return None

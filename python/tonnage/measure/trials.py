@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime
 import secrets
+import statistics
 from typing import Any
 
-from tonnage.artifacts import Trial
+from tonnage.artifacts import Figure, Trial
 from tonnage.engine import probes
 
 WARM_UP_SECONDS = 0.5
 """Not counted at a trial's beginning; of a trial shorter than four of these, a quarter is not."""
+STOPPING_RULE = "each trial runs for its set time; the first part of it is warm-up and not counted"
 WINDOW_SECONDS = 0.25
 """Length of a window for which a rate is kept."""
 
@@ -20,24 +22,45 @@ def warm_up(trial_seconds: float) -> float:
     return min(WARM_UP_SECONDS, trial_seconds / 4)
 
 
-def trial(reported: dict[str, Any], warm_up_seconds: float) -> Trial:
-    """A trial from a phase as the core reports it, its beginning not counted.
+def trial(reported: dict[str, Any], seconds: float) -> Trial:
+    """A trial of a set time from a phase as the core reports it.
+
+    Its beginning is not counted, nor what still flowed out of the pipeline when its time was up.
 
     The rate is that of the graph's last stage: what came out at the end was moved by all.
     """
-    samples = [
-        (sample["seconds"], sample["stages"][-1]["bytes"]) for sample in reported["timeline"]
+    counted = [
+        sample
+        for sample in reported["timeline"]
+        if warm_up(seconds) <= sample["seconds"] <= seconds
     ]
-    steady = [sample for sample in samples if sample[0] >= warm_up_seconds]
-    moved = reported["stages"][-1]["bytes"]
-    cpu_seconds = sum(stage["cpu_seconds"] for stage in reported["stages"])
+    steady = [(sample["seconds"], sample["stages"][-1]["bytes"]) for sample in counted]
+    cpu = [sum(stage["cpu_seconds"] for stage in sample["stages"]) for sample in counted]
+    moved = steady[-1][1] - steady[0][1] if steady else 0
     return Trial(
         name=reported["name"],
         bytes_per_second=_rate(steady[0], steady[-1]) if len(steady) > 1 else 0.0,
-        cpu_seconds_per_byte=cpu_seconds / moved if moved else 0.0,
+        cpu_seconds_per_byte=(cpu[-1] - cpu[0]) / moved if moved else 0.0,
         rates=_windows(steady),
         phase=probes.phase(reported),
     )
+
+
+def figures(trials: list[Trial]) -> list[Figure]:
+    """The median of each kind of trial, with the range of the trials as its interval."""
+    rates: dict[str, list[float]] = {}
+    for each in trials:
+        rates.setdefault(each.name, []).append(each.bytes_per_second)
+    return [
+        Figure(
+            name=name,
+            trials=len(of_kind),
+            median_bytes_per_second=statistics.median(of_kind),
+            low_bytes_per_second=min(of_kind),
+            high_bytes_per_second=max(of_kind),
+        )
+        for name, of_kind in rates.items()
+    ]
 
 
 def stated_page_cache(phases: list[dict[str, Any]]) -> str:

@@ -110,7 +110,7 @@ def predict(
         samples=tuple(factor / of.median for of in factors for factor in of.samples),
         measurements=(),
     )
-    generator = np.random.default_rng(SEED)
+    generator = np.random.default_rng([SEED, 0])
     beyond = pooled.draw(generator, DRAWS) if rehearsals else np.ones(DRAWS)
     other = float(np.median([each.other_seconds for each in rehearsals])) if rehearsals else 0.0
     phases, total = [], np.full(DRAWS, other)
@@ -181,7 +181,7 @@ class _PassModel:
 
     def draws(self, shape: Shape) -> Draws:
         """Seconds as the capacities vary; the same seed draws the same moods for every pass."""
-        generator = np.random.default_rng(SEED)
+        generator = np.random.default_rng([SEED, 1])
         faster = self._both.draw(generator, DRAWS) / self._both.median
         per_byte = self._work.draw(generator, DRAWS) + self._moving.draw(generator, DRAWS)
         disk = (self.disk_seconds(shape) + self.ramp_seconds(shape)) / faster

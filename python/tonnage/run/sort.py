@@ -96,6 +96,7 @@ def sort(
         seconds=outcome["seconds"],
         cpu_seconds=_cpu_seconds() - cpu_before,
         peak_memory_bytes=peak_memory_bytes(),
+        repartitioned_bytes=outcome["repartitioned_bytes"],
         phases=[probes.phase(phase) for phase in outcome["phases"]],
     )
     return Sorted(record=record, timeline=probes.timeline(outcome["phases"]))

@@ -20,6 +20,9 @@ use crate::inflight::{InFlight, failure, queue};
 use crate::ledger::Modes;
 use crate::scratch::Scratch;
 
+/// Files that may wait to be flushed: each is open until then.
+const WAITING_FILES: usize = 64;
+
 /// A file to be written.
 #[derive(Clone, Debug)]
 pub struct OutputFile {
@@ -189,13 +192,13 @@ impl Writer {
 
 /// A thread that makes files whole: cut to length, flushed.
 struct Finisher {
-    files: Option<mpsc::Sender<(Arc<DiskFile>, u64)>>,
+    files: Option<mpsc::SyncSender<(Arc<DiskFile>, u64)>>,
     thread: Option<JoinHandle<Result<(), DiskError>>>,
 }
 
 impl Finisher {
     fn start() -> Result<Self, Failure> {
-        let (files, inbox) = mpsc::channel::<(Arc<DiskFile>, u64)>();
+        let (files, inbox) = mpsc::sync_channel::<(Arc<DiskFile>, u64)>(WAITING_FILES);
         let finish = move || {
             inbox
                 .iter()
