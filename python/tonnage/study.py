@@ -51,8 +51,8 @@ ROUNDS_AFTER = 3
 CPU_SECONDS = 1.0
 CPU_ROUNDS = 3
 REHEARSALS = 2
-REHEARSAL_BYTES = 1_000_000_000
-"""A rehearsal is a quarter of the sort, up to this."""
+REHEARSAL_BYTES = 2_000_000_000
+"""A rehearsal is half of the sort, up to this: what a start costs must not weigh in it."""
 BENCH_BYTES = 4_000_000_000
 """The disk benchmark's files are as large as the sort's, up to this."""
 
@@ -207,7 +207,7 @@ class _Loop:
 
     def _rehearse(self, number: int) -> two_pass.Rehearsal:
         """Sorts a small part of what is meant, to see disks and cores at work together."""
-        size = min(self._bytes // 4, REHEARSAL_BYTES) // records.RECORD_BYTES * records.RECORD_BYTES
+        size = min(self._bytes // 2, REHEARSAL_BYTES) // records.RECORD_BYTES * records.RECORD_BYTES
         _say(f"Rehearsing with {_size(size)}")
         inputs = [directory / "rehearsal" for directory in self._data]
         records.generate(size // records.RECORD_BYTES, inputs)
