@@ -259,7 +259,11 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> N
     assert list(disk.iterdir()) == []
 
     said = tonnage.run("measure", "disk", "--dir", disk, *trials, "--mode", "ro", check=True)
-    assert [line.split(":")[0] for line in said.stdout.splitlines()[1:]] == ["ro", "ro"]
+    (figure,) = said.stdout.splitlines()[1:]
+    assert figure.startswith("ro: ") and figure.endswith(", 2 trials)")
+    (kept,) = [each for each in done["figures"] if each["name"] == "ro"]
+    rates = [each["bytes_per_second"] for each in done["trials"] if each["name"] == "ro"]
+    assert (kept["low_bytes_per_second"], kept["high_bytes_per_second"]) == (min(rates), max(rates))
 
 
 def test_measure_disk_keeps_to_little_memory(tonnage: Tonnage, disk: Path) -> None:

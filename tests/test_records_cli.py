@@ -116,7 +116,6 @@ def test_files_are_one_sequence_and_directories_go_by_name(tonnage: Tonnage, dis
     (disk / "a" / "part-00002").write_bytes(high)
     (disk / "a" / "_list").write_bytes(b"no record")
     (disk / "a" / ".hidden").write_bytes(b"no record")
-    (disk / "b" / "nested").mkdir()
 
     found = json.loads(tonnage.run("valsort", disk / "b", disk / "a", "--json", check=True).stdout)
     assert (found["records"], found["checksum"]) == (3, checksum([low, middle, high]))
@@ -124,6 +123,23 @@ def test_files_are_one_sequence_and_directories_go_by_name(tonnage: Tonnage, dis
     files = [disk / "b" / "part-00001", disk / "a" / "part-00000"]
     said = tonnage.run("valsort", *files, "--json")
     assert (said.returncode, json.loads(said.stdout)["unordered"]) == (1, 1)
+
+    # What would be left out is refused, not passed over.
+    (disk / "b" / "nested").mkdir()
+    said = tonnage.run("valsort", disk / "b", disk / "a")
+    assert said.returncode == 2
+    assert f"{disk}/b/nested is no regular file" in said.stderr
+
+
+def test_a_part_of_an_output_is_not_taken_for_the_whole(tonnage: Tonnage, disk: Path) -> None:
+    tonnage.run("gensort", "60000", disk / "in", check=True)
+    outputs = (disk / "one", disk / "two")
+    sorted_to = ("--output", *outputs, "--scratch", disk / "scratch", "--memory", "16MiB")
+    tonnage.run("run", "sort", disk / "in", *sorted_to, check=True)
+    assert tonnage.run("valsort", *outputs).returncode == 0
+    said = tonnage.run("valsort", outputs[1])
+    assert said.returncode == 2
+    assert "part-00000 is missing; give all directories" in said.stderr
 
 
 @settings(max_examples=40, derandomize=True)

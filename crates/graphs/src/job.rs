@@ -8,6 +8,9 @@ use thiserror::Error;
 use tonnage_disk::{DiskError, Mode};
 use tonnage_pipeline::{Control, Graph, Options, Report, RunError, run};
 
+/// How often the timeline of a phase is sampled.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
 /// Why a job did not finish.
 #[derive(Debug, Error)]
 pub enum JobError {
@@ -128,7 +131,10 @@ impl Watch {
         duration: Option<Duration>,
     ) -> Result<Phase, JobError> {
         let began_seconds = self.epoch.elapsed().as_secs_f64();
-        let sample_every = Duration::from_millis(50);
+        // Twenty samples even of a short trial.
+        let sample_every = duration.map_or(SAMPLE_EVERY, |duration| {
+            (duration / 20).clamp(SAMPLE_EVERY / 10, SAMPLE_EVERY)
+        });
         let options = Options {
             budget_bytes,
             duration,
