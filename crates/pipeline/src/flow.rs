@@ -74,12 +74,6 @@ impl Flow {
         self.note(received)
     }
 
-    /// Whether the input has ended: `receive` and `poll` will give nothing more.
-    #[must_use]
-    pub fn input_ended(&self) -> bool {
-        self.input_ended
-    }
-
     fn note(&mut self, received: Received) -> Result<Option<Buffer>, StageError> {
         self.check()?;
         match received {
