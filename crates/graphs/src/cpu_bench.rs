@@ -26,7 +26,7 @@ use tonnage_stages::work::{Sort, Unit};
 use tonnage_stages::{BLOCKS, PARTITIONS, RECORDS};
 
 use crate::disk_bench::discard;
-use crate::job::{JobError, Phase, Watch};
+use crate::job::{JobError, Phase, Watch, memory};
 use crate::plan::{Plan, Shape};
 use crate::sort::{PassOne, PassTwo, partition_records, pass_one, pass_two};
 
@@ -130,8 +130,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         layout.record_bytes,
     );
     let graph = partitioning(&pass, feed).map_err(RunError::from)?;
-    let budget = graph.memory_bytes();
-    let mut phases = vec![watch.run("partition", &graph, budget, Some(duration))?];
+    let budget = memory(graph.memory_bytes())?;
+    let mut phases = vec![watch.run("partition", &graph, &budget, Some(duration))?];
 
     let wanted = (config.bytes / plan.partitions as u64).clamp(1, plan.slot_bytes as u64 / 2);
     let partition_bytes = (wanted as usize / layout.record_bytes).max(1) * layout.record_bytes;
@@ -142,8 +142,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     };
     let feed = generate(PARTITIONS, partition_bytes, plan.slots, layout.record_bytes);
     let graph = sorting(&pass, feed).map_err(RunError::from)?;
-    let budget = graph.memory_bytes();
-    phases.push(watch.run("sort", &graph, budget, Some(duration))?);
+    let budget = memory(graph.memory_bytes())?;
+    phases.push(watch.run("sort", &graph, &budget, Some(duration))?);
     Ok(Outcome { phases })
 }
 

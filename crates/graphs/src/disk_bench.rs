@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-use tonnage_pipeline::{Control, Graph, GraphError, Node, Port, RunError};
+use tonnage_pipeline::{Arena, Control, Graph, GraphError, Node, Port, RunError};
 use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::Extent;
@@ -27,7 +27,7 @@ use tonnage_stages::source::{Chunk, Content, Generate, Read};
 use tonnage_stages::work::Tag;
 use tonnage_stages::{BLOCKS, RECORDS};
 
-use crate::job::{JobError, Phase, Watch};
+use crate::job::{JobError, Phase, Watch, memory};
 use crate::plan::{Plan, Shape};
 use crate::sort::{PassOne, partition_records, pass_one, read_extents, write_blocks};
 
@@ -204,6 +204,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
 struct Bench<'a> {
     config: &'a Config,
     plan: Plan,
+    memory: Arc<Arena>,
     source: Vec<Vec<Arc<Extent>>>,
     prepared: Phase,
 }
@@ -223,11 +224,13 @@ impl<'a> Bench<'a> {
         let scratch = Arc::new(Scratch::create(&config.disk, &config.read, config.bytes)?);
         let pass = pass(config, &plan, vec![Vec::new()], &scratch);
         let graph = write_only(&pass, config.bytes).map_err(RunError::from)?;
-        let prepared = watch.run("prepare", &graph, config.memory_bytes, None)?;
+        let memory = memory(config.memory_bytes)?;
+        let prepared = watch.run("prepare", &graph, &memory, None)?;
         let source = scratch.filled(plan.extent_bytes);
         Ok(Self {
             config,
             plan,
+            memory,
             source,
             prepared,
         })
@@ -248,7 +251,7 @@ impl<'a> Bench<'a> {
         let graph = graph.map_err(RunError::from)?;
         let duration = Duration::try_from_secs_f64(trial.seconds)
             .map_err(|why| JobError::Refused(format!("--seconds {}: {why}", trial.seconds)))?;
-        let mut phase = watch.run(name, &graph, self.config.memory_bytes, Some(duration))?;
+        let mut phase = watch.run(name, &graph, &self.memory, Some(duration))?;
         phase.disk_modes = pass.read.modes.seen();
         for mode in pass.write.modes.seen() {
             if !phase.disk_modes.contains(&mode) {

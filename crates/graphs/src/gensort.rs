@@ -13,7 +13,7 @@ use tonnage_stages::ledger::Modes;
 use tonnage_stages::sink::{OutputFile, Target, Write};
 use tonnage_stages::source::{Chunk, Content, Generate};
 
-use crate::job::{JobError, Phase, Watch};
+use crate::job::{JobError, Phase, Watch, memory};
 
 /// Size of the sort benchmark's records.
 const RECORD_BYTES: usize = 100;
@@ -95,7 +95,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         modes: Arc::clone(&modes),
     };
     let graph = Graph::chain([Node::new("generate", generate), Node::new("write", write)]);
-    let mut phase = watch.run("generate", &graph, graph.memory_bytes(), None)?;
+    let mut phase = watch.run("generate", &graph, &memory(graph.memory_bytes())?, None)?;
     phase.disk_modes = modes.seen();
     unfinished.publish(&config.files)?;
     Ok(Outcome {

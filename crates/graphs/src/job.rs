@@ -1,12 +1,13 @@
 //! What every job reports, and the two ways in which it can fail.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use thiserror::Error;
 use tonnage_disk::{DiskError, Mode};
-use tonnage_pipeline::{Control, Graph, Options, Report, RunError, run};
+use tonnage_pipeline::{Arena, Control, Graph, Options, Report, RunError, run};
 
 /// How often the timeline of a phase is sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -100,6 +101,16 @@ pub struct Phase {
     pub report: Report,
 }
 
+/// Memory for a job's graphs, which run one after another. No page of it is touched yet.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
+    let arena = Arena::map(bytes)
+        .map_err(|why| JobError::failed(format!("mapping {bytes} bytes of memory: {why}")))?;
+    Ok(Arc::new(arena))
+}
+
 /// How a job's graphs are run.
 #[derive(Clone, Debug)]
 pub struct Watch {
@@ -119,7 +130,7 @@ impl Watch {
         }
     }
 
-    /// Runs one phase within `budget_bytes`, for a set time if there is one.
+    /// Runs one phase within `memory`, for a set time if there is one.
     ///
     /// # Errors
     /// What the run reports.
@@ -127,7 +138,7 @@ impl Watch {
         &self,
         name: &str,
         graph: &Graph,
-        budget_bytes: usize,
+        memory: &Arc<Arena>,
         duration: Option<Duration>,
     ) -> Result<Phase, JobError> {
         let began_seconds = self.epoch.elapsed().as_secs_f64();
@@ -136,7 +147,7 @@ impl Watch {
             (duration / 20).clamp(SAMPLE_EVERY / 10, SAMPLE_EVERY)
         });
         let options = Options {
-            budget_bytes,
+            memory: Arc::clone(memory),
             duration,
             sample_every,
         };

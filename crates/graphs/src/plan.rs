@@ -25,6 +25,9 @@ const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
 const PARTITION_BYTES: (u64, u64) = (1 << 20, 48 << 20);
 /// Partitions are planned at this share of what fits, since a sample's quantiles vary.
 const FILL: f64 = 0.75;
+/// Blocks on their way to a disk, in queues of its depth: one in its hands, and more that wait,
+/// since open blocks of random keys fill in bursts of tens.
+const SPARE_QUEUES: usize = 4;
 /// Shares of the memory: an eighth for extents, an eighth for blocks on their way, half for open
 /// blocks; in pass two an eighth for output blocks and the rest for partitions.
 const EIGHTH: usize = 8;
@@ -119,7 +122,7 @@ impl Plan {
         let partitions = wanted.min(most(BLOCK_BYTES[1]).max(needed)).max(1) as usize;
         let block_bytes = (open / (workers * partitions) / ALIGNMENT * ALIGNMENT)
             .clamp(least, BLOCK_BYTES[0].max(least));
-        let spare_blocks = (scratches * (disk.depth + 2))
+        let spare_blocks = (scratches * SPARE_QUEUES * disk.depth)
             .min(eighth / block_bytes)
             .max(scratches);
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-use tonnage_pipeline::{Control, Graph, Node};
+use tonnage_pipeline::{Arena, Control, Graph, Node};
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{ALIGNMENT, Extent, Piece, aligned};
@@ -31,7 +31,7 @@ use tonnage_stages::work::{Partition, Sort, Unit};
 use tonnage_stages::{PARTITIONS, RECORDS};
 
 use crate::inputs::{self, Input};
-use crate::job::{JobError, Phase, Watch};
+use crate::job::{JobError, Phase, Watch, memory};
 use crate::plan::{Plan, Shape};
 use crate::seal::{self, Unsealed};
 
@@ -186,7 +186,7 @@ pub fn write_blocks(disk: &Disk, plan: &Plan, scratch: &Arc<Scratch>, record: us
         target: Target::Scratch(Arc::clone(scratch)),
         lanes: scratch.devices(),
         record_bytes: record,
-        inbox_bytes: disk.depth * plan.block_bytes,
+        inbox_bytes: plan.spare_blocks * plan.block_bytes,
         modes: Arc::new(Modes::default()),
     }
 }
@@ -206,6 +206,7 @@ struct SortJob<'a> {
     inputs: Vec<Input>,
     bytes: u64,
     plan: Plan,
+    memory: Arc<Arena>,
     unsealed: Unsealed,
     phases: Vec<Phase>,
     repartitioned_bytes: u64,
@@ -245,12 +246,14 @@ impl<'a> SortJob<'a> {
         };
         let plan = Plan::new(&shape, &config.disk)?;
         let phases = Vec::new();
+        let memory = memory(config.memory_bytes)?;
         Ok(Self {
             config,
             watch,
             inputs,
             bytes,
             plan,
+            memory,
             unsealed,
             phases,
             repartitioned_bytes: 0,
@@ -517,7 +520,7 @@ impl<'a> SortJob<'a> {
     fn phase(&mut self, name: &str, graph: &Graph, modes: &[&Arc<Modes>]) -> Result<(), JobError> {
         let mut phase = self
             .watch
-            .run(name, graph, self.config.memory_bytes, None)?;
+            .run(name, graph, &self.memory, None)?;
         for mode in modes.iter().flat_map(|modes| modes.seen()) {
             if !phase.disk_modes.contains(&mode) {
                 phase.disk_modes.push(mode);

@@ -14,7 +14,7 @@ use tonnage_stages::sink::Summarise;
 use tonnage_stages::source::Read;
 
 use crate::inputs;
-use crate::job::{JobError, Phase, Watch};
+use crate::job::{JobError, Phase, Watch, memory};
 
 /// Bytes of an extent.
 const EXTENT_BYTES: usize = 4 << 20;
@@ -98,7 +98,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         found: Arc::clone(&found),
     };
     let graph = Graph::chain([Node::new("read", read), Node::new("summarise", summarise)]);
-    let mut phase = watch.run("validate", &graph, graph.memory_bytes(), None)?;
+    let mut phase = watch.run("validate", &graph, &memory(graph.memory_bytes())?, None)?;
     phase.disk_modes = modes.seen();
 
     let mut summaries = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::arena::Arena;
 use crate::buffer::{Buffer, Pool};
 use crate::edge::{Edge, Received};
 use crate::error::StageError;
@@ -20,7 +19,7 @@ pub struct Flow {
     pub(crate) input: Option<Arc<Edge>>,
     pub(crate) output: Option<Arc<Edge>>,
     pub(crate) pool: Option<Arc<Pool>>,
-    pub(crate) arena: Arc<Arena>,
+    pub(crate) region: (usize, usize),
     pub(crate) probe: Arc<Probe>,
     pub(crate) control: Control,
     pub(crate) deadline: Option<Instant>,
@@ -40,7 +39,7 @@ impl Flow {
     pub fn region(&self) -> (usize, usize) {
         match &self.pool {
             Some(pool) => pool.region(),
-            None => (self.arena.start(), self.arena.bytes()),
+            None => self.region,
         }
     }
 

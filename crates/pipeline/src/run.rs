@@ -1,8 +1,8 @@
 //! Runs a graph: a thread for each worker, a sampler for the timeline, one end for all.
 //!
 //! The first failure stops every stage and is the one reported. Stopping sets one flag and wakes
-//! every queue and pool; workers then return at their next wait, I/O in flight is awaited by the
-//! stage that owns it, and only then is the arena unmapped.
+//! every queue and pool; workers then return at their next wait, and I/O in flight is awaited by
+//! the stage that owns it, so that nothing touches the memory when the run has ended.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -27,8 +27,10 @@ const SAMPLES_AT_MOST: usize = 4096;
 /// How a run is bounded and watched.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Memory that all stages together may use.
-    pub budget_bytes: usize,
+    /// Memory that all stages together may use: their buffers lie in it, and what they keep
+    /// beside their buffers counts against its size. Runs that follow each other may share it;
+    /// the kernel then has to find and clear its pages only once.
+    pub memory: Arc<Arena>,
     /// Sources end after this long; `None` runs to the end of the input.
     pub duration: Option<Duration>,
     /// How often the timeline is sampled at first.
@@ -136,7 +138,7 @@ pub struct Report {
 /// # Errors
 /// A graph that does not check, the first failure of a stage, or the cancellation.
 pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report, RunError> {
-    graph.check(options.budget_bytes)?;
+    graph.check(options.memory.bytes())?;
     let wiring = Wiring::new(graph, control, options)?;
     control.begin(wiring.sleepers());
     let epoch = wiring.epoch;
@@ -289,17 +291,12 @@ impl Wiring {
             .map(|node| node.spec.memory())
             .map(|memory| memory.buffers * memory.buffer_bytes)
             .sum();
-        let arena = Arena::map(need).map_err(|source| RunError::System {
-            what: "mapping the buffers",
-            source,
-        })?;
-        let arena = Arc::new(arena);
         let mut at = 0;
         let mut pools = Vec::new();
         for node in nodes {
             let memory = node.spec.memory();
             pools.push((memory.buffers > 0).then(|| {
-                let pool = Pool::carve(&arena, at, memory.buffers, memory.buffer_bytes);
+                let pool = Pool::carve(&options.memory, at, memory.buffers, memory.buffer_bytes);
                 at += memory.buffers * memory.buffer_bytes;
                 pool
             }));
@@ -328,7 +325,7 @@ impl Wiring {
                     .map(|before| Arc::clone(&edges[before])),
                 output: edges.get(place).cloned(),
                 pool: pools[place].clone(),
-                arena: Arc::clone(&arena),
+                region: (options.memory.start(), need),
                 probe: Arc::clone(probe),
                 control: control.clone(),
                 deadline: options.duration.map(|duration| epoch + duration),

@@ -137,7 +137,7 @@ fn a_graph_that_does_not_check_does_not_run() {
     let seen = Arc::new(Seen::default());
     let graph = chain([("read", count(vec![1])), ("write", sink(&seen))]);
     let tight = tonnage_pipeline::Options {
-        budget_bytes: PAGE,
+        memory: memory(PAGE),
         ..options()
     };
     let refused = ends(graph, tight, &Control::default());

@@ -67,8 +67,9 @@ pub struct Completion<M> {
 /// Requests start in the order they were submitted and complete in any order.
 /// Dropping a queue waits for what the kernel has, forgets the rest.
 pub trait Queue<M: Memory>: Send {
-    /// Takes a request. Starts as much of it as the depth allows and returns;
-    /// whatever is wrong with it is told by its completion.
+    /// Takes a request, without a system call: the next `wait` or `poll` hands it to the
+    /// kernel together with what else was taken. Whatever is wrong with it is told by its
+    /// completion.
     fn submit(&mut self, request: Request<M>);
 
     /// Waits for the next completion; none if nothing is outstanding.

@@ -81,7 +81,7 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    /// Starts as much as the depth allows.
+    /// Starts as much as the depth allows; `Backend::submit` or `wait` hands it over.
     fn start(&mut self) {
         while let Some(&slot) = self.free.last() {
             let Some(part) = self.again.pop_front().or_else(|| self.cut()) else {
@@ -92,7 +92,6 @@ impl<M: Memory> Scheduler<M> {
             self.slots[slot] = Some(part);
             self.backend.start(slot, transfer);
         }
-        self.backend.submit();
     }
 
     /// Cuts the next transfer off the first request in line.
@@ -225,6 +224,7 @@ impl<M: Memory> Queue<M> for Scheduler<M> {
             if self.done.is_empty() && !self.jobs.is_empty() {
                 self.backend.wait();
             } else {
+                self.backend.submit();
                 return self.done.pop_front();
             }
         }
@@ -234,6 +234,7 @@ impl<M: Memory> Queue<M> for Scheduler<M> {
         self.backend.submit();
         self.settle_all();
         self.start();
+        self.backend.submit();
         self.done.pop_front()
     }
 

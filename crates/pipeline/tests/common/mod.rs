@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use serde_json::{Value, json};
 use tonnage_pipeline::{
-    Control, Failure, Flow, Graph, MemoryNeed, Node, Options, Port, Report, Routing, RunError,
+    Arena, Control, Failure, Flow, Graph, MemoryNeed, Node, Options, Port, Report, Routing, RunError,
     Spec, Stage, StageError, run,
 };
 
@@ -252,9 +252,13 @@ pub fn seeded(cases: u32) -> ProptestConfig {
     }
 }
 
+pub fn memory(bytes: usize) -> Arc<Arena> {
+    Arc::new(Arena::map(bytes).expect("memory"))
+}
+
 pub fn options() -> Options {
     Options {
-        budget_bytes: 1 << 20,
+        memory: memory(1 << 20),
         duration: None,
         sample_every: Duration::from_millis(1),
     }

@@ -116,7 +116,9 @@ struct Writer {
 impl Stage for Writer {
     fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
         loop {
-            while self.queue.outstanding() < self.write.disk.depth {
+            // In batches: a driver, and a hypervisor under it, is then called once for several.
+            let refill = self.queue.outstanding() <= self.write.disk.depth / 2;
+            while refill && self.queue.outstanding() < self.write.disk.depth {
                 let buffer = match self.queue.outstanding() {
                     0 => flow.receive()?,
                     _ => flow.poll()?,
