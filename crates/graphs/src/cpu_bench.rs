@@ -158,7 +158,7 @@ fn generate(gives: Port, bytes: usize, buffers: usize, record_bytes: usize) -> G
     };
     Generate {
         generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
-        content: Content::Reused,
+        content: Content::Endless,
         chunks: Arc::new((0..buffers).map(chunk).collect()),
         gives,
         record_bytes,

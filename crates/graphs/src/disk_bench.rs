@@ -56,7 +56,8 @@ pub struct Config {
     pub read: Vec<PathBuf>,
     /// Directories that are written, one a device.
     pub write: Vec<PathBuf>,
-    /// Bytes that are read in turn, and the room that is written in turn.
+    /// Bytes that are there to be read, and that may be written: a trial ends when it has gone
+    /// through them.
     pub bytes: u64,
     /// Trials.
     pub trials: Vec<Trial>,
@@ -72,7 +73,7 @@ pub struct Config {
 pub struct Trial {
     /// What to do.
     pub mode: Mode,
-    /// For how long.
+    /// For how long at most.
     pub seconds: f64,
 }
 
@@ -121,13 +122,13 @@ pub fn read_only(pass: &PassOne) -> Result<Graph, GraphError> {
 pub fn write_only(pass: &PassOne, bytes: u64) -> Result<Graph, GraphError> {
     Ok(pass_one(pass)
         .keep("write"..="write")?
-        .feed(generate(pass, bytes, BLOCKS)))
+        .feed(generate(pass, bytes, Content::Reused)))
 }
 
 /// Neither: the same generator and discard with nothing between.
 #[must_use]
 pub fn headroom(pass: &PassOne, bytes: u64) -> Graph {
-    Graph::chain([generate(pass, bytes, BLOCKS), discard(BLOCKS)])
+    Graph::chain([generate(pass, bytes, Content::Endless), discard(BLOCKS)])
 }
 
 /// Takes and forgets.
@@ -137,7 +138,7 @@ pub fn discard(takes: Port) -> Node {
 }
 
 /// Buffers as the pass reads them, for its devices in turn, `bytes` in all.
-fn generate(pass: &PassOne, bytes: u64, gives: Port) -> Node {
+fn generate(pass: &PassOne, bytes: u64, content: Content) -> Node {
     let (len, lanes) = (pass.read.buffer_bytes, pass.partition.lanes);
     let chunk = |number: u64| Chunk {
         number: number as usize % lanes,
@@ -148,13 +149,13 @@ fn generate(pass: &PassOne, bytes: u64, gives: Port) -> Node {
     };
     let generate = Generate {
         generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
-        content: Content::Reused,
+        content,
         chunks: Arc::new(
             (0..(bytes / len as u64).max(lanes as u64))
                 .map(chunk)
                 .collect(),
         ),
-        gives,
+        gives: BLOCKS,
         record_bytes: pass.read.record_bytes,
         workers: 1,
         buffers: pass.read.buffers,
@@ -236,11 +237,12 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Runs a trial. What it writes is a new file, as what a job writes is: blocks that a file
-    /// system, or a hypervisor, has to find first cost more than blocks that are written again.
+    /// Runs a trial, until its time is up or its room is used. What it writes is a new file, as
+    /// what a job writes is: blocks that a file system, or a hypervisor, has to find first cost
+    /// more than blocks that are written again.
     fn run(&self, trial: &Trial, watch: &Watch) -> Result<Phase, JobError> {
         let (disk, write) = (&self.config.disk, &self.config.write);
-        let scratch = Arc::new(Scratch::create(disk, write, self.config.bytes)?.bounded());
+        let scratch = Arc::new(Scratch::create(disk, write, self.config.bytes)?);
         let pass = pass(self.config, &self.plan, self.source.clone(), &scratch);
         let (name, graph) = match trial.mode {
             Mode::ReadWrite => ("rw", read_write(&pass)),

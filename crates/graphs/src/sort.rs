@@ -518,9 +518,7 @@ impl<'a> SortJob<'a> {
     }
 
     fn phase(&mut self, name: &str, graph: &Graph, modes: &[&Arc<Modes>]) -> Result<(), JobError> {
-        let mut phase = self
-            .watch
-            .run(name, graph, &self.memory, None)?;
+        let mut phase = self.watch.run(name, graph, &self.memory, None)?;
         for mode in modes.iter().flat_map(|modes| modes.seen()) {
             if !phase.disk_modes.contains(&mode) {
                 phase.disk_modes.push(mode);

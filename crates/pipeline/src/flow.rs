@@ -150,17 +150,11 @@ impl Flow {
         self.probe.depth(depth);
     }
 
-    /// Whether a source that could go on for ever should end now.
+    /// Whether a source should end now, though it could go on.
     #[must_use]
     pub fn time_is_up(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
-    /// Whether the run lasts for a set time; sources then begin again when they reach their end.
-    #[must_use]
-    pub fn is_timed(&self) -> bool {
-        self.deadline.is_some()
     }
 
     fn check(&self) -> Result<(), StageError> {

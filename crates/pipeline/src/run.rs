@@ -31,7 +31,7 @@ pub struct Options {
     /// beside their buffers counts against its size. Runs that follow each other may share it;
     /// the kernel then has to find and clear its pages only once.
     pub memory: Arc<Arena>,
-    /// Sources end after this long; `None` runs to the end of the input.
+    /// Sources end after this long at the latest; `None` runs to the end of the input.
     pub duration: Option<Duration>,
     /// How often the timeline is sampled at first.
     pub sample_every: Duration,

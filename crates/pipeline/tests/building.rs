@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Acting, BYTES, PAGE, Seen, WORDS, chain, count, double, ends, options, sink};
+use common::{Acting, BYTES, PAGE, Seen, WORDS, chain, count, double, ends, memory, options, sink};
 use serde_json::json;
 use tonnage_pipeline::{Control, Graph, GraphError, MemoryNeed, Node, RunError};
 

@@ -19,7 +19,6 @@ const GROWTH_BYTES: u64 = 64 << 20;
 pub struct Scratch {
     devices: Vec<Device>,
     partitions: Mutex<Vec<Vec<Block>>>,
-    bounded: bool,
 }
 
 #[derive(Debug)]
@@ -56,16 +55,7 @@ impl Scratch {
         Ok(Self {
             devices,
             partitions: Mutex::default(),
-            bounded: false,
         })
-    }
-
-    /// The same scratch, but never larger than it was made: when it is full, writing begins again
-    /// at the start, over what was there. For benchmarks, which read nothing back.
-    #[must_use]
-    pub fn bounded(mut self) -> Self {
-        self.bounded = true;
-        self
     }
 
     /// How many devices there are.
@@ -83,23 +73,17 @@ impl Scratch {
         let span = aligned(len) as u64;
         let mut next = device.next.lock().unwrap_or_else(PoisonError::into_inner);
         if *next + span > device.file.len() {
-            if self.bounded {
-                *next = 0;
-            } else {
-                device
-                    .file
-                    .grow((*next + span.max(GROWTH_BYTES)).next_multiple_of(1 << 20))?;
-            }
+            device
+                .file
+                .grow((*next + span.max(GROWTH_BYTES)).next_multiple_of(1 << 20))?;
         }
         let offset = *next;
         *next += span;
-        if !self.bounded {
-            let mut partitions = self.lock();
-            if partitions.len() <= partition {
-                partitions.resize_with(partition + 1, Vec::new);
-            }
-            partitions[partition].push(Block { offset, len });
+        let mut partitions = self.lock();
+        if partitions.len() <= partition {
+            partitions.resize_with(partition + 1, Vec::new);
         }
+        partitions[partition].push(Block { offset, len });
         Ok((Arc::clone(&device.file), offset))
     }
 

@@ -12,7 +12,10 @@ from tonnage.engine import probes
 
 WARM_UP_SECONDS = 0.5
 """Not counted at a trial's beginning; of a trial shorter than four of these, a quarter is not."""
-STOPPING_RULE = "each trial runs for its set time; the first part of it is warm-up and not counted"
+STOPPING_RULE = (
+    "each trial runs for its set time, or until it has gone through its data once; the first part "
+    "of it is warm-up and not counted, nor is what flows out after the source has ended"
+)
 WINDOW_SECONDS = 0.25
 """Length of a window for which a rate is kept."""
 
@@ -23,23 +26,25 @@ def warm_up(trial_seconds: float) -> float:
 
 
 def trial(reported: dict[str, Any], seconds: float) -> Trial:
-    """A trial of a set time from a phase as the core reports it.
+    """A trial of at most ``seconds`` from a phase as the core reports it.
 
-    Its beginning is not counted, nor what still flowed out of the pipeline when its time was up.
+    Its beginning is not counted, nor what still flowed out of the pipeline after its source ended.
 
     The rate is that of the graph's last stage: what came out at the end was moved by all.
     """
-    counted = [
-        sample
-        for sample in reported["timeline"]
-        if warm_up(seconds) <= sample["seconds"] <= seconds
-    ]
+    timeline = reported["timeline"]
+    ended = min(seconds, _source_ended(timeline))
+    counted = [s for s in timeline if warm_up(ended) <= s["seconds"] <= ended]
+    if len(counted) < 2:  # over before it could be sampled: then all of it counts
+        nothing = {"bytes": 0, "cpu_seconds": 0.0}
+        start = {"seconds": 0.0, "stages": [nothing for _ in reported["stages"]]}
+        counted = [start, {"seconds": reported["seconds"], "stages": reported["stages"]}]
     steady = [(sample["seconds"], sample["stages"][-1]["bytes"]) for sample in counted]
     cpu = [sum(stage["cpu_seconds"] for stage in sample["stages"]) for sample in counted]
-    moved = steady[-1][1] - steady[0][1] if steady else 0
+    moved = steady[-1][1] - steady[0][1]
     return Trial(
         name=reported["name"],
-        bytes_per_second=_rate(steady[0], steady[-1]) if len(steady) > 1 else 0.0,
+        bytes_per_second=_rate(steady[0], steady[-1]),
         cpu_seconds_per_byte=(cpu[-1] - cpu[0]) / moved if moved else 0.0,
         rates=_windows(steady),
         phase=probes.phase(reported),
@@ -80,6 +85,12 @@ def new_id(kind: str) -> str:
 def now() -> str:
     """This moment, in UTC, as ISO 8601."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _source_ended(timeline: list[dict[str, Any]]) -> float:
+    """When the first stage had moved all that it was going to."""
+    last = timeline[-1]["stages"][0]["bytes"] if timeline else 0
+    return next((s["seconds"] for s in timeline if s["stages"][0]["bytes"] == last), 0.0)
 
 
 def _rate(first: tuple[float, int], last: tuple[float, int]) -> float:

@@ -10,8 +10,8 @@ use std::time::Duration;
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use serde_json::{Value, json};
 use tonnage_pipeline::{
-    Arena, Control, Failure, Flow, Graph, MemoryNeed, Node, Options, Port, Report, Routing, RunError,
-    Spec, Stage, StageError, run,
+    Arena, Control, Failure, Flow, Graph, MemoryNeed, Node, Options, Port, Report, Routing,
+    RunError, Spec, Stage, StageError, run,
 };
 
 /// What flows in most of the tests.

@@ -37,6 +37,8 @@ pub enum Content {
     Fresh,
     /// The same bytes again.
     Reused,
+    /// The same bytes again, and all chunks again and again, until the run's time is up.
+    Endless,
 }
 
 /// Generates records.
@@ -115,7 +117,7 @@ impl Stage for Generating {
         let chunks = Arc::clone(&self.generate.chunks);
         while !flow.time_is_up() && !chunks.is_empty() {
             let place = self.generate.next.fetch_add(1, Relaxed);
-            if place >= chunks.len() && !flow.is_timed() {
+            if place >= chunks.len() && self.generate.content != Content::Endless {
                 break;
             }
             let chunk = chunks[place % chunks.len()];

@@ -1,8 +1,7 @@
 //! `read`: extents of files into buffers, by direct I/O, several at once on every device.
 //!
 //! Worker i reads lane i, which is one device's extents in order. It keeps the device's queue full
-//! as long as it has buffers, and hands on what is complete, in the order of completion. A timed
-//! run begins a lane again when it is done.
+//! as long as it has buffers, and hands on what is complete, in the order of completion.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -94,9 +93,6 @@ impl Stage for Reader {
         let extents = &read.lanes[self.lane];
         let mut next = 0;
         loop {
-            if next == extents.len() && flow.is_timed() {
-                next = 0;
-            }
             let ended = next == extents.len() || flow.time_is_up();
             if !ended && self.wants_more(&extents[next]) {
                 // Wait for memory only when there is nothing else to wait for.
