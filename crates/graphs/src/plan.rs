@@ -1,9 +1,8 @@
 //! How a memory budget is divided among the stages of the sort.
 //!
 //! Pass one wants one open block for each partition and worker; pass two wants whole partitions,
-//! one being read for each device, one being sorted by each worker, one waiting. Small partitions
-//! keep pass two's devices busy from early on until late; large blocks keep pass one's writes
-//! long. Where the input is so large that both cannot be had, partitions grow up to what pass two
+//! one being read for each device, one being sorted by each worker, one waiting. So many partitions
+//! are made that both need the same, with blocks that keep pass one's writes long. Where the input is so large that both cannot be had, partitions grow up to what pass two
 //! can hold, then blocks shrink, and what is too large even so is partitioned again.
 
 use serde::{Deserialize, Serialize};
@@ -21,8 +20,8 @@ const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
 /// Blocks of partitions. Longer ones hold back more at the end of pass one; shorter ones cost
 /// seeks, so partitions grow before blocks go below the second, and below the third never.
 const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
-/// A partition as pass two likes it: 1/128 of the data within these bounds.
-const PARTITION_BYTES: (u64, u64) = (1 << 20, 48 << 20);
+/// The smallest partition worth a file.
+const PARTITION_BYTES: u64 = 1 << 20;
 /// Partitions are planned at this share of what fits, since a sample's quantiles vary.
 const FILL: f64 = 0.75;
 /// Blocks on their way to a disk, in queues of its depth: one in its hands, and more that wait,
@@ -116,8 +115,12 @@ impl Plan {
         let open = memory_bytes / 2;
         let most = |block: usize| (open / (workers * block.max(least))).max(1) as u64;
         let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
-        let (smallest, largest) = PARTITION_BYTES;
-        let wanted = bytes.div_ceil((bytes / 128).clamp(smallest, largest).min(fits));
+        // Open blocks for every partition need as much as partitions in all slots. Less of both
+        // is better: memory that a job touches for the first time costs the kernel, and a
+        // hypervisor more, and small partitions keep pass two's devices busy early and late.
+        let even = slots as f64 * bytes as f64 * (workers * BLOCK_BYTES[0]) as f64;
+        let even = (even.sqrt() / slots as f64) as u64;
+        let wanted = bytes.div_ceil(even.max(PARTITION_BYTES).min(fits));
         let needed = bytes.div_ceil(fits).min(most(BLOCK_BYTES[2]));
         let partitions = wanted.min(most(BLOCK_BYTES[1]).max(needed)).max(1) as usize;
         let block_bytes = (open / (workers * partitions) / ALIGNMENT * ALIGNMENT)

@@ -4,9 +4,9 @@
 //! polled and cancelled through its handle, and gives its outcome as JSON. What the JSON holds is
 //! declared by the `Config` and `Outcome` of the graph that runs, and typed in `_core.pyi`.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
@@ -34,6 +34,7 @@ type Ending = Result<String, JobError>;
 struct Job {
     control: Control,
     thread: Mutex<Option<JoinHandle<Ending>>>,
+    ended: Mutex<mpsc::Receiver<()>>,
 }
 
 #[pymethods]
@@ -42,7 +43,7 @@ impl Job {
     #[new]
     fn new(name: &str, config: &str) -> PyResult<Self> {
         let control = Control::default();
-        let thread = match name {
+        let (thread, ended) = match name {
             "sort" => start(config, sort::run, &control),
             "disk_bench" => start(config, disk_bench::run, &control),
             "cpu_bench" => start(config, cpu_bench::run, &control),
@@ -55,6 +56,7 @@ impl Job {
         Ok(Self {
             control,
             thread: Mutex::new(Some(thread)),
+            ended: Mutex::new(ended),
         })
     }
 
@@ -63,9 +65,13 @@ impl Job {
         self.control.done_bytes()
     }
 
-    /// Whether the job has ended, in whatever way.
-    fn is_finished(&self) -> bool {
-        self.lock().as_ref().is_none_or(JoinHandle::is_finished)
+    /// Waits for the job's end, in whatever way, but at most so long; tells whether it has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        let most = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        py.detach(|| {
+            let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            ended.recv_timeout(most) != Err(mpsc::RecvTimeoutError::Timeout)
+        })
     }
 
     /// Asks the job to end; `result` then raises `Cancelled`.
@@ -103,7 +109,7 @@ fn start<C, O>(
     config: &str,
     job: fn(&C, &Control) -> Result<O, JobError>,
     control: &Control,
-) -> PyResult<JoinHandle<Ending>>
+) -> PyResult<(JoinHandle<Ending>, mpsc::Receiver<()>)>
 where
     C: DeserializeOwned + Send + 'static,
     O: Serialize + 'static,
@@ -111,14 +117,17 @@ where
     let config: C = serde_json::from_str(config)
         .map_err(|why| PyValueError::new_err(format!("the configuration: {why}")))?;
     let control = control.clone();
+    let (end, ended) = mpsc::channel::<()>();
     let run = move || {
+        let _end = end; // dropped when the job has ended, which ends `ended`
         let outcome = job(&config, &control)?;
         serde_json::to_string(&outcome).map_err(|why| JobError::failed(why.to_string()))
     };
     let thread = thread::Builder::new().name("tonnage job".into());
-    thread
+    let thread = thread
         .spawn(run)
-        .map_err(|why| PyRuntimeError::new_err(format!("starting the job: {why}")))
+        .map_err(|why| PyRuntimeError::new_err(format!("starting the job: {why}")))?;
+    Ok((thread, ended))
 }
 
 /// Whether this is a debug build, whose speeds say nothing.

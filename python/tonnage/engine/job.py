@@ -1,6 +1,6 @@
 """Starts jobs of the compiled core, and ends them on Ctrl-C.
 
-The core's threads move the bytes; this thread sleeps, polls twenty times a second, and on an
+The core's threads move the bytes; this thread waits, looks up twenty times a second, and on an
 interrupt, or whatever else is raised here, cancels the job and waits until it has cleaned up.
 """
 
@@ -37,8 +37,7 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
     began = time.monotonic()
     job = _core.Job(name, _as_json(config))
     try:
-        while not job.is_finished():
-            time.sleep(POLL_SECONDS)
+        while not job.wait(POLL_SECONDS):
             if on_progress:
                 on_progress(job.done_bytes(), time.monotonic() - began)
     except BaseException:
