@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from support.command import Tonnage
 from support.records import blob, parts
-from tonnage.cli import SEVERAL, main, parse_size, spread
+from tonnage.cli import main
+from tonnage.cli.arguments import SEVERAL, parse_size, spread
 
 Call = Callable[..., tuple[int, str, str]]
 

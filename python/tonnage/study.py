@@ -9,12 +9,9 @@ left is found unlocked and removed by the next.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
-import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +20,8 @@ from tonnage import engine
 from tonnage.artifacts import (
     Actual,
     ActualPhase,
-    Environment,
     Limit,
     Measurement,
-    Phase,
     Prediction,
     RunRecord,
     Study,
@@ -39,6 +34,7 @@ from tonnage.measure.disk import measure_disk
 from tonnage.measure.system import Watch
 from tonnage.measure.trials import now
 from tonnage.model import two_pass
+from tonnage.model.findings import findings, why
 from tonnage.report.page import write_report
 from tonnage.run import records
 from tonnage.run.sort import Layout, Sorted, sort
@@ -86,11 +82,14 @@ def study(settings: Settings, command: list[str]) -> Study:
         KeyboardInterrupt: Ctrl-C; data is removed.
     """
     with ExitStack() as stack:
-        data = [stack.enter_context(_room(path)) for path in settings.data]
+        data = [
+            stack.enter_context(engine.workspace("--dir", path, DATA_PREFIX))
+            for path in settings.data
+        ]
         scratch = [
             data[settings.data.index(path)]
             if path in settings.data
-            else stack.enter_context(_room(path))
+            else stack.enter_context(engine.workspace("--dir", path, DATA_PREFIX))
             for path in settings.scratch
         ]
         return _Loop(settings, command, data, scratch).run()
@@ -263,9 +262,9 @@ class _Loop:
         shape = self._shape(self._bytes)
         try:
             prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=now())
-        except LookupError as why:
-            text = f"nothing can be predicted: {why}; give a larger --size"
-            raise engine.Failed(text, None, None, None) from why
+        except LookupError as error:
+            text = f"nothing can be predicted: {error}; give a larger --size"
+            raise engine.Failed(text, None, None, None) from error
         prediction.write(self._settings.out / "prediction.json")
         self._keep("predicted", predicted=prediction)
         _say(
@@ -341,108 +340,20 @@ class _Loop:
                 seconds=phase.seconds,
                 predicted_seconds=planned[phase.name].seconds if phase.name in planned else None,
                 bottleneck=phase.bottleneck,
-                why=_why(phase),
+                why=why(phase),
             )
             for phase in run.phases
         ]
         error = abs(prediction.seconds - run.seconds) / run.seconds
         actual = Actual(seconds=run.seconds, phases=phases)
         self._keep("compared", actual=actual, limit=limit, error_fraction=error)
-        self._keep("explained", findings=_findings(self._study))
+        self._keep("explained", findings=findings(self._study))
 
     def _keep(self, step: str, **results: Any) -> None:
         """Adds results to the record and writes it."""
         steps = [*self._study.steps, step]
         self._study = dataclasses.replace(self._study, steps=steps, **results)
         self._study.write(self._settings.out / "study.json")
-
-
-def _why(phase: Phase) -> str:
-    """In words, what kept a phase from being faster."""
-    stage = next(stage for stage in phase.stages if stage.name == phase.bottleneck)
-    busy = stage.busy_seconds / stage.workers / phase.seconds if phase.seconds else 0.0
-    if stage.kind in ("read", "write"):
-        verb = "reading" if stage.kind == "read" else "writing"
-        return f"the disk was {verb} {busy:.0%} of the time; the other stages waited for it"
-    cpu = stage.cpu_seconds / stage.busy_seconds if stage.busy_seconds else 0.0
-    return (
-        f"the {stage.name} stage's {stage.workers} threads were at work {busy:.0%} of the time, "
-        f"{cpu:.0%} of that on a core"
-    )
-
-
-def _findings(study: Study) -> list[str]:
-    """What a reader should know before the charts."""
-    found = []
-    run, limit, predicted = study.run, study.limit, study.predicted
-    if run and limit and predicted:
-        inside = predicted.low_seconds <= run.seconds <= predicted.high_seconds
-        found.append(
-            f"The sort took {run.seconds:.1f} s; {predicted.seconds:.1f} s were predicted, and it "
-            f"is {'inside' if inside else 'outside'} the interval of {predicted.low_seconds:.1f} "
-            f"to {predicted.high_seconds:.1f} s."
-        )
-        found.append(
-            f"The disks alone would need {limit.seconds:.1f} s: the sort came to "
-            f"{limit.efficiency:.0%} of what they carry."
-        )
-    for phase in study.actual.phases if study.actual else []:
-        if phase.predicted_seconds is not None:
-            found.append(f"{phase.name.replace('_', ' ').capitalize()}: {phase.why}.")
-    found.extend(_warnings(study.environment, study.measurements))
-    return found
-
-
-def _warnings(environment: Environment, measurements: Sequence[Measurement]) -> list[str]:
-    """What makes the figures less than they could be."""
-    found = []
-    if environment.debug_build:
-        found.append("This is a debug build: its speeds say nothing. Build with --release.")
-    if environment.load_average > environment.cores / 2:
-        found.append(
-            f"The machine was busy with something else at the start (load average "
-            f"{environment.load_average:.1f} on {environment.cores} cores)."
-        )
-    trials = [trial for measurement in measurements for trial in measurement.trials]
-    reasons = {mode["why"] for trial in trials for mode in trial.phase.disk_modes if mode["why"]}
-    found.extend(f"The disks were not used in the best way: {reason}." for reason in reasons)
-    return found
-
-
-@contextmanager
-def _room(parent: Path) -> Iterator[Path]:
-    """A locked directory under ``parent``, gone afterwards; what killed studies left goes too."""
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        for left in parent.glob(f"{DATA_PREFIX}*"):
-            with _lock(left) as locked:
-                if locked:
-                    shutil.rmtree(left)
-        room = parent / f"{DATA_PREFIX}{os.getpid()}"
-        room.mkdir()
-    except OSError as why:
-        text = f"--dir {parent}: {why.strerror}; give a directory to write to"
-        raise engine.Refused(text) from why
-    with _lock(room):
-        try:
-            yield room.resolve()
-        finally:
-            shutil.rmtree(room)
-
-
-@contextmanager
-def _lock(directory: Path) -> Iterator[bool]:
-    """Holds the lock of ``directory`` if nobody else does; gives whether it is held."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = True
-        except BlockingIOError:
-            held = False
-        yield held
-    finally:
-        os.close(handle)
 
 
 def _say(text: str) -> None:

@@ -19,16 +19,15 @@ use tonnage_pipeline::{Control, Graph, GraphError, Node, Port, RunError};
 use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{Extent, FileRef, Piece, aligned};
-use tonnage_stages::ledger::{Ledger, Modes};
-use tonnage_stages::sink::{Target, Write};
-use tonnage_stages::source::{Chunk, Content, Generate, Read};
-use tonnage_stages::work::{Sort, Unit};
+use tonnage_stages::sink::Target;
+use tonnage_stages::source::{Chunk, Content, Generate};
+use tonnage_stages::work::Unit;
 use tonnage_stages::{BLOCKS, PARTITIONS, RECORDS};
 
 use crate::disk_bench::discard;
 use crate::job::{JobError, Phase, Watch, memory};
+use crate::passes::{PassOne, PassTwo};
 use crate::plan::{Plan, Shape};
-use crate::sort::{PassOne, PassTwo, partition_records, pass_one, pass_two};
 
 /// Records whose keys give the boundaries.
 const SAMPLED_RECORDS: usize = 20_000;
@@ -57,7 +56,7 @@ pub struct Outcome {
 /// # Errors
 /// When the pass has no such stage.
 pub fn partitioning(pass: &PassOne, generate: Generate) -> Result<Graph, GraphError> {
-    let work = pass_one(pass).keep("partition"..="partition")?;
+    let work = pass.graph().keep("partition"..="partition")?;
     Ok(work
         .feed(Node::new("generate", generate))
         .drain(discard(BLOCKS)))
@@ -68,7 +67,7 @@ pub fn partitioning(pass: &PassOne, generate: Generate) -> Result<Graph, GraphEr
 /// # Errors
 /// When the pass has no such stage.
 pub fn sorting(pass: &PassTwo, generate: Generate) -> Result<Graph, GraphError> {
-    let work = pass_two(pass).keep("sort"..="sort")?;
+    let work = pass.graph().keep("sort"..="sort")?;
     Ok(work
         .feed(Node::new("generate", generate))
         .drain(discard(BLOCKS)))
@@ -91,23 +90,6 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         devices: (1, 1, 1),
     };
     let plan = Plan::new(&shape, &disk)?;
-    let write = Write {
-        disk: disk.clone(),
-        target: Target::Files(Arc::default()),
-        lanes: 1,
-        record_bytes: layout.record_bytes,
-        inbox_bytes: disk.depth * plan.block_bytes,
-        modes: Arc::new(Modes::default()),
-    };
-    let read = Read {
-        disk,
-        lanes: Arc::new(vec![Vec::new()]),
-        gives: RECORDS,
-        record_bytes: layout.record_bytes,
-        buffers: 1,
-        buffer_bytes: 4096,
-        modes: Arc::new(Modes::default()),
-    };
     let duration = Duration::try_from_secs_f64(config.seconds)
         .map_err(|why| JobError::Refused(format!("--seconds {}: {why}", config.seconds)))?;
 
@@ -118,11 +100,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         .flat_map(|record| layout.key(record).to_vec())
         .collect();
     let boundaries = Boundaries::from_sample(&keys, &layout, plan.partitions);
-    let pass = PassOne {
-        read: read.clone(),
-        partition: partition_records(&plan, boundaries, layout.record_bytes, 1),
-        write: write.clone(),
-    };
+    let (record, nowhere) = (layout.record_bytes, Target::Files(Arc::default()));
+    let pass = PassOne::new(&disk, &plan, record, Vec::new(), boundaries, nowhere, 1);
     let feed = generate(
         RECORDS,
         plan.extent_bytes,
@@ -135,11 +114,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
 
     let wanted = (config.bytes / plan.partitions as u64).clamp(1, plan.slot_bytes as u64 / 2);
     let partition_bytes = (wanted as usize / layout.record_bytes).max(1) * layout.record_bytes;
-    let pass = PassTwo {
-        read,
-        sort: sort(&plan, &layout, partition_bytes),
-        write,
-    };
+    let units = vec![unit(partition_bytes)];
+    let pass = PassTwo::new(&disk, &plan, &layout, Vec::new(), units, Vec::new(), 1);
     let feed = generate(PARTITIONS, partition_bytes, plan.slots, layout.record_bytes);
     let graph = sorting(&pass, feed).map_err(RunError::from)?;
     let budget = memory(graph.memory_bytes())?;
@@ -169,8 +145,8 @@ fn generate(gives: Port, bytes: usize, buffers: usize, record_bytes: usize) -> G
     }
 }
 
-/// The sort stage for partitions of one size that lie in one piece.
-fn sort(plan: &Plan, layout: &Layout, partition_bytes: usize) -> Sort {
+/// A partition that lies in one piece.
+fn unit(partition_bytes: usize) -> Unit {
     let file = FileRef::Path(std::path::Path::new("").into());
     let pieces = vec![Piece {
         file,
@@ -183,16 +159,9 @@ fn sort(plan: &Plan, layout: &Layout, partition_bytes: usize) -> Sort {
         in_order: false,
         pieces,
     });
-    Sort {
-        units: Arc::new(vec![Unit {
-            extent,
-            file: 0,
-            lane: 0,
-        }]),
-        layout: *layout,
-        workers: plan.workers,
-        buffers: plan.output_blocks,
-        buffer_bytes: plan.output_block_bytes,
-        ledger: Arc::new(Ledger::default()),
+    Unit {
+        extent,
+        file: 0,
+        lane: 0,
     }
 }

@@ -22,14 +22,14 @@ use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::Extent;
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::Discard;
-use tonnage_stages::source::{Chunk, Content, Generate, Read};
+use tonnage_stages::sink::{Discard, Target};
+use tonnage_stages::source::{Chunk, Content, Generate};
 use tonnage_stages::work::Tag;
 use tonnage_stages::{BLOCKS, RECORDS};
 
 use crate::job::{JobError, Phase, Watch, memory};
+use crate::passes::PassOne;
 use crate::plan::{Plan, Shape};
-use crate::sort::{PassOne, partition_records, pass_one, read_extents, write_blocks};
 
 /// What the disks are asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -80,10 +80,6 @@ pub struct Trial {
 /// What the trials did: one phase each, named by its mode.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Seconds for everything, the preparation included.
-    pub seconds: f64,
-    /// Bytes that were there to be read.
-    pub file_bytes: u64,
     /// One phase a trial, in order; the first is `prepare`, which writes what is read.
     pub phases: Vec<Phase>,
 }
@@ -102,7 +98,8 @@ pub fn read_write(pass: &PassOne) -> Result<Graph, GraphError> {
         partitions,
         lanes: pass.partition.lanes,
     };
-    pass_one(pass).replace("partition"..="partition", Node::new("tag", tag))
+    pass.graph()
+        .replace("partition"..="partition", Node::new("tag", tag))
 }
 
 /// Reads only.
@@ -110,9 +107,7 @@ pub fn read_write(pass: &PassOne) -> Result<Graph, GraphError> {
 /// # Errors
 /// When the pass has no such stage.
 pub fn read_only(pass: &PassOne) -> Result<Graph, GraphError> {
-    Ok(pass_one(pass)
-        .keep("read"..="read")?
-        .drain(discard(RECORDS)))
+    Ok(pass.graph().keep("read"..="read")?.drain(discard(RECORDS)))
 }
 
 /// Writes only.
@@ -120,7 +115,8 @@ pub fn read_only(pass: &PassOne) -> Result<Graph, GraphError> {
 /// # Errors
 /// When the pass has no such stage.
 pub fn write_only(pass: &PassOne, bytes: u64) -> Result<Graph, GraphError> {
-    Ok(pass_one(pass)
+    Ok(pass
+        .graph()
         .keep("write"..="write")?
         .feed(generate(pass, bytes, Content::Reused)))
 }
@@ -188,17 +184,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     for trial in &config.trials {
         phases.push(bench.run(trial, &watch)?);
     }
-    let file_bytes = bench
-        .source
-        .iter()
-        .flatten()
-        .map(|extent| extent.len() as u64)
-        .sum();
-    Ok(Outcome {
-        seconds: watch.epoch.elapsed().as_secs_f64(),
-        file_bytes,
-        phases,
-    })
+    Ok(Outcome { phases })
 }
 
 /// What all trials share: the plan, and what is there to be read.
@@ -274,16 +260,12 @@ fn pass(
     let layout = Layout::SORT_BENCHMARK;
     let (disk, record) = (&config.disk, layout.record_bytes);
     let boundaries = Boundaries::from_sample(&[], &layout, plan.partitions);
-    let read = read_extents(disk, plan, source, record);
+    let (target, lanes) = (Target::Scratch(Arc::clone(scratch)), scratch.devices());
+    let mut pass = PassOne::new(disk, plan, record, source, boundaries, target, lanes);
     // A tag has no blocks of its own: what is being written are buffers of the read stage.
-    let writing = scratch.devices() * disk.depth * disk.transfer_bytes;
-    let buffers = read.buffers + writing.div_ceil(read.buffer_bytes);
-    let buffers = buffers
-        .min(config.memory_bytes / read.buffer_bytes)
-        .max(read.buffers);
-    PassOne {
-        read: Read { buffers, ..read },
-        partition: partition_records(plan, boundaries, record, scratch.devices()),
-        write: write_blocks(disk, plan, scratch, record),
-    }
+    let read = &mut pass.read;
+    let writing = (lanes * disk.depth * disk.transfer_bytes).div_ceil(read.buffer_bytes);
+    let fit = config.memory_bytes / read.buffer_bytes;
+    read.buffers = (read.buffers + writing).min(fit).max(read.buffers);
+    pass
 }

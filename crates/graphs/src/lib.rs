@@ -7,15 +7,19 @@
 //!   gensort     generate -> write             valsort  read -> summarise
 //! ```
 //!
-//! `plan` divides a memory budget among the stages, `inputs` looks at what is to be read, `seal`
+//! `passes` puts the sort's graphs together, for the job and its benchmarks; `plan` divides a memory
+//! budget among the stages, `room` asks devices for space, `cut` is a partition between the passes, `inputs` looks at what is to be read, `seal`
 //! makes whole outputs visible, `job` is what all of them report.
 
 pub mod cpu_bench;
+mod cut;
 pub mod disk_bench;
 pub mod gensort;
 mod inputs;
 pub mod job;
+pub mod passes;
 mod plan;
+mod room;
 mod seal;
 pub mod sort;
 pub mod valsort;

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)] // One call: flock.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -153,16 +153,16 @@ impl Place {
     }
 
     fn list(&self, names: &[String]) -> io::Result<()> {
-        let list = File::create(self.hidden.join(PARTS))?;
-        serde_json::to_writer(&list, names)?;
+        let mut list = File::create(self.hidden.join(PARTS))?;
+        list.write_all(&serde_json::to_vec(names)?)?;
         list.sync_all()?;
         File::open(&self.hidden)?.sync_all()
     }
 
     fn write_manifest(&self, manifest: &Value) -> io::Result<()> {
         let unnamed = self.hidden.join(MANIFEST);
-        let file = File::create(&unnamed)?;
-        serde_json::to_writer_pretty(&file, manifest)?;
+        let mut file = File::create(&unnamed)?;
+        file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
         file.sync_all()?;
         fs::rename(&unnamed, self.directory.join(MANIFEST))?;
         File::open(&self.directory)?.sync_all()

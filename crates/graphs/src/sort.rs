@@ -14,7 +14,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -22,17 +22,19 @@ use tonnage_disk::Disk;
 use tonnage_pipeline::{Arena, Control, Graph, Node};
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
-use tonnage_stages::extent::{ALIGNMENT, Extent, Piece, aligned};
-use tonnage_stages::ledger::{Ledger, Modes, Total};
+use tonnage_stages::extent::{ALIGNMENT, Extent, aligned};
+use tonnage_stages::ledger::{Modes, Total};
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::{Keys, OutputFile, Target, Write};
+use tonnage_stages::sink::{Keys, OutputFile, Target};
 use tonnage_stages::source::Read;
-use tonnage_stages::work::{Partition, Sort, Unit};
-use tonnage_stages::{PARTITIONS, RECORDS};
+use tonnage_stages::work::Unit;
 
+use crate::cut::Cut;
 use crate::inputs::{self, Input};
 use crate::job::{JobError, Phase, Watch, memory};
+use crate::passes::{PassOne, PassTwo, read_extents};
 use crate::plan::{Plan, Shape};
+use crate::room::check_room;
 use crate::seal::{self, Unsealed};
 
 /// Sampled chunks for each partition, and the bounds of their number.
@@ -81,114 +83,12 @@ pub struct Outcome {
     pub checksum: String,
     /// Seconds from the start to the manifest.
     pub seconds: f64,
-    /// Output files, relative to their directories.
-    pub parts: usize,
     /// Bytes that had to be partitioned again.
     pub repartitioned_bytes: u64,
     /// How the memory was divided.
     pub plan: Plan,
     /// The phases in order.
     pub phases: Vec<Phase>,
-}
-
-/// Pass one, as a value: where records come from, how they are divided, where blocks go.
-#[derive(Clone, Debug)]
-pub struct PassOne {
-    /// Source.
-    pub read: Read,
-    /// Work.
-    pub partition: Partition,
-    /// Sink.
-    pub write: Write,
-}
-
-/// Pass two, as a value.
-#[derive(Clone, Debug)]
-pub struct PassTwo {
-    /// Source.
-    pub read: Read,
-    /// Work.
-    pub sort: Sort,
-    /// Sink.
-    pub write: Write,
-}
-
-/// The graph of pass one.
-#[must_use]
-pub fn pass_one(pass: &PassOne) -> Graph {
-    Graph::chain([
-        Node::new("read", pass.read.clone()),
-        Node::new("partition", pass.partition.clone()),
-        Node::new("write", pass.write.clone()),
-    ])
-}
-
-/// The graph of pass two.
-#[must_use]
-pub fn pass_two(pass: &PassTwo) -> Graph {
-    Graph::chain([
-        Node::new("read", pass.read.clone()),
-        Node::new("sort", pass.sort.clone()),
-        Node::new("write", pass.write.clone()),
-    ])
-}
-
-/// The read stage for input extents under a plan.
-#[must_use]
-pub fn read_extents(disk: &Disk, plan: &Plan, lanes: Vec<Vec<Arc<Extent>>>, record: usize) -> Read {
-    let largest = lanes
-        .iter()
-        .flatten()
-        .map(|extent| extent.span())
-        .max()
-        .unwrap_or(0);
-    Read {
-        disk: disk.clone(),
-        lanes: Arc::new(lanes),
-        gives: RECORDS,
-        record_bytes: record,
-        buffers: plan.extent_buffers,
-        buffer_bytes: aligned(plan.extent_bytes).max(largest),
-        modes: Arc::new(Modes::default()),
-    }
-}
-
-/// The partition stage under a plan.
-#[must_use]
-pub fn partition_records(
-    plan: &Plan,
-    boundaries: Boundaries,
-    record: usize,
-    lanes: usize,
-) -> Partition {
-    Partition {
-        boundaries: Arc::new(boundaries),
-        first_number: 0,
-        record_bytes: record,
-        lanes,
-        workers: plan.workers,
-        block_bytes: plan.block_bytes,
-        spare_blocks: plan.spare_blocks,
-        ledger: Arc::new(Ledger::default()),
-    }
-}
-
-/// The write stage to scratch under a plan. No transfer is longer than a block, so that a benchmark
-/// which writes longer buffers sends the device what the sort does.
-#[must_use]
-pub fn write_blocks(disk: &Disk, plan: &Plan, scratch: &Arc<Scratch>, record: usize) -> Write {
-    let transfer_bytes = disk.transfer_bytes.min(plan.block_bytes);
-    Write {
-        disk: Disk {
-            transfer_bytes,
-            ..disk.clone()
-        },
-        target: Target::Scratch(Arc::clone(scratch)),
-        lanes: scratch.devices(),
-        record_bytes: record,
-        inbox_bytes: plan.spare_blocks * plan.block_bytes,
-        modes: Arc::new(Modes::default()),
-    }
 }
 
 /// Sorts.
@@ -234,7 +134,7 @@ impl<'a> SortJob<'a> {
             seal::clean(directory).map_err(refuse)?;
         }
         let unsealed = Unsealed::prepare(&config.output)?;
-        check_room(config, bytes)?;
+        check_room(&config.scratch, &config.output, bytes)?;
         let devices = inputs::extents(&inputs, record, usize::MAX / 2).len();
         let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let shape = Shape {
@@ -292,7 +192,6 @@ impl<'a> SortJob<'a> {
             bytes: total.bytes,
             checksum,
             seconds: self.watch.epoch.elapsed().as_secs_f64(),
-            parts,
             repartitioned_bytes: self.repartitioned_bytes,
             plan: self.plan,
             phases: self.phases,
@@ -341,7 +240,7 @@ impl<'a> SortJob<'a> {
         let read = Read {
             buffers: (memory_bytes / 2 / largest.max(1)).clamp(1, 4 * disk.depth) + sample.len(),
             buffer_bytes: largest,
-            ..read_extents(disk, &self.plan, sample, layout.record_bytes)
+            ..read_extents(disk, &self.plan, layout.record_bytes, sample)
         };
         let found = Arc::new(Mutex::new(Vec::new()));
         let keys = Keys {
@@ -374,20 +273,10 @@ impl<'a> SortJob<'a> {
             block_bytes,
             ..self.plan.clone()
         };
-        let partition = partition_records(&plan, boundaries, record, self.config.scratch.len());
-        let pass = PassOne {
-            read: read_extents(disk, &self.plan, extents, record),
-            partition: Partition {
-                first_number,
-                ..partition
-            },
-            write: write_blocks(disk, &plan, scratch, record),
-        };
-        self.phase(
-            name,
-            &pass_one(&pass),
-            &[&pass.read.modes, &pass.write.modes],
-        )?;
+        let (target, lanes) = (Target::Scratch(Arc::clone(scratch)), scratch.devices());
+        let mut pass = PassOne::new(disk, &plan, record, extents, boundaries, target, lanes);
+        pass.partition.first_number = first_number;
+        self.phase(name, &pass.graph(), &[&pass.read.modes, &pass.write.modes])?;
         let boundaries = &pass.partition.boundaries;
         let cut = |place: usize| Cut {
             blocks: scratch.take(first_number + place),
@@ -479,41 +368,10 @@ impl<'a> SortJob<'a> {
                 });
             }
         }
-        let largest = units
-            .iter()
-            .map(|unit| unit.extent.span())
-            .max()
-            .unwrap_or(0);
-        let (parts, units) = (files.len(), Arc::new(units));
-        let pass = PassTwo {
-            read: Read {
-                gives: PARTITIONS,
-                buffers: self.plan.slots,
-                buffer_bytes: largest,
-                ..read_extents(disk, &self.plan, lanes, layout.record_bytes)
-            },
-            sort: Sort {
-                units,
-                layout: *layout,
-                workers: self.plan.workers,
-                buffers: self.plan.output_blocks,
-                buffer_bytes: self.plan.output_block_bytes,
-                ledger: Arc::new(Ledger::default()),
-            },
-            write: Write {
-                disk: disk.clone(),
-                target: Target::Files(Arc::new(files)),
-                lanes: self.config.output.len(),
-                record_bytes: layout.record_bytes,
-                inbox_bytes: disk.depth * self.plan.output_block_bytes,
-                modes: Arc::new(Modes::default()),
-            },
-        };
-        self.phase(
-            "pass_two",
-            &pass_two(&pass),
-            &[&pass.read.modes, &pass.write.modes],
-        )?;
+        let (parts, outputs) = (files.len(), self.config.output.len());
+        let pass = PassTwo::new(disk, &self.plan, layout, lanes, units, files, outputs);
+        let modes = [&pass.read.modes, &pass.write.modes];
+        self.phase("pass_two", &pass.graph(), &modes)?;
         Ok((parts, pass.sort.ledger.total()))
     }
 
@@ -527,111 +385,4 @@ impl<'a> SortJob<'a> {
         self.phases.push(phase);
         Ok(())
     }
-}
-
-/// A partition as pass one left it.
-struct Cut {
-    blocks: Vec<Piece>,
-    lane: usize,
-    in_order: bool,
-}
-
-impl Cut {
-    fn span(&self) -> usize {
-        self.blocks.iter().map(|block| aligned(block.len)).sum()
-    }
-
-    /// The blocks in pieces of at most `most_bytes`, which is a multiple of the record.
-    fn pieces(&self, most_bytes: usize) -> impl Iterator<Item = Piece> + '_ {
-        let divide = move |block: &Piece| {
-            let block = block.clone();
-            (0..block.len).step_by(most_bytes).map(move |at| Piece {
-                file: block.file.clone(),
-                offset: block.offset + at as u64,
-                len: most_bytes.min(block.len - at),
-            })
-        };
-        self.blocks.iter().flat_map(divide)
-    }
-
-    fn extent(&self, pieces: Vec<Piece>) -> Extent {
-        Extent {
-            number: 0,
-            offset: 0,
-            in_order: self.in_order,
-            pieces,
-        }
-    }
-
-    /// A piece each, so that records have no gaps between them: for partitioning again.
-    fn divided(&self, most_bytes: usize) -> Vec<Arc<Extent>> {
-        let pieces = self.pieces(most_bytes);
-        pieces
-            .map(|piece| Arc::new(self.extent(vec![piece])))
-            .collect()
-    }
-
-    /// The partition as one extent, since it is sorted whole; or, if it need not be sorted, as
-    /// extents that span at most `most_bytes`.
-    fn extents(mut self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {
-        if !self.in_order {
-            let blocks = std::mem::take(&mut self.blocks);
-            return vec![self.extent(blocks)];
-        }
-        // A piece may span some alignment at both of its ends.
-        let longest = most_bytes.saturating_sub(2 * ALIGNMENT) / record_bytes;
-        let mut extents: Vec<Extent> = Vec::new();
-        for piece in self.pieces(longest.max(1) * record_bytes) {
-            let span = aligned(piece.head() + piece.len);
-            match extents.last_mut() {
-                Some(extent) if extent.span() + span <= most_bytes => extent.pieces.push(piece),
-                _ => extents.push(self.extent(vec![piece])),
-            }
-        }
-        extents
-    }
-}
-
-/// Refuses a sort that the devices have no room for.
-fn check_room(config: &Config, bytes: u64) -> Result<(), JobError> {
-    let mut wanted: Vec<(u64, u64, &Path)> = Vec::new(); // device, bytes, a directory on it
-    for directories in [&config.scratch, &config.output] {
-        for directory in directories {
-            let about = fs::metadata(directory);
-            let about = about.map_err(|why| JobError::file("looking at", directory, &why))?;
-            let device = std::os::unix::fs::MetadataExt::dev(&about);
-            let share = bytes / directories.len() as u64;
-            match wanted.iter_mut().find(|(known, ..)| *known == device) {
-                Some((_, sum, _)) => *sum += share,
-                None => wanted.push((device, share, directory)),
-            }
-        }
-    }
-    for (_, bytes, directory) in wanted {
-        let free = free_bytes(directory);
-        if free.is_some_and(|free| free < bytes) {
-            return Err(JobError::Refused(format!(
-                "{} has {} bytes free, the sort needs {bytes} there (scratch and output each as \
-                 large as the input): free some, or give other --scratch or --output directories",
-                directory.display(),
-                free.unwrap_or(0)
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Bytes free for this user; `None` where the file system does not say.
-#[allow(unsafe_code)] // One call: statvfs.
-fn free_bytes(directory: &Path) -> Option<u64> {
-    let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
-    let mut about = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: the path is terminated, and `about` outlives the call, which fills it on success.
-    let about = unsafe {
-        if libc::statvfs(path.as_ptr(), about.as_mut_ptr()) != 0 {
-            return None;
-        }
-        about.assume_init()
-    };
-    Some(about.f_bavail * about.f_frsize)
 }

@@ -13,18 +13,16 @@ use std::sync::atomic::AtomicUsize;
 use common::disk;
 use proptest::prelude::*;
 use tonnage_disk::Disk;
-use tonnage_graphs::sort::{PassOne, PassTwo, partition_records, pass_one, pass_two};
-use tonnage_graphs::sort::{read_extents, write_blocks};
+use tonnage_graphs::passes::{PassOne, PassTwo};
 use tonnage_graphs::{Plan, Shape, cpu_bench, disk_bench};
 use tonnage_pipeline::{Graph, Port};
 use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{Extent, FileRef, Piece};
-use tonnage_stages::ledger::{Ledger, Modes};
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::{OutputFile, Target, Write};
-use tonnage_stages::source::{Chunk, Content, Generate, Read};
-use tonnage_stages::work::{Sort, Unit};
+use tonnage_stages::sink::{OutputFile, Target};
+use tonnage_stages::source::{Chunk, Content, Generate};
+use tonnage_stages::work::Unit;
 use tonnage_stages::{PARTITIONS, RECORDS};
 
 /// Stages that are in a benchmark and in no job.
@@ -62,43 +60,26 @@ fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) 
     let lanes: Vec<Vec<Arc<Extent>>> = (0..inputs)
         .map(|lane| vec![extent(lane, plan.extent_bytes)])
         .collect();
-    let one = PassOne {
-        read: read_extents(&disk, &plan, lanes.clone(), 100),
-        partition: partition_records(&plan, boundaries, 100, scratches),
-        write: write_blocks(&disk, &plan, &scratch, 100),
+    let target = Target::Scratch(scratch);
+    let one = PassOne::new(
+        &disk,
+        &plan,
+        100,
+        lanes.clone(),
+        boundaries,
+        target,
+        scratches,
+    );
+    let unit = Unit {
+        extent: extent(0, 1000),
+        file: 0,
+        lane: 0,
     };
     let files = vec![OutputFile {
         path: root.path().join("part"),
         bytes,
     }];
-    let two = PassTwo {
-        read: Read {
-            gives: PARTITIONS,
-            buffers: plan.slots,
-            buffer_bytes: plan.slot_bytes,
-            ..read_extents(&disk, &plan, lanes, 100)
-        },
-        sort: Sort {
-            units: Arc::new(vec![Unit {
-                extent: extent(0, 1000),
-                file: 0,
-                lane: 0,
-            }]),
-            layout,
-            workers: plan.workers,
-            buffers: plan.output_blocks,
-            buffer_bytes: plan.output_block_bytes,
-            ledger: Arc::new(Ledger::default()),
-        },
-        write: Write {
-            disk,
-            target: Target::Files(Arc::new(files)),
-            lanes: outputs,
-            record_bytes: 100,
-            inbox_bytes: 8 * plan.output_block_bytes,
-            modes: Arc::new(Modes::default()),
-        },
-    };
+    let two = PassTwo::new(&disk, &plan, &layout, lanes, vec![unit], files, outputs);
     Passes {
         one,
         two,
@@ -173,7 +154,7 @@ fn benchmarks(passes: &Passes) -> Vec<(Graph, &'static [&'static str], Graph)> {
     let bytes = 1 << 24;
     let records = generate(RECORDS, plan.extent_bytes, plan.extent_buffers);
     let partition = generate(PARTITIONS, 1000, plan.slots);
-    let (job_one, job_two) = (pass_one(one), pass_two(two));
+    let (job_one, job_two) = (one.graph(), two.graph());
     let read_write = disk_bench::read_write(one).expect("a graph");
     let read_only = disk_bench::read_only(one).expect("a graph");
     let write_only = disk_bench::write_only(one, bytes).expect("a graph");
@@ -246,7 +227,7 @@ fn a_changed_setting_is_noticed() {
     for (place, (stage, change)) in changes.into_iter().enumerate() {
         let mut changed = passes.one.clone();
         change(&mut changed);
-        let job = pass_one(&changed);
+        let job = changed.graph();
         let mut noticed = 0;
         for (graph, names, _) in benchmarks(&passes).into_iter().take(5) {
             let same = is_edit_of(&graph, &job);
@@ -269,9 +250,9 @@ fn a_changed_setting_is_noticed() {
         let mut changed = passes.two.clone();
         change(&mut changed);
         let (sorting, ..) = benchmarks(&passes).pop().expect("the last one");
-        assert_eq!(is_edit_of(&sorting, &pass_two(&passes.two)), Ok(()));
+        assert_eq!(is_edit_of(&sorting, &passes.two.graph()), Ok(()));
         assert!(
-            is_edit_of(&sorting, &pass_two(&changed)).is_err(),
+            is_edit_of(&sorting, &changed.graph()).is_err(),
             "change {place}"
         );
     }
@@ -280,11 +261,11 @@ fn a_changed_setting_is_noticed() {
 #[test]
 fn another_order_or_a_stage_of_another_job_is_noticed() {
     let passes = passes(1 << 30, 256 << 20, 2, [1, 1, 1]);
-    let job = pass_one(&passes.one);
+    let job = passes.one.graph();
     let turned = Graph::chain(job.nodes().iter().rev().cloned());
     assert!(is_edit_of(&turned, &job).is_err());
     let twice = Graph::chain(job.nodes().iter().chain(&job.nodes()[..1]).cloned());
     assert!(is_edit_of(&twice, &job).is_err());
-    assert!(is_edit_of(&pass_two(&passes.two), &job).is_err());
+    assert!(is_edit_of(&passes.two.graph(), &job).is_err());
     assert_eq!(is_edit_of(&job, &job), Ok(()));
 }

@@ -1,7 +1,8 @@
 """Engine: the compiled core as the rest of the package sees it, and the only importer of it.
 
-``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``refuse_full`` asks
-devices for room, ``probes`` turns what the core reports into the records of `artifacts`.
+``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``probes`` turns what the
+core reports into the records of `artifacts`. ``refuse_full`` asks devices for room, ``workspace``
+is a directory that goes again.
 """
 
 from tonnage.engine.job import (
@@ -16,6 +17,7 @@ from tonnage.engine.job import (
 )
 from tonnage.engine.progress import Progress
 from tonnage.engine.room import refuse_full
+from tonnage.engine.workspace import workspace
 
 __all__ = [
     "Cancelled",
@@ -28,4 +30,5 @@ __all__ = [
     "refuse_full",
     "run",
     "version",
+    "workspace",
 ]

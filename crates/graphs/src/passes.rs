@@ -1,0 +1,175 @@
+//! The two passes of a sort as values, and the graph of each.
+//!
+//! ```text
+//!   PassOne   read -records-> partition -blocks-> write
+//!   PassTwo   read -partitions-> sort -blocks-> write
+//! ```
+//!
+//! The one place where a pass is put together from a plan: the sort runs these graphs, `disk_bench`
+//! and `cpu_bench` edit them.
+
+use std::sync::Arc;
+
+use tonnage_disk::Disk;
+use tonnage_pipeline::{Graph, Node};
+use tonnage_records::Layout;
+use tonnage_stages::boundaries::Boundaries;
+use tonnage_stages::extent::{Extent, aligned};
+use tonnage_stages::ledger::{Ledger, Modes};
+use tonnage_stages::sink::{OutputFile, Target, Write};
+use tonnage_stages::source::Read;
+use tonnage_stages::work::{Partition, Sort, Unit};
+use tonnage_stages::{PARTITIONS, RECORDS};
+
+use crate::plan::Plan;
+
+/// Pass one: where records come from, how they are divided, where blocks go.
+#[derive(Clone, Debug)]
+pub struct PassOne {
+    /// Source.
+    pub read: Read,
+    /// Work.
+    pub partition: Partition,
+    /// Sink.
+    pub write: Write,
+}
+
+impl PassOne {
+    /// From extents of records, in a lane for each device, to `lanes` devices of `scratch`.
+    #[must_use]
+    pub fn new(
+        disk: &Disk,
+        plan: &Plan,
+        record_bytes: usize,
+        extents: Vec<Vec<Arc<Extent>>>,
+        boundaries: Boundaries,
+        scratch: Target,
+        lanes: usize,
+    ) -> Self {
+        let partition = Partition {
+            boundaries: Arc::new(boundaries),
+            first_number: 0,
+            record_bytes,
+            lanes,
+            workers: plan.workers,
+            block_bytes: plan.block_bytes,
+            spare_blocks: plan.spare_blocks,
+            ledger: Arc::new(Ledger::default()),
+        };
+        // No transfer is longer than a block, so that a benchmark which writes longer buffers
+        // sends the device what the sort does.
+        let transfer_bytes = disk.transfer_bytes.min(plan.block_bytes);
+        let write = Write {
+            disk: Disk {
+                transfer_bytes,
+                ..disk.clone()
+            },
+            target: scratch,
+            lanes,
+            record_bytes,
+            inbox_bytes: plan.spare_blocks * plan.block_bytes,
+            modes: Arc::new(Modes::default()),
+        };
+        Self {
+            read: read_extents(disk, plan, record_bytes, extents),
+            partition,
+            write,
+        }
+    }
+
+    /// The graph.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph::chain([
+            Node::new("read", self.read.clone()),
+            Node::new("partition", self.partition.clone()),
+            Node::new("write", self.write.clone()),
+        ])
+    }
+}
+
+/// Reads extents of records, a slot of memory for each.
+#[must_use]
+pub fn read_extents(
+    disk: &Disk,
+    plan: &Plan,
+    record_bytes: usize,
+    extents: Vec<Vec<Arc<Extent>>>,
+) -> Read {
+    let spans = extents.iter().flatten().map(|extent| extent.span());
+    let largest = spans.max().unwrap_or(0);
+    Read {
+        disk: disk.clone(),
+        lanes: Arc::new(extents),
+        gives: RECORDS,
+        record_bytes,
+        buffers: plan.extent_buffers,
+        buffer_bytes: aligned(plan.extent_bytes).max(largest),
+        modes: Arc::new(Modes::default()),
+    }
+}
+
+/// Pass two: where partitions come from, how they are sorted, where they go.
+#[derive(Clone, Debug)]
+pub struct PassTwo {
+    /// Source.
+    pub read: Read,
+    /// Work.
+    pub sort: Sort,
+    /// Sink.
+    pub write: Write,
+}
+
+impl PassTwo {
+    /// From partitions, in a lane for each device, to `files` on `outputs` devices.
+    #[must_use]
+    pub fn new(
+        disk: &Disk,
+        plan: &Plan,
+        layout: &Layout,
+        partitions: Vec<Vec<Arc<Extent>>>,
+        units: Vec<Unit>,
+        files: Vec<OutputFile>,
+        outputs: usize,
+    ) -> Self {
+        let spans = units.iter().map(|unit| unit.extent.span());
+        let largest = spans.max().unwrap_or(0);
+        let record_bytes = layout.record_bytes;
+        let read = Read {
+            disk: disk.clone(),
+            lanes: Arc::new(partitions),
+            gives: PARTITIONS,
+            record_bytes,
+            buffers: plan.slots,
+            buffer_bytes: largest,
+            modes: Arc::new(Modes::default()),
+        };
+        let sort = Sort {
+            units: Arc::new(units),
+            layout: *layout,
+            workers: plan.workers,
+            buffers: plan.output_blocks,
+            buffer_bytes: plan.output_block_bytes,
+            ledger: Arc::new(Ledger::default()),
+        };
+        let write = Write {
+            disk: disk.clone(),
+            target: Target::Files(Arc::new(files)),
+            lanes: outputs,
+            record_bytes,
+            inbox_bytes: disk.depth * plan.output_block_bytes,
+            modes: Arc::new(Modes::default()),
+        };
+        Self { read, sort, write }
+    }
+
+    /// The graph.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph::chain([
+            Node::new("read", self.read.clone()),
+            Node::new("sort", self.sort.clone()),
+            Node::new("write", self.write.clone()),
+        ])
+    }
+}

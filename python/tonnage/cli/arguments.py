@@ -1,0 +1,155 @@
+"""What commands have in common: kinds of arguments, how they are read, and what is refused.
+
+Several directories may follow one flag (``--output A B``, `spread`), so ``INPUT...`` comes first.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import engine
+from tonnage.run.sort import Layout
+
+SEVERAL = ("--output", "--scratch", "--dir", "--mode")
+"""Flags that several values may follow."""
+LARGEST = (1 << 63) - 1
+"""Sizes and counts beyond this are mistakes; the core could not hold them."""
+
+UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtp", start=1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtp", start=1)},
+}
+
+
+def parse_size(text: str) -> int:
+    """``4GB`` (decimal), ``1GiB`` (binary) or plain bytes, as a number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in UNITS:
+        raise typer.BadParameter(f"{text!r} is no size: write it like 4GB, 512MiB or 1000000")
+    size = float(found[1]) * UNITS[found[2]]
+    if size > LARGEST:
+        raise typer.BadParameter(f"{text!r} is too large: give less than 9EB")
+    return int(found[1]) * UNITS[found[2]] if found[1].isdigit() else int(size)
+
+
+def parse_number(text: str) -> int:
+    """A whole number from 0 up to 2^128 - 1."""
+    if not re.fullmatch(r"[0-9]{1,39}", text) or int(text) >= 1 << 128:
+        raise typer.BadParameter(f"{text!r} is no whole number below 2^128")
+    return int(text)
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Memory = Annotated[
+    int,
+    typer.Option(
+        "--memory",
+        parser=parse_size,
+        metavar="SIZE",
+        help="Memory for all buffers and indexes, like 1GiB.",
+    ),
+]
+RecordBytes = Annotated[
+    int, typer.Option("--record-bytes", min=1, max=LARGEST, help="Size of a record.")
+]
+Key = Annotated[
+    str, typer.Option("--key", metavar="OFFSET:LENGTH", help="Where the key is, in bytes.")
+]
+
+
+def spread(arguments: list[str]) -> list[str]:
+    """The arguments with a flag before each value: ``--dir A B`` becomes ``--dir A --dir B``.
+
+    That is for the flags in `SEVERAL`. What follows one, up to the next option or ``--``, is its.
+    """
+    found: list[str] = []
+    flag, has_value = "", False
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*found, *arguments[place:]]
+        name, given, _ = argument.partition("=")
+        if argument.startswith("-"):
+            flag, has_value = name if name in SEVERAL else "", bool(given)
+        elif flag and has_value:
+            found.append(flag)
+        else:
+            has_value = True
+        found.append(argument)
+    return found
+
+
+def parse_layout(record_bytes: int, key: str) -> Layout:
+    """The layout that ``--record-bytes`` and ``--key OFFSET:LENGTH`` say."""
+    found = re.fullmatch(r"(\d+):(\d+)", key)
+    if found is None:
+        raise engine.Refused(f"--key {key}: write OFFSET:LENGTH in bytes, like 0:10")
+    offset, length = int(found[1]), int(found[2])
+    if length < 1 or offset + length > record_bytes:
+        raise engine.Refused(
+            f"--key {offset}:{length} does not lie in a record of {record_bytes} bytes: give "
+            "OFFSET:LENGTH within --record-bytes"
+        )
+    return Layout(record_bytes=record_bytes, key_offset=offset, key_bytes=length)
+
+
+def bytes_in(path: Path) -> int:
+    """Bytes to be read, for progress only; what is unusable is refused by the job itself."""
+    try:
+        if path.is_dir():
+            return sum(file.stat().st_size for file in path.iterdir() if file.is_file())
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def refuse_files(flag: str, paths: Iterable[Path]) -> None:
+    """Refuses paths that cannot be directories, since a file is in the way."""
+    for path in paths:
+        nearest = next((each for each in (path, *path.parents) if each.exists()), Path())
+        if not nearest.is_dir():
+            raise engine.Refused(f"{flag} {path}: {nearest} is a file: give a directory")
+
+
+def refuse_filled(flag: str, directories: list[Path]) -> None:
+    """Refuses directories whose files would be taken for the output's.
+
+    Names of parts are left to the job: it knows those that a killed one left.
+    """
+    seen: set[Path] = set()
+    for directory in directories:
+        if directory.resolve() in seen:
+            raise engine.Refused(f"{flag} {directory} is given twice: give each directory once")
+        seen.add(directory.resolve())
+        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+            if path.is_file() and not path.name.startswith((".", "_", "part-")):
+                raise engine.Refused(
+                    f"{flag} {directory} is not empty (it holds {path.name}): give an empty or "
+                    "new directory"
+                )
+
+
+def refuse_size(flag: str, size: int) -> None:
+    """Refuses sizes that are done with before anything could be seen."""
+    if size < 1_000_000:
+        raise engine.Refused(f"{flag} {size}: give at least 1MB, less cannot be measured")
+
+
+def new_directory(name: str) -> Path:
+    """The first of ``name-1``, ``name-2``, ... here that is not there yet."""
+    number = 1
+    while (path := Path(f"{name}-{number}")).exists():
+        number += 1
+    return path
+
+
+def command() -> list[str]:
+    """The command as it was given, to be kept with its results."""
+    return ["tonnage", *sys.argv[1:]]

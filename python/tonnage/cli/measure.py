@@ -1,0 +1,84 @@
+"""``tonnage measure disk``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import engine
+from tonnage.cli.arguments import Json, Memory, command, parse_size, refuse_files, refuse_size
+
+
+def measure_disk(
+    directory: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--dir",
+            metavar="DIR...",
+            help="A directory on each device to measure: of several the first half is read and the "
+            "rest written, one does both. Default: here.",
+        ),
+    ] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option("--mode", metavar="MODE...", help="Of rw, ro, wo and headroom. Default: all."),
+    ] = None,
+    size: Annotated[
+        int,
+        typer.Option(
+            "--size", parser=parse_size, metavar="SIZE", help="How much is there to be read."
+        ),
+    ] = "2GB",  # type: ignore[assignment]
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, max=1e6, help="Length of a trial.")
+    ] = 5.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Trials of each mode.")] = 3,
+    memory: Memory = "1GiB",  # type: ignore[assignment]
+    as_json: Json = False,
+) -> None:
+    """Measure disks with the sort's own reading and writing stages, the page cache bypassed."""
+    from tonnage.measure import environment
+    from tonnage.measure.disk import MODES
+    from tonnage.measure.disk import measure_disk as measure
+
+    unknown = [name for name in mode or [] if name not in MODES]
+    if unknown:
+        raise engine.Refused(f"--mode {unknown[0]}: there are {', '.join(MODES)}")
+    refuse_size("--size", size)
+    directories = directory or [Path()]
+    refuse_files("--dir", directories)
+    for path in directories:
+        if not path.is_dir():
+            raise engine.Refused(f"--dir {path}: there is no such directory; make it first")
+    half = (len(directories) + 1) // 2
+    progress = engine.Progress("measuring", 0)
+    with progress:
+        done = measure(
+            directories[:half],
+            directories[half:] or directories,
+            modes=mode or MODES,
+            rounds=rounds,
+            seconds=seconds,
+            size_bytes=size,
+            memory_bytes=memory,
+            environment=environment.capture(directories),
+            command=command(),
+            on_progress=progress,
+        )
+    if as_json:
+        print(json.dumps(done.to_json()))
+        return
+    print(f"{done.id}: page cache {done.page_cache}; {done.stopping_rule}")
+    for figure in done.figures:
+        middle, low, high = (
+            rate / 1e6
+            for rate in (
+                figure.median_bytes_per_second,
+                figure.low_bytes_per_second,
+                figure.high_bytes_per_second,
+            )
+        )
+        print(f"{figure.name}: {middle:.0f} MB/s ({low:.0f} to {high:.0f}, {figure.trials} trials)")

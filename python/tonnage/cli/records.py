@@ -1,0 +1,85 @@
+"""``tonnage gensort`` and ``tonnage valsort``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import engine
+from tonnage.cli.arguments import (
+    LARGEST,
+    Json,
+    Key,
+    RecordBytes,
+    bytes_in,
+    parse_layout,
+    parse_number,
+)
+
+
+def gensort(
+    records: Annotated[
+        int, typer.Argument(min=0, max=LARGEST // 100, metavar="N", help="How many records.")
+    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="They share the records.")],
+    ascii_records: Annotated[
+        bool, typer.Option("--ascii", help="ASCII instead of binary.")
+    ] = False,
+    start: Annotated[
+        int,
+        typer.Option(
+            "--start", parser=parse_number, metavar="N", help="Number of the first record."
+        ),
+    ] = "0",  # type: ignore[assignment]
+    skew: Annotated[bool, typer.Option("--skew", help="Skewed keys.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the sort benchmark's records, the same bytes as its own gensort 1.5 makes."""
+    from tonnage.run.records import RECORD_BYTES, generate
+
+    with engine.Progress("generating", records * RECORD_BYTES) as progress:
+        done = generate(
+            records,
+            files,
+            start=start,
+            ascii_records=ascii_records,
+            skew=skew,
+            on_progress=progress,
+        )
+    if as_json:
+        print(json.dumps(done))
+    else:
+        print(f"{done['records']} records, {done['bytes']} bytes, {done['seconds']:.2f} s")
+
+
+def valsort(
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE_OR_DIR...")],
+    record_bytes: RecordBytes = 100,
+    key: Key = "0:10",
+    as_json: Json = False,
+) -> None:
+    """Tell whether records are in order, as the sort benchmark's valsort 1.5; exit 1 if not.
+
+    Several files are one sequence in the order given; files of directories in that of their names.
+    """
+    from tonnage.run.records import validate
+
+    size = sum(bytes_in(path) for path in paths)
+    with engine.Progress("validating", size) as progress:
+        done = validate(paths, layout=parse_layout(record_bytes, key), on_progress=progress)
+    if as_json:
+        print(json.dumps(done))
+    else:
+        print(f"Records: {done['records']}")
+        print(f"Checksum: {done['checksum']}")
+        print(f"Duplicate keys: {done['duplicate_keys']}")
+        if done["unordered"]:
+            print(f"First unordered record is record {done['first_unordered']}")
+            print(f"NOT SORTED: {done['unordered']} unordered records")
+        else:
+            print("SUCCESS: all records are in order")
+    if done["unordered"]:
+        raise typer.Exit(1)

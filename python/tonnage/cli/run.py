@@ -1,0 +1,102 @@
+"""``tonnage run sort``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from tonnage import engine
+from tonnage.cli.arguments import (
+    Json,
+    Key,
+    Memory,
+    RecordBytes,
+    bytes_in,
+    command,
+    parse_layout,
+    refuse_files,
+    refuse_filled,
+)
+
+
+class InputsFirst(TyperCommand):
+    """A command whose usage line shows the order that `spread` asks for."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What follows the command's name in its usage line."""
+        return ["INPUT...", "--output DIR...", "--scratch DIR...", "[OPTIONS]"]
+
+
+def run_sort(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(metavar="INPUT...", help="Files or directories; before the flags."),
+    ],
+    output: Annotated[
+        list[Path],
+        typer.Option(
+            "--output",
+            metavar="DIR...",
+            help="Where the output goes: an empty or new directory on each device.",
+        ),
+    ],
+    scratch: Annotated[
+        list[Path],
+        typer.Option(
+            "--scratch",
+            metavar="DIR...",
+            help="Where scratch goes: a directory on each device.",
+        ),
+    ],
+    record_bytes: RecordBytes = 100,
+    key: Key = "0:10",
+    memory: Memory = "1GiB",  # type: ignore[assignment]
+    faults: Annotated[
+        Path | None,
+        typer.Option("--faults", help="A JSON file of faults to inject, for tests.", hidden=True),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Sort fixed-length records by their key, in two passes over the disks.
+
+    The output is files part-00000, part-00001, ... in key order and a list of them, _tonnage.json.
+    Records with equal keys come out in no particular order. Inputs are not changed.
+    """
+    from tonnage.measure import environment
+    from tonnage.measure.trials import now
+    from tonnage.run.sort import sort
+
+    layout = parse_layout(record_bytes, key)
+    refuse_files("--output", output)
+    refuse_files("--scratch", scratch)
+    refuse_filled("--output", output)
+    began_at = now()
+    size = sum(bytes_in(path) for path in inputs)
+    existing = [path if path.exists() else path.parent for path in (*output, *scratch)]
+    known = environment.capture(path for path in existing if path.exists())
+    with engine.Progress("sorting", 2 * size) as progress:
+        done = sort(
+            inputs,
+            output,
+            scratch,
+            layout=layout,
+            memory_bytes=memory,
+            environment=known,
+            began_at=began_at,
+            command=command(),
+            faults=json.loads(faults.read_text()) if faults else None,
+            on_progress=progress,
+        )
+    if as_json:
+        print(json.dumps(done.record.to_json()))
+        return
+    record = done.record
+    rate = record.bytes / record.seconds / 1e6
+    print(f"{record.records} records, {record.bytes} bytes, checksum {record.checksum}")
+    print(f"{record.seconds:.2f} s, {rate:.0f} MB/s, {record.cpu_seconds:.1f} core seconds")
+    for phase in record.phases:
+        print(f"{phase.name}: {phase.seconds:.2f} s, limited by {phase.bottleneck}")
