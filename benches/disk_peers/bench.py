@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 TONNAGE = Path(sys.executable).parent / "tonnage"
 DEPTH = 16
@@ -24,13 +25,13 @@ DEPTH = 16
 MODES = {"ro": "read", "wo": "write"}
 
 
-def tonnage(directory: Path, mode: str, seconds: float, size: int) -> float:
-    """Bytes per second that Tonnage moves."""
+def tonnage(directory: Path, mode: str, seconds: float, size: int) -> dict[str, Any]:
+    """What Tonnage measures: the environment, and one trial."""
     command = [TONNAGE, "measure", "disk", "--json", "--dir", directory, "--mode", mode]
     command += ["--seconds", str(seconds), "--rounds", "1", "--size", str(size)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    rate: float = json.loads(done.stdout)["trials"][0]["bytes_per_second"]
-    return rate
+    measurement: dict[str, Any] = json.loads(done.stdout)
+    return measurement
 
 
 def fio(directory: Path, mode: str, seconds: float, size: int) -> float:
@@ -67,14 +68,18 @@ def main() -> int:
     options = parser.parse_args()
     version = subprocess.run(["fio", "--version"], check=True, capture_output=True, text=True)
     peer = options.dir / "fio-peer"
-    samples = []
+    result: dict[str, Any] = {"fio": version.stdout.strip(), "samples": []}
+    samples = result["samples"]
     try:
         fio(options.dir, "wo", options.seconds, options.size)  # lays the file out
         for number in range(1, options.rounds + 1):
             for mode in MODES:
                 theirs = fio(options.dir, mode, options.seconds, options.size)
-                ours = tonnage(options.dir, mode, options.seconds, options.size)
+                measured = tonnage(options.dir, mode, options.seconds, options.size)
+                result["environment"] = measured["environment"]
+                ours = measured["trials"][0]["bytes_per_second"]
                 samples.append({"round": number, "mode": mode, "fio": theirs, "tonnage": ours})
+                options.out.write_text(json.dumps(result))
                 shown = f"fio {theirs / 1e6:.0f} MB/s, tonnage {ours / 1e6:.0f} MB/s"
                 print(f"round {number} {mode}: {shown}, ratio {ours / theirs:.2f}", flush=True)
     finally:
@@ -85,7 +90,6 @@ def main() -> int:
         middle = statistics.median(ratios)
         missed = missed or not 0.8 <= middle <= 1.25
         print(f"{mode}: median ratio {middle:.2f} [{min(ratios):.2f} .. {max(ratios):.2f}]")
-    options.out.write_text(json.dumps({"fio": version.stdout.strip(), "samples": samples}))
     return 1 if missed else 0
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +37,8 @@ def main() -> int:
     parser.add_argument("--memory", default="1GiB")
     parser.add_argument("--out", type=Path, default=Path("target/own-disk-results"))
     options = parser.parse_args()
-    shutil.rmtree(options.out, ignore_errors=True)
+    if options.out.exists():
+        parser.error(f"--out {options.out} holds earlier results: give another directory")
     efficient = inside = 0
     for number in range(1, options.runs + 1):
         record = study(options, options.out / f"study-{number}")

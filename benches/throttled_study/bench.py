@@ -121,7 +121,9 @@ def main() -> int:
     parser.add_argument("--where", type=Path, default=Path("target/throttled"))
     parser.add_argument("--out", type=Path, default=Path("target/throttled-results"))
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    if options.out.exists():
+        parser.error(f"--out {options.out} holds earlier results: give another directory")
+    options.out.mkdir(parents=True)
     missed = []
     with (
         loop_device(options.where.resolve(), options.device_bytes, options.file_system) as device,
