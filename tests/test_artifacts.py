@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,29 @@ def test_a_write_that_fails_leaves_what_was_there(
     write_atomically(place, b"new")
     assert place.read_bytes() == b"new"
     assert place.stat().st_mode & 0o777 == 0o644
+
+
+def test_what_is_written_is_durable_before_it_has_its_name_and_the_name_after(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def flush(handle: int) -> None:
+        done.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    def name(old: Path, new: Path) -> None:
+        done.append("name")
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(os, "replace", name)
+    write_atomically(disk / "new" / "record", b"content")
+    assert done == ["file", "name", "directory"]
+    done.clear()
+    write_table(disk / "t.parquet", COLUMNS)
+    assert done == ["file", "name", "directory"]
 
 
 def test_a_record_that_cannot_be_written_leaves_nothing(disk: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support import processes
 from support.command import Tonnage
 from support.records import blob, parts
 from tonnage.cli import main
@@ -83,7 +84,8 @@ def test_version(tonnage: Tonnage) -> None:
 
 
 # What is said of arguments that cannot be used: the command, then what its one line has to hold.
-# In a directory with a file `in` of 1000 records, one `cut` short, and an empty directory `dir`.
+# In a directory with a file `in` of 1000 records, one `cut` short, an empty directory `dir`, and a
+# directory `filled` that holds another, `below`.
 SORT = ("run", "sort", "in", "--output", "out", "--scratch", "scratch")
 UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     ((), r"give a command: .*sort|give a command: .*study"),
@@ -130,6 +132,21 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
         r"--output \. is not empty .* cut",
     ),
     (("run", "sort", "in", "--output", "out", "./out", "--scratch", "dir"), r"out is given twice"),
+    (("run", "sort", "in", "--output", "out", "--scratch", "dir", "dir"), r"dir is given twice"),
+    (
+        ("run", "sort", "in", "--output", "filled", "--scratch", "dir"),
+        r"--output filled is not empty .* below\)",
+    ),
+    ((*SORT[:5], "--scratch", "out/s"), r"--scratch out/s lies in \S+/out .*elsewhere"),
+    ((*SORT[:5], "out/o", "--scratch", "dir"), r"--output out/o lies in \S+/out .*elsewhere"),
+    (
+        ("run", "sort", "dir", "--output", "out", "--scratch", "dir/x/y"),
+        r"--scratch dir/x/y lies in \S+/dir .*elsewhere",
+    ),
+    (
+        ("run", "sort", "dir", "--output", "dir/out", "--scratch", "scratch"),
+        r"--output dir/out lies in \S+/dir .*elsewhere",
+    ),
     (("gensort",), r"Missing argument 'N'"),
     (("gensort", "5"), r"Missing argument 'FILE\.\.\.'"),
     (("gensort", "-5", "new"), r"-5: give a number from 0 up"),
@@ -139,7 +156,7 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("gensort", "5", "new", "--start", "-1"), r"'--start': '-1' is no whole number below 2\^128"),
     (("gensort", "5", "new", "--start", str(1 << 128)), r"'--start': .* below 2\^128"),
     (("gensort", "5", "new", "--start", "²"), r"'--start': '²' is no whole number"),
-    (("gensort", "5", "dir"), r"dir is a directory: give a file in it"),
+    (("gensort", "5", "dir"), r"dir is there and no regular file: give the name of a file"),
     (("gensort", "5", "none/new"), r"none/new: there is no directory none: make it first"),
     (("gensort", "5", "new", "new"), r"new is given twice"),
     (("valsort",), r"Missing argument 'FILE_OR_DIR\.\.\.'"),
@@ -148,6 +165,7 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("valsort", "in", "--key", "100:1"), r"--key 100:1 .*within --record-bytes"),
     (("measure", "disk", "--dir", "none"), r"--dir none: there is no such directory; make it"),
     (("measure", "disk", "--dir", "dir", "in"), r"--dir in: in is a file: give a directory"),
+    (("measure", "disk", "--dir", "dir", "./dir"), r"--dir dir is given twice"),
     (("measure", "disk", "--mode", "up"), r"--mode up: there are wo, ro, rw, headroom"),
     (("measure", "disk", "--size", "5"), r"--size 5: give at least 1MB"),
     (("measure", "disk", "--size", "8EiB"), r"'--size': '8EiB' is no size"),
@@ -160,6 +178,7 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("study", "--size", "1kB"), r"--size 1000: give at least 1MB"),
     (("study", "--size", "big"), r"'--size': 'big' is no size"),
     (("study", "--dir", "in"), r"--dir in: in is a file: give a directory"),
+    (("study", "--dir", "dir", "out", "dir"), r"--dir dir is given twice"),
     (("study", "--out", "in"), r"--out in: in is a file: give a directory"),
     (("study", "--out", "in/x"), r"--out in/x: in is a file: give a directory"),
     (("study", "now"), r"unexpected extra argument"),
@@ -178,13 +197,14 @@ def test_unusable_arguments_get_one_line_that_says_how_to_mend_them(
     monkeypatch.chdir(disk)
     (disk / "cut").write_bytes(records.read_bytes()[:-50])
     (disk / "dir").mkdir()
+    (disk / "filled" / "below").mkdir(parents=True)
     before = {path: path.read_bytes() for path in (records, disk / "cut")}
     code, out, err = call(*args)
     assert (code, out) == (2, ""), err
     assert re.fullmatch(r"tonnage: [^\n]+\n", err)
     assert re.search(told, err), err
     assert {path: path.read_bytes() for path in before} == before
-    left = {path.name for path in disk.rglob("*")} - {"in", "cut", "dir"}
+    left = {path.name for path in disk.rglob("*")} - {"in", "cut", "dir", "filled", "below"}
     assert left <= {"scratch"}, left  # An empty directory that was asked for.
 
 
@@ -216,6 +236,16 @@ def test_an_earlier_output_is_not_overwritten(call: Call, disk: Path, records: P
     assert code == 2
     assert re.fullmatch(r"tonnage: --output \S+/out holds an earlier output .*\n", err)
     assert {path.name: path.read_bytes() for path in (disk / "out").iterdir()} == kept
+
+
+def test_scratch_may_lie_where_it_is_not_seen(call: Call, disk: Path, records: Path) -> None:
+    # In the output's own directory it has no name; a hidden directory is no part of the output.
+    for number, scratch in enumerate(("out-0", "out-1/.scratch")):
+        output = disk / f"out-{number}"
+        output.mkdir()
+        where = ("--output", str(output), "--scratch", str(disk / scratch))
+        assert call("run", "sort", str(records), *where)[0] == 0
+        assert call("valsort", str(output))[0] == 0
 
 
 def test_a_name_that_is_no_text_is_refused_in_one_line(call: Call, disk: Path) -> None:
@@ -268,9 +298,13 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> N
 
 
 def test_measure_disk_keeps_to_little_memory(tonnage: Tonnage, disk: Path) -> None:
-    trials = ("--size", "4MB", "--seconds", "0.1", "--rounds", "1", "--memory", "16MiB")
-    done = _json(tonnage, "measure", "disk", "--dir", disk, *trials)
-    assert [trial["phase"]["memory_bytes"] <= 16 << 20 for trial in done["trials"]] == [True] * 4
+    memory = 64 << 20
+    trials = ("--size", "400MB", "--seconds", "0.3", "--rounds", "1", f"--memory={memory}")
+    used = processes.used([tonnage.path, "measure", "disk", "--dir", disk, *trials, "--json"])
+    assert used.returncode == 0
+    moved = [trial["phase"]["stages"][-1]["bytes"] for trial in json.loads(used.out)["trials"]]
+    assert min(moved) > 0 and max(moved) > 2 * memory
+    assert used.peak_memory_bytes <= memory + processes.MOST_OVERHEAD_BYTES
 
 
 def test_several_directories_follow_one_flag_or_several(

@@ -17,7 +17,6 @@ PARTS = {
     "__init__": {"artifacts"},
     "artifacts": set(),
     "model": {"artifacts"},
-    "plan": {"artifacts", "model"},
     "report": {"artifacts"},
     "engine": {"artifacts", "_core"},
     "measure": {"artifacts", "engine"},

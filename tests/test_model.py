@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from support.disk import ROOT
 from support.measurements import PHASE, measurement
-from tonnage.artifacts import Measurement, Prediction, RunRecord
+from tonnage.artifacts import Measurement, Prediction, RunRecord, Study
 from tonnage.model.capacity import Capacity, cpu_per_byte, rate
-from tonnage.model.two_pass import Disks, Rehearsal, Shape, limit_seconds, predict
+from tonnage.model.findings import HIGH_LOAD, findings, warnings
+from tonnage.model.two_pass import CPU as CPU_LIMIT
+from tonnage.model.two_pass import DISK, Disks, Rehearsal, Shape, limit_seconds, predict
 
 MB = 1_000_000
 GB = 1_000 * MB
@@ -91,6 +93,19 @@ def test_what_fills_and_drains_moves_one_way_only() -> None:
     assert done.phases[0].ramp_seconds == pytest.approx(0)
     assert done.phases[1].ramp_seconds == pytest.approx(-0.7 + 2)
     assert done.phases[1].seconds == pytest.approx(40 + 1.3)
+
+
+def test_the_limit_is_what_took_longest_with_filling_and_draining() -> None:
+    # The disk has 40 s, or 38.6 with what its open blocks spare; then 39 s of the cores are more.
+    device, work = disk(100, ro=250, wo=400), cores(partition=19.5e-9)
+    for open_block, limit, seconds in ((0, DISK, 40), (800 * MB, CPU_LIMIT, 39)):
+        first = predicted(shape(open_block=open_block), device, work).phases[0]
+        assert (first.limit, first.seconds) == (limit, pytest.approx(seconds))
+    # And 41 s of the cores are less than the disk's 41.3 with a partition to fill and to sort.
+    work = cores(sort=20.5e-9)
+    for partition, limit in ((0, CPU_LIMIT), (400 * MB, DISK)):
+        second = predicted(shape(partition=partition), device, work).phases[1]
+        assert second.limit == limit
 
 
 def test_what_is_smaller_than_a_block_moves_one_way_all_the_time() -> None:
@@ -229,6 +244,34 @@ def test_one_trial_is_believed_less_than_two_that_agree() -> None:
     low_of_one, high_of_one = Capacity((100.0,), ("m",)).interval(0.9)
     low_of_three, high_of_three = Capacity((100.0, 100.0, 100.0), ("m",)).interval(0.9)
     assert low_of_one < low_of_three < 100 < high_of_three < high_of_one
+
+
+def test_warnings_say_what_to_doubt_once_and_in_order() -> None:
+    path = ROOT / "tests" / "data" / "artifacts" / "study-1.json"
+    study = Study.read(path)
+    calm = dataclasses.replace(study.environment, load_average=HIGH_LOAD * study.environment.cores)
+    study = dataclasses.replace(study, environment=calm, measurements=[], run=None)
+    assert warnings(study) == []
+    doubtful = dataclasses.replace(calm, load_average=9.5, debug_build=True)
+    good = {"engine": "io_uring", "registered": True, "direct": True, "why": None}
+    modes = [
+        *(good, good | {"registered": False, "why": "b"}, good | {"direct": False, "why": "a"}),
+        *(good | {"direct": False, "why": "c"}, good | {"registered": False, "why": "b"}),
+    ]
+    measured = measurement("disk", {"rw": [MB]})
+    trial = dataclasses.replace(
+        measured.trials[0], phase=dataclasses.replace(PHASE, disk_modes=modes)
+    )
+    measured = dataclasses.replace(measured, trials=[trial, trial])
+    study = dataclasses.replace(study, environment=doubtful, measurements=[measured])
+    debug, busy, *disks = warnings(study)
+    assert "debug build" in debug and "load average 9.5 on 2 cores" in busy
+    assert disks == [
+        "Buffers were not registered with the kernel: b.",
+        "Files went through the page cache: a.",
+        "Files went through the page cache: c.",
+    ]
+    assert set(findings(study)).isdisjoint(warnings(study))
 
 
 def _around(centre: float, spread: float, count: int) -> list[float]:

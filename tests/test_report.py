@@ -271,12 +271,13 @@ def test_text_of_a_study_is_only_text(browser: Browser, directory: Path, study: 
         assert evil in page.inner.locator(".eyebrow").inner_text()
 
 
-def test_warnings_are_counted(directory: Path, study: Study) -> None:
-    environment = dataclasses.replace(study.environment, debug_build=True, load_average=99.0)
-    change(directory, environment=environment)
+def test_warnings_are_counted_and_shown_once(directory: Path) -> None:
     page = write_report(directory).read_text()
-    assert "debug build" in page and "load average was 99" in page
-    assert "warnings about these figures" in page
+    assert "about these figures" not in page
+    change(directory, warnings=["The first doubt.", "The second doubt."])
+    page = write_report(directory).read_text()
+    assert page.count("The first doubt.") == page.count("The second doubt.") == 1
+    assert "2 warnings about these figures" in page
 
 
 def test_report_is_of_a_known_study_only(directory: Path) -> None:

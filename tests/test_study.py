@@ -4,16 +4,19 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support import processes
 from support.command import Tonnage
 from support.processes import Running, patched, started
+from tonnage import engine
 from tonnage.artifacts import Measurement, Prediction, RunRecord, Study, read_table
+from tonnage.study import Settings, study
 
 FILES = {
     *("study.json", "prediction.json", "run.json", "report.html", "measurements"),
@@ -158,6 +161,43 @@ def test_what_cannot_be_studied_is_refused_at_once(tonnage: Tonnage, disk: Path)
     assert not (disk / "new").exists()
     assert (earlier / "study.json").read_text() == "{}"
     assert list((disk / "data").iterdir()) == []
+
+
+def test_a_study_asks_for_the_room_that_it_needs(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def ask(wanted: Iterable[tuple[Path, int]], what: str) -> None:
+        asked.extend((path.parent.name, size) for path, size in wanted)
+        raise engine.Refused(f"{what} is not to go on")
+
+    monkeypatch.setattr(engine, "refuse_full", ask)
+    size = 6_000_000_000
+    for names, needed in (
+        # Input, output and scratch; more than the disks' benchmark needs, or a rehearsal.
+        ("a", {"a": 3 * size}),
+        ("ab", {"a": 2 * size, "b": size}),
+        ("abc", {"a": size, "b": size, "c": size}),
+        ("abcd", {"a": size, "b": size, "c": size // 2, "d": size // 2}),
+    ):
+        asked.clear()
+        directories = tuple(disk / name for name in names)
+        with pytest.raises(engine.Refused, match="the study is not to go on"):
+            study(Settings(size, 1 << 30, directories, disk / "out"), ["test"])
+        sums = {name: sum(each for at, each in asked if at == name) for name in names}
+        assert sums == needed
+    assert not (disk / "out").exists()
+
+
+def test_memory_is_kept(tonnage: Tonnage, disk: Path) -> None:
+    memory, size = 64 << 20, 200_000_000
+    where = ("--dir", disk / "data", "--out", disk / "study")
+    sizes = (f"--memory={memory}", f"--size={size}")
+    used = processes.used([tonnage.path, "study", *where, *sizes, "--json"])
+    assert used.returncode == 0
+    assert json.loads(used.out)["run"]["bytes"] == size > 2 * memory
+    assert used.peak_memory_bytes <= memory + processes.MOST_OVERHEAD_BYTES
 
 
 def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:

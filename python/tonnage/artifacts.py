@@ -143,14 +143,16 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One trial of a measurement: a graph that ran for a set time.
+    """One trial of a measurement: a graph that ran for a set time, or through its data once.
 
-    ``rates`` are the raw samples: bytes per second moved in each window after the warm-up.
+    ``warm_up_seconds`` is how much of its beginning was not counted. ``rates`` are the raw samples:
+    bytes per second moved in each window after that.
     """
 
     name: str
     bytes_per_second: float
     cpu_seconds_per_byte: float
+    warm_up_seconds: float
     rates: list[float]
     phase: Phase
 
@@ -178,7 +180,6 @@ class Measurement(Artifact):
     command: list[str]
     environment: Environment
     settings: dict[str, Any]
-    warm_up_seconds: float
     stopping_rule: str
     page_cache: str
     figures: list[Figure] = field(default_factory=list)
@@ -202,9 +203,10 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedPhase:
-    """A phase's time: its slowest resource's, plus what fills and drains the pipeline.
+    """A phase's time: that of ``limit``, its slowest resource, times ``rehearsal_factor``.
 
-    All that is multiplied by ``rehearsal_factor``, by which rehearsals took longer.
+    The disk's time is its term's and ``ramp_seconds``: what filling and draining the pipeline add
+    (or, where one way alone is faster, spare). The factor is by how much rehearsals took longer.
     """
 
     name: str
@@ -319,6 +321,7 @@ class Study(Artifact):
     limit: Limit | None = None
     error_fraction: float | None = None
     findings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     report: str | None = None
 
@@ -334,9 +337,18 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(unfinished, 0o644)
         os.replace(unfinished, path)
+        _flush(path.parent)  # The name is durable when its directory is.
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
+
+
+def _flush(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
@@ -344,13 +356,9 @@ def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    try:
-        pq.write_table(pa.table(columns), unfinished)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), content)
+    write_atomically(path, content.getvalue().to_pybytes())
     return path
 
 

@@ -34,7 +34,7 @@ from tonnage.measure.disk import measure_disk
 from tonnage.measure.system import Watch
 from tonnage.measure.trials import now
 from tonnage.model import two_pass
-from tonnage.model.findings import findings, why
+from tonnage.model.findings import findings, warnings, why
 from tonnage.report.page import write_report
 from tonnage.run import records
 from tonnage.run.sort import Layout, Sorted, sort
@@ -42,6 +42,8 @@ from tonnage.run.sort import Layout, Sorted, sort
 DATA_PREFIX = ".tonnage-study-"
 TRIAL_SECONDS = (0.3, 2.0)
 """Length of a trial: a second for each gigabyte, within these bounds."""
+DISK_MODES = ("rw", "ro", "rw", "wo", "headroom")
+"""A round of trials; what both passes do counts most, so it is tried twice."""
 ROUNDS_BEFORE = 4
 ROUNDS_AFTER = 3
 CPU_SECONDS = 1.0
@@ -143,11 +145,10 @@ class _Loop:
         if (out / "study.json").exists():
             raise engine.Refused(f"--out {out} holds an earlier study: give another directory")
         self._shape(self._bytes)  # refuses a memory that is too small
-        bench = min(self._bytes, BENCH_BYTES)
-        # While it is measured: input, what is read, what is written. While it sorts: input and
-        # output here, scratch there.
-        data = self._bytes + max(self._bytes, 2 * bench if self._data == self._scratch else bench)
-        wanted = [(path, data // len(self._data)) for path in self._data]
+        # While it sorts: input and output here, scratch there. Nothing else needs more: what is
+        # measured is read here and written there, or the other way round, and no larger than the
+        # input; a rehearsal sorts half of it.
+        wanted = [(path, 2 * self._bytes // len(self._data)) for path in self._data]
         wanted += [(path, self._bytes // len(self._scratch)) for path in self._scratch]
         engine.refuse_full(wanted, "the study")
         try:
@@ -156,13 +157,15 @@ class _Loop:
             raise engine.Refused(f"--out {out}: {why.strerror}; give another directory") from why
 
     def _generate(self) -> list[Path]:
+        _say(f"Generating {_size(self._bytes)} of random records")
         files = [directory / "input" for directory in self._data]
-        with engine.Progress("generating", self._bytes) as progress:
-            _say(f"Generating {_size(self._bytes)} of random records")
-            count = self._bytes // records.RECORD_BYTES
-            records.generate(count, files, on_progress=progress)
+        self._generate_into(files, self._bytes)
         self._keep("generated")
         return files
+
+    def _generate_into(self, files: list[Path], size_bytes: int) -> None:
+        with engine.Progress("generating", size_bytes) as progress:
+            records.generate(size_bytes // records.RECORD_BYTES, files, on_progress=progress)
 
     def _measure(self, rounds: int) -> two_pass.Disks:
         _say(f"Measuring the disks: {rounds} rounds of writing, reading, and both at once")
@@ -176,30 +179,37 @@ class _Loop:
         return two_pass.Disks(pass_one=[one], pass_two=[two])
 
     def _measure_disk(self, read: list[Path], write: list[Path], rounds: int) -> Measurement:
-        measurement = measure_disk(
-            read,
-            write,
-            modes=("rw", "ro", "rw", "wo", "headroom"),
-            rounds=rounds,
-            seconds=self._trial_seconds,
-            size_bytes=min(self._bytes, BENCH_BYTES),
-            memory_bytes=self._settings.memory_bytes,
-            environment=self._environment,
-            command=self._command,
-        )
+        size, seconds = min(self._bytes, BENCH_BYTES), self._trial_seconds
+        with engine.Progress("measuring", size, rounds * len(DISK_MODES) * seconds) as progress:
+            measurement = measure_disk(
+                read,
+                write,
+                modes=DISK_MODES,
+                rounds=rounds,
+                seconds=seconds,
+                size_bytes=size,
+                memory_bytes=self._settings.memory_bytes,
+                environment=self._environment,
+                command=self._command,
+                on_progress=progress,
+            )
         measurement.write(self._settings.out / "measurements" / f"{measurement.id}.json")
         return measurement
 
     def _measure_cpu(self) -> list[Measurement]:
         _say("Measuring what the cores can partition and sort")
-        measurement = measure_cpu(
-            size_bytes=self._bytes,
-            memory_bytes=self._settings.memory_bytes,
-            rounds=CPU_ROUNDS,
-            seconds=min(CPU_SECONDS, self._trial_seconds),
-            environment=self._environment,
-            command=self._command,
-        )
+        seconds = min(CPU_SECONDS, self._trial_seconds)
+        total = CPU_ROUNDS * len(two_pass.PASSES) * seconds
+        with engine.Progress("measuring", total_seconds=total) as progress:
+            measurement = measure_cpu(
+                size_bytes=self._bytes,
+                memory_bytes=self._settings.memory_bytes,
+                rounds=CPU_ROUNDS,
+                seconds=seconds,
+                environment=self._environment,
+                command=self._command,
+                on_progress=progress,
+            )
         measurement.write(self._settings.out / "measurements" / f"{measurement.id}.json")
         self._keep("cores measured", measurements=[*self._study.measurements, measurement])
         return [measurement]
@@ -209,9 +219,9 @@ class _Loop:
         size = min(self._bytes // 2, REHEARSAL_BYTES) // records.RECORD_BYTES * records.RECORD_BYTES
         _say(f"Rehearsing with {_size(size)}")
         inputs = [directory / "rehearsal" for directory in self._data]
-        records.generate(size // records.RECORD_BYTES, inputs)
+        self._generate_into(inputs, size)
         outputs = [directory / "rehearsed" for directory in self._data]
-        record = self._run_sort(inputs, outputs).record
+        record = self._run_sort(inputs, outputs, size).record
         for output in outputs:
             shutil.rmtree(output)
         for path in inputs:
@@ -220,20 +230,19 @@ class _Loop:
         self._keep("rehearsed", rehearsals=[*self._study.rehearsals, record])
         return two_pass.Rehearsal(shape=self._shape(size), record=record)
 
-    def _run_sort(
-        self, inputs: list[Path], outputs: list[Path], on_progress: engine.OnProgress | None = None
-    ) -> Sorted:
-        return sort(
-            inputs,
-            outputs,
-            self._scratch,
-            layout=Layout(),
-            memory_bytes=self._settings.memory_bytes,
-            environment=self._environment,
-            began_at=now(),
-            command=self._command,
-            on_progress=on_progress,
-        )
+    def _run_sort(self, inputs: list[Path], outputs: list[Path], size_bytes: int) -> Sorted:
+        with engine.Progress("sorting", 2 * size_bytes) as progress:
+            return sort(
+                inputs,
+                outputs,
+                self._scratch,
+                layout=Layout(),
+                memory_bytes=self._settings.memory_bytes,
+                environment=self._environment,
+                began_at=now(),
+                command=self._command,
+                on_progress=progress,
+            )
 
     def _shape(self, size_bytes: int) -> two_pass.Shape:
         """A sort of this size as the core would divide its memory."""
@@ -276,10 +285,9 @@ class _Loop:
     def _sort(self, inputs: list[Path]) -> Sorted:
         _say("Sorting")
         names = sorted({environments.device_name(path) for path in [*self._data, *self._scratch]})
-        progress = engine.Progress("sorting", 2 * self._bytes)
-        with Watch(names) as watch, progress:
+        with Watch(names) as watch:
             outputs = [directory / "output" for directory in self._data]
-            job = self._run_sort(inputs, outputs, progress)
+            job = self._run_sort(inputs, outputs, self._bytes)
         out = self._settings.out
         job.record.write(out / "run.json")
         files = {"timeline": job.timeline, "devices": watch.devices, "host": watch.host}
@@ -353,6 +361,7 @@ class _Loop:
         """Adds results to the record and writes it."""
         steps = [*self._study.steps, step]
         self._study = dataclasses.replace(self._study, steps=steps, **results)
+        self._study = dataclasses.replace(self._study, warnings=warnings(self._study))
         self._study.write(self._settings.out / "study.json")
 
 

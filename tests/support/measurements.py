@@ -45,7 +45,6 @@ def measurement(
         command=["test"],
         environment=ENVIRONMENT,
         settings={},
-        warm_up_seconds=0.0,
         stopping_rule="none",
         page_cache="none",
         trials=[
@@ -53,6 +52,7 @@ def measurement(
                 name=trial,
                 bytes_per_second=rate,
                 cpu_seconds_per_byte=cpu.get(trial, 1e-15),
+                warm_up_seconds=0.0,
                 rates=[rate],
                 phase=PHASE,
             )

@@ -15,6 +15,9 @@ from typing import Any
 PATIENCE_SECONDS = 120
 """After this a test fails instead of waiting for ever; no result depends on it."""
 
+MOST_OVERHEAD_BYTES = 100 << 20
+"""What a command may use beside --memory: the interpreter, its libraries, the threads."""
+
 PATCHED = """
 import functools, json, sys
 import tonnage.cli, tonnage.study

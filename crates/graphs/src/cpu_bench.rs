@@ -25,7 +25,7 @@ use tonnage_stages::work::Unit;
 use tonnage_stages::{BLOCKS, PARTITIONS, RECORDS};
 
 use crate::disk_bench::discard;
-use crate::job::{JobError, Phase, Watch, memory};
+use crate::job::{JobError, Phase, Watch, memory, workers};
 use crate::passes::{PassOne, PassTwo};
 use crate::plan::{Plan, Shape};
 
@@ -81,7 +81,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let watch = Watch::begin(control);
     let layout = Layout::SORT_BENCHMARK;
     let disk = Disk::default();
-    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let workers = workers();
     let shape = Shape {
         bytes: config.bytes,
         record_bytes: layout.record_bytes,
@@ -90,6 +90,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         devices: (1, 1, 1),
     };
     let plan = Plan::new(&shape, &disk)?;
+    let budget = memory(config.memory_bytes)?;
     let duration = Duration::try_from_secs_f64(config.seconds)
         .map_err(|why| JobError::Refused(format!("--seconds {}: {why}", config.seconds)))?;
 
@@ -109,7 +110,6 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         layout.record_bytes,
     );
     let graph = partitioning(&pass, feed).map_err(RunError::from)?;
-    let budget = memory(graph.memory_bytes())?;
     let mut phases = vec![watch.run("partition", &graph, &budget, Some(duration))?];
 
     let wanted = (config.bytes / plan.partitions as u64).clamp(1, plan.slot_bytes as u64 / 2);
@@ -118,7 +118,6 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let pass = PassTwo::new(&disk, &plan, &layout, Vec::new(), units, Vec::new(), 1);
     let feed = generate(PARTITIONS, partition_bytes, plan.slots, layout.record_bytes);
     let graph = sorting(&pass, feed).map_err(RunError::from)?;
-    let budget = memory(graph.memory_bytes())?;
     phases.push(watch.run("sort", &graph, &budget, Some(duration))?);
     Ok(Outcome { phases })
 }

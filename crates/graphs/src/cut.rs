@@ -42,6 +42,19 @@ impl Cut {
         }
     }
 
+    /// The first bytes, at most `chunk_bytes`, of blocks spread evenly over all: about `chunks`.
+    pub fn sample(&self, chunks: usize, chunk_bytes: usize) -> Vec<Arc<Extent>> {
+        let every = self.blocks.len().div_ceil(chunks).max(1);
+        let chunk = |block: &Piece| Piece {
+            len: block.len.min(chunk_bytes),
+            ..block.clone()
+        };
+        let chosen = self.blocks.iter().step_by(every).map(chunk);
+        chosen
+            .map(|piece| Arc::new(self.extent(vec![piece])))
+            .collect()
+    }
+
     /// A piece each, so that records have no gaps between them: for partitioning again.
     pub fn divided(&self, most_bytes: usize) -> Vec<Arc<Extent>> {
         let pieces = self.pieces(most_bytes);

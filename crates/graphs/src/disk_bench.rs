@@ -27,9 +27,10 @@ use tonnage_stages::source::{Chunk, Content, Generate};
 use tonnage_stages::work::Tag;
 use tonnage_stages::{BLOCKS, RECORDS};
 
-use crate::job::{JobError, Phase, Watch, memory};
+use crate::job::{JobError, Phase, Watch, memory, workers};
 use crate::passes::PassOne;
 use crate::plan::{Plan, Shape};
+use crate::room::make_writable;
 
 /// What the disks are asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -174,9 +175,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
             )));
         }
         for directory in directories.iter() {
-            std::fs::create_dir_all(directory).map_err(|why| {
-                JobError::Refused(format!("--dir {}: {why}", directory.display()))
-            })?;
+            make_writable("--dir", directory)?;
         }
     }
     let bench = Bench::prepare(config, &watch)?;
@@ -199,7 +198,7 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// Writes what will be read.
     fn prepare(config: &'a Config, watch: &Watch) -> Result<Self, JobError> {
-        let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let workers = workers();
         let shape = Shape {
             bytes: config.bytes,
             record_bytes: Layout::SORT_BENCHMARK.record_bytes,
@@ -228,7 +227,9 @@ impl<'a> Bench<'a> {
     /// more than blocks that are written again.
     fn run(&self, trial: &Trial, watch: &Watch) -> Result<Phase, JobError> {
         let (disk, write) = (&self.config.disk, &self.config.write);
-        let scratch = Arc::new(Scratch::create(disk, write, self.config.bytes)?);
+        let writes = matches!(trial.mode, Mode::ReadWrite | Mode::WriteOnly);
+        let room = if writes { self.config.bytes } else { 0 };
+        let scratch = Arc::new(Scratch::create(disk, write, room)?);
         let pass = pass(self.config, &self.plan, self.source.clone(), &scratch);
         let (name, graph) = match trial.mode {
             Mode::ReadWrite => ("rw", read_write(&pass)),

@@ -1,6 +1,7 @@
 //! `gensort`: the sort benchmark's records into files (`generate -> write`).
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -13,7 +14,8 @@ use tonnage_stages::ledger::Modes;
 use tonnage_stages::sink::{OutputFile, Target, Write};
 use tonnage_stages::source::{Chunk, Content, Generate};
 
-use crate::job::{JobError, Phase, Watch, memory};
+use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::room::check_writable;
 
 /// Size of the sort benchmark's records.
 const RECORD_BYTES: usize = 100;
@@ -69,7 +71,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     }
     let unfinished = Unfinished::claim(&config.files)?;
     let (files, chunks) = layout(config.records, &unfinished.paths);
-    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let workers = workers();
     let generate = Generate {
         generator: Arc::new(Generator::new(config.encoding, config.skew, start)),
         content: Content::Fresh,
@@ -82,8 +84,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         next: Arc::new(AtomicUsize::new(0)),
     };
     for file in files.iter().filter(|file| file.bytes == 0) {
-        std::fs::File::create(&file.path)
-            .map_err(|why| JobError::file("creating", &file.path, &why))?;
+        fs::File::create(&file.path).map_err(|why| JobError::file("creating", &file.path, &why))?;
     }
     let modes = Arc::new(Modes::default());
     let write = Write {
@@ -130,6 +131,15 @@ fn layout(records: u64, paths: &[PathBuf]) -> (Vec<OutputFile>, Vec<Chunk>) {
     (files, chunks)
 }
 
+fn directory_of(file: &Path) -> &Path {
+    let parent = file.parent().unwrap_or(Path::new("/"));
+    if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    }
+}
+
 /// Files under unfinished names, removed unless published.
 struct Unfinished {
     paths: Vec<PathBuf>,
@@ -145,21 +155,23 @@ impl Unfinished {
                     file.display()
                 )));
             };
-            if file.is_dir() {
+            // A link is not followed: it is the name that will be given to a new file.
+            if fs::symlink_metadata(file).is_ok_and(|about| !about.is_file()) {
                 return Err(JobError::Refused(format!(
-                    "{} is a directory: give a file in it",
+                    "{} is there and no regular file: give the name of a file to be written",
                     file.display()
                 )));
             }
-            let parent = file
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty());
-            if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+            let parent = directory_of(file);
+            if !parent.is_dir() {
                 let (file, parent) = (file.display(), parent.display());
                 return Err(JobError::Refused(format!(
                     "{file}: there is no directory {parent}: make it first"
                 )));
             }
+            check_writable(parent).map_err(|why| {
+                JobError::Refused(format!("{}: {why}; give a file elsewhere", file.display()))
+            })?;
             let hidden = format!(".{}.unfinished", name.to_string_lossy());
             let path = file.with_file_name(hidden);
             if paths.contains(&path) {
@@ -168,7 +180,7 @@ impl Unfinished {
                     file.display()
                 )));
             }
-            match std::fs::remove_file(&path) {
+            match fs::remove_file(&path) {
                 Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
                     let show = file.display();
                     return Err(JobError::Refused(format!("{show}: {why}")));
@@ -181,10 +193,18 @@ impl Unfinished {
 
     fn publish(mut self, files: &[PathBuf]) -> Result<(), JobError> {
         for (unfinished, file) in self.paths.iter().zip(files) {
-            std::fs::rename(unfinished, file)
-                .map_err(|why| JobError::file("naming", file, &why))?;
+            fs::rename(unfinished, file).map_err(|why| JobError::file("naming", file, &why))?;
         }
         self.paths.clear();
+        // The names are durable when their directories are.
+        let mut directories: Vec<&Path> = files.iter().map(|file| directory_of(file)).collect();
+        directories.sort_unstable();
+        directories.dedup();
+        for directory in directories {
+            fs::File::open(directory)
+                .and_then(|open| open.sync_all())
+                .map_err(|why| JobError::file("flushing", directory, &why))?;
+        }
         Ok(())
     }
 }
@@ -192,7 +212,7 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         for path in &self.paths {
-            let _never_made = std::fs::remove_file(path);
+            let _never_made = fs::remove_file(path);
         }
     }
 }

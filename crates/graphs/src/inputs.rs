@@ -36,6 +36,7 @@ pub fn find(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
             ))
         };
         if fs::metadata(path).map_err(unreadable)?.is_dir() {
+            let before = in_directories.len();
             for entry in fs::read_dir(path).map_err(unreadable)? {
                 let entry = entry.map_err(unreadable)?;
                 let name = entry.file_name();
@@ -44,6 +45,15 @@ pub fn find(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
                 }
             }
             seal::check_whole(path, paths)?;
+            let of_an_output = path.join(seal::MANIFEST).is_file(); // It may have got no part.
+            if in_directories.len() == before && !of_an_output {
+                // A mistyped directory must not pass for sorted, or for no records.
+                return Err(JobError::Refused(format!(
+                    "input {}: the directory holds no files to read (names that begin with . or _ \
+                     are left out): name one that does",
+                    path.display()
+                )));
+            }
         } else {
             named.push(path.clone());
         }
@@ -58,13 +68,15 @@ pub fn find(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
 
 fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
     let show = path.display();
-    let about = fs::metadata(path).and_then(|about| fs::File::open(path).map(|_| about));
-    let about = about.map_err(|why| JobError::Refused(format!("input {show}: {why}")))?;
+    let refuse = |why: std::io::Error| JobError::Refused(format!("input {show}: {why}"));
+    let about = fs::metadata(path).map_err(refuse)?;
+    // Before it is opened: opening a pipe waits for whoever writes it.
     if !about.is_file() {
         return Err(JobError::Refused(format!(
             "input {show} is no regular file: give files, or directories that hold nothing else"
         )));
     }
+    fs::File::open(path).map_err(refuse)?;
     let bytes = about.len();
     let rest = bytes % record_bytes as u64;
     if rest != 0 {

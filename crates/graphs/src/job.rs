@@ -101,13 +101,22 @@ pub struct Phase {
     pub report: Report,
 }
 
+/// Threads of a work stage: the cores that this process may use, by affinity and control group.
+#[must_use]
+pub fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// Memory for a job's graphs, which run one after another. No page of it is touched yet.
 ///
 /// # Errors
 /// The kernel's refusal.
 pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
-    let arena = Arena::map(bytes)
-        .map_err(|why| JobError::failed(format!("mapping {bytes} bytes of memory: {why}")))?;
+    let arena = Arena::map(bytes).map_err(|why| {
+        JobError::Refused(format!(
+            "--memory of {bytes} bytes cannot be mapped ({why}): give less"
+        ))
+    })?;
     Ok(Arc::new(arena))
 }
 

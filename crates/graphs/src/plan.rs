@@ -2,8 +2,9 @@
 //!
 //! Pass one wants one open block for each partition and worker; pass two wants whole partitions,
 //! one being read for each device, one being sorted by each worker, one waiting. So many partitions
-//! are made that both need the same, with blocks that keep pass one's writes long. Where the input is so large that both cannot be had, partitions grow up to what pass two
-//! can hold, then blocks shrink, and what is too large even so is partitioned again.
+//! are made that both need the same, with blocks that keep pass one's writes long. Where the input
+//! is so large that both cannot be had, partitions grow up to what pass two can hold, then blocks
+//! shrink, and what is too large even so is partitioned again.
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
@@ -27,6 +28,8 @@ const FILL: f64 = 0.75;
 /// Blocks on their way to a disk, in queues of its depth: one in its hands, and more that wait,
 /// since open blocks of random keys fill in bursts of tens.
 const SPARE_QUEUES: usize = 4;
+/// Longer records are mistakes; a partition in memory could not hold several.
+const RECORD_BYTES_AT_MOST: usize = 1 << 30;
 /// Shares of the memory: an eighth for extents, an eighth for blocks on their way, half for open
 /// blocks; in pass two an eighth for output blocks and the rest for partitions.
 const EIGHTH: usize = 8;
@@ -88,6 +91,11 @@ impl Plan {
             devices,
         } = *shape;
         let (inputs, scratches, outputs) = devices;
+        if record_bytes > RECORD_BYTES_AT_MOST {
+            return Err(JobError::Refused(format!(
+                "--record-bytes {record_bytes}: give at most {RECORD_BYTES_AT_MOST}"
+            )));
+        }
         let eighth = memory_bytes / EIGHTH;
         let least = aligned(record_bytes); // No buffer is shorter than a record.
         // Buffers of at most `longest` in an eighth of the memory: as long as `few` of them allow,
@@ -135,7 +143,7 @@ impl Plan {
         if need > memory_bytes {
             return Err(JobError::Refused(format!(
                 "--memory of {memory_bytes} bytes is too small for records of {record_bytes} bytes \
-                 on {} devices with {workers} workers: give at least {}MiB",
+                 on {} directories with {workers} workers: give at least {}MiB",
                 inputs + scratches + outputs,
                 // Shares grow with the memory, so what is needed at most fits into twice as much.
                 (2 * need).div_ceil(1 << 20)

@@ -1,9 +1,48 @@
-//! Room on devices, asked for before a sort starts: a full disk that is foreseen is no failure.
+//! Directories and their devices, asked before a job starts: a full disk, or one that may not be
+//! written, that is foreseen is no failure.
 
+use std::ffi::CString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::job::JobError;
+
+/// Makes `directory` if only it is missing, and refuses one that cannot be written.
+///
+/// # Errors
+/// What is wrong with it; the message begins with `flag`.
+pub fn make_writable(flag: &str, directory: &Path) -> Result<(), JobError> {
+    let show = directory.display();
+    let refuse = |why: io::Error| {
+        JobError::Refused(format!(
+            "{flag} {show}: {why}; give a directory to write to"
+        ))
+    };
+    match fs::create_dir(directory) {
+        // The rest of a path that is not there is more likely a mistake, or a mount that is missing.
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(JobError::Refused(format!(
+            "{flag} {show}: the directory that it would be in is not there: make it first"
+        ))),
+        Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(refuse(why)),
+        _ => check_writable(directory).map_err(refuse),
+    }
+}
+
+/// Whether files can be made in `directory`, as the kernel says.
+#[allow(unsafe_code)] // One call: faccessat.
+pub fn check_writable(directory: &Path) -> io::Result<()> {
+    if !fs::metadata(directory)?.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+    }
+    let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
+    let mode = libc::W_OK | libc::X_OK;
+    // SAFETY: the path is terminated and outlives the call, which only reads it.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), mode, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
 
 /// Refuses a sort of `bytes` that the devices have no room for.
 ///
@@ -40,7 +79,7 @@ pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result
 /// Bytes free for this user; `None` where the file system does not say.
 #[allow(unsafe_code)] // One call: statvfs.
 fn free_bytes(directory: &Path) -> Option<u64> {
-    let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
+    let path = CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
     let mut about = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the path is terminated, and `about` outlives the call, which fills it on success.
     let about = unsafe {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::job::JobError;
+use crate::room::make_writable;
 
 /// Names of hidden directories begin so.
 const PREFIX: &str = ".tonnage-unfinished-";
@@ -103,7 +104,7 @@ impl Place {
         let show = directory.display();
         let refuse = |why: io::Error| JobError::Refused(format!("--output {show}: {why}"));
         let made_directory = !directory.exists();
-        fs::create_dir_all(directory).map_err(refuse)?;
+        make_writable("--output", directory)?;
         clean(directory).map_err(refuse)?;
         let entries = fs::read_dir(directory).map_err(refuse)?;
         let name = |entry: io::Result<fs::DirEntry>| {
@@ -121,10 +122,10 @@ impl Place {
             )));
         }
         let is_output = |name: &&String| name.starts_with("part-") || *name == MANIFEST;
-        if let Some(name) = names.iter().find(is_output) {
+        if let Some(name) = names.iter().filter(is_output).min() {
             return Err(JobError::Refused(format!(
-                "--output {show} holds an earlier output ({name}): give an empty directory or \
-                 remove it"
+                "--output {show} holds an earlier output ({name} and what belongs to it): give an \
+                 empty directory, or remove that output"
             )));
         }
         let hidden = directory.join(format!("{PREFIX}{}", std::process::id()));

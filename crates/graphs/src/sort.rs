@@ -31,10 +31,10 @@ use tonnage_stages::work::Unit;
 
 use crate::cut::Cut;
 use crate::inputs::{self, Input};
-use crate::job::{JobError, Phase, Watch, memory};
+use crate::job::{JobError, Phase, Watch, memory, workers};
 use crate::passes::{PassOne, PassTwo, read_extents};
 use crate::plan::{Plan, Shape};
-use crate::room::check_room;
+use crate::room::{check_room, make_writable};
 use crate::seal::{self, Unsealed};
 
 /// Sampled chunks for each partition, and the bounds of their number.
@@ -100,6 +100,13 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     SortJob::begin(config, control)?.run()
 }
 
+/// Length of a sampled chunk: a record at least.
+fn chunk_bytes(record_bytes: usize) -> usize {
+    CHUNK_BYTES
+        .min(CHUNK_RECORDS * record_bytes)
+        .max(record_bytes)
+}
+
 struct SortJob<'a> {
     config: &'a Config,
     watch: Watch,
@@ -130,13 +137,13 @@ impl<'a> SortJob<'a> {
             let refuse = |why: io::Error| {
                 JobError::Refused(format!("--scratch {}: {why}", directory.display()))
             };
-            fs::create_dir_all(directory).map_err(refuse)?;
+            make_writable("--scratch", directory)?;
             seal::clean(directory).map_err(refuse)?;
         }
         let unsealed = Unsealed::prepare(&config.output)?;
         check_room(&config.scratch, &config.output, bytes)?;
         let devices = inputs::extents(&inputs, record, usize::MAX / 2).len();
-        let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let workers = workers();
         let shape = Shape {
             bytes,
             record_bytes: record,
@@ -206,8 +213,7 @@ impl<'a> SortJob<'a> {
             .config
             .sample_chunks
             .unwrap_or(chunks.clamp(CHUNKS.0, CHUNKS.1));
-        let chunk_bytes = CHUNK_BYTES.min(CHUNK_RECORDS * record);
-        let sample = inputs::sample(&self.inputs, record, chunks, chunk_bytes);
+        let sample = inputs::sample(&self.inputs, record, chunks, chunk_bytes(record));
         let boundaries = self.boundaries(sample, self.plan.partitions)?;
         let extents = inputs::extents(&self.inputs, record, self.plan.extent_bytes);
         // Room for blocks that are not full: one for each partition and worker.
@@ -325,10 +331,11 @@ impl<'a> SortJob<'a> {
     ) -> Result<Vec<Cut>, JobError> {
         let bytes: u64 = cut.blocks.iter().map(|block| block.len as u64).sum();
         self.repartitioned_bytes += bytes;
-        let whole = vec![cut.divided(self.plan.extent_bytes)];
         // A larger share than the first sample had: this is where that one missed.
-        let every = whole[0].len().div_ceil(CHUNKS.0 * CHUNKS_PER_PARTITION);
-        let sample = vec![whole[0].iter().step_by(every).cloned().collect()];
+        let chunks = CHUNKS.0 * CHUNKS_PER_PARTITION;
+        let record = self.config.layout.record_bytes;
+        let sample = vec![cut.sample(chunks, chunk_bytes(record) / record * record)];
+        let whole = vec![cut.divided(self.plan.extent_bytes)];
         let wanted = (2 * bytes / (self.plan.slot_bytes as u64).max(1) + 2) as usize;
         // At least three, so that a key that is most of the sample is set apart.
         let boundaries = self.boundaries(sample, wanted.min(self.plan.partitions.max(3)))?;

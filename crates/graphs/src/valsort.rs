@@ -14,7 +14,7 @@ use tonnage_stages::sink::Summarise;
 use tonnage_stages::source::Read;
 
 use crate::inputs;
-use crate::job::{JobError, Phase, Watch, memory};
+use crate::job::{JobError, Phase, Watch, memory, workers};
 
 /// Bytes of an extent.
 const EXTENT_BYTES: usize = 4 << 20;
@@ -74,7 +74,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let record = config.layout.record_bytes;
     let inputs = inputs::find(&config.inputs, record)?;
     let lanes = inputs::extents(&inputs, record, EXTENT_BYTES);
-    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let workers = workers();
     let largest = lanes
         .iter()
         .flatten()

@@ -219,8 +219,11 @@ fn what_is_not_there_or_no_file_is_refused() {
     let place = Place::new(&[&[0; 100]], 1, 1);
     let layout = Layout::SORT_BENCHMARK;
     let missing = place.root.path().join("missing");
-    let fifo = std::path::PathBuf::from("/dev/null");
-    for input in [missing, fifo] {
+    let fifo = place.root.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    let device = std::path::PathBuf::from("/dev/null");
+    for input in [missing, fifo, device] {
         let config = Config {
             inputs: vec![input.clone()],
             ..place.config(layout, 8 * MIB)

@@ -1,7 +1,7 @@
-//! One block of memory for a whole graph.
+//! One block of memory for the graphs of a job, which run one after another.
 //!
-//! All buffers of a run are slots of one anonymous mapping: its size is the graph's memory, it can
-//! be registered with a ring once, and it is given back whole. Huge pages are asked for, since a
+//! All buffers of a run are slots of one anonymous mapping: its size is the job's budget, it can
+//! be registered with a ring, pages that one graph touched serve the next, and it is given back whole. Huge pages are asked for, since a
 //! sort touches its partition in key order, which is random order to the page tables.
 #![allow(unsafe_code)] // The edge to the kernel's memory: mmap, madvise, munmap.
 
@@ -46,6 +46,21 @@ impl Arena {
             start: start as usize,
             bytes,
         })
+    }
+
+    /// Gives the kernel back the pages from `offset` on, whose content is lost.
+    ///
+    /// The caller sees to it that no slot in use lies there.
+    pub(crate) fn release_from(&self, offset: usize) {
+        let offset = offset.next_multiple_of(ALIGNMENT);
+        if offset < self.bytes {
+            // SAFETY: the range lies within the mapping; its pages read as zeros from now on, and
+            // no slot in use lies there. Advice only: a refusal costs memory, not correctness.
+            unsafe {
+                let start = (self.start + offset) as *mut libc::c_void;
+                libc::madvise(start, self.bytes - offset, libc::MADV_DONTNEED);
+            }
+        }
     }
 
     /// Address of the first byte.

@@ -215,8 +215,6 @@ impl Graph {
             name: node.name.clone(),
             kind: node.spec.kind(),
             workers: node.spec.workers(),
-            takes: node.spec.input().map(|port| port.0),
-            gives: node.spec.output().map(|port| port.0),
             memory_bytes: node.spec.memory().bytes(),
             config: node.spec.config(),
         };
@@ -246,10 +244,6 @@ pub struct Drawing {
     pub kind: &'static str,
     /// Number of workers.
     pub workers: usize,
-    /// Input port.
-    pub takes: Option<&'static str>,
-    /// Output port.
-    pub gives: Option<&'static str>,
     /// Memory of its own.
     pub memory_bytes: usize,
     /// Configuration.

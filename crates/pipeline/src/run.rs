@@ -291,6 +291,14 @@ impl Wiring {
             .map(|node| node.spec.memory())
             .map(|memory| memory.buffers * memory.buffer_bytes)
             .sum();
+        // What stages hold beside the arena comes out of the budget too: pages that the graph
+        // before this one touched, and this one has no use for, make room for it.
+        let private: usize = nodes
+            .iter()
+            .map(|node| node.spec.memory().private_bytes)
+            .sum();
+        let kept = options.memory.bytes().saturating_sub(private);
+        options.memory.release_from(need.max(kept));
         let mut at = 0;
         let mut pools = Vec::new();
         for node in nodes {

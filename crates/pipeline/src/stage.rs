@@ -41,7 +41,7 @@ impl MemoryNeed {
 pub trait Spec: Send + Sync {
     /// The kind of stage, which is the name of the file it is written in.
     fn kind(&self) -> &'static str;
-    /// Everything that distinguishes it from another of its kind.
+    /// Its settings, and how much it has to do; not the data itself (which files, which keys).
     fn config(&self) -> Value;
     /// What it takes; `None` for a source.
     fn input(&self) -> Option<Port>;

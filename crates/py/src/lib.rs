@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tonnage_disk::Disk;
-use tonnage_graphs::job::JobError;
+use tonnage_graphs::job::{self, JobError};
 use tonnage_graphs::{Plan, Shape, cpu_bench, disk_bench, gensort, sort, valsort};
 use tonnage_pipeline::Control;
 
@@ -152,6 +152,12 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// How many threads a job's work stages have: the cores that this process may use.
+#[pyfunction]
+fn workers() -> usize {
+    job::workers()
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Job>()?;
@@ -160,5 +166,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Cancelled", module.py().get_type::<Cancelled>())?;
     module.add_function(wrap_pyfunction!(is_debug_build, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
-    module.add_function(wrap_pyfunction!(version, module)?)
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(workers, module)?)
 }

@@ -71,15 +71,6 @@ impl Summary {
         summary
     }
 
-    /// Makes this the summary of its run followed by `records`.
-    ///
-    /// # Panics
-    ///
-    /// When `records` is not a whole number of records.
-    pub fn extend(&mut self, records: &[u8], layout: &Layout) {
-        *self = std::mem::take(self).merge(Summary::of(records, layout));
-    }
-
     /// The summary of this run followed by the `next` one.
     #[must_use]
     pub fn merge(self, next: Summary) -> Summary {
@@ -222,12 +213,6 @@ mod tests {
             let [l, m, r] = [&left, &middle, &right].map(Summary::clone);
             prop_assert_eq!(&left.merge(middle).merge(right), &whole);
             prop_assert_eq!(&l.merge(m.merge(r)), &whole);
-
-            let mut extended = Summary::empty();
-            for part in parts {
-                extended.extend(part, &layout);
-            }
-            prop_assert_eq!(&extended, &whole);
         }
     }
 }

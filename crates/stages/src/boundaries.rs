@@ -31,9 +31,9 @@ pub struct Boundaries {
 }
 
 impl Boundaries {
-    /// Boundaries of about `partitions` even partitions, from sampled `keys` laid end to end.
+    /// Boundaries of at most `partitions` even partitions, from sampled `keys` laid end to end.
     ///
-    /// Some more come out where frequent keys are set apart, fewer where the sample is small.
+    /// Fewer come out where the sample is small, or where one key is several quantiles.
     #[must_use]
     pub fn from_sample(keys: &[u8], layout: &Layout, partitions: usize) -> Self {
         let mut sorted: Vec<&[u8]> = keys.chunks_exact(layout.key_bytes).collect();

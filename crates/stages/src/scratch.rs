@@ -2,7 +2,8 @@
 //!
 //! One nameless file a device, filled from its beginning: writing is sequential, whatever the
 //! number of partitions, and a killed process leaves nothing behind. A partition's blocks are all
-//! on one device. The index is kept in memory, 24 bytes a block.
+//! on one device. The index is kept in memory: 16 bytes a block
+//! while pass one runs, and a `Piece` for each block in pass two.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

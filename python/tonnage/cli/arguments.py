@@ -18,6 +18,8 @@ from tonnage.run.sort import Layout
 
 SEVERAL = ("--output", "--scratch", "--dir", "--mode")
 """Flags that several values may follow."""
+HIDDEN = (".", "_")
+"""What begins so in a directory of records is not taken for records."""
 LARGEST = (1 << 63) - 1
 """Sizes and counts beyond this are mistakes; the core could not hold them."""
 
@@ -119,20 +121,40 @@ def refuse_files(flag: str, paths: Iterable[Path]) -> None:
 
 
 def refuse_filled(flag: str, directories: list[Path]) -> None:
-    """Refuses directories whose files would be taken for the output's.
+    """Refuses directories that hold what would be taken for the output's.
 
     Names of parts are left to the job: it knows those that a killed one left.
     """
+    for directory in directories:
+        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+            if not path.name.startswith((*HIDDEN, "part-")):
+                raise engine.Refused(
+                    f"{flag} {directory} is not empty (it holds {path.name}): give an empty or "
+                    "new directory"
+                )
+
+
+def refuse_twice(flag: str, directories: Iterable[Path]) -> None:
+    """Refuses a directory that is given twice, under whatever names."""
     seen: set[Path] = set()
     for directory in directories:
         if directory.resolve() in seen:
             raise engine.Refused(f"{flag} {directory} is given twice: give each directory once")
         seen.add(directory.resolve())
-        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
-            if path.is_file() and not path.name.startswith((".", "_", "part-")):
+
+
+def refuse_inside(flag: str, directories: Iterable[Path], records: Iterable[Path]) -> None:
+    """Refuses directories that would be seen in directories of ``records``."""
+    holders = [path.resolve() for path in records]
+    for directory in directories:
+        inside = directory.resolve()
+        for holder in holders:
+            if holder not in inside.parents:
+                continue
+            if not inside.relative_to(holder).parts[0].startswith(HIDDEN):
                 raise engine.Refused(
-                    f"{flag} {directory} is not empty (it holds {path.name}): give an empty or "
-                    "new directory"
+                    f"{flag} {directory} lies in {holder} and would be taken for records there: "
+                    "give a directory elsewhere"
                 )
 
 

@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from tonnage import engine
-from tonnage.cli.arguments import Json, Memory, command, parse_size, refuse_files, refuse_size
+from tonnage.cli.arguments import (
+    Json,
+    Memory,
+    command,
+    parse_size,
+    refuse_files,
+    refuse_size,
+    refuse_twice,
+)
 
 
 def measure_disk(
@@ -29,11 +37,14 @@ def measure_disk(
     size: Annotated[
         int,
         typer.Option(
-            "--size", parser=parse_size, metavar="SIZE", help="How much is there to be read."
+            "--size",
+            parser=parse_size,
+            metavar="SIZE",
+            help="How much a trial reads, and how much it writes, at most.",
         ),
     ] = "2GB",  # type: ignore[assignment]
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, max=1e6, help="Length of a trial.")
+        float, typer.Option("--seconds", min=0.1, max=1e6, help="How long a trial lasts at most.")
     ] = 5.0,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Trials of each mode.")] = 3,
     memory: Memory = "1GiB",  # type: ignore[assignment]
@@ -50,16 +61,17 @@ def measure_disk(
     refuse_size("--size", size)
     directories = directory or [Path()]
     refuse_files("--dir", directories)
+    refuse_twice("--dir", directories)
     for path in directories:
         if not path.is_dir():
             raise engine.Refused(f"--dir {path}: there is no such directory; make it first")
     half = (len(directories) + 1) // 2
-    progress = engine.Progress("measuring", 0)
-    with progress:
+    modes = mode or MODES
+    with engine.Progress("measuring", size, rounds * len(modes) * seconds) as progress:
         done = measure(
             directories[:half],
             directories[half:] or directories,
-            modes=mode or MODES,
+            modes=modes,
             rounds=rounds,
             seconds=seconds,
             size_bytes=size,

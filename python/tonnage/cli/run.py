@@ -20,6 +20,8 @@ from tonnage.cli.arguments import (
     parse_layout,
     refuse_files,
     refuse_filled,
+    refuse_inside,
+    refuse_twice,
 )
 
 
@@ -71,9 +73,12 @@ def run_sort(
     from tonnage.run.sort import sort
 
     layout = parse_layout(record_bytes, key)
-    refuse_files("--output", output)
-    refuse_files("--scratch", scratch)
+    for flag, directories in (("--output", output), ("--scratch", scratch)):
+        refuse_files(flag, directories)
+        refuse_twice(flag, directories)
     refuse_filled("--output", output)
+    refuse_inside("--output", output, [*inputs, *output])
+    refuse_inside("--scratch", scratch, [*inputs, *output])
     began_at = now()
     size = sum(bytes_in(path) for path in inputs)
     existing = [path if path.exists() else path.parent for path in (*output, *scratch)]

@@ -16,6 +16,7 @@ from tonnage.cli.arguments import (
     parse_size,
     refuse_files,
     refuse_size,
+    refuse_twice,
 )
 
 
@@ -51,6 +52,7 @@ def study(
     refuse_size("--size", size)
     where = out or new_directory("tonnage-study")
     refuse_files("--dir", directory or [])
+    refuse_twice("--dir", directory or [])
     refuse_files("--out", [where])
     settings = Settings(
         size_bytes=size,
@@ -62,6 +64,6 @@ def study(
     if as_json:
         print(json.dumps(done.to_json()))
         return
-    for finding in done.findings:
-        print(finding)
+    for said in (*done.findings, *done.warnings):
+        print(said)
     print(f"Report: {done.report}")

@@ -14,6 +14,7 @@ from tonnage.engine.job import (
     plan,
     run,
     version,
+    workers,
 )
 from tonnage.engine.progress import Progress
 from tonnage.engine.room import refuse_full
@@ -30,5 +31,6 @@ __all__ = [
     "refuse_full",
     "run",
     "version",
+    "workers",
     "workspace",
 ]

@@ -7,7 +7,6 @@ interrupt, or whatever else is raised here, cancels the job and waits until it h
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -19,11 +18,12 @@ Failed = _core.Failed
 Refused = _core.Refused
 is_debug_build = _core.is_debug_build
 version = _core.version
+workers = _core.workers
 
 POLL_SECONDS = 0.05
 
-OnProgress = Callable[[int, float], None]
-"""Called with the bytes done and the seconds since the start."""
+OnProgress = Callable[[int], None]
+"""Called with the bytes done, now and then."""
 
 
 def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None) -> dict[str, Any]:
@@ -34,12 +34,11 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
         Failed: The job failed; ``args`` is what, the stage, the file, the offset.
         KeyboardInterrupt: Ctrl-C; the job has ended and cleaned up by then.
     """
-    began = time.monotonic()
     job = _core.Job(name, _as_json(config))
     try:
         while not job.wait(POLL_SECONDS):
             if on_progress:
-                on_progress(job.done_bytes(), time.monotonic() - began)
+                on_progress(job.done_bytes())
     except BaseException:
         job.cancel()
         with suppress(Cancelled, Failed):

@@ -1,8 +1,9 @@
-"""Rate, percent and time left on standard error, for anything that takes longer than a moment."""
+"""Percent and time left on standard error, for anything that takes longer than a moment."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 SHOW_AFTER_SECONDS = 1.0
@@ -14,61 +15,72 @@ PLAIN_EVERY_SECONDS = 5.0
 class Progress:
     """A bar on a terminal, else a line now and then.
 
-    Used as a context manager around one job::
+    Used as a context manager around one job, which moves a known number of bytes, or runs for a
+    known time, or does one after the other::
 
         with Progress("sorting", total_bytes) as progress:
             run("sort", config, progress)
+
+    Args:
+        label: What is being done.
+        total_bytes: How much is to be moved at the speed that shows.
+        total_seconds: For how long it goes on when these bytes are moved, at most.
     """
 
-    def __init__(self, label: str, total_bytes: int) -> None:
+    def __init__(self, label: str, total_bytes: int = 0, total_seconds: float = 0.0) -> None:
         self._label = label
-        self._total = max(total_bytes, 1)
+        self._bytes, self._seconds = total_bytes, total_seconds
+        self._began = 0.0
+        self._bytes_until = 0.0  # the last moment at which bytes were missing
+        self._next_line = SHOW_AFTER_SECONDS
         self._bar: Any = None
         self._task: Any = None
-        self._next_line = SHOW_AFTER_SECONDS
 
     def __enter__(self) -> Progress:
+        self._began = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, done: int, seconds: float) -> None:
-        """Shows that ``done`` bytes are done after ``seconds``."""
-        if seconds < self._next_line:
+    def __call__(self, done: int) -> None:
+        """Shows that ``done`` bytes are done."""
+        passed = time.monotonic() - self._began
+        left = self._left(done, passed)
+        if passed < self._next_line:
             return
+        share = 0.0 if left is None else passed / (passed + left)
+        # What moves differs from trial to trial: a mean over them is no rate of anything.
+        rate = "at most" if self._seconds else f"{done / passed / 1e6:.0f} MB/s,"
+        said = f"{share:.0%}, {rate} {left:.0f} s left" if left is not None else "time left unknown"
         if sys.stderr.isatty():
-            self._show_bar(done)
+            self._show_bar(share, said)
         else:
-            self._next_line = seconds + PLAIN_EVERY_SECONDS
-            share = min(done / self._total, 1.0)
-            left = f"{seconds / share - seconds:.0f} s left" if share else "time left unknown"
-            rate = done / seconds / 1e6
-            print(f"{self._label}: {share:.0%}, {rate:.0f} MB/s, {left}", file=sys.stderr)
+            self._next_line = passed + PLAIN_EVERY_SECONDS
+            print(f"{self._label}: {said}", file=sys.stderr)
 
-    def _show_bar(self, done: int) -> None:
+    def _left(self, done: int, passed: float) -> float | None:
+        """Seconds left: for missing bytes at the rate so far, then the set time; if it is known."""
+        if done >= self._bytes:
+            return max(self._seconds - (passed - self._bytes_until), 0.0)
+        self._bytes_until = passed
+        return passed * (self._bytes - done) / done + self._seconds if done else None
+
+    def _show_bar(self, share: float, said: str) -> None:
         if self._bar is None:
             # Imported when first shown: most commands end before they have anything to show.
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                TaskProgressColumn,
-                TextColumn,
-                TimeRemainingColumn,
-                TransferSpeedColumn,
-            )
+            from rich.progress import BarColumn, TextColumn
             from rich.progress import Progress as Bar
 
             self._bar = Bar(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TaskProgressColumn(),
-                TransferSpeedColumn(),
-                TimeRemainingColumn(),
+                TextColumn("{task.fields[said]}"),
                 console=Console(stderr=True),
                 transient=True,
             )
             self._bar.start()
-            self._task = self._bar.add_task(self._label, total=self._total)
-        self._bar.update(self._task, completed=min(done, self._total))
+            self._task = self._bar.add_task(self._label, total=1.0, said=said)
+        self._bar.update(self._task, completed=share, said=said)

@@ -22,7 +22,8 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
         prefix: What names of such directories begin with; the rest is the process's number.
 
     Raises:
-        Refused: ``parent`` cannot be written to.
+        Refused: ``parent`` cannot be written to, or another command took the new directory for one
+            that was left.
     """
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +36,9 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
     except OSError as why:
         text = f"{flag} {parent}: {why.strerror}; give a directory to write to"
         raise Refused(text) from why
-    with _lock(room):
+    with _lock(room) as locked:
+        if not locked:
+            raise Refused(f"{flag} {parent}: another command is cleaning up there; try again")
         try:
             yield room.resolve()
         finally:
@@ -44,12 +47,16 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def _lock(directory: Path) -> Iterator[bool]:
-    """Holds the lock of ``directory`` if nobody else does; gives whether it is held."""
-    handle = os.open(directory, os.O_RDONLY)
+    """Holds the lock of ``directory`` if it is there and nobody else does; gives whether it is."""
+    try:
+        handle = os.open(directory, os.O_RDONLY)
+    except FileNotFoundError:
+        yield False
+        return
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = True
+            held = directory.is_dir()  # Who held the lock before may have removed it.
         except BlockingIOError:
             held = False
         yield held

@@ -10,7 +10,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Environment, Measurement
-from tonnage.measure.trials import STOPPING_RULE, figures, new_id, now, trial, warm_up
+from tonnage.measure.trials import STOPPING_RULE, figures, new_id, now, stated_page_cache, trial
 
 
 def measure_cpu(
@@ -21,6 +21,7 @@ def measure_cpu(
     seconds: float,
     environment: Environment,
     command: list[str],
+    on_progress: engine.OnProgress | None = None,
 ) -> Measurement:
     """Runs ``rounds`` rounds of a trial of each pass's work, ``seconds`` each.
 
@@ -31,6 +32,7 @@ def measure_cpu(
         seconds: Length of a trial.
         environment: Where it is done.
         command: How it can be repeated.
+        on_progress: Called with the bytes of the round that runs.
     """
     settings: dict[str, Any] = {
         "bytes": size_bytes,
@@ -38,8 +40,9 @@ def measure_cpu(
         "seconds": seconds,
     }
     began = now()
-    outcomes = [engine.run("cpu_bench", settings) for _ in range(rounds)]
-    trials = [trial(phase, seconds) for outcome in outcomes for phase in outcome["phases"]]
+    outcomes = [engine.run("cpu_bench", settings, on_progress) for _ in range(rounds)]
+    phases = [phase for outcome in outcomes for phase in outcome["phases"]]
+    trials = [trial(phase, seconds) for phase in phases]
     return Measurement(
         id=new_id("cpu"),
         kind="cpu",
@@ -47,9 +50,8 @@ def measure_cpu(
         command=command,
         environment=environment,
         settings=settings,
-        warm_up_seconds=warm_up(seconds),
         stopping_rule=STOPPING_RULE,
-        page_cache="no file is read or written",
+        page_cache=stated_page_cache(phases),
         figures=figures(trials),
         trials=trials,
     )

@@ -1,8 +1,10 @@
-"""What disks carry: the sort's own first pass without its work, for a set time (-> `Measurement`).
+"""What disks carry: the sort's own first pass without its work (-> `Measurement`).
 
 The graphs are edits of the job's (``crates/graphs/src/disk_bench.rs``), so depth, sizes and engine
 are the job's own. Trials of different modes take turns, so that a drift of the machine meets all
-of them. It follows Themis' DiskBench: half the devices read and half write, one does both.
+of them. A trial ends when its time is up or when its data has been gone through once, since what
+it writes are new blocks, as a job's are. It follows Themis' DiskBench: half the devices read and
+half write, one does both.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from tonnage.measure.trials import (
     now,
     stated_page_cache,
     trial,
-    warm_up,
 )
 
 MODES = ("wo", "ro", "rw", "headroom")
@@ -39,19 +40,20 @@ def measure_disk(
     command: list[str],
     on_progress: engine.OnProgress | None = None,
 ) -> Measurement:
-    """Runs ``rounds`` rounds of trials of each of ``modes``, ``seconds`` each.
+    """Runs ``rounds`` rounds of trials of each of ``modes``, at most ``seconds`` each.
 
     Args:
         read: Directories that are read, one for each device.
         write: Directories that are written, one for each device.
         modes: Of ``MODES``: write only, read only, both at once, neither (the harness alone).
         rounds: How often each mode is tried.
-        seconds: Length of a trial.
-        size_bytes: How much is there to be read in turn, and the room that is written in turn.
+        seconds: After this a trial ends.
+        size_bytes: After this, read or written, a trial ends too; so much is laid out to be read
+            before the first one.
         memory_bytes: Memory as the sort would have it.
         environment: Where it is done.
         command: How it can be repeated.
-        on_progress: Called with bytes and seconds.
+        on_progress: Called with bytes; the first ``size_bytes`` are those that are laid out.
 
     Raises:
         Refused: A directory cannot be used, or has too little room.
@@ -77,7 +79,6 @@ def measure_disk(
         command=command,
         environment=environment,
         settings=settings,
-        warm_up_seconds=warm_up(seconds),
         stopping_rule=STOPPING_RULE,
         page_cache=stated_page_cache(phases),
         figures=figures(trials),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tonnage import engine
 from tonnage.artifacts import Device, Environment
 
 LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "typer")
+MOUNTS = Path("/proc/self/mounts")
 
 
 def capture(directories: Iterable[Path]) -> Environment:
@@ -25,7 +27,7 @@ def capture(directories: Iterable[Path]) -> Environment:
         operating_system=_operating_system(),
         virtualisation=_virtualisation(),
         cpu_model=_field("/proc/cpuinfo", "model name") or platform.processor() or "unknown",
-        cores=len(os.sched_getaffinity(0)),
+        cores=engine.workers(),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         memory_limit_bytes=_memory_limit(),
         load_average=os.getloadavg()[0],
@@ -72,8 +74,10 @@ def _mount(directory: Path) -> tuple[str, str]:
     """File system and options of the mount that holds ``directory``."""
     found, longest = ("unknown", ""), -1
     resolved = str(directory.resolve())
-    for line in (_text(Path("/proc/self/mounts")) or "").splitlines():
-        _, point, kind, options, *_ = line.split()
+    for line in (_text(MOUNTS) or "").splitlines():
+        _, escaped, kind, options, *_ = line.split(" ")
+        # Blanks and backslashes of a path stand there as octal numbers.
+        point = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)
         inside = resolved == point or resolved.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= longest:
             found, longest = (kind, options), len(point)
@@ -134,6 +138,6 @@ def _field(path: str, name: str) -> str | None:
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_text().strip()
+        return path.read_text(errors="surrogateescape").strip()  # A path may be no text.
     except OSError:
         return None

@@ -13,16 +13,12 @@ from tonnage.engine import probes
 WARM_UP_SECONDS = 0.5
 """Not counted at a trial's beginning; of a trial shorter than four of these, a quarter is not."""
 STOPPING_RULE = (
-    "each trial runs for its set time, or until it has gone through its data once; the first part "
-    "of it is warm-up and not counted, nor is what flows out after the source has ended"
+    "each trial ends when its time is up or when it has gone through its data once; its first "
+    f"{WARM_UP_SECONDS} s, or its first quarter if that is less, is warm-up and not counted, nor "
+    "is what flows out after the source has ended"
 )
 WINDOW_SECONDS = 0.25
 """Length of a window for which a rate is kept."""
-
-
-def warm_up(trial_seconds: float) -> float:
-    """How much of a trial of this length is not counted."""
-    return min(WARM_UP_SECONDS, trial_seconds / 4)
 
 
 def trial(reported: dict[str, Any], seconds: float) -> Trial:
@@ -34,7 +30,8 @@ def trial(reported: dict[str, Any], seconds: float) -> Trial:
     """
     timeline = reported["timeline"]
     ended = min(seconds, _source_ended(timeline))
-    counted = [s for s in timeline if warm_up(ended) <= s["seconds"] <= ended]
+    warm_up = min(WARM_UP_SECONDS, ended / 4)
+    counted = [s for s in timeline if warm_up <= s["seconds"] <= ended]
     if len(counted) < 2:  # over before it could be sampled: then all of it counts
         nothing = {"bytes": 0, "cpu_seconds": 0.0}
         start = {"seconds": 0.0, "stages": [nothing for _ in reported["stages"]]}
@@ -46,6 +43,7 @@ def trial(reported: dict[str, Any], seconds: float) -> Trial:
         name=reported["name"],
         bytes_per_second=_rate(steady[0], steady[-1]),
         cpu_seconds_per_byte=(cpu[-1] - cpu[0]) / moved if moved else 0.0,
+        warm_up_seconds=steady[0][0],
         rates=_windows(steady),
         phase=probes.phase(reported),
     )
@@ -71,6 +69,8 @@ def figures(trials: list[Trial]) -> list[Figure]:
 def stated_page_cache(phases: list[dict[str, Any]]) -> str:
     """What is to be said of the page cache beside results of these phases."""
     modes = [mode for phase in phases for mode in phase["disk_modes"]]
+    if not modes:
+        return "untouched: no file was read or written"
     if all(mode["direct"] for mode in modes):
         return "bypassed: all files were read and written directly"
     return "in the way: direct I/O was refused, pages were dropped after each use"
@@ -99,9 +99,10 @@ def _rate(first: tuple[float, int], last: tuple[float, int]) -> float:
 
 
 def _windows(samples: list[tuple[float, int]]) -> list[float]:
+    """The rate in each window; of samples that are less than one, the rate over all of them."""
     rates, begin = [], 0
     for place, sample in enumerate(samples):
         if sample[0] - samples[begin][0] >= WINDOW_SECONDS:
             rates.append(_rate(samples[begin], sample))
             begin = place
-    return rates
+    return rates or [_rate(samples[0], samples[-1])]

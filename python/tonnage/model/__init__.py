@@ -1,5 +1,6 @@
 """Model: from measurements to times, pure computation over artifacts.
 
-``seconds(phase) = max over resources of demand / capacity``, plus what fills and drains the
-pipeline; phases add up. ``capacity`` turns trials into distributions, ``two_pass`` is the sort.
+``seconds(phase) = max over resources of demand / capacity``, where the disk's time includes what
+fills and drains the pipeline; phases add up. ``capacity`` turns trials into distributions,
+``two_pass`` is the sort, ``findings`` are what came of it in words.
 """

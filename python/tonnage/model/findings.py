@@ -1,10 +1,13 @@
-"""What a study found, in plain words: prediction, limit, and what held each phase up."""
+"""What a study found, in plain words: prediction, limit, what held each phase up, what to doubt."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
-from tonnage.artifacts import Environment, Measurement, Phase, Study
+from tonnage.artifacts import Phase, Study
+
+HIGH_LOAD = 0.5
+"""Above this many runnable threads a core, others had a good part of the machine."""
 
 
 def findings(study: Study) -> list[str]:
@@ -25,7 +28,6 @@ def findings(study: Study) -> list[str]:
     for phase in study.actual.phases if study.actual else []:
         if phase.predicted_seconds is not None:
             found.append(f"{phase.name.replace('_', ' ').capitalize()}: {phase.why}.")
-    found.extend(_warnings(study.environment, study.measurements))
     return found
 
 
@@ -43,17 +45,25 @@ def why(phase: Phase) -> str:
     )
 
 
-def _warnings(environment: Environment, measurements: Sequence[Measurement]) -> list[str]:
-    """What makes the figures less than they could be."""
+def warnings(study: Study) -> list[str]:
+    """What makes the figures say less than they seem to."""
     found = []
+    environment = study.environment
     if environment.debug_build:
         found.append("This is a debug build: its speeds say nothing. Build with --release.")
-    if environment.load_average > environment.cores / 2:
+    if environment.load_average > HIGH_LOAD * environment.cores:
         found.append(
             f"The machine was busy with something else at the start (load average "
             f"{environment.load_average:.1f} on {environment.cores} cores)."
         )
-    trials = [trial for measurement in measurements for trial in measurement.trials]
-    reasons = {mode["why"] for trial in trials for mode in trial.phase.disk_modes if mode["why"]}
-    found.extend(f"The disks were not used in the best way: {reason}." for reason in reasons)
-    return found
+    phases = [trial.phase for measured in study.measurements for trial in measured.trials]
+    phases += study.run.phases if study.run else []
+    said = (_disk_warning(mode) for phase in phases for mode in phase.disk_modes)
+    return [*found, *dict.fromkeys(filter(None, said))]
+
+
+def _disk_warning(mode: dict[str, Any]) -> str | None:
+    why = f": {mode['why']}" if mode["why"] else ""
+    if not mode["direct"]:
+        return f"Files went through the page cache{why}."
+    return None if mode["registered"] else f"Buffers were not registered with the kernel{why}."

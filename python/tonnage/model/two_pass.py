@@ -15,7 +15,7 @@ here, since what is to be predicted is a run and not a limit:
   In pass one R is what the open blocks hold, half of each on average; in pass two it is a
   partition, and while the first is sorted nothing moves at all.
 
-Demands and capacities meet in ``max(disk, cpu)`` as everywhere in the design.
+That is the disk's time; with the CPU's it meets in ``max(disk, cpu)`` as everywhere in the design.
 
 Benchmarks of single resources are optimistic: in the job, disks and cores meet. So the model can be
 given rehearsals, small sorts that were really run: what they took beyond what the model says of
@@ -34,6 +34,8 @@ from tonnage.model.capacity import Capacity, Draws, cpu_per_byte, rate
 
 PASSES = {"pass_one": "partition", "pass_two": "sort"}
 """The passes, and the trial that measures each one's work."""
+DISK, CPU = "disk: read and write at once", "cpu"
+"""The resources that a pass is limited by."""
 CONFIDENCE = 0.9
 DRAWS = 20_000
 SEED = 20_141_105
@@ -163,8 +165,8 @@ class _PassModel:
         return one_way - alone / self._both.median + waiting
 
     def disk_seconds(self, shape: Shape) -> float:
-        """All bytes both ways at once."""
-        return shape.bytes / self._both.median
+        """All bytes both ways at once, and what filling and draining add."""
+        return shape.bytes / self._both.median + self.ramp_seconds(shape)
 
     def cpu_seconds(self, shape: Shape) -> float:
         """The stage's work and the moving, shared by the cores."""
@@ -172,7 +174,7 @@ class _PassModel:
 
     def seconds(self, shape: Shape) -> float:
         """The slower of disks and cores."""
-        return max(self.disk_seconds(shape) + self.ramp_seconds(shape), self.cpu_seconds(shape))
+        return max(self.disk_seconds(shape), self.cpu_seconds(shape))
 
     def factors(self, rehearsals: Sequence[Rehearsal]) -> Capacity:
         """By how much rehearsals took longer than the model says; one where there are none."""
@@ -184,7 +186,7 @@ class _PassModel:
         generator = np.random.default_rng([SEED, 1])
         faster = self._both.draw(generator, DRAWS) / self._both.median
         per_byte = self._work.draw(generator, DRAWS) + self._moving.draw(generator, DRAWS)
-        disk = (self.disk_seconds(shape) + self.ramp_seconds(shape)) / faster
+        disk = self.disk_seconds(shape) / faster
         draws: Draws = np.maximum(disk, shape.bytes * per_byte / shape.cores)
         return draws
 
@@ -192,11 +194,9 @@ class _PassModel:
         """The record of this pass's prediction."""
         low, high = _middle(draws)
         terms = [
-            _term(
-                "disk: read and write at once", shape.bytes, self._both, self.disk_seconds(shape)
-            ),
+            _term(DISK, shape.bytes, self._both, shape.bytes / self._both.median),
             Term(
-                resource="cpu",
+                resource=CPU,
                 demand=shape.bytes * (self._work.median + self._moving.median),
                 capacity=float(shape.cores),
                 low_capacity=float(shape.cores),
@@ -212,7 +212,7 @@ class _PassModel:
             seconds=self.seconds(shape) * factor,
             low_seconds=low,
             high_seconds=high,
-            limit=max(terms, key=lambda term: term.seconds).resource,
+            limit=DISK if self.disk_seconds(shape) >= self.cpu_seconds(shape) else CPU,
             ramp_seconds=self.ramp_seconds(shape),
             rehearsal_factor=factor,
             terms=terms,

@@ -4,40 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tonnage.artifacts import Device, Environment, Phase, Study
+from tonnage.artifacts import Device, Environment, Study
 from tonnage.report import words
 from tonnage.report.markup import Child, Html, block, facts, join, section, table, tag
-
-# Above this many runnable threads a core, others had a good part of the machine.
-HIGH_LOAD = 0.5
-
-
-def warnings(study: Study) -> list[str]:
-    """What makes the figures say less than they seem to."""
-    environments = {"the study": study.environment}
-    for measurement in study.measurements:
-        environments.setdefault(f"measurement {measurement.id}", measurement.environment)
-    if study.run:
-        environments["the job"] = study.run.environment
-    found = []
-    if any(environment.debug_build for environment in environments.values()):
-        found.append("This is a debug build: its speeds say nothing about Tonnage's.")
-    for what, environment in environments.items():
-        if what != "the study" and environment == study.environment:
-            continue  # Captured once for all.
-        if environment.load_average > HIGH_LOAD * environment.cores:
-            load = words.significant(environment.load_average, 2)
-            found.append(
-                f"The load average was {load} on {environment.cores} cores when {what} began:"
-                " something else was running."
-            )
-    return found + _disk_warnings(_phases(study))
 
 
 def circumstances(study: Study) -> Html:
     """The section."""
-    found = warnings(study)
-    said = [tag("li", warning) for warning in found]
+    said = [tag("li", warning) for warning in study.warnings]
     parts: list[Child] = [
         tag("h3", "Warnings", id="warnings"),
         tag("ul", *said, class_="warnings") if said else tag("p", "None."),
@@ -54,24 +28,6 @@ def circumstances(study: Study) -> Html:
     if study.run:
         parts.append(_command("The job", study.run.command))
     return section("circumstances", "Machine, settings, versions", *parts)
-
-
-def _phases(study: Study) -> list[Phase]:
-    trials = [trial.phase for measurement in study.measurements for trial in measurement.trials]
-    return trials + (study.run.phases if study.run else [])
-
-
-def _disk_warnings(phases: list[Phase]) -> list[str]:
-    buffered: dict[str, None] = {}
-    unregistered: dict[str, None] = {}
-    for phase in phases:
-        for mode in phase.disk_modes:
-            why = f": {mode['why']}" if mode.get("why") else ""
-            if not mode.get("direct"):
-                buffered[f"Files went through the page cache{why}."] = None
-            elif not mode.get("registered"):
-                unregistered[f"Buffers were not registered with the kernel{why}."] = None
-    return [*buffered, *unregistered]
 
 
 def _machine(environment: Environment) -> Html:

@@ -42,7 +42,7 @@ def title(study: Study) -> str:
     return "A study that has only begun"
 
 
-def header(study: Study, warnings: int) -> Html:
+def header(study: Study) -> Html:
     """The head of the page."""
     where = f"{study.environment.host} · {words.moment(study.began_at)}"
     tiles = [
@@ -57,7 +57,7 @@ def header(study: Study, warnings: int) -> Html:
         tag("h1", f"{title(study)}."),
         tag("p", " ".join(_lead(study)), class_="lead"),
         _cut_short(study),
-        _warned(warnings),
+        _warned(len(study.warnings)),
         tag("dl", *tiles, class_="tiles") if tiles else None,
     )
 

@@ -189,7 +189,6 @@ def _how(measurement: Measurement) -> Html:
     )
     pairs: list[tuple[str, Html | str]] = [
         ("Begun", words.moment(measurement.began_at)),
-        ("Warm-up", f"{words.seconds(measurement.warm_up_seconds)}, not counted"),
         ("Stopping rule", measurement.stopping_rule),
         ("Page cache", measurement.page_cache),
         ("Disk access", join(map(text, modes), Html("<br>")) if modes else "no disk"),
@@ -214,7 +213,8 @@ def _graphs(measurement: Measurement) -> Html | None:
     tables = [
         stages(
             trial.phase,
-            f"Trial {number}: {words.trial(trial.name)}, {words.seconds(trial.phase.seconds)}",
+            f"Trial {number}: {words.trial(trial.name)}, {words.seconds(trial.phase.seconds)}; its"
+            f" rate is without the warm-up, the first {words.seconds(trial.warm_up_seconds)}",
         )
         for number, trial in enumerate(measurement.trials, start=1)
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import plotly.offline
 
 from tonnage.artifacts import Study, read_table, write_atomically
-from tonnage.report.circumstances import circumstances, warnings
+from tonnage.report.circumstances import circumstances
 from tonnage.report.counters import Table
 from tonnage.report.headline import header, title
 from tonnage.report.limits import limits
@@ -47,7 +47,7 @@ def render(study: Study, tables: dict[str, Table]) -> str:
     return Template(_asset("page.html")).substitute(
         title=text(f"{title(study)} · {study.environment.host}"),
         style=_asset("page.css"),
-        header=header(study, len(warnings(study))),
+        header=header(study),
         sections=sections,
         charts=_embedded({chart.name: chart.data() for chart in charts}),
         plotly=plotly.offline.get_plotlyjs(),

@@ -205,8 +205,8 @@ def _terms(phase: PredictedPhase) -> Html:
     limits = [place for place, term in enumerate(phase.terms) if term.resource == phase.limit]
     ramp = words.seconds(phase.ramp_seconds)
     caption = (
-        f"What {words.phase(phase.name)} was predicted from: its slowest resource's time"
-        f" and {ramp} to fill and drain the pipeline"
+        f"What {words.phase(phase.name)} was predicted from: its slowest resource's time, where"
+        f" filling and draining the pipeline adds {ramp} to the disk's"
     )
     columns = ["Resource", "Demand", "Capacity", "Seconds", "Of the slowest", "Source"]
     return table(caption, columns, rows, numeric=("Demand", "Capacity", "Seconds"), marked=limits)

@@ -66,8 +66,7 @@ def sort(
         began_at: When the command was given, ISO 8601.
         command: How it can be repeated.
         faults: What is to go wrong, for tests (``crates/io/disk/src/faults.rs``).
-        on_progress: Called with bytes and seconds; both passes count, so it ends at twice the
-            input's size.
+        on_progress: Called with bytes; both passes count, so it ends at twice the input's size.
 
     Raises:
         Refused: Arguments or input cannot be used.

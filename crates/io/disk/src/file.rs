@@ -35,23 +35,6 @@ pub struct DiskFile {
 }
 
 impl DiskFile {
-    /// Opens a file (or block device) for reading.
-    pub fn open_read(path: impl AsRef<Path>) -> Result<Arc<DiskFile>, DiskError> {
-        Self::open_read_with(path.as_ref(), None)
-    }
-
-    /// Makes a file with room for `bytes`, empties the one that has the name. It can
-    /// be read back too. If there is no room, no file is left.
-    pub fn create(path: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
-        Self::create_with(path.as_ref(), bytes, None)
-    }
-
-    /// Makes a file without a name in a directory, with room for `bytes`, for
-    /// reading and writing. It is gone when it is dropped, or the process killed.
-    pub fn scratch(dir: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
-        Self::scratch_with(dir.as_ref(), bytes, None)
-    }
-
     pub(crate) fn open_read_with(
         path: &Path,
         faults: Option<Injector>,

@@ -130,7 +130,7 @@ impl Stage for Writer {
             let Some(done) = self.queue.wait() else { break };
             done.result.map_err(|why| failure(&why))?;
             let InFlight(buffer) = done.memory;
-            self.written(&buffer);
+            self.written(&buffer).map_err(|why| failure(&why))?;
             flow.moved(buffer.len, buffer.len / self.write.record_bytes);
         }
         self.write.modes.note(self.queue.mode());
@@ -176,18 +176,19 @@ impl Writer {
     }
 
     /// Notes a block as written; hands the file on when it was the last.
-    fn written(&mut self, block: &Buffer) {
+    fn written(&mut self, block: &Buffer) -> Result<(), DiskError> {
         let Some((_, missing)) = self.open.get_mut(&block.number) else {
-            return;
+            return Ok(());
         };
         *missing -= block.len as u64;
         if *missing > 0 {
-            return;
+            return Ok(());
         }
-        if let (Some((file, _)), Target::Files(files)) =
-            (self.open.remove(&block.number), &self.write.target)
-        {
-            self.finisher.finish(file, files[block.number].bytes);
+        match (self.open.remove(&block.number), &self.write.target) {
+            (Some((file, _)), Target::Files(files)) => {
+                self.finisher.finish(file, files[block.number].bytes)
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -216,10 +217,10 @@ impl Finisher {
         })
     }
 
-    fn finish(&self, file: Arc<DiskFile>, bytes: u64) {
-        if let Some(files) = &self.files {
-            // A thread that is gone has failed; `join` tells why.
-            let _gone = files.send((file, bytes));
+    fn finish(&mut self, file: Arc<DiskFile>, bytes: u64) -> Result<(), DiskError> {
+        match &self.files {
+            Some(files) if files.send((file, bytes)).is_ok() => Ok(()),
+            _ => self.join(), // A thread that is gone has failed: this tells why.
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
 use tonnage_records::Generator;
@@ -31,7 +32,8 @@ pub struct Chunk {
 }
 
 /// Whether each buffer is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Content {
     /// Record N for every N.
     Fresh,
@@ -71,7 +73,8 @@ impl Spec for Generate {
 
     fn config(&self) -> Value {
         json!({
-            "fresh": self.content == Content::Fresh,
+            "content": self.content,
+            "record_bytes": self.record_bytes,
             "chunks": self.chunks.len(),
             "bytes": self.chunks.iter().map(|chunk| chunk.len as u64).sum::<u64>(),
             "buffers": self.buffers,

@@ -44,6 +44,7 @@ impl Spec for Read {
             "disk": self.disk,
             "extents": self.lanes.iter().map(Vec::len).collect::<Vec<_>>(),
             "bytes": extents.map(|extent| extent.len() as u64).sum::<u64>(),
+            "record_bytes": self.record_bytes,
             "buffers": self.buffers,
             "buffer_bytes": self.buffer_bytes,
         })

@@ -1,0 +1,118 @@
+"""Measuring: trials as the core reports them, what is said of them, and where they were done."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tonnage import engine
+from tonnage.measure import environment
+from tonnage.measure.trials import stated_page_cache, trial
+
+MB = 1_000_000
+
+
+def reported(moments: list[float], ended: float, seconds: float | None = None) -> dict[str, Any]:
+    """A phase in which a source gives 100 MB/s until it ends, and a sink takes them at once."""
+
+    def stage(name: str, moment: float) -> dict[str, Any]:
+        return {
+            "name": name,
+            "kind": name,
+            "workers": 1,
+            "bytes": round(100 * MB * min(moment, ended)),
+            "records": 0,
+            "busy_seconds": 0.0,
+            "starved_seconds": 0.0,
+            "blocked_seconds": 0.0,
+            "cpu_seconds": min(moment, ended) / 10,
+            "memory_bytes": 0,
+            "config": {},
+        }
+
+    def stages(moment: float) -> list[dict[str, Any]]:
+        return [stage("read", moment), stage("discard", moment)]
+
+    seconds = moments[-1] if seconds is None else seconds
+    return {
+        "name": "ro",
+        "graph": "read x1 -records-> discard x1",
+        "began_seconds": 0.0,
+        "seconds": seconds,
+        "bottleneck": "read",
+        "memory_bytes": 0,
+        "disk_modes": [],
+        "stages": stages(seconds),
+        "timeline": [{"seconds": moment, "stages": stages(moment)} for moment in moments],
+    }
+
+
+def every(step: float, until: float) -> list[float]:
+    """Moments of samples."""
+    return [round(step * place, 6) for place in range(1, round(until / step) + 1)]
+
+
+@pytest.mark.parametrize(
+    ("moments", "ended", "warm_up", "rates"),
+    [
+        # Half a second of four; then 14 windows of a quarter.
+        (every(0.05, 4.0), 4.0, 0.5, 14),
+        # A quarter of one second, and of one that its data ended; what flows out does not count.
+        (every(0.05, 1.0), 1.0, 0.25, 3),
+        (every(0.05, 2.0), 1.0, 0.25, 3),
+        # Less than a window is left: it is kept as the only one.
+        (every(0.05, 0.2), 0.2, 0.05, 1),
+        (every(0.01, 4.0), 0.04, 0.01, 1),
+    ],
+    ids=["long", "short", "ended early", "less than a window", "ended at once"],
+)
+def test_a_trial_says_what_counted(
+    moments: list[float], ended: float, warm_up: float, rates: int
+) -> None:
+    found = trial(reported(moments, ended), seconds=4.0)
+    assert found.warm_up_seconds == pytest.approx(warm_up)
+    assert found.rates == pytest.approx([100 * MB] * rates)
+    assert found.bytes_per_second == pytest.approx(100 * MB)
+    assert found.cpu_seconds_per_byte == pytest.approx(2 * 0.1 / (100 * MB))
+
+
+def test_all_counts_of_a_trial_that_was_over_before_it_was_sampled() -> None:
+    found = trial(reported([0.03], ended=0.02, seconds=0.04), seconds=4.0)
+    assert found.warm_up_seconds == 0.0
+    assert found.rates == [found.bytes_per_second] == [pytest.approx(50 * MB)]
+
+
+@pytest.mark.parametrize(
+    ("modes", "said"),
+    [
+        ([[], []], "untouched: no file was read or written"),
+        ([[], [{"direct": True}]], "bypassed: "),
+        ([[{"direct": True}], [{"direct": False}]], "in the way: "),
+    ],
+)
+def test_what_is_said_of_the_page_cache(modes: list[list[dict[str, Any]]], said: str) -> None:
+    assert stated_page_cache([{"disk_modes": each} for each in modes]).startswith(said)
+
+
+def test_cores_are_those_that_the_core_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert environment.capture([]).cores == engine.workers()
+    # Which may be fewer than those that the process may run on.
+    monkeypatch.setattr(engine, "workers", lambda: 7)
+    assert environment.capture([]).cores == 7
+
+
+def test_a_mount_with_blanks_in_its_path_is_known(
+    monkeypatch: pytest.MonkeyPatch, disk: Path
+) -> None:
+    odd = disk / "a\tb c\\040\u00a0ü\n"
+    odd.mkdir()
+    point = str(odd)
+    for sign, escape in (("\\", "\\134"), (" ", "\\040"), ("\t", "\\011"), ("\n", "\\012")):
+        point = point.replace(sign, escape)
+    mounts = disk / "mounts"
+    mounts.write_text(f"root / ext4 rw 0 0\nodd {point} odd rw,strange 0 0\n")
+    monkeypatch.setattr(environment, "MOUNTS", mounts)
+    (inside,) = environment.capture([odd]).devices
+    assert (inside.file_system, inside.mount_options) == ("odd", "rw,strange")
+    (outside,) = environment.capture([disk]).devices
+    assert outside.file_system == "ext4"

@@ -1,0 +1,124 @@
+"""Progress: what is said of how far a job is, and that it is said wherever one takes long."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tonnage import engine
+from tonnage.engine import job, progress
+from tonnage.measure import environment
+from tonnage.measure.disk import measure_disk
+from tonnage.study import Settings, study
+
+SAID = re.compile(r"(\w+): (\d+)%, (?:\d+ MB/s,|at most) \d+ s left")
+MB = 1_000_000
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
+
+    def show(self, shown: engine.Progress, *moments: tuple[float, int]) -> None:
+        """Tells that at each moment so many bytes were done."""
+        with shown:
+            for self.now, done in moments:
+                shown(done)
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at a job is shown, and looks are frequent."""
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "PLAIN_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(job, "POLL_SECONDS", 0.001)
+
+
+def test_bytes_are_shown_by_their_rate(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moments = [(0.5, 0), (2.0, 0), (3.0, 200 * MB), (8.0, 400 * MB), (16.0, 900 * MB)]
+    Clock(monkeypatch).show(engine.Progress("sorting", 800 * MB), *moments)
+    assert capsys.readouterr().err.splitlines() == [
+        "sorting: time left unknown",
+        "sorting: 50%, 50 MB/s, 8 s left",
+        "sorting: 100%, 56 MB/s, 0 s left",
+    ]
+
+
+def test_a_set_time_is_shown_by_the_clock(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # However much is moved, and how long ever it takes.
+    moments = [(2.0, 0), (8.0, 900 * MB), (15.0, 5 * MB), (25.0, 0)]
+    Clock(monkeypatch).show(engine.Progress("measuring", total_seconds=20.0), *moments)
+    assert capsys.readouterr().err.splitlines() == [
+        "measuring: 10%, at most 18 s left",
+        "measuring: 40%, at most 12 s left",
+        "measuring: 75%, at most 5 s left",
+        "measuring: 100%, at most 0 s left",
+    ]
+
+
+def test_the_set_time_begins_when_the_bytes_are_moved(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 10 s of moving, of which 5 are over; then 30 s.
+    moments = [(5.0, 50 * MB), (10.0, 99 * MB), (20.0, 200 * MB)]
+    Clock(monkeypatch).show(engine.Progress("measuring", 100 * MB, 30.0), *moments)
+    first, _, last = capsys.readouterr().err.splitlines()
+    assert first == "measuring: 12%, at most 35 s left"
+    assert last == "measuring: 50%, at most 20 s left"
+
+
+def test_measuring_goes_on_from_nothing_to_all(
+    always: None, disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    modes, seconds, size = ("headroom", "rw"), 0.5, 4 * MB
+    with engine.Progress("measuring", size, 2 * len(modes) * seconds) as shown:
+        measure_disk(
+            [disk],
+            [disk],
+            modes=modes,
+            rounds=2,
+            seconds=seconds,
+            size_bytes=size,
+            memory_bytes=64 << 20,
+            environment=environment.capture([disk]),
+            command=["test"],
+            on_progress=shown,
+        )
+    lines = capsys.readouterr().err.splitlines()
+    found = [SAID.fullmatch(line) for line in lines if not line.endswith("unknown")]
+    shares = [int(each[2]) for each in found if each]
+    assert len(shares) == len(found) > 2
+    # It used to be all done from the first line on.
+    assert shares[0] < 100 and len(set(shares)) > 2
+
+
+def test_a_study_shows_every_step_that_may_take_long(
+    always: None, disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tonnage.study.TRIAL_SECONDS", (0.1, 0.1))
+    monkeypatch.setattr("tonnage.study.REHEARSALS", 1)
+    memory, out = 64 << 20, disk / "study"
+    study(Settings(20 * MB, memory, (disk / "data",), out), ["test"])
+    steps: dict[str, set[str]] = {}
+    step = ""
+    for line in capsys.readouterr().err.splitlines():
+        label, colon, _ = line.partition(": ")
+        if colon and label in ("generating", "measuring", "sorting", "validating"):
+            steps[step].add(label)
+        else:
+            step = line.split()[0]
+            steps.setdefault(step, set())
+    assert steps.pop("Measuring") == {"measuring"}
+    assert {name: shown for name, shown in steps.items() if shown} == {
+        "Generating": {"generating"},
+        "Rehearsing": {"generating", "sorting"},
+        "Sorting": {"sorting"},
+        "Validating": {"validating"},
+    }
