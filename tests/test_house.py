@@ -14,24 +14,27 @@ PACKAGE = ROOT / "python" / "tonnage"
 # What each part of the package may import. Measuring and running are apart, and so are predicting
 # and reporting: each reads what the one before it wrote, so any of them can be run again alone.
 PARTS = {
-    "__init__": {"artifacts"},
+    "__init__": set(),
     "artifacts": set(),
-    "model": {"artifacts"},
-    "report": {"artifacts"},
+    "words": set(),
+    "model": {"artifacts", "words"},
+    "report": {"artifacts", "words"},
     "engine": {"artifacts", "_core"},
     "measure": {"artifacts", "engine"},
     "run": {"artifacts", "engine"},
 }
 PARTS["study"] = set(PARTS) - {"__init__"}
 PARTS["cli"] = PARTS["study"] | {"study"}
+PARTS["__main__"] = {"cli"}
 
 # What each crate may depend on.
 CRATES = {
     "pipeline": set(),
     "disk": set(),
+    "net": set(),
     "records": set(),
-    "stages": {"pipeline", "disk", "records"},
-    "graphs": {"stages", "pipeline", "disk", "records"},
+    "stages": {"pipeline", "disk", "net", "records"},
+    "graphs": {"stages", "pipeline", "disk", "net", "records"},
     "py": {"graphs", "pipeline", "disk"},
 }
 

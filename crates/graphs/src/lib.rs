@@ -4,6 +4,8 @@
 //!   sort        read -> partition -> write | read -> sort -> write      the job, two passes
 //!   disk_bench  pass one with its work replaced by a tag, or cut off     what the disks carry
 //!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry
+//!   net_bench   generate -> send -> receive -> discard   what the network carries, all to all
+//!   ops_bench   operate                       single blocks of a file, at random
 //!   gensort     generate -> write             valsort  read -> summarise
 //! ```
 //!
@@ -17,6 +19,8 @@ pub mod disk_bench;
 pub mod gensort;
 mod inputs;
 pub mod job;
+pub mod net_bench;
+pub mod ops_bench;
 pub mod passes;
 mod plan;
 mod room;

@@ -157,7 +157,11 @@ impl Flow {
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    fn check(&self) -> Result<(), StageError> {
+    /// Whether to go on, for a stage that waits for nothing here.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn check(&self) -> Result<(), StageError> {
         if self.control.is_stopped() {
             Err(StageError::Stopped)
         } else {

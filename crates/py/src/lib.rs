@@ -15,7 +15,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tonnage_disk::Disk;
 use tonnage_graphs::job::{self, JobError};
-use tonnage_graphs::{Plan, Shape, cpu_bench, disk_bench, gensort, sort, valsort};
+use tonnage_graphs::{
+    Plan, Shape, cpu_bench, disk_bench, gensort, net_bench, ops_bench, sort, valsort,
+};
 use tonnage_pipeline::Control;
 
 create_exception!(
@@ -47,6 +49,8 @@ impl Job {
             "sort" => start(config, sort::run, &control),
             "disk_bench" => start(config, disk_bench::run, &control),
             "cpu_bench" => start(config, cpu_bench::run, &control),
+            "net_bench" => start(config, net_bench::run, &control),
+            "ops_bench" => start(config, ops_bench::run, &control),
             "gensort" => start(config, gensort::run, &control),
             "valsort" => start(config, valsort::run, &control),
             _ => Err(PyValueError::new_err(format!(

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!   source/   read       extents of files, by direct I/O        generate   records out of nothing
+//!             operate    single blocks of a file, at random
 //!   work/     partition  records to the blocks of partitions    tag        whole buffers, unread
 //!             sort       a partition in memory, in key order
+//!             send       blocks to other endpoints            receive    blocks from them
 //!   sink/     write      blocks or files, by direct I/O         discard    nothing
 //!             summarise  order, count, checksum of records      keys       keys of sampled records
 //! ```
@@ -21,17 +23,23 @@ pub mod scratch;
 /// Stages that data begins in.
 pub mod source {
     mod generate;
+    mod operate;
     mod read;
     pub use generate::{Chunk, Content, Generate};
+    pub use operate::{Operate, Pattern, Seen};
     pub use read::Read;
 }
 
 /// Stages that data passes.
 pub mod work {
     mod partition;
+    mod receive;
+    mod send;
     mod sort;
     mod tag;
     pub use partition::Partition;
+    pub use receive::Receive;
+    pub use send::{Send, Sent};
     pub use sort::{ENTRY_BYTES, Sort, Unit};
     pub use tag::Tag;
 }
@@ -54,5 +62,7 @@ use tonnage_pipeline::Port;
 pub const RECORDS: Port = Port("records");
 /// Bytes with a destination: a partition's block, or a place in a file.
 pub const BLOCKS: Port = Port("blocks");
+/// Blocks on the network between two endpoints.
+pub const WIRE: Port = Port("wire");
 /// All blocks of one partition, in one buffer.
 pub const PARTITIONS: Port = Port("partitions");

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
+use crate::blocking::Blocking;
 use crate::error::{DiskError, Operation};
 use crate::faults::{Faults, Injector, Tally};
 use crate::faulty::Faulty;
@@ -29,6 +30,8 @@ pub enum Engine {
     Uring,
     /// Threads with blocking calls.
     Threads,
+    /// The calling thread with blocking calls, one after another.
+    Blocking,
     /// Nothing: no byte is read or written, no file made.
     Null,
 }
@@ -43,6 +46,8 @@ pub struct Disk {
     pub depth: usize,
     /// Largest transfer. (For a direct file, rounded down to its alignment.)
     pub transfer_bytes: usize,
+    /// Through the page cache, as most programs do, instead of past it.
+    pub page_cache: bool,
     /// What is to go wrong.
     pub faults: Option<Faults>,
     /// What was done so far with this disk and its clones.
@@ -56,6 +61,7 @@ impl Default for Disk {
             engine: Engine::Auto,
             depth: 16,
             transfer_bytes: 1 << 20,
+            page_cache: false,
             faults: None,
             tally: Tally::default(),
         }
@@ -95,6 +101,7 @@ impl Disk {
         let threads = |why| Ok((Box::new(Threads::new(self.depth)?) as Box<dyn Backend>, why));
         match self.engine {
             Engine::Null => Ok((Box::new(Null::default()), None)),
+            Engine::Blocking => Ok((Box::new(Blocking::default()), None)),
             Engine::Threads => threads(Some("threads were asked for".to_owned())),
             Engine::Uring => self.uring(regions),
             Engine::Auto => self
@@ -114,9 +121,12 @@ impl Disk {
 
     /// Opens a file (or block device) for reading.
     pub fn open_read(&self, path: impl AsRef<Path>) -> Result<Arc<DiskFile>, DiskError> {
-        let path = path.as_ref();
+        self.open(path.as_ref(), libc::O_RDONLY)
+    }
+
+    fn open(&self, path: &Path, access: i32) -> Result<Arc<DiskFile>, DiskError> {
         if self.engine != Engine::Null {
-            return DiskFile::open_read_with(path, self.injector());
+            return DiskFile::open_with(path, access, self.page_cache, self.injector());
         }
         self.null(Operation::Open, path, 0)?;
         // The real file is asked for its length, so that as much work is done.
@@ -125,17 +135,24 @@ impl Disk {
         Ok(DiskFile::null(path, about.len(), self.injector()))
     }
 
-    /// Makes a file with room for `bytes`; see [`DiskFile::create`].
+    /// Opens a file (or block device) for reading and for writing what is there again.
+    pub fn open_update(&self, path: impl AsRef<Path>) -> Result<Arc<DiskFile>, DiskError> {
+        self.open(path.as_ref(), libc::O_RDWR)
+    }
+
+    /// Makes a file with room for `bytes`, empties the one that has the name. It can be read back
+    /// too. If there is no room, no file is left.
     pub fn create(&self, path: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
         let path = path.as_ref();
         if self.engine != Engine::Null {
-            return DiskFile::create_with(path, bytes, self.injector());
+            return DiskFile::create_with(path, bytes, self.page_cache, self.injector());
         }
         self.null(Operation::Create, path, bytes)?;
         Ok(DiskFile::null(path, bytes, self.injector()))
     }
 
-    /// Makes a file without a name; see [`DiskFile::scratch`].
+    /// Makes a file without a name in a directory, with room for `bytes`, for reading and writing.
+    /// It is gone when it is dropped, or the process killed.
     pub fn scratch(&self, dir: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
         let dir = dir.as_ref();
         if self.engine != Engine::Null {

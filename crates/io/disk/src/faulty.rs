@@ -178,6 +178,6 @@ impl Backend for Faulty {
 fn operation(transfer: &Transfer) -> Operation {
     match transfer.direction {
         Direction::Read => Operation::Read,
-        Direction::Write => Operation::Write,
+        Direction::Write | Direction::WriteDurably => Operation::Write,
     }
 }

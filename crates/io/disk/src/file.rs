@@ -29,21 +29,25 @@ pub struct DiskFile {
     /// The same file through the page cache, once a direct one needs that.
     buffered: OnceLock<OwnedFd>,
     why_buffered: Option<String>,
+    /// Its pages stay in the page cache, since that was asked for.
+    keeps_pages: bool,
     alignment: usize,
     len: AtomicU64,
     faults: Option<Injector>,
 }
 
 impl DiskFile {
-    pub(crate) fn open_read_with(
+    pub(crate) fn open_with(
         path: &Path,
+        access: i32,
+        page_cache: bool,
         faults: Option<Injector>,
     ) -> Result<Arc<DiskFile>, DiskError> {
         let failed = |source| DiskError::file(Operation::Open, path, 0, source);
         if let Some(faults) = &faults {
             faults.control(Operation::Open, path, 0)?;
         }
-        let opened = open(path, libc::O_RDONLY).map_err(failed)?;
+        let opened = open(path, access, page_cache).map_err(failed)?;
         let len = end_of(&opened.descriptor).map_err(failed)?;
         Ok(Arc::new(Self::new(path.to_owned(), opened, len, faults)))
     }
@@ -51,6 +55,7 @@ impl DiskFile {
     pub(crate) fn create_with(
         path: &Path,
         bytes: u64,
+        page_cache: bool,
         faults: Option<Injector>,
     ) -> Result<Arc<DiskFile>, DiskError> {
         let failed = |source| DiskError::file(Operation::Create, path, bytes, source);
@@ -58,7 +63,7 @@ impl DiskFile {
             faults.control(Operation::Create, path, bytes)?;
         }
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
-        let opened = open(path, flags).map_err(failed)?;
+        let opened = open(path, flags, page_cache).map_err(failed)?;
         if let Err(source) = reserve(&opened.descriptor, bytes) {
             let _ = std::fs::remove_file(path);
             return Err(failed(source));
@@ -76,11 +81,12 @@ impl DiskFile {
         if let Some(faults) = &faults {
             faults.control(Operation::Create, &path, bytes)?;
         }
-        let opened =
-            open(dir, libc::O_RDWR | libc::O_TMPFILE).or_else(|error| match error.raw_os_error() {
-                Some(libc::EOPNOTSUPP | libc::EISDIR) => open_unlinked(dir),
-                _ => Err(error),
-            });
+        let opened = open(dir, libc::O_RDWR | libc::O_TMPFILE, false).or_else(|error| match error
+            .raw_os_error()
+        {
+            Some(libc::EOPNOTSUPP | libc::EISDIR) => open_unlinked(dir),
+            _ => Err(error),
+        });
         let opened = opened.map_err(failed)?;
         reserve(&opened.descriptor, bytes).map_err(failed)?;
         Ok(Arc::new(Self::new(path, opened, bytes, faults)))
@@ -93,6 +99,7 @@ impl DiskFile {
             descriptor: None,
             buffered: OnceLock::new(),
             why_buffered: None,
+            keeps_pages: false,
             alignment: ALIGNMENT,
             len: len.into(),
             faults,
@@ -106,6 +113,7 @@ impl DiskFile {
             descriptor: Some(opened.descriptor),
             buffered: OnceLock::new(),
             why_buffered: opened.why_buffered,
+            keeps_pages: opened.keeps_pages,
             len: len.into(),
             faults,
         }
@@ -129,6 +137,11 @@ impl DiskFile {
         }
         self.len.fetch_max(bytes, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Waits until all that was written is durable.
+    pub fn flush(&self) -> Result<(), DiskError> {
+        self.finish(self.len())
     }
 
     /// Cuts the file to its true length and waits until it is durable.
@@ -165,6 +178,11 @@ impl DiskFile {
     /// Whether transfers bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.why_buffered.is_none()
+    }
+
+    /// Whether its pages are left to the page cache.
+    pub(crate) fn keeps_pages(&self) -> bool {
+        self.keeps_pages
     }
 
     /// What offsets, lengths and addresses are multiples of if it is direct.
@@ -215,15 +233,24 @@ pub(crate) fn scratch_path(dir: &Path) -> PathBuf {
 struct Opened {
     descriptor: OwnedFd,
     why_buffered: Option<String>,
+    keeps_pages: bool,
 }
 
-/// Opens directly if possible.
-fn open(path: &Path, flags: i32) -> io::Result<Opened> {
+/// Opens directly if possible, unless the page cache is asked for.
+fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<Opened> {
+    if page_cache {
+        return Ok(Opened {
+            descriptor: open_flags(path, flags)?,
+            why_buffered: Some("the page cache was asked for".to_owned()),
+            keeps_pages: true,
+        });
+    }
     let why = match open_flags(path, flags | libc::O_DIRECT) {
         Ok(descriptor) if !is_memory(&descriptor) => {
             return Ok(Opened {
                 descriptor,
                 why_buffered: None,
+                keeps_pages: false,
             });
         }
         // Newer kernels accept the flag for a file system in memory, and ignore it.
@@ -238,6 +265,7 @@ fn open(path: &Path, flags: i32) -> io::Result<Opened> {
     Ok(Opened {
         descriptor,
         why_buffered,
+        keeps_pages: false,
     })
 }
 
@@ -253,7 +281,7 @@ fn open_unlinked(dir: &Path) -> io::Result<Opened> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error),
         }
-        let opened = open(&path, libc::O_RDWR);
+        let opened = open(&path, libc::O_RDWR, false);
         std::fs::remove_file(&path)?;
         return opened;
     }

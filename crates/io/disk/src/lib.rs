@@ -15,6 +15,7 @@
 //! backend.rs    what an engine has to do: start, submit, wait, take
 //!   uring.rs      in an io_uring
 //!   threads.rs    in a pool of threads
+//!   blocking.rs   in the calling thread
 //!   null.rs       nowhere
 //!   faulty.rs     in another engine, with faults put in (faults.rs decides which)
 //! transfer.rs   one read or write of one contiguous range
@@ -34,6 +35,7 @@
 )]
 
 mod backend;
+mod blocking;
 mod cache;
 mod disk;
 mod error;

@@ -20,7 +20,7 @@ impl Backend for Null {
         let left = transfer.file.len().saturating_sub(transfer.offset);
         let moved = match transfer.direction {
             Direction::Read => left.min(transfer.len as u64) as usize,
-            Direction::Write => transfer.len,
+            Direction::Write | Direction::WriteDurably => transfer.len,
         };
         self.ready.push_back((slot, Ok(moved)));
     }

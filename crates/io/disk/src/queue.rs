@@ -20,6 +20,16 @@ pub enum Direction {
     Read,
     /// From the memory to the file.
     Write,
+    /// From the memory to the file, and done when it is durable (`RWF_DSYNC`).
+    WriteDurably,
+}
+
+impl Direction {
+    /// Whether the file is written.
+    #[must_use]
+    pub fn is_write(self) -> bool {
+        self != Self::Read
+    }
 }
 
 /// One contiguous range of a file, and where in the memory it goes.
@@ -67,16 +77,15 @@ pub struct Completion<M> {
 /// Requests start in the order they were submitted and complete in any order.
 /// Dropping a queue waits for what the kernel has, forgets the rest.
 pub trait Queue<M: Memory>: Send {
-    /// Takes a request, without a system call: the next `wait` or `poll` hands it to the
-    /// kernel together with what else was taken. Whatever is wrong with it is told by its
-    /// completion.
+    /// Takes a request, without a system call: the next `wait` hands it to the kernel together
+    /// with what else was taken. Whatever is wrong with it is told by its completion.
     fn submit(&mut self, request: Request<M>);
 
     /// Waits for the next completion; none if nothing is outstanding.
     fn wait(&mut self) -> Option<Completion<M>>;
 
-    /// The next completion if there is one already.
-    fn poll(&mut self) -> Option<Completion<M>>;
+    /// The next completion if the kernel has told of it already; without a system call.
+    fn ready(&mut self) -> Option<Completion<M>>;
 
     /// Requests not yet handed back.
     fn outstanding(&self) -> usize;

@@ -8,7 +8,7 @@
 //! The one promise that must not break: memory is given back (or dropped) only
 //! when no transfer of its request is in the kernel. `Job::open` counts them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 
 use crate::backend::{Backend, Outcome};
@@ -28,10 +28,9 @@ pub(crate) struct Scheduler<M: Memory> {
     free: Vec<usize>,
     /// Rests of transfers that moved only a part.
     again: VecDeque<Part>,
-    jobs: HashMap<u64, Job<M>>,
+    jobs: Jobs<M>,
     /// Jobs with transfers not yet started, first come first.
-    line: VecDeque<u64>,
-    next_job: u64,
+    line: VecDeque<Key>,
     done: VecDeque<Completion<M>>,
     direct: bool,
     why: Option<String>,
@@ -52,9 +51,63 @@ struct Job<M> {
     error: Option<DiskError>,
 }
 
+/// Jobs by place. A place is used again, so a key has the place's generation too: a key of a job
+/// that is gone finds nothing.
+struct Jobs<M> {
+    places: Vec<(u32, Option<Job<M>>)>,
+    free: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    place: u32,
+    generation: u32,
+}
+
+impl<M> Default for Jobs<M> {
+    fn default() -> Self {
+        Jobs {
+            places: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<M> Jobs<M> {
+    fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    fn insert(&mut self, job: Job<M>) -> Key {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            (self.places.len() - 1) as u32
+        });
+        let (generation, held) = &mut self.places[place as usize];
+        *held = Some(job);
+        Key {
+            place,
+            generation: *generation,
+        }
+    }
+
+    fn get_mut(&mut self, key: Key) -> Option<&mut Job<M>> {
+        let (generation, job) = &mut self.places[key.place as usize];
+        job.as_mut().filter(|_| *generation == key.generation)
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Job<M>> {
+        self.get_mut(key)?;
+        let (generation, job) = &mut self.places[key.place as usize];
+        *generation = generation.wrapping_add(1);
+        self.free.push(key.place);
+        job.take()
+    }
+}
+
 /// A transfer, and what it is a part of.
 struct Part {
-    job: u64,
+    job: Key,
     segment: usize,
     transfer: Transfer,
 }
@@ -72,9 +125,8 @@ impl<M: Memory> Scheduler<M> {
             slots: (0..depth).map(|_| None).collect(),
             free: (0..depth).rev().collect(),
             again: VecDeque::new(),
-            jobs: HashMap::new(),
+            jobs: Jobs::default(),
             line: VecDeque::new(),
-            next_job: 0,
             done: VecDeque::new(),
             direct: true,
             why,
@@ -98,7 +150,7 @@ impl<M: Memory> Scheduler<M> {
     fn cut(&mut self) -> Option<Part> {
         while let Some(&number) = self.line.front() {
             // A job that ended early is no longer there.
-            if let Some(job) = self.jobs.get_mut(&number)
+            if let Some(job) = self.jobs.get_mut(number)
                 && let Some((segment, transfer)) = job.cut(self.transfer_bytes)
             {
                 job.open += 1;
@@ -128,7 +180,7 @@ impl<M: Memory> Scheduler<M> {
         let number = part.job;
         let job = self
             .jobs
-            .get_mut(&number)
+            .get_mut(number)
             .expect("a job lives as long as its transfers");
         job.open -= 1;
         let transfer = &mut part.transfer;
@@ -138,7 +190,7 @@ impl<M: Memory> Scheduler<M> {
                 (None, true)
             }
             Err(error) => (Some(error), false),
-            Ok(0) if transfer.direction == Direction::Write => {
+            Ok(0) if transfer.direction.is_write() => {
                 (Some(io::ErrorKind::WriteZero.into()), false)
             }
             Ok(0) => {
@@ -173,11 +225,11 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Gives the memory back if the kernel has none of it and nothing is left to do.
-    fn conclude(&mut self, number: u64) {
-        if !self.jobs[&number].is_done() {
+    fn conclude(&mut self, number: Key) {
+        if !self.jobs.get_mut(number).is_some_and(|job| job.is_done()) {
             return;
         }
-        let job = self.jobs.remove(&number).expect("just seen");
+        let job = self.jobs.remove(number).expect("just seen");
         let result = job.error.map_or(Ok(job.moved), Err);
         self.done.push_back(Completion {
             memory: job.memory,
@@ -196,8 +248,6 @@ impl<M: Memory> Queue<M> for Scheduler<M> {
                 self.why = Some(before + why);
             }
         }
-        let number = self.next_job;
-        self.next_job += 1;
         let start = Pointer(request.memory.as_mut_ptr());
         let error = check(&request, start).err();
         let job = Job {
@@ -211,7 +261,7 @@ impl<M: Memory> Queue<M> for Scheduler<M> {
             moved: 0,
             error,
         };
-        self.jobs.insert(number, job);
+        let number = self.jobs.insert(job);
         self.line.push_back(number);
         self.conclude(number);
         self.start();
@@ -221,7 +271,7 @@ impl<M: Memory> Queue<M> for Scheduler<M> {
         loop {
             self.settle_all();
             self.start();
-            if self.done.is_empty() && !self.jobs.is_empty() {
+            if self.done.is_empty() && self.jobs.len() > 0 {
                 self.backend.wait();
             } else {
                 self.backend.submit();
@@ -230,11 +280,11 @@ impl<M: Memory> Queue<M> for Scheduler<M> {
         }
     }
 
-    fn poll(&mut self) -> Option<Completion<M>> {
-        self.backend.submit();
-        self.settle_all();
-        self.start();
-        self.backend.submit();
+    fn ready(&mut self) -> Option<Completion<M>> {
+        if self.done.is_empty() {
+            self.settle_all();
+            self.start();
+        }
         self.done.pop_front()
     }
 
@@ -355,7 +405,7 @@ fn check<M: Memory>(request: &Request<M>, start: Pointer) -> Result<(), DiskErro
 fn operation(direction: Direction) -> Operation {
     match direction {
         Direction::Read => Operation::Read,
-        Direction::Write => Operation::Write,
+        Direction::Write | Direction::WriteDurably => Operation::Write,
     }
 }
 

@@ -15,6 +15,14 @@ use crate::file::DiskFile;
 use crate::memory::Pointer;
 use crate::queue::Direction;
 
+/// What to ask the kernel for beside moving the bytes.
+pub(crate) fn flags(direction: Direction) -> i32 {
+    match direction {
+        Direction::Read | Direction::Write => 0,
+        Direction::WriteDurably => libc::RWF_DSYNC,
+    }
+}
+
 /// A read or write not yet finished.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
@@ -40,9 +48,9 @@ impl Transfer {
         self.unaligned |= self.file.is_direct() && !moved.is_multiple_of(self.file.alignment());
     }
 
-    /// Whether it goes through the page cache.
+    /// Whether it leaves pages in the page cache that are to go again.
     pub fn cached(&self) -> bool {
-        self.unaligned || !self.file.is_direct()
+        (self.unaligned || !self.file.is_direct()) && !self.file.keeps_pages()
     }
 
     /// What to give the kernel.
@@ -68,13 +76,21 @@ impl Transfer {
             Direction::Write => unsafe {
                 libc::pwrite(descriptor, self.pointer.0.cast(), self.len, offset)
             },
+            // SAFETY: as above, in a list of one.
+            Direction::WriteDurably => unsafe {
+                let list = libc::iovec {
+                    iov_base: self.pointer.0.cast(),
+                    iov_len: self.len,
+                };
+                libc::pwritev2(descriptor, &list, 1, offset, flags(self.direction))
+            },
         };
         if moved < 0 {
             return Err(io::Error::last_os_error());
         }
         let moved = moved as usize;
         if self.cached() && moved > 0 {
-            if self.direction == Direction::Write {
+            if self.direction.is_write() {
                 cache::write_back(descriptor, self.offset, moved)?;
             }
             cache::forget(descriptor, self.offset, moved);

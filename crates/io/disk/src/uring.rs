@@ -13,7 +13,7 @@ use crate::backend::{Backend, Outcome};
 use crate::cache;
 use crate::memory::Region;
 use crate::queue::Direction;
-use crate::transfer::Transfer;
+use crate::transfer::{Transfer, flags};
 
 /// The kernel registers no larger piece.
 const LARGEST_PIECE: usize = 1 << 30;
@@ -105,11 +105,13 @@ impl Uring {
                 .offset(offset)
                 .build(),
             (Direction::Read, None) => opcode::Read::new(file, pointer, len).offset(offset).build(),
-            (Direction::Write, Some(piece)) => opcode::WriteFixed::new(file, pointer, len, piece)
+            (write, Some(piece)) => opcode::WriteFixed::new(file, pointer, len, piece)
                 .offset(offset)
+                .rw_flags(flags(write))
                 .build(),
-            (Direction::Write, None) => opcode::Write::new(file, pointer, len)
+            (write, None) => opcode::Write::new(file, pointer, len)
                 .offset(offset)
+                .rw_flags(flags(write))
                 .build(),
         })
     }
@@ -147,9 +149,7 @@ impl Uring {
             (Some(moved), answer) => answer
                 .or_else(|error| cache::written_back(error).map(|()| 0))
                 .map(|_| moved),
-            (None, Ok(moved))
-                if moved > 0 && asked.cached() && asked.direction == Direction::Write =>
-            {
+            (None, Ok(moved)) if moved > 0 && asked.cached() && asked.direction.is_write() => {
                 *written = Some(moved);
                 let descriptor = asked.descriptor().expect("just used");
                 let entry = opcode::SyncFileRange::new(types::Fd(descriptor), moved as u32)

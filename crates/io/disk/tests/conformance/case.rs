@@ -47,6 +47,7 @@ impl Case {
             engine: match engine {
                 Engine::Uring => "io_uring",
                 Engine::Threads => "threads",
+                Engine::Blocking => "blocking",
                 Engine::Null => "null",
                 Engine::Auto => unreachable!("not a case of its own"),
             },

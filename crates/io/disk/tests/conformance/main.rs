@@ -47,6 +47,9 @@ macro_rules! suite {
             uring_in_memory: (Engine::Uring, On::Memory, None)
             uring_cut_short: (Engine::Uring, On::Disk, short())
             uring_in_memory_cut_short: (Engine::Uring, On::Memory, short())
+            blocking_on_disk: (Engine::Blocking, On::Disk, None)
+            blocking_in_memory: (Engine::Blocking, On::Memory, None)
+            blocking_cut_short: (Engine::Blocking, On::Disk, short())
             threads_on_disk: (Engine::Threads, On::Disk, None)
             threads_in_memory: (Engine::Threads, On::Memory, None)
             threads_cut_short: (Engine::Threads, On::Disk, short())
@@ -338,10 +341,10 @@ fn round_trip(case: &Case, files: &[Arc<DiskFile>], steps: Vec<Step>) {
                 contents,
             },
         );
-        let direction = if write {
-            Direction::Write
-        } else {
-            Direction::Read
+        let direction = match (write, tag % 2) {
+            (false, _) => Direction::Read,
+            (true, 0) => Direction::Write,
+            (true, _) => Direction::WriteDurably,
         };
         queue.submit(Request {
             direction,
@@ -352,7 +355,7 @@ fn round_trip(case: &Case, files: &[Arc<DiskFile>], steps: Vec<Step>) {
         assert!(queue.in_flight() <= case.disk.depth);
         assert_eq!(queue.outstanding(), expected.len());
         if seed % 2 == 0
-            && let Some(completion) = queue.poll()
+            && let Some(completion) = queue.ready()
         {
             settle(completion, &mut expected);
         }
@@ -362,7 +365,7 @@ fn round_trip(case: &Case, files: &[Arc<DiskFile>], steps: Vec<Step>) {
         settle(completion, &mut expected);
     }
     assert!(expected.is_empty());
-    assert!(queue.poll().is_none());
+    assert!(queue.ready().is_none());
     for (file, bytes) in files.iter().zip(model) {
         file.finish(bytes.len() as u64).unwrap();
         if case.stores {
@@ -409,7 +412,7 @@ fn the_end_of_a_file_ends_the_read(case: &Case) {
 fn nothing_to_do_is_done(case: &Case) {
     let mut queue = case.queue();
     assert!(queue.wait().is_none());
-    assert!(queue.poll().is_none());
+    assert!(queue.ready().is_none());
     let file = case.disk.scratch(case.dir.path(), 0).unwrap();
     for segments in [
         vec![],

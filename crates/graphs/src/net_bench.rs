@@ -1,0 +1,135 @@
+//! The network benchmark: the shuffle's edge alone, all to all, in memory.
+//!
+//! ```text
+//!   all_to_all   generate -> send -> receive -> discard
+//! ```
+//!
+//! Between `send` and `receive` lies the network: what this endpoint sends comes out elsewhere, and
+//! what it receives others have sent. It follows Themis' NetBench. Every endpoint runs this graph
+//! for the same time; each then says what it received.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tonnage_net::{Mesh, NetError, Settings};
+use tonnage_pipeline::{Control, Graph, Node};
+use tonnage_records::{Encoding, Generator, Layout};
+use tonnage_stages::BLOCKS;
+use tonnage_stages::extent::aligned;
+use tonnage_stages::source::{Chunk, Content, Generate};
+use tonnage_stages::work::{Receive, Send, Sent};
+
+use crate::disk_bench::discard;
+use crate::job::{JobError, Phase, Watch, memory};
+
+/// Buffers for each connection: one in the socket's hands, one that waits.
+const BUFFERS_PER_CONNECTION: usize = 2;
+
+/// One endpoint's part.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Who takes part.
+    pub mesh: Settings,
+    /// Size of a block.
+    pub block_bytes: usize,
+    /// For how long it sends.
+    pub seconds: f64,
+}
+
+/// What an endpoint did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// What each of its connections sent.
+    pub sent: Vec<Sent>,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// Runs one endpoint.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation.
+pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(control);
+    let Config {
+        mesh: settings,
+        block_bytes,
+        seconds,
+    } = config;
+    if settings.number >= settings.endpoints.len() || settings.endpoints.len() < 2 {
+        return Err(JobError::Refused("--endpoints: give at least 2".to_owned()));
+    }
+    let duration = Duration::try_from_secs_f64(*seconds)
+        .map_err(|why| JobError::Refused(format!("--seconds {seconds}: {why}")))?;
+    let mesh = Mesh::connect(settings, || control.is_cancelled()).map_err(|why| match why {
+        NetError::Stopped => JobError::Cancelled,
+        other => JobError::failed(other.to_string()),
+    })?;
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let graph = all_to_all(mesh, *block_bytes, &sent);
+    let budget = memory(graph.memory_bytes())?;
+    let phase = watch.run("all_to_all", &graph, &budget, Some(duration))?;
+    let mut sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
+    sent.sort_unstable_by_key(|sent| sent.peer);
+    Ok(Outcome {
+        sent,
+        phases: vec![phase],
+    })
+}
+
+/// The graph over the connections of a mesh.
+fn all_to_all(mesh: Mesh, block_bytes: usize, sent: &Arc<Mutex<Vec<Sent>>>) -> Graph {
+    let (lanes, record_bytes) = (mesh.outgoing.len(), Layout::SORT_BENCHMARK.record_bytes);
+    let buffers = BUFFERS_PER_CONNECTION * lanes;
+    let chunk = |number: usize| Chunk {
+        number,
+        offset: 0,
+        len: block_bytes,
+        lane: number % lanes,
+        first_record: (number * block_bytes / record_bytes) as u64,
+    };
+    let generate = Generate {
+        generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
+        content: Content::Endless,
+        chunks: Arc::new((0..buffers).map(chunk).collect()),
+        gives: BLOCKS,
+        record_bytes,
+        workers: 1,
+        buffers,
+        buffer_bytes: aligned(block_bytes),
+        next: Arc::new(AtomicUsize::new(0)),
+    };
+    let send = Send {
+        links: Arc::new(
+            mesh.outgoing
+                .into_iter()
+                .map(Some)
+                .map(Mutex::new)
+                .collect(),
+        ),
+        record_bytes,
+        inbox_bytes: block_bytes,
+        sent: Arc::clone(sent),
+    };
+    let receive = Receive {
+        links: Arc::new(
+            mesh.incoming
+                .into_iter()
+                .map(Some)
+                .map(Mutex::new)
+                .collect(),
+        ),
+        record_bytes,
+        buffers,
+        buffer_bytes: aligned(block_bytes),
+    };
+    Graph::chain([
+        Node::new("generate", generate),
+        Node::new("send", send),
+        Node::new("receive", receive),
+        discard(BLOCKS),
+    ])
+}

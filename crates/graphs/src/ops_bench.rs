@@ -1,0 +1,282 @@
+//! Operations on files, as a graph of one stage: `operate`.
+//!
+//! No edit of a job: a job moves long extents, this is what a device does for those who want single
+//! blocks, or wait for each write to be durable (the fleet study's `read4k` to `write4k-64`), or
+//! share a file among processes (IOR's patterns, which Magellan used).
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use tonnage_disk::{Disk, DiskFile, Engine};
+use tonnage_pipeline::{Control, Graph, Node};
+use tonnage_stages::extent::ALIGNMENT;
+use tonnage_stages::ledger::Modes;
+use tonnage_stages::source::{Operate, Pattern, Seen};
+
+use crate::job::{JobError, Phase, Watch, memory};
+
+/// One trial of one operation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The file for all workers, or one for each. They are there, unless segments are written.
+    pub files: Vec<PathBuf>,
+    /// Segment after segment instead of random places.
+    #[serde(default)]
+    pub segments: Option<Segments>,
+    /// Whether what was written is made durable at the end, as part of the time.
+    #[serde(default)]
+    pub flush_at_end: bool,
+    /// Whether it is written.
+    pub writes: bool,
+    /// One write in so many is done when it is durable; 0 for none.
+    pub durable_one_in: u32,
+    /// Size of an operation.
+    pub block_bytes: usize,
+    /// Operations at once.
+    pub outstanding: usize,
+    /// A thread for each that blocks, instead of one ring for all.
+    pub blocking: bool,
+    /// Whether all that are found done are replaced with one system call.
+    pub batched: bool,
+    /// Length of the trial, the warm-up included.
+    pub seconds: f64,
+    /// What of it is not counted.
+    pub warm_up_seconds: f64,
+    /// Of the offsets.
+    pub seed: u64,
+    /// How to use the disk; engine and depth follow from the above.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// All of a file in order, once: IOR's pattern.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segments {
+    /// How many.
+    pub count: u64,
+    /// A worker's part of each.
+    pub part_bytes: u64,
+}
+
+/// What a trial did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Seconds from the first worker's first operation to the last worker's end.
+    pub seconds: f64,
+    /// Latencies of all workers together.
+    pub latency: Latency,
+    /// Each worker.
+    pub workers: Vec<Worker>,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// Latencies in nanoseconds; `None` where there was no operation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// How many.
+    pub count: u64,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// Percentiles: of so many in a hundred operations, none took longer.
+    pub percentiles: Vec<(f64, u64)>,
+    /// The longest.
+    pub max: Option<u64>,
+    /// The histogram: the greatest latency of each bin that is not empty, and how many it holds.
+    pub bins: Vec<(u64, u64)>,
+    /// By what share a latency may be off.
+    pub error_bound: f64,
+}
+
+/// What one worker did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Worker {
+    /// Seconds from its first operation to its end.
+    pub seconds: f64,
+    /// Operations done in each second since it began, the warm-up included.
+    pub each_second: Vec<u64>,
+    /// Its latencies, without the bins.
+    pub count: u64,
+    /// The middle one, in nanoseconds.
+    pub median: Option<u64>,
+}
+
+const PERCENTILES: [f64; 7] = [1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// Runs the trial.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation.
+pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(control);
+    let refuse = |why: String| Err(JobError::Refused(why));
+    if config.block_bytes == 0 || config.outstanding == 0 {
+        return refuse("an operation moves a byte at least, and one is outstanding".to_owned());
+    }
+    let (workers, depth) = match config.blocking {
+        true => (config.outstanding, 1),
+        false => (1, config.outstanding),
+    };
+    let disk = Disk {
+        engine: match (config.disk.engine, config.blocking) {
+            (Engine::Null, _) => Engine::Null,
+            (_, true) => Engine::Blocking,
+            (engine, false) => engine,
+        },
+        depth,
+        transfer_bytes: config.block_bytes,
+        ..config.disk.clone()
+    };
+    let pattern = match config.segments {
+        None => Pattern::Random,
+        Some(Segments { count, part_bytes }) => Pattern::Segments {
+            segments: count,
+            part_bytes,
+        },
+    };
+    let files = open(config, &disk, workers)?;
+    if !config.block_bytes.is_multiple_of(ALIGNMENT) {
+        return refuse(format!(
+            "operations of {} bytes: give a multiple of {ALIGNMENT}",
+            config.block_bytes
+        ));
+    }
+    let (seconds, warm_up) = (config.seconds, config.warm_up_seconds);
+    let [duration, warm_up] = [seconds, warm_up].map(Duration::try_from_secs_f64);
+    let (Ok(duration), Ok(warm_up)) = (duration, warm_up) else {
+        return refuse(format!("--seconds {seconds}: give a number of seconds"));
+    };
+    let (seen, modes) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Modes::default()));
+    let operate = Operate {
+        disk,
+        files: Arc::new(files),
+        pattern,
+        flush_at_end: config.flush_at_end,
+        writes: config.writes,
+        durable_one_in: config.durable_one_in,
+        block_bytes: config.block_bytes,
+        workers,
+        batched: config.batched,
+        warm_up,
+        seed: config.seed,
+        seen: Arc::clone(&seen),
+        modes: Arc::clone(&modes),
+    };
+    let graph = Graph::chain([Node::new("operate", operate)]);
+    let budget = memory(graph.memory_bytes())?;
+    let duration = config.segments.is_none().then_some(duration);
+    let mut phase = watch.run("operate", &graph, &budget, duration)?;
+    phase.disk_modes = modes.seen();
+    let mut seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    seen.sort_unstable_by_key(|seen| seen.worker);
+    let began = seen.iter().map(|seen| seen.began).min();
+    let ended = seen.iter().map(|seen| seen.ended).max();
+    Ok(Outcome {
+        seconds: began.zip(ended).map_or(0.0, |(began, ended)| {
+            ended.duration_since(began).as_secs_f64()
+        }),
+        latency: together(&seen),
+        workers: seen.iter().map(worker).collect(),
+        phases: vec![phase],
+    })
+}
+
+/// The files, made if they are to be written from the beginning.
+fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile>>, JobError> {
+    let refused = JobError::Refused;
+    if config.files.is_empty() || !workers.is_multiple_of(config.files.len()) {
+        let files = config.files.len();
+        return Err(refused(format!(
+            "{files} files for {workers} workers: give one, or one for each"
+        )));
+    }
+    let Some(Segments { count, part_bytes }) = config.segments else {
+        let open = |path: &PathBuf| {
+            let file = match config.writes {
+                true => disk.open_update(path)?,
+                false => disk.open_read(path)?,
+            };
+            if file.len() < config.block_bytes as u64 {
+                return Err(refused(format!(
+                    "{} has {} bytes, an operation {}: give a larger --file-size",
+                    path.display(),
+                    file.len(),
+                    config.block_bytes
+                )));
+            }
+            Ok(file)
+        };
+        return config.files.iter().map(open).collect();
+    };
+    if part_bytes == 0 || !part_bytes.is_multiple_of(config.block_bytes as u64) {
+        return Err(refused(format!(
+            "--block {part_bytes} is no multiple of --transfer {}",
+            config.block_bytes
+        )));
+    }
+    let bytes = count * part_bytes * (workers / config.files.len()) as u64;
+    let open = |path: &PathBuf| {
+        if config.writes {
+            return Ok(disk.create(path, bytes)?);
+        }
+        let file = disk.open_read(path)?;
+        if file.len() < bytes {
+            let (show, len) = (path.display(), file.len());
+            return Err(refused(format!(
+                "{show} has {len} bytes, {bytes} are to be read: write it first"
+            )));
+        }
+        Ok(file)
+    };
+    config.files.iter().map(open).collect()
+}
+
+fn worker(seen: &Seen) -> Worker {
+    let count = seen.latencies.len();
+    Worker {
+        seconds: seen.ended.duration_since(seen.began).as_secs_f64(),
+        each_second: seen.each_second.clone(),
+        count,
+        median: (count > 0).then(|| seen.latencies.value_at_quantile(0.5)),
+    }
+}
+
+/// All workers of one process: they met the same device at the same time.
+fn together(seen: &[Seen]) -> Latency {
+    let mut all: Option<Histogram<u64>> = None;
+    for Seen { latencies, .. } in seen {
+        match &mut all {
+            // Histograms of the same bounds always add up.
+            Some(all) => all.add(latencies).expect("made alike"),
+            None => all = Some(latencies.clone()),
+        }
+    }
+    let Some(all) = all.filter(|all| !all.is_empty()) else {
+        return Latency {
+            count: 0,
+            mean: None,
+            percentiles: Vec::new(),
+            max: None,
+            bins: Vec::new(),
+            error_bound: 0.0,
+        };
+    };
+    let bins = all.iter_recorded();
+    Latency {
+        count: all.len(),
+        mean: Some(all.mean()),
+        percentiles: PERCENTILES
+            .map(|percent| (percent, all.value_at_percentile(percent)))
+            .to_vec(),
+        max: Some(all.max()),
+        bins: bins
+            .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
+            .collect(),
+        error_bound: 10_f64.powi(-i32::from(all.sigfig())),
+    }
+}

@@ -1,0 +1,108 @@
+//! All to all on loopback: what is sent arrives, and a lost endpoint ends the others with its name.
+
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+
+use tonnage_graphs::job::JobError;
+use tonnage_graphs::net_bench::{Config, Outcome, run};
+use tonnage_net::{Effect, Fault, Settings};
+use tonnage_pipeline::Control;
+
+fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
+    let listeners: Vec<TcpListener> = (0..endpoints)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
+        .collect();
+    let addresses: Vec<SocketAddr> = listeners
+        .iter()
+        .map(|listener| listener.local_addr().expect("an address"))
+        .collect();
+    let config = |number: usize| Config {
+        mesh: Settings {
+            endpoints: addresses.clone(),
+            number,
+            connections,
+            run: 1,
+            patience_seconds: 20.0,
+            faults: Vec::new(),
+        },
+        block_bytes: 10_000,
+        seconds: 0.2,
+    };
+    (0..endpoints).map(config).collect()
+}
+
+fn run_all(configs: &[Config]) -> Vec<Result<Outcome, JobError>> {
+    thread::scope(|scope| {
+        let running: Vec<_> = configs
+            .iter()
+            .map(|config| scope.spawn(|| run(config, &Control::default())))
+            .collect();
+        running
+            .into_iter()
+            .map(|running| running.join().expect("no panic"))
+            .collect()
+    })
+}
+
+#[test]
+fn all_that_is_sent_arrives() {
+    for (endpoints, connections) in [(2, 1), (3, 2)] {
+        let outcomes: Vec<Outcome> = run_all(&configs(endpoints, connections))
+            .into_iter()
+            .map(|outcome| outcome.expect("done"))
+            .collect();
+        let sent: u64 = outcomes
+            .iter()
+            .flat_map(|each| &each.sent)
+            .map(|sent| sent.bytes)
+            .sum();
+        let received: u64 = outcomes
+            .iter()
+            .map(|each| each.phases[0].report.stages[3].counters.bytes)
+            .sum();
+        assert!(sent > 0);
+        assert_eq!(sent, received);
+        for (number, outcome) in outcomes.iter().enumerate() {
+            assert_eq!(outcome.phases[0].graph.matches("->").count(), 3);
+            assert_eq!(outcome.sent.len(), (endpoints - 1) * connections);
+            assert!(
+                outcome
+                    .sent
+                    .iter()
+                    .all(|sent| sent.peer != number && sent.bytes > 0)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lost_endpoint_is_named_by_those_that_remain() {
+    let mut configs = configs(3, 1);
+    let cut = |to| Fault {
+        to,
+        after_bytes: 50_000,
+        effect: Effect::Cut,
+    };
+    configs[1].mesh.faults = vec![cut(0), cut(2)];
+    for (number, outcome) in run_all(&configs).into_iter().enumerate() {
+        let Err(JobError::Failed { what, stage, .. }) = outcome else {
+            panic!("{number}: {outcome:?}");
+        };
+        assert!(stage.is_some(), "{what}");
+        assert!(what.contains("endpoint"), "{what}");
+    }
+}
+
+#[test]
+fn one_endpoint_is_refused() {
+    let mut config = configs(1, 1).remove(0);
+    assert!(matches!(
+        run(&config, &Control::default()),
+        Err(JobError::Refused(_))
+    ));
+    config.seconds = -1.0;
+    assert!(matches!(
+        run(&config, &Control::default()),
+        Err(JobError::Refused(_))
+    ));
+}

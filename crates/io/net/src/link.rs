@@ -1,0 +1,219 @@
+//! One connection, used one way: its sending or its receiving end.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::Duration;
+
+use crate::error::NetError;
+use crate::faults::{Effect, Fault};
+use crate::frame::{HEAD_BYTES, Head};
+
+/// How often a blocked socket looks up whether to stop.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// The sending end.
+#[derive(Debug)]
+pub struct Outgoing {
+    stream: TcpStream,
+    peer: usize,
+    name: String,
+    sent: u64,
+    fault: Option<Fault>,
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct Incoming {
+    stream: TcpStream,
+    peer: usize,
+    name: String,
+}
+
+impl Outgoing {
+    pub(crate) fn new(
+        stream: TcpStream,
+        peer: usize,
+        name: String,
+        fault: Option<Fault>,
+    ) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(LOOK_UP))?;
+        Ok(Self {
+            stream,
+            peer,
+            name,
+            sent: 0,
+            fault,
+        })
+    }
+
+    /// The number of the peer.
+    #[must_use]
+    pub fn peer(&self) -> usize {
+        self.peer
+    }
+
+    /// Sends a frame, unless `stopped` says so first.
+    ///
+    /// # Errors
+    /// When the connection fails, naming the peer.
+    pub fn send(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        stopped: impl Fn() -> bool,
+    ) -> Result<(), NetError> {
+        debug_assert_eq!(head.len as usize, payload.len());
+        let mut bytes = head.to_bytes();
+        if let Some(Fault { effect, .. }) = self
+            .fault
+            .take_if(|fault| self.sent + payload.len() as u64 >= fault.after_bytes)
+        {
+            match effect {
+                Effect::Stall { .. } => thread::sleep(effect.pause()),
+                Effect::Garble => bytes[HEAD_BYTES - 1] ^= 0xff,
+                Effect::Cut => {
+                    let _half = self.stream.write(&bytes[..HEAD_BYTES / 2]);
+                    let _gone = self.stream.shutdown(Shutdown::Both);
+                }
+            }
+        }
+        let (mut head, mut rest) = (&bytes[..], payload);
+        while !head.is_empty() || !rest.is_empty() {
+            match self
+                .stream
+                .write_vectored(&[IoSlice::new(head), IoSlice::new(rest)])
+            {
+                Ok(0) => return Err(self.broken(io::ErrorKind::WriteZero.into())),
+                Ok(moved) => {
+                    let of_head = moved.min(head.len());
+                    head = &head[of_head..];
+                    rest = &rest[moved - of_head..];
+                }
+                Err(why) if is_passing(&why) && !stopped() => {}
+                Err(why) if is_passing(&why) => return Err(NetError::Stopped),
+                Err(why) => return Err(self.broken(why)),
+            }
+        }
+        self.sent += payload.len() as u64;
+        Ok(())
+    }
+
+    /// Says that no more will come.
+    ///
+    /// # Errors
+    /// When the connection has failed.
+    pub fn finish(&mut self) -> Result<(), NetError> {
+        self.stream
+            .shutdown(Shutdown::Write)
+            .map_err(|why| self.broken(why))
+    }
+
+    /// Segments that the kernel sent again; `None` where it does not say.
+    #[must_use]
+    pub fn retransmits(&self) -> Option<u64> {
+        retransmits(&self.stream)
+    }
+
+    fn broken(&self, source: io::Error) -> NetError {
+        NetError::Broken {
+            doing: "sending to",
+            peer: self.name.clone(),
+            source,
+        }
+    }
+}
+
+impl Incoming {
+    pub(crate) fn new(stream: TcpStream, peer: usize, name: String) -> io::Result<Self> {
+        stream.set_read_timeout(Some(LOOK_UP))?;
+        Ok(Self { stream, peer, name })
+    }
+
+    /// The number of the peer.
+    #[must_use]
+    pub fn peer(&self) -> usize {
+        self.peer
+    }
+
+    /// Receives a frame's payload into the beginning of `memory`; `None` when no more will come.
+    ///
+    /// # Errors
+    /// When the connection fails, what comes is no frame or does not fit, or `stopped` says so.
+    pub fn receive(
+        &mut self,
+        memory: &mut [u8],
+        stopped: impl Fn() -> bool,
+    ) -> Result<Option<Head>, NetError> {
+        let mut bytes = [0; HEAD_BYTES];
+        match self.fill(&mut bytes, &stopped)? {
+            0 => return Ok(None),
+            HEAD_BYTES => {}
+            _ => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
+        }
+        let garbled = |what: String| NetError::Garbled {
+            peer: self.name.clone(),
+            what,
+        };
+        let head =
+            Head::from_bytes(&bytes).ok_or_else(|| garbled("no frame begins here".into()))?;
+        let (len, room) = (head.len as usize, memory.len());
+        let payload = memory
+            .get_mut(..len)
+            .ok_or_else(|| garbled(format!("a frame of {len} bytes, there is room for {room}")))?;
+        if self.fill(payload, &stopped)? < len {
+            return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(Some(head))
+    }
+
+    /// Reads until `memory` is full or the stream ends; tells how much.
+    fn fill(&mut self, memory: &mut [u8], stopped: &impl Fn() -> bool) -> Result<usize, NetError> {
+        let mut filled = 0;
+        while filled < memory.len() {
+            match self.stream.read(&mut memory[filled..]) {
+                Ok(0) => break,
+                Ok(moved) => filled += moved,
+                Err(why) if is_passing(&why) && !stopped() => {}
+                Err(why) if is_passing(&why) => return Err(NetError::Stopped),
+                Err(why) => return Err(self.broken(why)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn broken(&self, source: io::Error) -> NetError {
+        NetError::Broken {
+            doing: "receiving from",
+            peer: self.name.clone(),
+            source,
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
+
+/// What the kernel says of a connection.
+#[allow(unsafe_code)] // One call: getsockopt.
+fn retransmits(stream: &TcpStream) -> Option<u64> {
+    let mut about = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut len = std::mem::size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the descriptor is open; the kernel writes at most `len` bytes to `about`, which is
+    // numbers only, for which zero is a value.
+    let about = unsafe {
+        let answer = libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            about.as_mut_ptr().cast(),
+            &mut len,
+        );
+        (answer == 0).then(|| about.assume_init())
+    }?;
+    Some(about.tcpi_total_retrans.into())
+}
