@@ -22,6 +22,7 @@ from tonnage.artifacts import (
     Prediction,
     RunRecord,
     Study,
+    Trial,
     read_table,
     write_atomically,
     write_table,
@@ -34,6 +35,7 @@ KINDS: dict[str, type[Artifact]] = {
     "prediction": Prediction,
     "run": RunRecord,
     "study": Study,
+    "trial": Trial,
 }
 KEPT = sorted(DATA.glob("*.json"))
 """A file for each version of each schema there ever was; none is ever changed or removed."""

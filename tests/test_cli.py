@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from support import processes
 from support.command import Tonnage
 from support.records import blob, parts
+from tonnage import engine
 from tonnage.cli import main
-from tonnage.cli.arguments import SEVERAL, parse_size, spread
+from tonnage.cli.arguments import SEVERAL, parse_memory, parse_size, spread
+from tonnage.measure import environment
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -85,7 +87,7 @@ def test_version(tonnage: Tonnage) -> None:
 
 # What is said of arguments that cannot be used: the command, then what its one line has to hold.
 # In a directory with a file `in` of 1000 records, one `cut` short, an empty directory `dir`, and a
-# directory `filled` that holds another, `below`.
+# directory `filled` that holds another, `below`, one `full` that holds `records`, a `link` to `in`.
 SORT = ("run", "sort", "in", "--output", "out", "--scratch", "scratch")
 UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     ((), r"give a command: .*sort|give a command: .*study"),
@@ -101,10 +103,10 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("run", "sort", "none", *SORT[3:]), r"none: No such file .*name a file or a directory"),
     (("run", "sort", "cut", *SORT[3:]), r"cut: .*99950 .*record's 100.* offset 99900, 50 bytes"),
     ((*SORT, "--record-bytes", "64"), r"in: .* offset 99968, 32 bytes .*--record-bytes"),
-    ((*SORT, "--record-bytes", "0"), r"'--record-bytes'.*greater than or equal to 1"),
-    ((*SORT, "--record-bytes", "-7"), r"'--record-bytes'.*greater than or equal to 1"),
-    ((*SORT, "--record-bytes", "ten"), r"'--record-bytes'.*valid integer"),
-    ((*SORT, "--record-bytes", "9" * 30), r"'--record-bytes'.*less than or equal"),
+    ((*SORT, "--record-bytes", "0"), r"'--record-bytes': '0': give a whole number from 1 to"),
+    ((*SORT, "--record-bytes", "-7"), r"'--record-bytes': '-7': give a whole number from 1 to"),
+    ((*SORT, "--record-bytes", "ten"), r"'--record-bytes': 'ten': give a whole number from 1 to"),
+    ((*SORT, "--record-bytes", "9" * 30), r"'--record-bytes': '9+': give a whole number from 1 to"),
     ((*SORT, "--key", "0-10"), r"--key 0-10: write OFFSET:LENGTH"),
     ((*SORT, "--key", "-1:10"), r"--key -1:10: write OFFSET:LENGTH"),
     ((*SORT, "--key", "91:10"), r"--key 91:10 .*record of 100 bytes.*within --record-bytes"),
@@ -113,6 +115,16 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     ((*SORT, "--memory", "1XB"), r"'--memory': '1XB' is no size"),
     ((*SORT, "--memory", "-1GB"), r"'--memory': '-1GB' is no size"),
     ((*SORT, "--memory", "9" * 400), r"'--memory': .* is too large"),
+    ((*SORT, "--memory", "8EiB"), r"'--memory': '8EiB' is too large: give less than 9EB"),
+    ((*SORT, "--memory", "8EB"), r"--memory 8EB is more than the \S+ [MG]iB that this .*give less"),
+    (("study", "--memory", "1PiB"), r"--memory 1PiB is more than the \S+ [MG]iB .*give less"),
+    (("measure", "disk", "--memory", "1PiB"), r"--memory 1PiB is more than the \S+ [MG]iB "),
+    (("run", "sort", "in", "./in", *SORT[3:]), r"input in is given twice: give each file once"),
+    (
+        ("run", "sort", "full", "full/records", *SORT[3:]),
+        r"input full/records is given twice, also by full: give each file once",
+    ),
+    (("run", "sort", "link", "in", *SORT[3:]), r"input in is given twice, also by link: give"),
     ((*SORT, "--memory", "100kB"), r"--memory .*100000 bytes is too small .*at least \d+ ?MiB"),
     ((*SORT, "--memory", "0"), r"--memory .*0 bytes is too small .*at least \d+ ?MiB"),
     (
@@ -150,12 +162,12 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("gensort",), r"Missing argument 'N'"),
     (("gensort", "5"), r"Missing argument 'FILE\.\.\.'"),
     (("gensort", "-5", "new"), r"-5: give a number from 0 up"),
-    (("gensort", "five", "new"), r"'N': .*valid integer"),
-    (("gensort", "9" * 30, "new"), r"'N': .*less than or equal"),
+    (("gensort", "five", "new"), r"'N': 'five': give a whole number from 0 to"),
+    (("gensort", "9" * 30, "new"), r"'N': '9+': give a whole number from 0 to"),
     (("gensort", str(10**15), "new"), r"bytes free, generating needs 100000000000000000 there"),
-    (("gensort", "5", "new", "--start", "-1"), r"'--start': '-1' is no whole number below 2\^128"),
-    (("gensort", "5", "new", "--start", str(1 << 128)), r"'--start': .* below 2\^128"),
-    (("gensort", "5", "new", "--start", "²"), r"'--start': '²' is no whole number"),
+    (("gensort", "5", "new", "--start", "-1"), r"'--start': '-1': give a whole number from 0 to"),
+    (("gensort", "5", "new", "--start", str(1 << 128)), rf"'--start': .* to {(1 << 128) - 1} "),
+    (("gensort", "5", "new", "--start", "²"), r"'--start': '²': give a whole number"),
     (("gensort", "5", "dir"), r"dir is there and no regular file: give the name of a file"),
     (("gensort", "5", "none/new"), r"none/new: there is no directory none: make it first"),
     (("gensort", "5", "new", "new"), r"new is given twice"),
@@ -167,18 +179,25 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("measure", "disk", "--dir", "dir", "in"), r"--dir in: in is a file: give a directory"),
     (("measure", "disk", "--dir", "dir", "./dir"), r"--dir dir is given twice"),
     (("measure", "disk", "--mode", "up"), r"--mode up: there are wo, ro, rw, headroom"),
-    (("measure", "disk", "--size", "5"), r"--size 5: give at least 1MB"),
-    (("measure", "disk", "--size", "8EiB"), r"'--size': '8EiB' is no size"),
+    (("measure", "disk", "--size", "5"), r"'--size': '5': give at least 1MB"),
+    (("measure", "disk", "--size", "8EiB"), r"'--size': '8EiB' is too large"),
     (("measure", "disk", "--size", "900TB"), r"bytes free, measuring needs 1800000000000000 there"),
-    (("measure", "disk", "--seconds", "0"), r"'--seconds': .*greater than or equal to 0\.1"),
-    (("measure", "disk", "--seconds", "inf"), r"'--seconds': .*less than or equal"),
-    (("measure", "disk", "--seconds", "nan"), r"'--seconds': "),
-    (("measure", "disk", "--rounds", "0"), r"'--rounds': .*greater than or equal to 1"),
+    (
+        ("measure", "disk", "--seconds", "0"),
+        r"'--seconds': '0': give a number from 0\.1 to 1000000",
+    ),
+    (("measure", "disk", "--seconds", "inf"), r"'--seconds': 'inf': give a number from 0\.1"),
+    (("measure", "disk", "--seconds", "nan"), r"'--seconds': 'nan': give a number from 0\.1"),
+    (("measure", "disk", "--seconds", "soon"), r"'--seconds': 'soon': give a number from 0\.1"),
+    (("measure", "disk", "--rounds", "0"), r"'--rounds': '0': give a whole number from 1 to"),
+    (("measure", "disk", "--rounds", "1.5"), r"'--rounds': '1\.5': give a whole number from 1"),
     (("measure", "disk", "--memory", "10kB"), r"--memory .*10000 bytes is too small"),
-    (("study", "--size", "1kB"), r"--size 1000: give at least 1MB"),
+    (("study", "--size", "1kB"), r"'--size': '1kB': give at least 1MB"),
+    (("study", "--size", "1.5"), r"'--size': '1\.5': give at least 1MB"),
+    (("study", "--dir", "dir", "none"), r"--dir none: there is no such directory; make it first"),
     (("study", "--size", "big"), r"'--size': 'big' is no size"),
     (("study", "--dir", "in"), r"--dir in: in is a file: give a directory"),
-    (("study", "--dir", "dir", "out", "dir"), r"--dir dir is given twice"),
+    (("study", "--dir", "dir", "full", "dir"), r"--dir dir is given twice"),
     (("study", "--out", "in"), r"--out in: in is a file: give a directory"),
     (("study", "--out", "in/x"), r"--out in/x: in is a file: give a directory"),
     (("study", "now"), r"unexpected extra argument"),
@@ -198,13 +217,17 @@ def test_unusable_arguments_get_one_line_that_says_how_to_mend_them(
     (disk / "cut").write_bytes(records.read_bytes()[:-50])
     (disk / "dir").mkdir()
     (disk / "filled" / "below").mkdir(parents=True)
+    (disk / "full").mkdir()
+    (disk / "full" / "records").write_bytes(records.read_bytes())
+    (disk / "link").symlink_to("in")
     before = {path: path.read_bytes() for path in (records, disk / "cut")}
     code, out, err = call(*args)
     assert (code, out) == (2, ""), err
     assert re.fullmatch(r"tonnage: [^\n]+\n", err)
     assert re.search(told, err), err
     assert {path: path.read_bytes() for path in before} == before
-    left = {path.name for path in disk.rglob("*")} - {"in", "cut", "dir", "filled", "below"}
+    known = {"in", "cut", "dir", "filled", "below", "full", "records", "link"}
+    left = {path.name for path in disk.rglob("*")} - known
     assert left <= {"scratch"}, left  # An empty directory that was asked for.
 
 
@@ -223,9 +246,9 @@ def test_a_directory_that_cannot_be_written_is_named(call: Call, disk: Path, rec
         code, _, err = call("run", "sort", str(records), *args)
         assert code == 2
         assert re.fullmatch(rf"tonnage: {flag} {place}: [^\n]+\n", err)
-    code, _, err = call("study", "--size", "1MB", "--dir", place, "--out", str(disk / "study"))
+    code, _, err = call("study", "--size", "1MB", "--dir", "/proc", "--out", str(disk / "study"))
     assert code == 2
-    assert re.fullmatch(rf"tonnage: --dir {place}: [^\n]+\n", err)
+    assert re.fullmatch(r"tonnage: --dir /proc: [^\n]+; give a directory to write to\n", err)
 
 
 def test_an_earlier_output_is_not_overwritten(call: Call, disk: Path, records: Path) -> None:
@@ -290,8 +313,12 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> N
     assert list(disk.iterdir()) == []
 
     said = tonnage.run("measure", "disk", "--dir", disk, *trials, "--mode", "ro", check=True)
-    (figure,) = said.stdout.splitlines()[1:]
+    figure, rule = said.stdout.splitlines()
     assert figure.startswith("ro: ") and figure.endswith(", 2 trials)")
+    assert done["page_cache"] in rule and done["stopping_rule"] in rule
+    once = (*trials[:-4], "--rounds", "1", *trials[-2:])
+    said = tonnage.run("measure", "disk", "--dir", disk, *once, "--mode", "ro", check=True)
+    assert said.stdout.splitlines()[0].endswith(", 1 trial)")
     (kept,) = [each for each in done["figures"] if each["name"] == "ro"]
     rates = [each["bytes_per_second"] for each in done["trials"] if each["name"] == "ro"]
     assert (kept["low_bytes_per_second"], kept["high_bytes_per_second"]) == (min(rates), max(rates))
@@ -368,6 +395,7 @@ def test_values_are_spread(words: str, done: str) -> None:
         ("1.5 kB", 1500),
         ("0.5kib", 512),
         ("2TiB", 2 << 40),
+        ("8EB", 8 * 10**18),
         ("9007199254740993", 9007199254740993),  # More than a float holds.
     ],
 )
@@ -380,3 +408,23 @@ def _json(tonnage: Tonnage, *args: str | Path, code: int = 0) -> dict[str, Any]:
     assert said.returncode == code, said.stderr
     document: dict[str, Any] = json.loads(said.stdout)
     return document
+
+
+@pytest.mark.parametrize(
+    ("physical", "limit", "told"),
+    [
+        (2 << 30, None, "2 GiB that this machine has"),
+        (2 << 30, 1 << 30, "1 GiB that this control group may have"),
+        (2 << 30, 64 << 30, "2 GiB that this machine has"),
+    ],
+)
+def test_memory_is_what_this_process_may_have(
+    monkeypatch: pytest.MonkeyPatch, physical: int, limit: int | None, told: str
+) -> None:
+    monkeypatch.setattr(environment, "physical_memory", lambda: physical)
+    monkeypatch.setattr(environment, "memory_limit", lambda: limit)
+    most = min(physical, limit or physical)
+    assert parse_memory(str(most)) == most
+    with pytest.raises(engine.Refused) as refused:
+        parse_memory("3GiB")
+    assert str(refused.value) == f"--memory 3GiB is more than the {told}: give less"

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -276,3 +277,31 @@ def test_measuring_leaves_nothing(tonnage: Tonnage, disk: Path, number: signal.S
         code, out, _ = running.end(number)
     assert (code, out) == (CODES[number], "")
     assert list(disk.iterdir()) == []
+
+
+EARLY = """
+import os, sys
+class Watcher:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            os.kill(os.getpid(), int(sys.argv.pop()))
+sys.meta_path.insert(0, Watcher())
+from tonnage.cli import main
+assert "typer" not in sys.modules
+main()
+"""
+"""The command, sent a signal when it has only begun to read its own code."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_command_that_has_hardly_begun_ends_in_one_line(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", EARLY, "study", str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (CODES[number], "")
+    assert re.fullmatch(r"tonnage: interrupted: .*removed\n", done.stderr)
+
+
+def test_python_runs_the_command_as_a_module(tonnage: Tonnage) -> None:
+    command = [sys.executable, "-m", "tonnage", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == tonnage.run("--version").stdout

@@ -82,6 +82,15 @@ def test_all_counts_of_a_trial_that_was_over_before_it_was_sampled() -> None:
     assert found.rates == [found.bytes_per_second] == [pytest.approx(50 * MB)]
 
 
+def test_all_counts_of_a_trial_whose_buffers_held_it() -> None:
+    # The source ends after 20 ms, before the first byte has come out; that takes until 200 ms.
+    values = reported(every(0.01, 0.2), ended=0.02)
+    for sample in values["timeline"]:
+        sample["stages"][-1]["bytes"] = 0 if sample["seconds"] < 0.1 else MB
+    found = trial(values, seconds=4.0)
+    assert found.bytes_per_second == pytest.approx(2 * MB / 0.2)
+
+
 @pytest.mark.parametrize(
     ("modes", "said"),
     [
@@ -116,3 +125,33 @@ def test_a_mount_with_blanks_in_its_path_is_known(
     assert (inside.file_system, inside.mount_options) == ("odd", "rw,strange")
     (outside,) = environment.capture([disk]).devices
     assert outside.file_system == "ext4"
+
+
+@pytest.mark.parametrize(
+    ("membership", "limits", "least"),
+    [
+        ("0::/a/b\n", {"a/b/memory.max": "700", "a/memory.max": "500"}, 500),
+        ("0::/a/b\n", {"a/b/memory.max": "max", "memory.max": "900"}, 900),
+        ("0::/a\n", {"a/memory.max": "max"}, None),
+        # What a container cannot see of its own path, its root stands for.
+        ("9:memory:/gone\n", {"memory/memory.limit_in_bytes": "800"}, 800),
+        ("9:memory:/\n2:cpu:/\n", {"memory/memory.limit_in_bytes": str((1 << 63) - 4096)}, None),
+        ("", {}, None),
+    ],
+)
+def test_the_least_limit_of_control_groups_counts(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    membership: str,
+    limits: dict[str, str],
+    least: int | None,
+) -> None:
+    for name, limit in limits.items():
+        path = tmp_path / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{limit}\n")
+    (tmp_path / "membership").write_text(membership)
+    monkeypatch.setattr(environment, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(environment, "CONTROL_GROUPS", tmp_path / "groups")
+    assert environment.memory_limit() == least
+    assert environment.capture([]).memory_limit_bytes == least

@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +13,16 @@ from hypothesis import strategies as st
 from support.disk import ROOT
 from support.measurements import PHASE, measurement
 from tonnage.artifacts import Measurement, Prediction, RunRecord, Study
+from tonnage.measure.system import Watch
 from tonnage.model.capacity import Capacity, cpu_per_byte, rate
-from tonnage.model.findings import HIGH_LOAD, findings, warnings
+from tonnage.model.findings import (
+    CPU_STOLEN,
+    CPU_UNUSED,
+    CPU_USED,
+    HIGH_LOAD,
+    findings,
+    warnings,
+)
 from tonnage.model.two_pass import CPU as CPU_LIMIT
 from tonnage.model.two_pass import DISK, Disks, Rehearsal, Shape, limit_seconds, predict
 
@@ -161,6 +171,7 @@ def test_rehearsals_correct_each_pass_by_what_they_took_beyond_the_model() -> No
     done = predict(shape(), disks, [cores()], rehearsals, made_at="now")
     assert [phase.rehearsal_factor for phase in done.phases] == pytest.approx([1.25, 1.5])
     assert [phase.seconds for phase in done.phases] == pytest.approx([50, 60])
+    assert done.other_seconds == pytest.approx(0.5)
     assert done.seconds == pytest.approx(110.5)
     # As the model says, they change nothing.
     exact = [rehearsal(small, 4.0, 4.0, 0.0)] * 2
@@ -257,6 +268,7 @@ def test_warnings_say_what_to_doubt_once_and_in_order() -> None:
     modes = [
         *(good, good | {"registered": False, "why": "b"}, good | {"direct": False, "why": "a"}),
         *(good | {"direct": False, "why": "c"}, good | {"registered": False, "why": "b"}),
+        good | {"engine": "threads", "registered": False, "why": "d"},
     ]
     measured = measurement("disk", {"rw": [MB]})
     trial = dataclasses.replace(
@@ -267,11 +279,92 @@ def test_warnings_say_what_to_doubt_once_and_in_order() -> None:
     debug, busy, *disks = warnings(study)
     assert "debug build" in debug and "load average 9.5 on 2 cores" in busy
     assert disks == [
-        "Buffers were not registered with the kernel: b.",
-        "Files went through the page cache: a.",
-        "Files went through the page cache: c.",
+        "Buffers were not registered with the kernel (b).",
+        "Files went through the page cache, O_DIRECT was refused (a).",
+        "Files went through the page cache, O_DIRECT was refused (c).",
+        "Files were read and written by threads, io_uring was refused (d).",
     ]
     assert set(findings(study)).isdisjoint(warnings(study))
+
+
+HOST = ("user", "system", "idle", "iowait", "steal")
+
+
+def _host(**rose: float) -> dict[str, list[float]]:
+    """The machine's counters at the begin, somewhere between and at the end of a sort."""
+    return {
+        f"cpu_{name}_seconds": [500.0, 500.0 + rose.get(name, 0.0) / 3, 500.0 + rose.get(name, 0.0)]
+        for name in HOST
+    }
+
+
+@pytest.mark.parametrize(
+    ("rose", "told"),
+    [
+        # The sort's own are 8 of 20; 0.9 more of others are let pass, 1.2 are not.
+        ({"user": 7.0, "system": 1.0, "idle": 2.0, "iowait": 10.0}, []),
+        ({"user": 7.9, "system": 1.0, "idle": 1.1, "iowait": 10.0}, []),
+        (
+            {"user": 7.0, "system": 2.2, "idle": 0.8, "iowait": 10.0},
+            ["While it sorted, something else on this machine used 1.20 of 20.0 core seconds."],
+        ),
+        ({"user": 8.0, "idle": 11.1, "steal": 0.9}, []),
+        (
+            {"user": 8.0, "idle": 8.0, "steal": 4.0},
+            [
+                "While it sorted, the host of this virtual machine took away (steal) 4.00 of 20.0 "
+                "core seconds."
+            ],
+        ),
+        # Ticks are coarse: what was used by all may seem less than what the sort used.
+        ({"user": 7.9, "idle": 12.1}, []),
+    ],
+)
+def test_a_machine_that_was_busy_while_it_sorted_is_told_of(
+    rose: dict[str, float], told: list[str]
+) -> None:
+    study = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
+    calm = dataclasses.replace(study.environment, load_average=0.0)
+    record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")
+    run = dataclasses.replace(record, cpu_seconds=8.0, phases=[])
+    study = dataclasses.replace(study, environment=calm, measurements=[], run=run)
+    assert warnings(study, _host(**rose)) == told
+    assert warnings(study) == []
+
+
+def test_watching_lasts_until_the_job_ends() -> None:
+    with Watch([]) as watch:
+        began = time.process_time()
+        while time.process_time() - began < 0.1:
+            pass
+    host = watch.host
+    # A sample when it begins, one when it ends; all that passed is somewhere.
+    assert len(host["seconds"]) >= 2
+    used = sum(host[name][-1] - host[name][0] for name in CPU_USED)
+    assert used > 0.0
+    assert set(host) >= {*CPU_USED, *CPU_UNUSED, CPU_STOLEN}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0.4, "0.400 s"), (0.041, "0.0410 s"), (41, "41.0 s")]
+)
+def test_findings_have_digits_that_say_something(seconds: float, told: str) -> None:
+    study = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
+    assert study.run and study.limit and study.predicted
+    study = dataclasses.replace(
+        study,
+        run=dataclasses.replace(study.run, seconds=seconds),
+        predicted=dataclasses.replace(
+            study.predicted, low_seconds=seconds * 1.01, high_seconds=seconds * 1.02
+        ),
+    )
+    first, second, *_ = findings(study)
+    assert first.startswith(f"The sort took {told};")
+    low, high = re.findall(r"interval of (\S+) – (\S+) s", first)[0]
+    assert float(low) < float(high)
+    assert "above 100 %" not in second
+    above = dataclasses.replace(study, limit=dataclasses.replace(study.limit, efficiency=1.07))
+    assert "came to 107 % " in findings(above)[1] and "above 100 %, since" in findings(above)[1]
 
 
 def _around(centre: float, spread: float, count: int) -> list[float]:

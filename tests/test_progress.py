@@ -9,6 +9,8 @@ from tonnage import engine
 from tonnage.engine import job, progress
 from tonnage.measure import environment
 from tonnage.measure.disk import measure_disk
+from tonnage.run.records import generate
+from tonnage.run.sort import Layout, sort
 from tonnage.study import Settings, study
 
 SAID = re.compile(r"(\w+): (\d+)%, (?:\d+ MB/s,|at most) \d+ s left")
@@ -105,7 +107,7 @@ def test_a_study_shows_every_step_that_may_take_long(
     monkeypatch.setattr("tonnage.study.TRIAL_SECONDS", (0.1, 0.1))
     monkeypatch.setattr("tonnage.study.REHEARSALS", 1)
     memory, out = 64 << 20, disk / "study"
-    study(Settings(20 * MB, memory, (disk / "data",), out), ["test"])
+    study(Settings(20 * MB, memory, (disk,), out), ["test"])
     steps: dict[str, set[str]] = {}
     step = ""
     for line in capsys.readouterr().err.splitlines():
@@ -122,3 +124,23 @@ def test_a_study_shows_every_step_that_may_take_long(
         "Sorting": {"sorting"},
         "Validating": {"validating"},
     }
+
+
+def test_a_sort_counts_its_input_once(always: None, disk: Path) -> None:
+    generate(200_000, [disk / "in"])
+    done: list[int] = []
+    sort(
+        [disk / "in"],
+        [disk / "out"],
+        [disk / "scratch"],
+        layout=Layout(),
+        memory_bytes=64 << 20,
+        environment=environment.capture([disk]),
+        began_at="now",
+        command=["test"],
+        on_progress=done.append,
+    )
+    # It used to count both passes, and showed twice the rate that the summary then told. What is
+    # over is the sample.
+    assert 15 * MB < max(done) < 25 * MB
+    assert done == sorted(done)

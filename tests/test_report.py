@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from support.browser import Browser, Page
-from tonnage.artifacts import ArtifactError, Study, read_table, write_table
-from tonnage.report import counters, markup, words, write_report
+from tonnage import words
+from tonnage.artifacts import ArtifactError, Measurement, Study, read_table, write_table
+from tonnage.report import counters, markup, write_report
 
 STUDY = Path(__file__).parent / "data" / "study"
 WIDE, NARROW = 1280, 390
@@ -321,13 +322,18 @@ def test_long_counters_are_thinned_and_lose_nothing() -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        (words.seconds(9.06), "9.1 s"),
-        (words.seconds(0.0471), "0.047 s"),
-        (words.seconds_between(8.94, 10.24, 9.4), "8.9 – 10.2 s"),
+        (words.seconds(9.06), "9.06 s"),
+        (words.seconds(0.0471), "0.0471 s"),
+        (words.seconds_between(8.94, 10.24), "8.94 – 10.2 s"),
         (words.size(4e9), "4.00 GB"),
+        (words.size(104e6), "104 MB"),
         (words.size(12), "12 B"),
+        (words.several(1, "trial"), "1 trial"),
+        (words.several(0, "trial"), "0 trials"),
+        (words.several(1200, "trial"), "1,200 trials"),
         (words.memory(1 << 30), "1 GiB"),
         (words.memory(531 << 20), "531 MiB"),
+        (words.memory(64 << 20), "64 MiB"),
         (words.rate(1.0234e9), "1,023 MB/s"),
         (words.percent(0.917), "92 %"),
         (words.percent(-0.0312), "−3.1 %"),
@@ -342,7 +348,7 @@ def test_long_counters_are_thinned_and_lose_nothing() -> None:
     ],
 )
 def test_figures_and_words(said: str, expected: str) -> None:
-    assert said.replace(words.SPACE, " ") == expected
+    assert said == expected
 
 
 def test_markup_escapes_what_is_not_markup() -> None:
@@ -350,3 +356,94 @@ def test_markup_escapes_what_is_not_markup() -> None:
     assert markup.tag("p", inner, None, "&", hidden=None) == (
         '<p><b title="&quot;&amp;">&lt;i&gt;</b>&amp;</p>'
     )
+
+
+def test_no_line_ends_between_a_figure_and_its_unit() -> None:
+    assert markup.text("1.2 s of 3 MB/s, 4 GiB, 90 %") == (
+        "1.2\u00a0s of 3\u00a0MB/s, 4\u00a0GiB, 90\u00a0%"
+    )
+    assert markup.text("2 stages, 3 Bs, a s") == "2 stages, 3 Bs, a s"
+    # What may be typed again is left as it is.
+    assert "--size 4 GB" in markup.block("--size 4 GB", "a command")
+
+
+def test_what_was_predicted_adds_up_on_the_page(directory: Path, study: Study) -> None:
+    predicted = study.predicted
+    assert predicted
+    # One phase that the disk limits, where filling and draining spare time, one that the CPU does.
+    one, two = predicted.phases
+    disk, cpu = (next(t for t in one.terms if t.resource.startswith(n)) for n in ("disk", "cpu"))
+    phases = [
+        dataclasses.replace(
+            phase,
+            limit=term.resource,
+            ramp_seconds=-0.31,
+            rehearsal_factor=1.236,
+            seconds=(term.seconds + ramp) * 1.236,
+            terms=[term],
+        )
+        for phase, term, ramp in ((one, disk, -0.31), (two, cpu, 0.0))
+    ]
+    whole = sum(phase.seconds for phase in phases) + 0.25
+    change(
+        directory,
+        predicted=dataclasses.replace(predicted, phases=phases, other_seconds=0.25, seconds=whole),
+    )
+    page = write_report(directory).read_text()
+    first, second, last = (
+        plain(said) for said in re.findall(r'<p class="note sum">(.*?)</p>', page)
+    )
+    term, ramp, factor, product = map(float, figures(first))
+    assert f"- {ramp:.3f} s of filling and draining" in first
+    assert factor == 1.236 and "rehearsals took longer" in first
+    assert (term - ramp) * factor == pytest.approx(product, abs=0.002)
+    term, factor, product = map(float, figures(second))
+    assert term * factor == pytest.approx(product, abs=0.002)
+    *parts, total = map(float, figures(last))
+    assert len(parts) == 3 and sum(parts) == pytest.approx(total, abs=0.003)
+
+
+def test_efficiency_above_all_is_explained(directory: Path, study: Study) -> None:
+    assert study.limit
+    assert words.ABOVE_LIMIT not in plain(write_report(directory).read_text())
+    change(directory, limit=dataclasses.replace(study.limit, efficiency=1.07))
+    assert words.ABOVE_LIMIT in plain(write_report(directory).read_text())
+
+
+def test_only_a_command_that_repeats_a_measurement_is_called_so(
+    directory: Path, study: Study
+) -> None:
+    disk, *_ = study.measurements
+    alone = dataclasses.replace(disk, command=["tonnage", "measure", "disk", "--dir", "a b"])
+    within = dataclasses.replace(disk, id="within", command=study.command)
+    change(directory, measurements=[alone, within])
+    page = write_report(directory).read_text()
+    repeats = re.findall(r"<h4>A command that repeats it</h4><pre[^>]*><code>(.*?)</code>", page)
+    assert repeats == ["tonnage measure disk --dir &#x27;a b&#x27;"]
+    assert page.count("<h4>The study&#x27;s command; none repeats it alone</h4>") == 1
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_no_figure_of_an_axis_is_cut_off(
+    browser: Browser, directory: Path, study: Study, width: int
+) -> None:
+    def faster(measurement: Measurement, factor: float) -> Measurement:
+        trials = [
+            dataclasses.replace(trial, rates=[factor * rate for rate in trial.rates])
+            for trial in measurement.trials
+        ]
+        return dataclasses.replace(measurement, id=f"times-{factor:.0f}", trials=trials)
+
+    # From what disks do to what memory does, and beyond.
+    measurements = [faster(study.measurements[0], 10.0**power) for power in (0, 1, 3, 6)]
+    change(directory, measurements=measurements)
+    with shown(browser, directory, width) as page:
+        cut = page.inner.locator(".plot .ytick text").evaluate_all(
+            "all => all.filter(text => text.getBoundingClientRect().left <"
+            " text.closest('.plot').getBoundingClientRect().left).map(text => text.textContent)"
+        )
+        titles = page.inner.locator("figcaption span").all_inner_texts()
+    assert cut == []
+    units = [title.split(",")[1].strip() for title in titles if "raw rate" in title]
+    assert {"MB/s", "GB/s"} == set(units)

@@ -1,5 +1,6 @@
 """`run sort`: what comes out is what went in, in order, however skewed; and within its memory."""
 
+import dataclasses
 import hashlib
 import json
 import random
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from support import processes
 from support.command import Tonnage
-from support.disk import room
+from support.disk import ROOT, room
 from support.records import blob, checksum, content, cut, key_of, parts
 from tonnage.artifacts import RunRecord
+from tonnage.cli.run import in_words
 from tonnage.measure import environment
 from tonnage.run.records import validate
 from tonnage.run.sort import Layout, sort
@@ -194,6 +196,34 @@ def test_words_say_what_json_says(tonnage: Tonnage, disk: Path) -> None:
     assert f"1000 records, 100000 bytes, checksum {manifest['checksum']}\n" in said
     for phase in ("sample", "pass_one", "pass_two"):
         assert f"\n{phase}: " in said
+
+
+def test_words_are_few_however_often_a_phase_came() -> None:
+    record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")
+    mode = {"engine": "io_uring", "registered": True, "direct": True, "why": None}
+    phase = dataclasses.replace(record.phases[0], disk_modes=[mode], seconds=0.025)
+    again = [
+        dataclasses.replace(phase, name="pass_one_again", bottleneck=each)
+        for each in ("write", "write", "read")
+    ]
+    once = dataclasses.replace(record, phases=[phase], seconds=2.0, bytes=100 * 10**6)
+    _, rate, only = in_words(once)
+    assert rate.startswith("2.00 s, 50.0 MB/s sorted, ")
+    assert only == f"{phase.name}: 0.0250 s, limited by {phase.bottleneck}"
+    refused = dataclasses.replace(
+        phase, disk_modes=[mode | {"direct": False, "why": "no"}, mode | {"engine": "threads"}]
+    )
+    twice = dataclasses.replace(
+        once, phases=[phase, *again, refused], repartitioned_bytes=500 * 10**6
+    )
+    first, several, *more = in_words(twice)[2:]
+    assert first.startswith(f"{phase.name}: 2 times, 0.0500 s, ")
+    assert several == "pass_one_again: 3 times, 0.0750 s, limited by write and read"
+    assert more == [
+        "500 MB were divided once more, since --memory is small for them: give more",
+        "Files went through the page cache, O_DIRECT was refused (no).",
+        "Files were read and written by threads, io_uring was refused.",
+    ]
 
 
 def test_no_records_make_a_whole_and_empty_output(tonnage: Tonnage, disk: Path) -> None:

@@ -1,5 +1,6 @@
 """`study`: the whole loop, its files and their order, what is left of it when it is cut short."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -13,10 +14,11 @@ import pytest
 
 from support import processes
 from support.command import Tonnage
+from support.disk import ROOT
 from support.processes import Running, patched, started
 from tonnage import engine
 from tonnage.artifacts import Measurement, Prediction, RunRecord, Study, read_table
-from tonnage.study import Settings, study
+from tonnage.study import Settings, measuring_alone, study
 
 FILES = {
     *("study.json", "prediction.json", "run.json", "report.html", "measurements"),
@@ -43,6 +45,11 @@ SLOW = {
 }
 
 
+def _made(directory: Path) -> Path:
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
 def _sorting(running: Running, data: Path) -> Callable[[], bool]:
     """Whether a study is in the second pass of its sort."""
     parts = f".tonnage-study-{running.pid}/output/.tonnage-unfinished-*/part-*"
@@ -50,7 +57,7 @@ def _sorting(running: Running, data: Path) -> Callable[[], bool]:
 
 
 def test_a_study_does_the_whole_loop(tonnage: Tonnage, disk: Path) -> None:
-    data, out = disk / "data", disk / "study"
+    data, out = _made(disk / "data"), disk / "study"
     args = ("study", "--size", "50MB", "--memory", "64MB", "--dir", data, "--out", out, "--json")
     said = tonnage.run(*args, check=True)
     document = json.loads(said.stdout)
@@ -85,7 +92,8 @@ def _check_figures(document: dict[str, Any]) -> None:
     predicted, actual, limit = (document[name] for name in ("predicted", "actual", "limit"))
     assert 0 < predicted["low_seconds"] <= predicted["seconds"] <= predicted["high_seconds"]
     assert [phase["name"] for phase in predicted["phases"]] == ["pass_one", "pass_two"]
-    assert predicted["seconds"] >= sum(phase["seconds"] for phase in predicted["phases"]) * 0.999
+    parts = [*(phase["seconds"] for phase in predicted["phases"]), predicted["other_seconds"]]
+    assert predicted["seconds"] == pytest.approx(sum(parts))
     assert [phase["name"] for phase in actual["phases"]] == ["sample", "pass_one", "pass_two"]
     assert actual["seconds"] == document["run"]["seconds"] > 0
     error = abs(predicted["seconds"] - actual["seconds"]) / actual["seconds"]
@@ -149,18 +157,50 @@ def test_what_cannot_be_studied_is_refused_at_once(tonnage: Tonnage, disk: Path)
     earlier = disk / "earlier"
     earlier.mkdir()
     (earlier / "study.json").write_text("{}")
+    data = _made(disk / "data")
     for flags, told in (
         (("--size", "50MB", "--out", earlier), "holds an earlier study"),
         (("--size", "50MB", "--memory", "9KB", "--out", disk / "new"), "--memory"),
         (("--size", "999TB", "--out", disk / "new"), "bytes free"),
     ):
-        done = tonnage.run("study", "--dir", disk / "data", *flags)
+        done = tonnage.run("study", "--dir", data, *flags)
         assert done.returncode == 2
         assert told in done.stderr
         assert done.stderr.count("\n") == 1
     assert not (disk / "new").exists()
     assert (earlier / "study.json").read_text() == "{}"
-    assert list((disk / "data").iterdir()) == []
+    assert list(data.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        (["begun", "disks measured"], r"which is not finished \(its last step: disks measured\)"),
+        ([*STEPS], "which is finished"),
+        (None, "which this version cannot read"),
+    ],
+)
+def test_an_earlier_study_is_kept_and_told_of(
+    disk: Path, steps: list[str] | None, told: str
+) -> None:
+    out = disk / "earlier"
+    if steps is None:
+        out.mkdir()
+        (out / "study.json").write_text("{}")
+    else:
+        kept = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
+        dataclasses.replace(kept, steps=steps).write(out / "study.json")
+    before = (out / "study.json").read_bytes()
+    settings = Settings(20_000_000, 64 << 20, (disk,), out)
+    with pytest.raises(engine.Refused, match=rf"--out \S+ .*, {told}: give another .* remove that"):
+        study(settings, ["test"])
+    assert (out / "study.json").read_bytes() == before
+
+
+def test_a_directory_that_is_not_there_is_not_made(disk: Path) -> None:
+    with pytest.raises(engine.Refused, match=r"--dir \S+/none: No such file or directory"):
+        study(Settings(20_000_000, 64 << 20, (disk / "none",), disk / "out"), ["test"])
+    assert list(disk.iterdir()) == []
 
 
 def test_a_study_asks_for_the_room_that_it_needs(
@@ -182,7 +222,7 @@ def test_a_study_asks_for_the_room_that_it_needs(
         ("abcd", {"a": size, "b": size, "c": size // 2, "d": size // 2}),
     ):
         asked.clear()
-        directories = tuple(disk / name for name in names)
+        directories = tuple(_made(disk / name) for name in names)
         with pytest.raises(engine.Refused, match="the study is not to go on"):
             study(Settings(size, 1 << 30, directories, disk / "out"), ["test"])
         sums = {name: sum(each for at, each in asked if at == name) for name in names}
@@ -190,9 +230,31 @@ def test_a_study_asks_for_the_room_that_it_needs(
     assert not (disk / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("names", "turned", "again"),
+    [
+        ("a", False, "a"),
+        ("ab", False, "a b"),
+        ("ab", True, "b a"),
+        ("abc", False, "a b c"),
+        ("abc", True, None),  # It would read c and a.
+        ("abcd", True, "c d a b"),
+    ],
+)
+def test_measuring_alone_is_told_only_where_it_can_be(
+    names: str, turned: bool, again: str | None
+) -> None:
+    settings = Settings(10**9, 64 << 20, tuple(map(Path, names)), Path("out"))
+    told = measuring_alone(settings, 4, 1.5, 10**8, turned=turned)
+    flags = "--rounds 4 --seconds 1.5 --size 100000000 --memory 67108864"
+    modes = "--mode rw ro rw wo headroom"
+    expected = again and f"tonnage measure disk --dir {again} {modes} {flags}".split()
+    assert told == expected
+
+
 def test_memory_is_kept(tonnage: Tonnage, disk: Path) -> None:
     memory, size = 64 << 20, 200_000_000
-    where = ("--dir", disk / "data", "--out", disk / "study")
+    where = ("--dir", _made(disk / "data"), "--out", disk / "study")
     sizes = (f"--memory={memory}", f"--size={size}")
     used = processes.used([tonnage.path, "study", *where, *sizes, "--json"])
     assert used.returncode == 0
@@ -202,7 +264,8 @@ def test_memory_is_kept(tonnage: Tonnage, disk: Path) -> None:
 
 def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
     out = disk / "study"
-    args = ("study", *SIZE, "--dir", disk / "one", disk / "two", "--out", out, "--json")
+    one, two = _made(disk / "one"), _made(disk / "two")
+    args = ("study", *SIZE, "--dir", one, two, "--out", out, "--json")
     done = subprocess.run(patched(QUICK, *args), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -219,6 +282,21 @@ def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
     _check_measurements(study, out, count=5)
     ways = [each.settings["read"][0] for each in study.measurements if each.kind == "disk"]
     assert [way.startswith(first) for way in ways] == [True, False, True, False]
+    # And can be measured again by itself, in the directories that stay.
+    commands = [each.command for each in study.measurements if each.kind == "disk"]
+    ways_again = [[str(one), str(two)], [str(two), str(one)]] * 2
+    assert [command[4:6] for command in commands] == ways_again
+    again = subprocess.run(
+        [Tonnage().path, *commands[1][1:], "--json"], capture_output=True, text=True, check=True
+    )
+    repeated = Measurement.from_json(json.loads(again.stdout))
+    measured = [each for each in study.measurements if each.kind == "disk"][1]
+    assert [each.name for each in repeated.trials] == [each.name for each in measured.trials]
+    different = {"read", "write"}
+    for key in set(measured.settings) - different:
+        assert repeated.settings[key] == measured.settings[key]
+    (cores,) = [each for each in study.measurements if each.kind == "cpu"]
+    assert cores.command == study.command
     assert list((disk / "one").iterdir()) == list((disk / "two").iterdir()) == []
 
 
@@ -230,7 +308,7 @@ def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
 def test_a_study_that_is_cut_short_has_what_was_done(
     disk: Path, number: signal.Signals, exit_code: int
 ) -> None:
-    data, out = disk / "data", disk / "study"
+    data, out = _made(disk / "data"), disk / "study"
     args = ("study", *SIZE, "--dir", data, "--out", out, "--json")
     with started(patched({**QUICK, "faults": SLOW}, *args)) as running:
         running.until(_sorting(running, data))
@@ -252,7 +330,7 @@ def test_a_study_that_is_cut_short_has_what_was_done(
 
 
 def test_a_study_removes_what_killed_ones_left_and_no_other(disk: Path) -> None:
-    data = disk / "data"
+    data = _made(disk / "data")
     killed, living, last = (
         ("study", *SIZE, "--dir", data, "--out", disk / name)
         for name in ("killed", "living", "last")

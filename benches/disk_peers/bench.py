@@ -6,7 +6,8 @@ Each round runs, in turn, fio and `tonnage measure disk` in the same directory: 
 file of the same size once, then both read such a file once; sequential, direct, by io_uring with
 registered buffers, 1 MiB transfers, the same depth, the file's room reserved before it is written.
 What is compared is the ratio of a round's pair, since a disk's speed drifts; all samples and the
-version of fio are kept. The claim: the median ratio is between 0.8 and 1.25 both ways.
+version of fio are kept. The claim: the median is at least 0.8 of fio's both ways. Ahead is fine,
+and then it says by how much: fio counts its own start, which weighs less in a longer run.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ DEPTH = 16
 """The default depth of Tonnage's queues (crates/io/disk/src/disk.rs)."""
 MODES = {"wo": "write", "ro": "read"}
 """In this order, since fio reads what it has written."""
+LEAST_RATIO = 0.8
 NO_LIMIT_SECONDS = 1e6
 """A trial is to end with its data, not with its time."""
 
@@ -65,7 +67,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dir", type=Path, default=Path("target"))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--size", type=int, default=2_000_000_000)
+    parser.add_argument("--size", type=int, default=4_000_000_000)
     parser.add_argument("--out", type=Path, default=Path("target/disk_peers.json"))
     options = parser.parse_args()
     version = subprocess.run(["fio", "--version"], check=True, capture_output=True, text=True)
@@ -89,8 +91,10 @@ def main() -> int:
     for mode in MODES:
         ratios = [row["tonnage"] / row["fio"] for row in samples if row["mode"] == mode]
         middle = statistics.median(ratios)
-        missed = missed or not 0.8 <= middle <= 1.25
-        print(f"{mode}: median ratio {middle:.2f} [{min(ratios):.2f} .. {max(ratios):.2f}]")
+        missed = missed or middle < LEAST_RATIO
+        spread = f"[{min(ratios):.2f} .. {max(ratios):.2f}]"
+        ahead = f", ahead by {middle - 1:.0%}" if middle > 1 else ""
+        print(f"{mode}: median ratio {middle:.2f} {spread}{ahead}")
     return 1 if missed else 0
 
 

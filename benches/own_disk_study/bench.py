@@ -39,6 +39,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.out.exists():
         parser.error(f"--out {options.out} holds earlier results: give another directory")
+    options.dir.mkdir(parents=True, exist_ok=True)
     efficient = inside = 0
     for number in range(1, options.runs + 1):
         record = study(options, options.out / f"study-{number}")

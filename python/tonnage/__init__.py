@@ -5,13 +5,4 @@ The loop is in the packages: ``measure`` gives a `Measurement`, ``model`` turns 
 ``artifacts`` holds those records; ``study`` is the whole loop on one machine.
 """
 
-from tonnage.artifacts import (
-    Environment,
-    Measurement,
-    Prediction,
-    RunRecord,
-    Study,
-)
-
 __version__ = "0.1.0"
-__all__ = ["Environment", "Measurement", "Prediction", "RunRecord", "Study", "__version__"]

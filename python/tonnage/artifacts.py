@@ -142,12 +142,63 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Step:
+    """Which trial of a sweep."""
+
+    operation: str
+    outstanding: int
+    round: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latency:
+    """Seconds from the moment an operation was meant to begin to the moment it was seen done.
+
+    ``bins`` are the histogram: the greatest latency of each bin, and how many operations it holds;
+    a latency is off by at most the share ``error_bound``. ``None`` where nothing was counted.
+    """
+
+    count: int
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    p999: float | None
+    max: float | None
+    error_bound: float
+    bins: list[list[float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What happened beside a trial, as the kernel counts; ``None`` where it does not.
+
+    Core seconds are foreign that other processes used, and stolen that the hypervisor gave to
+    other machines. ``queue`` is how the kernel treats the device's queue.
+    """
+
+    device: str
+    device_reads: int | None
+    device_read_bytes: int | None
+    device_writes: int | None
+    device_written_bytes: int | None
+    foreign_cpu_seconds: float
+    stolen_cpu_seconds: float
+    dirty_bytes_before: int | None
+    dirty_bytes_after: int | None
+    queue: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial(Artifact):
     """One trial of a measurement: a graph that ran for a set time, or through its data once.
 
     ``warm_up_seconds`` is how much of its beginning was not counted. ``rates`` are the raw samples:
-    bytes per second moved in each window after that.
+    bytes per second moved in each window after that. A trial of single operations also has its
+    ``step``, their rate, CPU and latencies, and for each worker the operations of each second.
     """
+
+    SCHEMA: ClassVar[str] = "tonnage.trial/1"
 
     name: str
     bytes_per_second: float
@@ -155,6 +206,14 @@ class Trial:
     warm_up_seconds: float
     rates: list[float]
     phase: Phase
+    began_at: str | None = None
+    step: Step | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    operations_per_second: float | None = None
+    cpu_seconds_per_operation: float | None = None
+    latency: Latency | None = None
+    each_second: list[list[int]] = field(default_factory=list)
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +280,10 @@ class PredictedPhase:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction(Artifact):
-    """How long a job will take, with an interval, written before the job starts."""
+    """How long a job will take, with an interval, written before the job starts.
+
+    ``seconds`` is the sum of the phases' and of ``other_seconds``, which pass outside of them.
+    """
 
     SCHEMA: ClassVar[str] = "tonnage.prediction/1"
 
@@ -233,6 +295,7 @@ class Prediction(Artifact):
     high_seconds: float
     confidence: float
     interval_rule: str
+    other_seconds: float = 0.0
     phases: list[PredictedPhase]
 
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tonnage import engine
+from tonnage import engine, words
 from tonnage.artifacts import (
     Actual,
     ActualPhase,
+    ArtifactError,
     Limit,
     Measurement,
     Prediction,
@@ -40,6 +41,7 @@ from tonnage.run import records
 from tonnage.run.sort import Layout, Sorted, sort
 
 DATA_PREFIX = ".tonnage-study-"
+LAST_STEP = "reported"
 TRIAL_SECONDS = (0.3, 2.0)
 """Length of a trial: a second for each gigabyte, within these bounds."""
 DISK_MODES = ("rw", "ro", "rw", "wo", "headroom")
@@ -73,6 +75,32 @@ class Settings:
     def scratch(self) -> tuple[Path, ...]:
         """Directories of scratch: the other half, or the only one."""
         return self.directories[(len(self.directories) + 1) // 2 :] or self.directories
+
+
+def measuring_alone(
+    settings: Settings, rounds: int, seconds: float, size_bytes: int, *, turned: bool
+) -> list[str] | None:
+    """The command that measures the disks by itself as a study does, if there is one.
+
+    Args:
+        settings: The study's.
+        rounds: How often each mode is tried.
+        seconds: How long a trial lasts at most.
+        size_bytes: How much it reads, and writes, at most.
+        turned: Whether the disks are used as in pass two: scratch is read, data is written.
+    """
+    read, write = settings.data, settings.scratch
+    if turned:
+        read, write = write, read
+    directories = read if read == write else (*read, *write)
+    if len(read) != (len(directories) + 1) // 2:
+        return None  # Which half is read is not for that command to say.
+    return [
+        *("tonnage", "measure", "disk", "--dir", *map(str, directories)),
+        *("--mode", *DISK_MODES, "--rounds", str(rounds)),
+        *("--seconds", str(seconds), "--size", str(size_bytes)),
+        *("--memory", str(settings.memory_bytes)),
+    ]
 
 
 def study(settings: Settings, command: list[str]) -> Study:
@@ -111,6 +139,7 @@ class _Loop:
         least, most = TRIAL_SECONDS
         self._trial_seconds = min(max(size / 1e9, least), most)
         self._environment = environments.capture([*data, *scratch])
+        self._host: dict[str, list[Any]] = {}  # its counters while it sorted
         self._study = Study(
             began_at=now(),
             command=command,
@@ -136,14 +165,17 @@ class _Loop:
         validation = self._validate(job.record)
         after = self._measure(ROUNDS_AFTER)
         self._compare(prediction, job.record, validation, before, after)
-        self._keep("reported", report=str(write_report(self._settings.out)))
+        self._keep(LAST_STEP, report=str(write_report(self._settings.out)))
         return self._study
 
     def _begin(self) -> None:
         """Refuses at once what would be refused only after minutes."""
         out = self._settings.out
         if (out / "study.json").exists():
-            raise engine.Refused(f"--out {out} holds an earlier study: give another directory")
+            raise engine.Refused(
+                f"--out {out} holds an earlier study, {_how_far(out)}: give another directory, or "
+                "remove that one"
+            )
         self._shape(self._bytes)  # refuses a memory that is too small
         # While it sorts: input and output here, scratch there. Nothing else needs more: what is
         # measured is read here and written there, or the other way round, and no larger than the
@@ -157,7 +189,7 @@ class _Loop:
             raise engine.Refused(f"--out {out}: {why.strerror}; give another directory") from why
 
     def _generate(self) -> list[Path]:
-        _say(f"Generating {_size(self._bytes)} of random records")
+        _say(f"Generating {words.size(self._bytes)} of random records")
         files = [directory / "input" for directory in self._data]
         self._generate_into(files, self._bytes)
         self._keep("generated")
@@ -168,18 +200,24 @@ class _Loop:
             records.generate(size_bytes // records.RECORD_BYTES, files, on_progress=progress)
 
     def _measure(self, rounds: int) -> two_pass.Disks:
-        _say(f"Measuring the disks: {rounds} rounds of writing, reading, and both at once")
-        one = self._measure_disk(self._data, self._scratch, rounds)
+        turns = words.several(rounds, "round")
+        _say(f"Measuring the disks: {turns} of writing, reading, and both at once")
+        one = self._measure_disk(rounds)
         same = self._data == self._scratch
-        two = one if same else self._measure_disk(self._scratch, self._data, rounds)
+        two = one if same else self._measure_disk(rounds, turned=True)
         self._keep(
             "disks measured",
             measurements=[*self._study.measurements, one, *([] if same else [two])],
         )
         return two_pass.Disks(pass_one=[one], pass_two=[two])
 
-    def _measure_disk(self, read: list[Path], write: list[Path], rounds: int) -> Measurement:
+    def _measure_disk(self, rounds: int, *, turned: bool = False) -> Measurement:
+        """What the disks carry as pass one uses them; ``turned``, as pass two does."""
+        read, write = self._data, self._scratch
+        if turned:
+            read, write = write, read
         size, seconds = min(self._bytes, BENCH_BYTES), self._trial_seconds
+        again = measuring_alone(self._settings, rounds, seconds, size, turned=turned)
         with engine.Progress("measuring", size, rounds * len(DISK_MODES) * seconds) as progress:
             measurement = measure_disk(
                 read,
@@ -190,7 +228,7 @@ class _Loop:
                 size_bytes=size,
                 memory_bytes=self._settings.memory_bytes,
                 environment=self._environment,
-                command=self._command,
+                command=again or self._command,
                 on_progress=progress,
             )
         measurement.write(self._settings.out / "measurements" / f"{measurement.id}.json")
@@ -217,7 +255,7 @@ class _Loop:
     def _rehearse(self, number: int) -> two_pass.Rehearsal:
         """Sorts a small part of what is meant, to see disks and cores at work together."""
         size = min(self._bytes // 2, REHEARSAL_BYTES) // records.RECORD_BYTES * records.RECORD_BYTES
-        _say(f"Rehearsing with {_size(size)}")
+        _say(f"Rehearsing with {words.size(size)}")
         inputs = [directory / "rehearsal" for directory in self._data]
         self._generate_into(inputs, size)
         outputs = [directory / "rehearsed" for directory in self._data]
@@ -231,7 +269,7 @@ class _Loop:
         return two_pass.Rehearsal(shape=self._shape(size), record=record)
 
     def _run_sort(self, inputs: list[Path], outputs: list[Path], size_bytes: int) -> Sorted:
-        with engine.Progress("sorting", 2 * size_bytes) as progress:
+        with engine.Progress("sorting", size_bytes) as progress:
             return sort(
                 inputs,
                 outputs,
@@ -277,8 +315,8 @@ class _Loop:
         prediction.write(self._settings.out / "prediction.json")
         self._keep("predicted", predicted=prediction)
         _say(
-            f"Predicted: {prediction.seconds:.1f} s, between {prediction.low_seconds:.1f} and "
-            f"{prediction.high_seconds:.1f} s"
+            f"Predicted: {words.seconds(prediction.seconds)} "
+            f"({words.seconds_between(prediction.low_seconds, prediction.high_seconds)})"
         )
         return prediction
 
@@ -288,6 +326,7 @@ class _Loop:
         with Watch(names) as watch:
             outputs = [directory / "output" for directory in self._data]
             job = self._run_sort(inputs, outputs, self._bytes)
+        self._host = watch.host
         out = self._settings.out
         job.record.write(out / "run.json")
         files = {"timeline": job.timeline, "devices": watch.devices, "host": watch.host}
@@ -295,7 +334,7 @@ class _Loop:
             write_table(out / f"{name}.parquet", columns)
         named = {name: f"{name}.parquet" for name in files}
         self._keep("sorted", run=job.record, files=named)
-        _say(f"Sorted in {job.record.seconds:.1f} s")
+        _say(f"Sorted in {words.seconds(job.record.seconds)}")
         return job
 
     def _validate(self, run: RunRecord) -> Validation:
@@ -361,7 +400,7 @@ class _Loop:
         """Adds results to the record and writes it."""
         steps = [*self._study.steps, step]
         self._study = dataclasses.replace(self._study, steps=steps, **results)
-        self._study = dataclasses.replace(self._study, warnings=warnings(self._study))
+        self._study = dataclasses.replace(self._study, warnings=warnings(self._study, self._host))
         self._study.write(self._settings.out / "study.json")
 
 
@@ -369,5 +408,12 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _size(size_bytes: int) -> str:
-    return f"{size_bytes / 1e9:.2f} GB"
+def _how_far(out: Path) -> str:
+    """How far the study in a directory came."""
+    try:
+        steps = Study.read(out / "study.json").steps
+    except (ArtifactError, OSError):
+        return "which this version cannot read"
+    if LAST_STEP in steps:
+        return "which is finished"
+    return f"which is not finished (its last step: {steps[-1] if steps else 'none'})"

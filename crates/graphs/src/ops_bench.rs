@@ -68,6 +68,9 @@ pub struct Segments {
 pub struct Outcome {
     /// Seconds from the first worker's first operation to the last worker's end.
     pub seconds: f64,
+    /// Operations done in a second: of a random pattern those between the warm-up and the end of
+    /// the time, of segments all, whatever their flushing at the end took.
+    pub operations_per_second: f64,
     /// Latencies of all workers together.
     pub latency: Latency,
     /// Each worker.
@@ -146,8 +149,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
             config.block_bytes
         ));
     }
-    let (seconds, warm_up) = (config.seconds, config.warm_up_seconds);
-    let [duration, warm_up] = [seconds, warm_up].map(Duration::try_from_secs_f64);
+    let (seconds, warm_seconds) = (config.seconds, config.warm_up_seconds);
+    let [duration, warm_up] = [seconds, warm_seconds].map(Duration::try_from_secs_f64);
     let (Ok(duration), Ok(warm_up)) = (duration, warm_up) else {
         return refuse(format!("--seconds {seconds}: give a number of seconds"));
     };
@@ -176,10 +179,16 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     seen.sort_unstable_by_key(|seen| seen.worker);
     let began = seen.iter().map(|seen| seen.began).min();
     let ended = seen.iter().map(|seen| seen.ended).max();
+    let took = began.zip(ended).map_or(0.0, |(began, ended)| {
+        ended.duration_since(began).as_secs_f64()
+    });
+    let rate = match config.segments {
+        None => seen.iter().map(|seen| seen.counted).sum::<u64>() as f64 / (seconds - warm_seconds),
+        Some(_) => phase.report.stages[0].counters.records as f64 / took,
+    };
     Ok(Outcome {
-        seconds: began.zip(ended).map_or(0.0, |(began, ended)| {
-            ended.duration_since(began).as_secs_f64()
-        }),
+        seconds: took,
+        operations_per_second: rate,
         latency: together(&seen),
         workers: seen.iter().map(worker).collect(),
         phases: vec![phase],

@@ -5,15 +5,16 @@ Several directories may follow one flag (``--output A B``, `spread`), so ``INPUT
 
 from __future__ import annotations
 
+import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tonnage import engine
+from tonnage import engine, words
 from tonnage.run.sort import Layout
 
 SEVERAL = ("--output", "--scratch", "--dir", "--mode")
@@ -22,12 +23,13 @@ HIDDEN = (".", "_")
 """What begins so in a directory of records is not taken for records."""
 LARGEST = (1 << 63) - 1
 """Sizes and counts beyond this are mistakes; the core could not hold them."""
+LEAST_MEASURABLE = 1_000_000
 
 UNITS = {
     "": 1,
     "b": 1,
-    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtp", start=1)},
-    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtp", start=1)},
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", start=1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", start=1)},
 }
 
 
@@ -42,11 +44,53 @@ def parse_size(text: str) -> int:
     return int(found[1]) * UNITS[found[2]] if found[1].isdigit() else int(size)
 
 
-def parse_number(text: str) -> int:
-    """A whole number from 0 up to 2^128 - 1."""
-    if not re.fullmatch(r"[0-9]{1,39}", text) or int(text) >= 1 << 128:
-        raise typer.BadParameter(f"{text!r} is no whole number below 2^128")
-    return int(text)
+def parse_memory(text: str) -> int:
+    """A size of memory that this process may have."""
+    from tonnage.measure import environment
+
+    size = parse_size(text)
+    most, whose = environment.physical_memory(), "this machine has"
+    limit = environment.memory_limit()
+    if limit is not None and limit < most:
+        most, whose = limit, "this control group may have"
+    if size > most:
+        has = f"{words.memory(most)} that {whose}"
+        raise engine.Refused(f"--memory {text} is more than the {has}: give less")
+    return size
+
+
+def parse_measurable(text: str) -> int:
+    """A size of data that is not done with before anything could be seen."""
+    size = parse_size(text)
+    if size < LEAST_MEASURABLE:
+        raise typer.BadParameter(f"{text!r}: give at least 1MB, less cannot be measured")
+    return size
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """A parser of whole numbers within these bounds."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"-?[0-9]{1,39}", text) or not least <= int(text) <= most:
+            raise typer.BadParameter(f"{text!r}: give a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def number(least: float, most: float) -> Callable[[str], float]:
+    """A parser of numbers within these bounds."""
+
+    def parse(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not least <= found <= most:
+            raise typer.BadParameter(f"{text!r}: give a number from {least} to {most}")
+        return found
+
+    return parse
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -54,13 +98,16 @@ Memory = Annotated[
     int,
     typer.Option(
         "--memory",
-        parser=parse_size,
+        parser=parse_memory,
         metavar="SIZE",
         help="Memory for all buffers and indexes, like 1GiB.",
     ),
 ]
 RecordBytes = Annotated[
-    int, typer.Option("--record-bytes", min=1, max=LARGEST, help="Size of a record.")
+    int,
+    typer.Option(
+        "--record-bytes", parser=whole_number(1, LARGEST), metavar="N", help="Size of a record."
+    ),
 ]
 Key = Annotated[
     str, typer.Option("--key", metavar="OFFSET:LENGTH", help="Where the key is, in bytes.")
@@ -102,14 +149,40 @@ def parse_layout(record_bytes: int, key: str) -> Layout:
     return Layout(record_bytes=record_bytes, key_offset=offset, key_bytes=length)
 
 
-def bytes_in(path: Path) -> int:
-    """Bytes to be read, for progress only; what is unusable is refused by the job itself."""
+def files_in(path: Path) -> list[Path]:
+    """A file itself; of a directory the files that are taken for records."""
     try:
         if path.is_dir():
-            return sum(file.stat().st_size for file in path.iterdir() if file.is_file())
-        return path.stat().st_size
+            return [each for each in path.iterdir() if not each.name.startswith(HIDDEN)]
     except OSError:
-        return 0
+        pass  # What is unusable is refused by the job itself.
+    return [path]
+
+
+def bytes_in(paths: Iterable[Path]) -> int:
+    """Bytes to be read, for progress only; what is unusable is refused by the job itself."""
+    files = [file for path in paths for file in files_in(path)]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def refuse_again(inputs: Iterable[Path]) -> None:
+    """Refuses inputs that hold a file twice, under whatever names: it would be sorted twice."""
+    holders: dict[Path, Path] = {}
+    for path in inputs:
+        for file in files_in(path):
+            known = file.resolve()
+            if known in holders:
+                also = f", also by {holders[known]}" if holders[known] != file else ""
+                raise engine.Refused(f"input {file} is given twice{also}: give each file once")
+            holders[known] = path
+
+
+def refuse_missing(flag: str, directories: Iterable[Path]) -> None:
+    """Refuses directories that are not there: a mistyped one would be on another device."""
+    refuse_files(flag, directories)
+    for directory in directories:
+        if not directory.is_dir():
+            raise engine.Refused(f"{flag} {directory}: there is no such directory; make it first")
 
 
 def refuse_files(flag: str, paths: Iterable[Path]) -> None:
@@ -156,12 +229,6 @@ def refuse_inside(flag: str, directories: Iterable[Path], records: Iterable[Path
                     f"{flag} {directory} lies in {holder} and would be taken for records there: "
                     "give a directory elsewhere"
                 )
-
-
-def refuse_size(flag: str, size: int) -> None:
-    """Refuses sizes that are done with before anything could be seen."""
-    if size < 1_000_000:
-        raise engine.Refused(f"{flag} {size}: give at least 1MB, less cannot be measured")
 
 
 def new_directory(name: str) -> Path:

@@ -8,16 +8,18 @@ from typing import Annotated
 
 import typer
 
-from tonnage import engine
+from tonnage import engine, words
 from tonnage.cli.arguments import (
     Json,
     Memory,
     command,
-    parse_size,
-    refuse_files,
-    refuse_size,
+    number,
+    parse_measurable,
+    refuse_missing,
     refuse_twice,
+    whole_number,
 )
+from tonnage.model.findings import disk_warnings
 
 
 def measure_disk(
@@ -38,15 +40,26 @@ def measure_disk(
         int,
         typer.Option(
             "--size",
-            parser=parse_size,
+            parser=parse_measurable,
             metavar="SIZE",
             help="How much a trial reads, and how much it writes, at most.",
         ),
     ] = "2GB",  # type: ignore[assignment]
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, max=1e6, help="How long a trial lasts at most.")
-    ] = 5.0,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Trials of each mode.")] = 3,
+        float,
+        typer.Option(
+            "--seconds",
+            parser=number(0.1, 1_000_000),
+            metavar="SECONDS",
+            help="How long a trial lasts at most.",
+        ),
+    ] = "5",  # type: ignore[assignment]
+    rounds: Annotated[
+        int,
+        typer.Option(
+            "--rounds", parser=whole_number(1, 10_000), metavar="N", help="Trials of each mode."
+        ),
+    ] = "3",  # type: ignore[assignment]
     memory: Memory = "1GiB",  # type: ignore[assignment]
     as_json: Json = False,
 ) -> None:
@@ -58,13 +71,9 @@ def measure_disk(
     unknown = [name for name in mode or [] if name not in MODES]
     if unknown:
         raise engine.Refused(f"--mode {unknown[0]}: there are {', '.join(MODES)}")
-    refuse_size("--size", size)
     directories = directory or [Path()]
-    refuse_files("--dir", directories)
+    refuse_missing("--dir", directories)
     refuse_twice("--dir", directories)
-    for path in directories:
-        if not path.is_dir():
-            raise engine.Refused(f"--dir {path}: there is no such directory; make it first")
     half = (len(directories) + 1) // 2
     modes = mode or MODES
     with engine.Progress("measuring", size, rounds * len(modes) * seconds) as progress:
@@ -83,14 +92,12 @@ def measure_disk(
     if as_json:
         print(json.dumps(done.to_json()))
         return
-    print(f"{done.id}: page cache {done.page_cache}; {done.stopping_rule}")
     for figure in done.figures:
-        middle, low, high = (
-            rate / 1e6
-            for rate in (
-                figure.median_bytes_per_second,
-                figure.low_bytes_per_second,
-                figure.high_bytes_per_second,
-            )
-        )
-        print(f"{figure.name}: {middle:.0f} MB/s ({low:.0f} to {high:.0f}, {figure.trials} trials)")
+        low, high = figure.low_bytes_per_second, figure.high_bytes_per_second
+        between = f"{words.megabytes(low)} to {words.megabytes(high)}"
+        trials = words.several(figure.trials, "trial")
+        middle = words.rate(figure.median_bytes_per_second)
+        print(f"{figure.name}: {middle} ({between}, {trials})")
+    print(f"{done.id}: page cache {done.page_cache}; {done.stopping_rule}")
+    for said in disk_warnings(trial.phase for trial in done.trials):
+        print(said)

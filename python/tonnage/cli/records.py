@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tonnage import engine
+from tonnage import engine, words
 from tonnage.cli.arguments import (
     LARGEST,
     Json,
@@ -16,13 +16,16 @@ from tonnage.cli.arguments import (
     RecordBytes,
     bytes_in,
     parse_layout,
-    parse_number,
+    whole_number,
 )
 
 
 def gensort(
     records: Annotated[
-        int, typer.Argument(min=0, max=LARGEST // 100, metavar="N", help="How many records.")
+        int,
+        typer.Argument(
+            parser=whole_number(0, LARGEST // 100), metavar="N", help="How many records."
+        ),
     ],
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="They share the records.")],
     ascii_records: Annotated[
@@ -31,7 +34,10 @@ def gensort(
     start: Annotated[
         int,
         typer.Option(
-            "--start", parser=parse_number, metavar="N", help="Number of the first record."
+            "--start",
+            parser=whole_number(0, (1 << 128) - 1),
+            metavar="N",
+            help="Number of the first record.",
         ),
     ] = "0",  # type: ignore[assignment]
     skew: Annotated[bool, typer.Option("--skew", help="Skewed keys.")] = False,
@@ -52,12 +58,12 @@ def gensort(
     if as_json:
         print(json.dumps(done))
     else:
-        print(f"{done['records']} records, {done['bytes']} bytes, {done['seconds']:.2f} s")
+        print(f"{done['records']} records, {done['bytes']} bytes, {words.seconds(done['seconds'])}")
 
 
 def valsort(
     paths: Annotated[list[Path], typer.Argument(metavar="FILE_OR_DIR...")],
-    record_bytes: RecordBytes = 100,
+    record_bytes: RecordBytes = "100",  # type: ignore[assignment]
     key: Key = "0:10",
     as_json: Json = False,
 ) -> None:
@@ -67,8 +73,7 @@ def valsort(
     """
     from tonnage.run.records import validate
 
-    size = sum(bytes_in(path) for path in paths)
-    with engine.Progress("validating", size) as progress:
+    with engine.Progress("validating", bytes_in(paths)) as progress:
         done = validate(paths, layout=parse_layout(record_bytes, key), on_progress=progress)
     if as_json:
         print(json.dumps(done))

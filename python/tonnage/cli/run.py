@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from tonnage import engine
+from tonnage import engine, words
+from tonnage.artifacts import Phase, RunRecord
 from tonnage.cli.arguments import (
     Json,
     Key,
@@ -18,11 +19,13 @@ from tonnage.cli.arguments import (
     bytes_in,
     command,
     parse_layout,
+    refuse_again,
     refuse_files,
     refuse_filled,
     refuse_inside,
     refuse_twice,
 )
+from tonnage.model.findings import disk_warnings
 
 
 class InputsFirst(TyperCommand):
@@ -54,7 +57,7 @@ def run_sort(
             help="Where scratch goes: a directory on each device.",
         ),
     ],
-    record_bytes: RecordBytes = 100,
+    record_bytes: RecordBytes = "100",  # type: ignore[assignment]
     key: Key = "0:10",
     memory: Memory = "1GiB",  # type: ignore[assignment]
     faults: Annotated[
@@ -73,6 +76,7 @@ def run_sort(
     from tonnage.run.sort import sort
 
     layout = parse_layout(record_bytes, key)
+    refuse_again(inputs)
     for flag, directories in (("--output", output), ("--scratch", scratch)):
         refuse_files(flag, directories)
         refuse_twice(flag, directories)
@@ -80,10 +84,9 @@ def run_sort(
     refuse_inside("--output", output, [*inputs, *output])
     refuse_inside("--scratch", scratch, [*inputs, *output])
     began_at = now()
-    size = sum(bytes_in(path) for path in inputs)
     existing = [path if path.exists() else path.parent for path in (*output, *scratch)]
     known = environment.capture(path for path in existing if path.exists())
-    with engine.Progress("sorting", 2 * size) as progress:
+    with engine.Progress("sorting", bytes_in(inputs)) as progress:
         done = sort(
             inputs,
             output,
@@ -99,9 +102,26 @@ def run_sort(
     if as_json:
         print(json.dumps(done.record.to_json()))
         return
-    record = done.record
-    rate = record.bytes / record.seconds / 1e6
-    print(f"{record.records} records, {record.bytes} bytes, checksum {record.checksum}")
-    print(f"{record.seconds:.2f} s, {rate:.0f} MB/s, {record.cpu_seconds:.1f} core seconds")
+    for line in in_words(done.record):
+        print(line)
+
+
+def in_words(record: RunRecord) -> list[str]:
+    """What a sort did, line by line; phases that were done several times in one."""
+    seconds, rate = words.seconds(record.seconds), words.rate(record.bytes / record.seconds)
+    said = [
+        f"{record.records} records, {record.bytes} bytes, checksum {record.checksum}",
+        f"{seconds}, {rate} sorted, {words.significant(record.cpu_seconds)} core seconds",
+    ]
+    by_name: dict[str, list[Phase]] = {}
     for phase in record.phases:
-        print(f"{phase.name}: {phase.seconds:.2f} s, limited by {phase.bottleneck}")
+        by_name.setdefault(phase.name, []).append(phase)
+    for name, phases in by_name.items():
+        times = f"{len(phases)} times, " if len(phases) > 1 else ""
+        bottlenecks = words.listing(dict.fromkeys(phase.bottleneck for phase in phases))
+        spent = words.seconds(sum(phase.seconds for phase in phases))
+        said.append(f"{name}: {times}{spent}, limited by {bottlenecks}")
+    if record.repartitioned_bytes:
+        again = words.size(record.repartitioned_bytes)
+        said.append(f"{again} were divided once more, since --memory is small for them: give more")
+    return [*said, *disk_warnings(record.phases)]

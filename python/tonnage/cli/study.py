@@ -13,9 +13,9 @@ from tonnage.cli.arguments import (
     Memory,
     command,
     new_directory,
-    parse_size,
+    parse_measurable,
     refuse_files,
-    refuse_size,
+    refuse_missing,
     refuse_twice,
 )
 
@@ -23,7 +23,7 @@ from tonnage.cli.arguments import (
 def study(
     size: Annotated[
         int,
-        typer.Option("--size", parser=parse_size, metavar="SIZE", help="How much to sort."),
+        typer.Option("--size", parser=parse_measurable, metavar="SIZE", help="How much to sort."),
     ] = "4GB",  # type: ignore[assignment]  # the parser makes it a number
     directory: Annotated[
         list[Path] | None,
@@ -49,15 +49,15 @@ def study(
     from tonnage.study import Settings
     from tonnage.study import study as run_study
 
-    refuse_size("--size", size)
     where = out or new_directory("tonnage-study")
-    refuse_files("--dir", directory or [])
-    refuse_twice("--dir", directory or [])
+    directories = directory or [Path()]
+    refuse_missing("--dir", directories)
+    refuse_twice("--dir", directories)
     refuse_files("--out", [where])
     settings = Settings(
         size_bytes=size,
         memory_bytes=memory,
-        directories=tuple(directory or [Path()]),
+        directories=tuple(directories),
         out=where,
     )
     done = run_study(settings, command())

@@ -18,7 +18,7 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
 
     Args:
         flag: What ``parent`` was given with, for messages.
-        parent: Where; made if it is not there.
+        parent: Where; a directory that is there.
         prefix: What names of such directories begin with; the rest is the process's number.
 
     Raises:
@@ -26,7 +26,6 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
             that was left.
     """
     try:
-        parent.mkdir(parents=True, exist_ok=True)
         for left in parent.glob(f"{prefix}*"):
             with _lock(left) as locked:
                 if locked:

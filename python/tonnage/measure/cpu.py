@@ -29,7 +29,7 @@ def measure_cpu(
         size_bytes: Size of the sort that is meant; it decides the sizes of partitions.
         memory_bytes: Its memory.
         rounds: How often each is tried.
-        seconds: Length of a trial.
+        seconds: How long a trial lasts at most.
         environment: Where it is done.
         command: How it can be repeated.
         on_progress: Called with the bytes of the round that runs.

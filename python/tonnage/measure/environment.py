@@ -17,6 +17,8 @@ from tonnage.artifacts import Device, Environment
 
 LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "typer")
 MOUNTS = Path("/proc/self/mounts")
+MEMBERSHIP = Path("/proc/self/cgroup")
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def capture(directories: Iterable[Path]) -> Environment:
@@ -28,8 +30,8 @@ def capture(directories: Iterable[Path]) -> Environment:
         virtualisation=_virtualisation(),
         cpu_model=_field("/proc/cpuinfo", "model name") or platform.processor() or "unknown",
         cores=engine.workers(),
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        memory_limit_bytes=_memory_limit(),
+        memory_bytes=physical_memory(),
+        memory_limit_bytes=memory_limit(),
         load_average=os.getloadavg()[0],
         devices=_devices(directories),
         versions=_versions(),
@@ -102,20 +104,27 @@ def _virtualisation() -> str:
     return known or "none seen"
 
 
-def _memory_limit() -> int | None:
-    """The control group's memory limit, if it has one below the machine's memory."""
-    for line in (_text(Path("/proc/self/cgroup")) or "").splitlines():
+def physical_memory() -> int:
+    """The machine's memory, in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def memory_limit() -> int | None:
+    """The least memory limit of the control groups that this process is in, in bytes, if any."""
+    limits: list[int] = []
+    for line in (_text(MEMBERSHIP) or "").splitlines():
         _, controllers, group = line.split(":", 2)
         if controllers == "memory":  # version 1
-            file = Path("/sys/fs/cgroup/memory") / group.strip("/") / "memory.limit_in_bytes"
+            root, name = CONTROL_GROUPS / "memory", "memory.limit_in_bytes"
         elif not controllers:
-            file = Path("/sys/fs/cgroup") / group.strip("/") / "memory.max"
+            root, name = CONTROL_GROUPS, "memory.max"
         else:
             continue
-        limit = _text(file)
-        if limit is not None and limit.isdigit() and int(limit) < 1 << 60:
-            return int(limit)
-    return None
+        # Those above bind too; in a container the group itself may not be seen.
+        inner = Path(group.strip("/"))
+        found = [_text(root / each / name) for each in (inner, *inner.parents)]
+        limits += [int(limit) for limit in found if limit and limit.isdigit()]
+    return min((limit for limit in limits if limit < 1 << 60), default=None)
 
 
 def _versions() -> dict[str, str]:

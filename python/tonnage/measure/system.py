@@ -48,6 +48,7 @@ class Watch:
                 "seconds",
                 "cpu_user_seconds",
                 "cpu_system_seconds",
+                "cpu_idle_seconds",
                 "cpu_iowait_seconds",
                 "cpu_steal_seconds",
                 "network_received_bytes",
@@ -66,12 +67,14 @@ class Watch:
         self._thread.join()
 
     def _run(self) -> None:
+        ended = False
         while True:
             seconds = time.monotonic() - self._began
             self._sample_devices(seconds)
             self._sample_host(seconds)
-            if self._stop.wait(EVERY_SECONDS):
+            if ended:
                 return
+            ended = self._stop.wait(EVERY_SECONDS)  # One more sample: the job's end counts too.
 
     def _sample_devices(self, seconds: float) -> None:
         # Documentation/admin-guide/iostats: fields after the name, from 0: 2 sectors read,
@@ -93,7 +96,7 @@ class Watch:
         tick = os.sysconf("SC_CLK_TCK")
         # man proc: user nice system idle iowait irq softirq steal, in ticks over all cores.
         cpu = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-        user, nice, system, _, iowait, irq, softirq, steal = (
+        user, nice, system, idle, iowait, irq, softirq, steal = (
             int(value) / tick for value in cpu[:8]
         )
         received = sent = 0
@@ -106,6 +109,7 @@ class Watch:
             seconds,
             user + nice,
             system + irq + softirq,
+            idle,
             iowait,
             steal,
             received,

@@ -24,7 +24,8 @@ WINDOW_SECONDS = 0.25
 def trial(reported: dict[str, Any], seconds: float) -> Trial:
     """A trial of at most ``seconds`` from a phase as the core reports it.
 
-    Its beginning is not counted, nor what still flowed out of the pipeline after its source ended.
+    Its beginning is not counted, nor what still flowed out of the pipeline after its source ended,
+    unless nothing is left then: of a trial that its buffers could hold all counts.
 
     The rate is that of the graph's last stage: what came out at the end was moved by all.
     """
@@ -32,7 +33,9 @@ def trial(reported: dict[str, Any], seconds: float) -> Trial:
     ended = min(seconds, _source_ended(timeline))
     warm_up = min(WARM_UP_SECONDS, ended / 4)
     counted = [s for s in timeline if warm_up <= s["seconds"] <= ended]
-    if len(counted) < 2:  # over before it could be sampled: then all of it counts
+    came_out = {sample["stages"][-1]["bytes"] for sample in counted}
+    # Over before it could be sampled, or before any of it came out of the buffers: all counts.
+    if len(came_out) < 2:
         nothing = {"bytes": 0, "cpu_seconds": 0.0}
         start = {"seconds": 0.0, "stages": [nothing for _ in reported["stages"]]}
         counted = [start, {"seconds": reported["seconds"], "stages": reported["stages"]}]

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tonnage import words
 from tonnage.artifacts import Phase, Study
 
 HIGH_LOAD = 0.5
 """Above this many runnable threads a core, others had a good part of the machine."""
+HIGH_SHARE = 0.05
+"""Above this share of the machine's core seconds, what others used makes a sort slower."""
+CPU_USED = ("cpu_user_seconds", "cpu_system_seconds")
+CPU_UNUSED = ("cpu_idle_seconds", "cpu_iowait_seconds")
+CPU_STOLEN = "cpu_steal_seconds"
+"""Columns of ``host.parquet``: core seconds, rising; together they are all that passed."""
 
 
 def findings(study: Study) -> list[str]:
@@ -17,17 +25,18 @@ def findings(study: Study) -> list[str]:
     if run and limit and predicted:
         inside = predicted.low_seconds <= run.seconds <= predicted.high_seconds
         found.append(
-            f"The sort took {run.seconds:.1f} s; {predicted.seconds:.1f} s were predicted, and it "
-            f"is {'inside' if inside else 'outside'} the interval of {predicted.low_seconds:.1f} "
-            f"to {predicted.high_seconds:.1f} s."
+            f"The sort took {words.seconds(run.seconds)}; {words.seconds(predicted.seconds)} were "
+            f"predicted, and it is {'inside' if inside else 'outside'} the interval of "
+            f"{words.seconds_between(predicted.low_seconds, predicted.high_seconds)}."
         )
+        above = f" ({words.ABOVE_LIMIT})" if limit.efficiency > 1 else ""
         found.append(
-            f"The disks alone would need {limit.seconds:.1f} s: the sort came to "
-            f"{limit.efficiency:.0%} of what they carry."
+            f"The disks alone would need {words.seconds(limit.seconds)}: the sort came to "
+            f"{words.percent(limit.efficiency)} of what they carry{above}."
         )
     for phase in study.actual.phases if study.actual else []:
         if phase.predicted_seconds is not None:
-            found.append(f"{phase.name.replace('_', ' ').capitalize()}: {phase.why}.")
+            found.append(words.sentence(f"{words.phase(phase.name)}: {phase.why}"))
     return found
 
 
@@ -37,16 +46,22 @@ def why(phase: Phase) -> str:
     busy = stage.busy_seconds / stage.workers / phase.seconds if phase.seconds else 0.0
     if stage.kind in ("read", "write"):
         verb = "reading" if stage.kind == "read" else "writing"
-        return f"the disk was {verb} {busy:.0%} of the time; the other stages waited for it"
+        share = words.percent(busy)
+        return f"the disk was {verb} {share} of the time; the other stages waited for it"
     cpu = stage.cpu_seconds / stage.busy_seconds if stage.busy_seconds else 0.0
     return (
-        f"the {stage.name} stage's {stage.workers} threads were at work {busy:.0%} of the time, "
-        f"{cpu:.0%} of that on a core"
+        f"the {stage.name} stage's {stage.workers} threads were at work {words.percent(busy)} of "
+        f"the time, {words.percent(cpu)} of that on a core"
     )
 
 
-def warnings(study: Study) -> list[str]:
-    """What makes the figures say less than they seem to."""
+def warnings(study: Study, host: Mapping[str, Sequence[float]] | None = None) -> list[str]:
+    """What makes the figures say less than they seem to.
+
+    Args:
+        study: The study so far.
+        host: The machine's counters while it sorted, as in ``host.parquet``; once it has sorted.
+    """
     found = []
     environment = study.environment
     if environment.debug_build:
@@ -56,14 +71,42 @@ def warnings(study: Study) -> list[str]:
             f"The machine was busy with something else at the start (load average "
             f"{environment.load_average:.1f} on {environment.cores} cores)."
         )
+    if study.run and host:
+        found += _cpu_warnings(study.run.cpu_seconds, host)
     phases = [trial.phase for measured in study.measurements for trial in measured.trials]
     phases += study.run.phases if study.run else []
+    return [*found, *disk_warnings(phases)]
+
+
+def disk_warnings(phases: Iterable[Phase]) -> list[str]:
+    """What the kernel refused of what makes disks fast, each once."""
     said = (_disk_warning(mode) for phase in phases for mode in phase.disk_modes)
-    return [*found, *dict.fromkeys(filter(None, said))]
+    return list(dict.fromkeys(filter(None, said)))
+
+
+def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> list[str]:
+    """Who else had the cores while the sort used ``own_seconds`` of them."""
+    rose = {name: host[name][-1] - host[name][0] for name in (*CPU_USED, *CPU_UNUSED, CPU_STOLEN)}
+    passed = sum(rose.values())
+    by_others = sum(rose[name] for name in CPU_USED) - own_seconds
+    found = []
+    for seconds, who in (
+        (by_others, "something else on this machine used"),
+        (rose[CPU_STOLEN], "the host of this virtual machine took away (steal)"),
+    ):
+        if seconds > HIGH_SHARE * passed:
+            found.append(
+                f"While it sorted, {who} {words.significant(seconds)} of "
+                f"{words.significant(passed)} core seconds."
+            )
+    return found
 
 
 def _disk_warning(mode: dict[str, Any]) -> str | None:
-    why = f": {mode['why']}" if mode["why"] else ""
-    if not mode["direct"]:
-        return f"Files went through the page cache{why}."
-    return None if mode["registered"] else f"Buffers were not registered with the kernel{why}."
+    refused = [] if mode["direct"] else ["Files went through the page cache, O_DIRECT was refused"]
+    if mode["engine"] == "threads":
+        refused.append("Files were read and written by threads, io_uring was refused")
+    elif not mode["registered"]:
+        refused.append("Buffers were not registered with the kernel")
+    why = f" ({mode['why']})" if mode["why"] else ""
+    return f"{'. '.join(refused)}{why}." if refused else None

@@ -130,6 +130,7 @@ def predict(
         high_seconds=high,
         confidence=CONFIDENCE,
         interval_rule=INTERVAL_RULE,
+        other_seconds=other,
         phases=phases,
     )
 

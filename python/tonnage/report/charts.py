@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tonnage import words
 from tonnage.artifacts import Phase
-from tonnage.report import words
 from tonnage.report.counters import Series
 from tonnage.report.markup import Child, Html, tag
 

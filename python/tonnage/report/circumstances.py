@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tonnage import words
 from tonnage.artifacts import Device, Environment, Study
-from tonnage.report import words
 from tonnage.report.markup import Child, Html, block, facts, join, section, table, tag
 
 
@@ -22,10 +22,11 @@ def circumstances(study: Study) -> Html:
         _settings("Settings of the study", study.settings),
     ]
     if study.run:
-        parts.append(_settings("Settings of the job", study.run.settings))
+        caption = "Settings of the job; under plan is the most that it was to use"
+        parts.append(_settings(caption, study.run.settings))
     parts += [tag("h3", "Versions"), facts(study.environment.versions.items())]
     parts += [tag("h3", "Commands"), _command("The study", study.command)]
-    if study.run:
+    if study.run and study.run.command != study.command:
         parts.append(_command("The job", study.run.command))
     return section("circumstances", "Machine, settings, versions", *parts)
 

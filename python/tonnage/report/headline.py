@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tonnage import words
 from tonnage.artifacts import Prediction, RunRecord, Study
-from tonnage.report import words
 from tonnage.report.markup import Child, Html, join, tag
 
 # A phase shorter than this share of the job does not make the headline.
@@ -64,7 +64,7 @@ def header(study: Study) -> Html:
 
 def _predicted(predicted: Prediction) -> str:
     low, high = predicted.low_seconds, predicted.high_seconds
-    between = words.seconds_between(low, high, predicted.seconds)
+    between = words.seconds_between(low, high)
     return f"{words.seconds(predicted.seconds)} ({between})"
 
 
@@ -114,7 +114,7 @@ def _tiles(study: Study) -> list[Tile]:
         tiles.append(Tile("Actual", words.seconds(run.seconds), sorted_))
     if predicted:
         low, high = predicted.low_seconds, predicted.high_seconds
-        between = words.seconds_between(low, high, predicted.seconds)
+        between = words.seconds_between(low, high)
         beside = f"{between} with {words.percent(predicted.confidence)} confidence"
         tiles.append(Tile("Predicted", words.seconds(predicted.seconds), beside))
     if study.error_fraction is not None:
@@ -123,6 +123,8 @@ def _tiles(study: Study) -> list[Tile]:
     if study.limit:
         least = words.seconds(study.limit.seconds)
         beside = f"of what the disks allow: they alone would need {least}"
+        if study.limit.efficiency > 1:
+            beside += f"; {words.ABOVE_LIMIT}"
         tiles.append(Tile("Efficiency", words.percent(study.limit.efficiency), beside))
     if run:
         tiles += _resources(run)

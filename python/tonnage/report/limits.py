@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from tonnage import words
 from tonnage.artifacts import ActualPhase, Limit, Phase, Stage, Study
-from tonnage.report import words
 from tonnage.report.markup import Child, Html, bar, cite, code, join, missing, section, table, tag
 
 COLUMNS = ["Stage", "Workers", "Moved", "Time", "Busy", "Blocked", "Starved", "CPU", "Memory"]
@@ -78,7 +78,8 @@ def _phase(phase: Phase, found: ActualPhase | None) -> Html:
         verdict = tag("p", tag("b", f"Limited by {limit}. "), words.sentence(found.why))
     else:
         verdict = tag("p", "The stage that had most to do: ", tag("b", phase.bottleneck), ".")
-    caption = f"Stages of {name}, with {words.memory(phase.memory_bytes)} of buffers and indexes"
+    used = words.memory(phase.memory_bytes)
+    caption = f"Stages of {name}; the buffers and indexes that they used took {used}"
     return join([heading, verdict, drawing(phase.graph), stages(phase, caption)])
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 VOID = {"br", "hr", "img", "input", "link", "meta"}
+# The blank between a figure and its unit, at which no line may end.
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]?B(?:/s)?|[KMGT]iB|s|%)(?!\w))")
 
 
 class Html(str):
@@ -22,7 +24,12 @@ def text(child: Child) -> Html:
     """A child as markup: what is not markup yet is escaped, and nothing gives nothing."""
     if child is None:
         return Html()
-    return child if isinstance(child, Html) else Html(html.escape(child))
+    return child if isinstance(child, Html) else exactly(BEFORE_UNIT.sub("\u00a0", child))
+
+
+def exactly(said: str) -> Html:
+    """Text as it is, to the last blank."""
+    return Html(html.escape(said))
 
 
 def join(children: Iterable[Child], between: Html = Html()) -> Html:  # noqa: B008
@@ -103,7 +110,7 @@ def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
 
 def code(line: str) -> Html:
     """A line to be read, or typed, exactly."""
-    return tag("code", line)
+    return tag("code", exactly(line))
 
 
 def cite(measurement: str) -> Html:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tonnage import words
 from tonnage.artifacts import Measurement, RunRecord, Study, Trial
-from tonnage.report import words
 from tonnage.report.charts import PLAIN, Chart, Trace
+from tonnage.report.counters import short
 from tonnage.report.limits import drawing, stages
 from tonnage.report.markup import Html, block, facts, join, missing, section, slug, table, tag, text
 
@@ -27,7 +28,7 @@ def measurements(study: Study) -> tuple[Html, list[Chart]]:
     drawn: list[Chart] = []
     parts: list[Html] = []
     for measurement in study.measurements:
-        element, more = _measurement(measurement, _when(measurement, study.run))
+        element, more = _measurement(measurement, study)
         parts.append(element)
         drawn += more
     if not parts:
@@ -42,7 +43,7 @@ def _when(measurement: Measurement, run: RunRecord | None) -> str:
     return ", before the job" if measurement.began_at < run.began_at else ", after the job"
 
 
-def _measurement(measurement: Measurement, when: str) -> tuple[Html, list[Chart]]:
+def _measurement(measurement: Measurement, study: Study) -> tuple[Html, list[Chart]]:
     identifier = f"measurement-{slug(measurement.id)}"
     together = [trial for trial in measurement.trials if trial.name != APART]
     apart = [trial for trial in measurement.trials if trial.name == APART]
@@ -55,14 +56,16 @@ def _measurement(measurement: Measurement, when: str) -> tuple[Html, list[Chart]
         body = missing("It has no trials.")
     else:
         body = join([_table(measurement), *(chart.element() for chart in drawn)])
-    heading = tag("h3", words.KINDS.get(measurement.kind, measurement.kind), when)
+    heading = tag(
+        "h3", words.KINDS.get(measurement.kind, measurement.kind), _when(measurement, study.run)
+    )
     return (
         tag(
             "article",
             heading,
             tag("p", "Cited as ", tag("code", measurement.id), class_="note"),
             body,
-            _how(measurement),
+            _how(measurement, study.command),
             _graphs(measurement),
             id=identifier,
         ),
@@ -101,11 +104,15 @@ def _by_kind(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
 
 def _chart(name: str, trials: Sequence[Trial]) -> Chart:
     kinds = _by_kind(trials)
-    traces = [*_in_order(trials), *(_box(kind, alike) for kind, alike in kinds.items())]
+    unit = words.rate_unit(max((rate for trial in trials for rate in trial.rates), default=0.0))
+    traces = [
+        *_in_order(trials, unit),
+        *(_box(kind, alike, unit) for kind, alike in kinds.items()),
+    ]
     said = [f"{words.trial(trial.name)} {words.rate(trial.bytes_per_second)}" for trial in trials]
     return Chart(
         name=name,
-        title="Every raw rate, MB/s, in the order measured; and how they spread",
+        title=f"Every raw rate, {unit.name}, in the order measured; and how they spread",
         says=f"Raw rates of each trial over time, and their spread. Trials: {'; '.join(said)}.",
         height=240 if len(kinds) > 1 else 180,
         traces=traces,
@@ -131,6 +138,7 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
                 "rangemode": "tozero",
                 "fixedrange": True,
                 "nticks": 6,
+                "automargin": True,  # However long its figures are.
                 **PLAIN,
             },
         },
@@ -138,7 +146,7 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
     )
 
 
-def _in_order(trials: Sequence[Trial]) -> list[Trace]:
+def _in_order(trials: Sequence[Trial], unit: words.Unit) -> list[Trace]:
     traces, first = [], 0
     for trial in trials:
         colour = _colour(trial.name)
@@ -147,24 +155,24 @@ def _in_order(trials: Sequence[Trial]) -> list[Trace]:
                 "type": "scatter",
                 "mode": "lines+markers",
                 "x": list(range(first, first + len(trial.rates))),
-                "y": _megabytes(trial.rates),
+                "y": _scaled(trial.rates, unit),
                 "name": words.trial(trial.name),
                 "line": {"color": f"{colour}-soft", "width": 1},
                 "marker": {"color": colour, "size": 4.5},
-                "hovertemplate": "%{y:,.4~r} MB/s<extra>%{fullData.name}</extra>",
+                "hovertemplate": f"%{{y:,.4~r}} {unit.name}<extra>%{{fullData.name}}</extra>",
             }
         )
         first += len(trial.rates) + 2  # A gap to see where the next begins.
     return traces
 
 
-def _box(kind: str, trials: Sequence[Trial]) -> Trace:
+def _box(kind: str, trials: Sequence[Trial], unit: words.Unit) -> Trace:
     rates = [rate for trial in trials for rate in trial.rates]
     colour = _colour(kind)
     return {
         "type": "box",
         "xaxis": "x2",
-        "y": _megabytes(rates),
+        "y": _scaled(rates, unit),
         "name": words.trial(kind),
         "boxpoints": "outliers",
         "marker": {"color": colour, "size": 3},
@@ -175,15 +183,15 @@ def _box(kind: str, trials: Sequence[Trial]) -> Trace:
     }
 
 
-def _megabytes(rates: Sequence[float]) -> list[float]:
-    return [round(rate / 1e6, 1) for rate in rates]
+def _scaled(rates: Sequence[float], unit: words.Unit) -> list[float]:
+    return [short(rate / unit.factor) for rate in rates]
 
 
 def _colour(kind: str) -> str:
     return COLOURS.get(kind, OTHER)
 
 
-def _how(measurement: Measurement) -> Html:
+def _how(measurement: Measurement, studied: list[str]) -> Html:
     modes = dict.fromkeys(
         words.mode(mode) for trial in measurement.trials for mode in trial.phase.disk_modes
     )
@@ -198,8 +206,10 @@ def _how(measurement: Measurement) -> Html:
         for name, key in (("Reads", "read"), ("Writes", "write"))
         if key in measurement.settings
     ]
+    alone = measurement.command != studied
+    name = "A command that repeats it" if alone else "The study's command; none repeats it alone"
     command = words.command(measurement.command)
-    return join([facts(pairs), tag("h4", "Command"), block(command, "Command")])
+    return join([facts(pairs), tag("h4", name), block(command, name)])
 
 
 def _graphs(measurement: Measurement) -> Html | None:

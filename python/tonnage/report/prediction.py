@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
+from tonnage import words
 from tonnage.artifacts import PredictedPhase, Prediction, Study, Term
-from tonnage.report import charts, words
+from tonnage.report import charts
 from tonnage.report.charts import Chart, Trace
 from tonnage.report.markup import Html, bar, cite, join, missing, section, table, tag
 
@@ -26,6 +27,7 @@ def prediction(study: Study) -> tuple[Html, list[Chart]]:
     parts = [chart.element(), _table(rows), _rule(study.predicted)]
     if study.predicted:
         parts += [_terms(phase) for phase in study.predicted.phases]
+        parts.append(_whole(study.predicted))
     else:
         parts.append(missing("No prediction was made; this is what happened."))
     if not study.run:
@@ -149,7 +151,7 @@ def _between(row: _Row) -> str:
     each = row.predicted
     if each is None:
         return "–"
-    return words.seconds_between(each.low_seconds, each.high_seconds, each.seconds)
+    return words.seconds_between(each.low_seconds, each.high_seconds)
 
 
 def _table(rows: list[_Row]) -> Html:
@@ -199,17 +201,39 @@ def _rule(predicted: Prediction | None) -> Html | None:
 
 
 def _terms(phase: PredictedPhase) -> Html:
+    """What a phase was predicted from, and how that adds up to what was predicted."""
     slowest = max((term.seconds for term in phase.terms), default=0.0)
     seconds = words.seconds_like(slowest)
     rows = [_term(term, slowest, seconds(term.seconds)) for term in phase.terms]
     limits = [place for place, term in enumerate(phase.terms) if term.resource == phase.limit]
-    ramp = words.seconds(phase.ramp_seconds)
-    caption = (
-        f"What {words.phase(phase.name)} was predicted from: its slowest resource's time, where"
-        f" filling and draining the pipeline adds {ramp} to the disk's"
-    )
+    caption = f"What {words.phase(phase.name)} was predicted from: its slowest resource"
     columns = ["Resource", "Demand", "Capacity", "Seconds", "Of the slowest", "Source"]
-    return table(caption, columns, rows, numeric=("Demand", "Capacity", "Seconds"), marked=limits)
+    numeric = ("Demand", "Capacity", "Seconds")
+    sums = tag("p", _sum(phase), class_="note sum")
+    return join([table(caption, columns, rows, numeric=numeric, marked=limits), sums])
+
+
+def _sum(phase: PredictedPhase) -> str:
+    seconds = words.seconds_like(phase.seconds, more=1)
+    slowest = next((seconds(t.seconds) for t in phase.terms if t.resource == phase.limit), "–")
+    time = f"{slowest} of {words.resource(phase.limit)}"
+    if phase.limit.startswith("disk"):
+        sign = "−" if phase.ramp_seconds < 0 else "+"
+        ramp = seconds(abs(phase.ramp_seconds))
+        time = f"({time}, {sign} {ramp} of filling and draining the pipeline)"
+    return (
+        f"{time} × {phase.rehearsal_factor:.3f}, the factor by which rehearsals took longer,"
+        f" = {seconds(phase.seconds)} predicted."
+    )
+
+
+def _whole(predicted: Prediction) -> Html:
+    """How the phases add up to the whole job."""
+    seconds = words.seconds_like(predicted.seconds, more=1)
+    parts = [f"{seconds(each.seconds)} of {words.phase(each.name)}" for each in predicted.phases]
+    parts.append(f"{seconds(predicted.other_seconds)} outside of them, as in rehearsals")
+    said = f"The {WHOLE}: {' + '.join(parts)} = {seconds(predicted.seconds)} predicted."
+    return tag("p", said, class_="note sum")
 
 
 def _term(term: Term, slowest: float, seconds: str) -> list[Html | str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tonnage import words
 from tonnage.artifacts import Phase, RunRecord, Study
-from tonnage.report import charts, counters, words
+from tonnage.report import charts, counters
 from tonnage.report.charts import Chart, Trace
 from tonnage.report.counters import Series, Table
 from tonnage.report.markup import Html, join, missing, section, slug, tag

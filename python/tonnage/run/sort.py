@@ -66,7 +66,8 @@ def sort(
         began_at: When the command was given, ISO 8601.
         command: How it can be repeated.
         faults: What is to go wrong, for tests (``crates/io/disk/src/faults.rs``).
-        on_progress: Called with bytes; both passes count, so it ends at twice the input's size.
+        on_progress: Called with bytes of the input: half of what both passes, and
+            the sample, have moved of it.
 
     Raises:
         Refused: Arguments or input cannot be used.
@@ -82,7 +83,8 @@ def sort(
     }
     disk = {} if faults is None else {"disk": {"faults": faults}}
     cpu_before = _cpu_seconds()
-    outcome = engine.run("sort", settings | disk, on_progress)
+    halved = None if on_progress is None else lambda done: on_progress(done // 2)
+    outcome = engine.run("sort", settings | disk, halved)
     record = RunRecord(
         job="sort",
         began_at=began_at,

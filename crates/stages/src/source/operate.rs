@@ -86,6 +86,8 @@ pub struct Seen {
     /// Nanoseconds from the moment an operation was meant to begin to the moment it was seen done,
     /// of those that began after the warm-up.
     pub latencies: Histogram<u64>,
+    /// Operations done between the warm-up and the end of the time.
+    pub counted: u64,
     /// Operations done in each second since the worker began.
     pub each_second: Vec<u64>,
 }
@@ -150,6 +152,7 @@ impl Spec for Operate {
                 began: now,
                 ended: now,
                 latencies,
+                counted: 0,
                 each_second: Vec::new(),
             },
         }))
@@ -191,7 +194,7 @@ impl Stage for Operator {
                 self.end(next, now, goes_on)?;
             }
             flow.moved(done * self.operate.block_bytes, done);
-            self.count(now, done);
+            self.count(now, done, goes_on);
         }
         if self.operate.flush_at_end {
             self.file.flush().map_err(|why| failure(&why))?;
@@ -281,9 +284,13 @@ impl Operator {
         Ok(())
     }
 
-    fn count(&mut self, now: Instant, done: usize) {
+    fn count(&mut self, now: Instant, done: usize, in_time: bool) {
+        let since = now.duration_since(self.seen.began);
+        if in_time && since >= self.operate.warm_up {
+            self.seen.counted += done as u64;
+        }
         self.seen.ended = now;
-        let second = now.duration_since(self.seen.began).as_secs() as usize;
+        let second = since.as_secs() as usize;
         if self.seen.each_second.len() <= second {
             self.seen.each_second.resize(second + 1, 0);
         }

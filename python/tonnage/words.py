@@ -1,5 +1,6 @@
-"""Figures and names of the record as a reader wants them: with units, and no more digits than say.
+"""Figures and names as a reader wants them: with units, and as many digits as say something.
 
+All text is made with these, the page's and the terminal's.
 Rates and sizes are decimal (1 MB = 1e6 B), memory is binary (1 MiB = 2^20 B).
 """
 
@@ -7,9 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-SPACE = "\u00a0"  # Keeps a figure and its unit on one line.
+from typing import Any, NamedTuple
 
 # What a prediction's terms are about, in words that can follow "limited by".
 RESOURCES = {
@@ -29,6 +28,11 @@ TRIALS = {
     "sort": "sort, without disks",
 }
 
+ABOVE_LIMIT = (
+    "it can be above 100 %, since the disks were measured before and after the sort and their speed"
+    " swings"
+)
+
 KINDS = {"disk": "What the disks carry", "cpu": "What the CPU carries"}
 
 
@@ -44,20 +48,24 @@ def significant(value: float, digits: int = 3) -> str:
     return _signed(f"{value:,.{max(digits - whole, 0) + leading}f}")
 
 
-def seconds(value: float, like: float | None = None) -> str:
-    """A time; ``like`` is the figure beside which it stands, whose decimals it takes."""
-    return f"{_seconds(value, like)}{SPACE}s"
+def seconds(value: float) -> str:
+    """A time."""
+    return f"{significant(value)} s"
 
 
-def seconds_between(low: float, high: float, like: float) -> str:
+def seconds_between(low: float, high: float) -> str:
     """An interval of times."""
-    return f"{_seconds(low, like)}{SPACE}–{SPACE}{_seconds(high, like)}{SPACE}s"
+    return f"{significant(low)} – {significant(high)} s"
 
 
-def seconds_like(largest: float) -> Callable[[float], str]:
-    """Writes the times of one table, with decimals alike in all, as its largest has them."""
+def seconds_like(largest: float, more: int = 0) -> Callable[[float], str]:
+    """Writes the times of one table, with decimals alike in all, as its largest has them.
+
+    With ``more`` of them where times are to be added up.
+    """
     decimals = 0 if largest >= 1000 else 1 if largest >= 100 else 2 if largest >= 0.5 else 3
-    return lambda value: f"{_signed(f'{value:,.{decimals}f}')}{SPACE}s"
+    decimals += more
+    return lambda value: f"{_signed(f'{value:,.{decimals}f}')} s"
 
 
 def sentence(said: str) -> str:
@@ -70,16 +78,29 @@ def size(count: float) -> str:
     """Bytes, decimal."""
     for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= factor:
-            return f"{significant(count / factor)}{SPACE}{unit}"
-    return f"{count:.0f}{SPACE}B"
+            return f"{significant(count / factor)} {unit}"
+    return f"{count:.0f} B"
 
 
 def memory(count: float) -> str:
     """Bytes of memory, binary."""
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count >= 10 << power or (count >= 1 << power and not count % (1 << power)):
-            return f"{significant(count / (1 << power))}{SPACE}{unit}".replace(f".00{SPACE}", SPACE)
-    return f"{significant(count / (1 << 20))}{SPACE}MiB"
+            whole = not count % (1 << power)
+            return f"{significant(count / (1 << power), 1 if whole else 3)} {unit}"
+    return f"{significant(count / (1 << 20))} MiB"
+
+
+class Unit(NamedTuple):
+    """A unit's name, and how many of the base unit it is."""
+
+    name: str
+    factor: float
+
+
+def rate_unit(largest: float) -> Unit:
+    """The unit of rates that stand at one axis, of which the largest is known."""
+    return Unit("GB/s", 1e9) if largest >= 1e10 else Unit("MB/s", 1e6)
 
 
 def megabytes(rate: float) -> str:
@@ -89,7 +110,7 @@ def megabytes(rate: float) -> str:
 
 def rate(value: float) -> str:
     """A rate in MB/s."""
-    return f"{megabytes(value)}{SPACE}MB/s"
+    return f"{megabytes(value)} MB/s"
 
 
 def count(value: int) -> str:
@@ -97,10 +118,15 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def several(number: int, what: str) -> str:
+    """So many of something that takes an s: 1 trial, 2 trials."""
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"
+
+
 def percent(fraction: float) -> str:
     """A share."""
     figure = 100 * fraction
-    return f"{_signed(f'{figure:.{1 if abs(figure) < 10 else 0}f}')}{SPACE}%"
+    return f"{_signed(f'{figure:.{1 if abs(figure) < 10 else 0}f}')} %"
 
 
 def phase(name: str) -> str:
@@ -132,7 +158,7 @@ def trial(name: str) -> str:
 
 def demand(value: float, unit: str) -> str:
     """What a term asks of its resource."""
-    return size(value) if unit == "bytes" else f"{significant(value)}{SPACE}{_plain(unit)}"
+    return size(value) if unit == "bytes" else f"{significant(value)} {_plain(unit)}"
 
 
 def capacity(low: float, middle: float, high: float, unit: str) -> str:
@@ -141,9 +167,9 @@ def capacity(low: float, middle: float, high: float, unit: str) -> str:
     if unit == "core seconds":
         name = "cores"  # Core seconds in a second.
     if low == high:
-        return f"{significant(middle / scale, 1)}{SPACE}{name}"
+        return f"{significant(middle / scale, 1)} {name}"
     least, most = significant(low / scale), significant(high / scale)
-    return f"{significant(middle / scale)}{SPACE}{name} ({least}{SPACE}–{SPACE}{most})"
+    return f"{significant(middle / scale)} {name} ({least} – {most})"
 
 
 def mode(values: dict[str, Any]) -> str:
@@ -193,22 +219,14 @@ def setting(name: str, value: Any) -> str:
                 kind in last for kind in ("memory", "buffer", "block", "slot", "extent")
             )
             readable = memory(value) if is_memory else size(value)
-            return f"{count(value)}{SPACE}B ({readable})"
+            return f"{count(value)} B ({readable})"
         return f"{count(value)}{_unit(last)}"
     return f"{significant(value)}{_unit(last)}" if isinstance(value, float) else str(value)
 
 
 def _unit(name: str) -> str:
-    units = (("seconds", f"{SPACE}s"), ("bytes", f"{SPACE}B"))
+    units = (("seconds", " s"), ("bytes", " B"))
     return next((unit for ending, unit in units if name.endswith(ending)), "")
-
-
-def _seconds(figure: float, like: float | None = None) -> str:
-    size = abs(figure)
-    if like is not None and size < 10 * abs(like):
-        size = abs(like)
-    decimals = 0 if size >= 100 else 1 if size >= 1 else 2 if size >= 0.1 else 3
-    return _signed(f"{figure:,.{decimals}f}")
 
 
 def _signed(figure: str) -> str:

@@ -1,0 +1,5 @@
+"""``python -m tonnage``: the command."""
+
+from tonnage.cli import main
+
+main()
