@@ -1,0 +1,248 @@
+"""elbencho's result files, JSON (--jsonfile) and CSV (--csvfile): a reading a phase.
+
+The rates are those at the end, when the slowest thread was done ("last done"); those until the
+fastest was ("first done") are among the details. JSON has its numbers in quotes, one document a
+line. No percentiles are in these files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tonnage.measure.importers.caching import cached
+from tonnage.measure.importers.document import Node
+from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.text import lines, number
+
+TOOL = "elbencho"
+
+_CSV_HEADER = "ISO date,label,path type,"
+_MIB = 1 << 20
+_OBJECTS = {"bucket", "object"}
+_YES = {"1", "true"}
+# A phase's name up to what is added to it (RWMIX50, READ+s), its operation on files and on objects,
+# and what it is done to.
+_PHASES = {
+    "WRITE": ("write", "put", "file"),
+    "RWMIX": ("write", "put", "file"),
+    "MIX": ("write", "put", "file"),
+    "READ": ("read", "get", "file"),
+    "STATDIRS": ("stat", "stat", "directory"),
+    "STAT": ("stat", "stat", "file"),
+    "HEADOBJ": ("stat", "stat", "object"),
+    "MKDIRS": ("create", "create", "directory"),
+    "MKBUCKETS": ("create", "create", "bucket"),
+    "RMFILES": ("remove", "remove", "file"),
+    "RMOBJECTS": ("remove", "remove", "object"),
+    "RMDIRS": ("remove", "remove", "directory"),
+    "RMBUCKETS": ("remove", "remove", "bucket"),
+    "MULTIDEL": ("remove", "remove", "object"),
+    "LISTOBJ": ("list", "list", "object"),
+    "NET": ("send", "send", "network"),
+}
+
+
+class _Phase(NamedTuple):
+    """What both formats say of a phase."""
+
+    name: str
+    version: str | None
+    command: str | None
+    label: str | None
+    path_type: str
+    hosts: float | None
+    threads: float | None
+    depth: float | None
+    block: float | None
+    file_size: float | None
+    direct: bool | None
+    random: bool
+
+    @property
+    def concurrency(self) -> int | None:
+        if self.hosts is None or self.threads is None:
+            return None
+        return round(self.hosts * self.threads * max(self.depth or 1, 1))
+
+
+class _Rates(NamedTuple):
+    """What was done in a phase."""
+
+    entries: float | None
+    operations: float | None
+    bandwidth: float | None
+    latency: Latency
+    first_bandwidth: float | None
+
+
+def matches(document: Node) -> bool:
+    """Whether this is elbencho's JSON."""
+    return "phase_type" in document and "last_done" in document
+
+
+def matches_csv(text: str) -> bool:
+    """Whether this is elbencho's CSV."""
+    return any(line.startswith(_CSV_HEADER) for _, line in lines(text))
+
+
+def read(documents: list[Node]) -> list[Reading]:
+    """The readings of elbencho's JSON."""
+    return _some([reading for document in documents for reading in _of_document(document)])
+
+
+def read_csv(text: str) -> list[Reading]:
+    """The readings of elbencho's CSV, which must have its line of labels."""
+    return _some(list(_of_csv(text)))
+
+
+def _some(found: list[Reading]) -> list[Reading]:
+    if not found:
+        raise Unreadable("a phase of elbencho that did anything")
+    return found
+
+
+def _of_document(document: Node) -> Iterator[Reading]:
+    # Its first versions did not write the configuration.
+    config = document.get("config") or Node({}, document.path)
+    phase = _Phase(
+        name=document.at("phase_type").text(),
+        version=config.maybe_text("version"),
+        command=config.maybe_text("command"),
+        label=document.maybe_text("label"),
+        path_type=config.maybe_text("path_type") or "",
+        hosts=config.maybe_number("hosts"),
+        threads=config.maybe_number("threads"),
+        depth=config.maybe_number("io_depth"),
+        block=config.maybe_number("block_size"),
+        file_size=config.maybe_number("file_size"),
+        direct=_is_set(config, "direct_io") if "direct_io" in config else None,
+        random=_is_set(config, "random_offsets"),
+    )
+    last, first = document.at("last_done"), document.get("first_done")
+    for mixed in (False, True):
+        yield from _of_rates(phase, _rates(last, first, mixed), mixed)
+
+
+def _is_set(config: Node, name: str) -> bool:
+    value = config.object().get(name)
+    return value is True or str(value).lower() in _YES
+
+
+def _rates(last: Node, first: Node | None, mixed: bool) -> _Rates:
+    """What a phase did; of one that mixes, the reads are a part of it of their own."""
+    inner = last.get("rwmix_read") if mixed else last
+    early = first.get("rwmix_read") if mixed and first else first
+    if inner is None:
+        return _Rates(None, None, None, Latency(), None)
+    latency = Latency()
+    if held := last.get("latency"):
+        of = held.get("IO") or held.get("entries")
+        of = of.get("rwmix_read") if mixed and of else of
+        if of and "avg_us" in of:
+            latency = Latency(
+                mean=of.at("avg_us").number() / 1e6, max=of.at("max_us").number() / 1e6
+            )
+    return _Rates(
+        entries=inner.maybe_number("entries/s"),
+        operations=inner.maybe_number("iops"),
+        bandwidth=inner.maybe_number("bytes/s"),
+        latency=latency,
+        first_bandwidth=early.maybe_number("bytes/s") if early else None,
+    )
+
+
+def _of_csv(text: str) -> Iterator[Reading]:
+    columns: list[str] = []
+    for at, line in lines(text):
+        where = f"line {at}"
+        if line.startswith(_CSV_HEADER):
+            columns = line.split(",")
+        elif columns and line.strip():
+            # The command's own commas were made spaces, so there are none but those between.
+            fields = line.split(",")
+            if len(fields) != len(columns):
+                raise Unreadable(f"{len(columns)} fields, as in the heading", where)
+            yield from _of_row(dict(zip(columns, fields, strict=True)), where)
+
+
+def _of_row(row: dict[str, str], where: str) -> Iterator[Reading]:
+    def figure(name: str) -> float | None:
+        text = row.get(name, "")
+        return number(text, name, where) if text else None
+
+    if "operation" not in row:
+        raise Unreadable('a column "operation"', where)
+    phase = _Phase(
+        name=row["operation"],
+        version=row.get("version") or None,
+        command=row.get("command") or None,
+        label=row.get("label") or None,
+        path_type=row["path type"],
+        hosts=figure("hosts"),
+        threads=figure("threads"),
+        depth=figure("IO depth"),
+        block=figure("block size"),
+        file_size=figure("file size"),
+        direct=row["direct IO"].lower() in _YES if row.get("direct IO") else None,
+        random=row.get("random", "").lower() in _YES,
+    )
+    for mixed in (False, True):
+        prefix = "rwmix read " if mixed else ""
+        yield from _of_rates(phase, _row_rates(prefix, figure, row), mixed)
+
+
+def _row_rates(prefix: str, figure: Callable[[str], float | None], row: dict[str, str]) -> _Rates:
+    kind = "IO" if row.get(f"{prefix}IO lat us [avg]") else "Ent"
+    mean, most = (figure(f"{prefix}{kind} lat us [{at}]") for at in ("avg", "max"))
+    bandwidth, first = (figure(f"{prefix}MiB/s [{at}]") for at in ("last", "first"))
+    return _Rates(
+        entries=figure(f"{prefix}entries/s [last]"),
+        operations=figure(f"{prefix}IOPS [last]"),
+        bandwidth=None if bandwidth is None else bandwidth * _MIB,
+        latency=Latency(
+            mean=None if mean is None else mean / 1e6, max=None if most is None else most / 1e6
+        ),
+        first_bandwidth=None if first is None else first * _MIB,
+    )
+
+
+def _of_rates(phase: _Phase, rates: _Rates, mixed: bool) -> Iterator[Reading]:
+    if not any((rates.entries, rates.operations, rates.bandwidth)):
+        return
+    found = re.match(r"[A-Z]+", phase.name)
+    name = next((name for name in _PHASES if found and found[0].startswith(name)), "")
+    on_files, on_objects, thing = _PHASES.get(name, ("other", "other", None))
+    objects = phase.path_type in _OBJECTS
+    if mixed:
+        on_files, on_objects = "read", "get"
+    operation = on_objects if objects else on_files
+    moves = rates.bandwidth is not None
+    if phase.random and operation in ("read", "write"):
+        operation = f"rand{operation}"
+    network = objects or operation == "send"
+    why = None if network or not moves else cached(phase.direct, rates.bandwidth)
+    yield Reading(
+        source=Source(tool=TOOL, version=phase.version),
+        operation=operation,
+        block_bytes=round(phase.block) if moves and phase.block else None,
+        direct=None if network or not moves else phase.direct,
+        concurrency=phase.concurrency,
+        bandwidth_bytes_per_second=rates.bandwidth,
+        operations_per_second=rates.operations or rates.entries,
+        latency_seconds=rates.latency,
+        cached=why,
+        details={
+            "tool_operation": phase.name,
+            "label": phase.label,
+            "command": phase.command,
+            "object": thing,
+            "path_type": phase.path_type or None,
+            "hosts": phase.hosts,
+            "threads": phase.threads,
+            "file_bytes": phase.file_size or None,
+            "entries_per_second": rates.entries,
+            "first_done_bytes_per_second": rates.first_bandwidth,
+        },
+    )

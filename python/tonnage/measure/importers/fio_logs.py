@@ -1,0 +1,254 @@
+"""fio's logs: bandwidth, IOPS, latencies and latency histograms over time, one file a job.
+
+The content is only numbers, so the name says what they are (``..._bw.1.log``). Columns are time in
+milliseconds, value, direction and block size; then, by version and options, offset, priority and
+issue time, or a second value (the window's maximum) ahead of the direction. A block size of 0 means
+that a line stands for a window of time (``log_avg_msec``), otherwise it is one operation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from tonnage.measure.importers import fio, fio_bins
+from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.text import lines, rank, whole
+
+_NAME = re.compile(r"_(bw|iops|lat|slat|clat|hist|clat_hist)(?:\.\d+)?\.log$")
+_FIELD = re.compile(r"[0-9]+|0x[0-9a-fA-F]{1,4}|-1")
+_DIRECTIONS = {0: "read", 1: "write", 2: "trim"}
+_MOST_COLUMNS = 8
+_HISTOGRAM_COLUMNS = 3
+_LATENCIES = {
+    "clat": "completion",
+    "slat": "submission",
+    "lat": "the whole operation",
+    "hist": "completion",
+    "clat_hist": "completion",
+}
+
+
+class _Line(NamedTuple):
+    seconds: float
+    value: int
+    most: int
+    block: int
+
+
+def matches(text: str, name: str) -> bool:
+    """Whether a text of that name is one of fio's logs."""
+    return _kind(name) is not None and looks_like_one(text)
+
+
+def looks_like_one(text: str) -> bool:
+    """Whether the first line could be of a log of fio's."""
+    fields = _fields(text.partition("\n")[0])
+    return len(fields) >= 4 and all(map(_FIELD.fullmatch, fields))
+
+
+def read(text: str, name: str) -> list[Reading]:
+    """One reading for each direction in the log."""
+    kind = _kind(name) or ""
+    of = _of_histogram if kind.endswith("hist") else _of_values
+    found = of(kind, text, PurePath(name).name)
+    if not found:
+        raise Unreadable("a line of fio's log")
+    return found
+
+
+def _kind(name: str) -> str | None:
+    found = _NAME.search(PurePath(name).name)
+    return found[1] if found else None
+
+
+def _fields(line: str) -> list[str]:
+    return [field.strip() for field in line.split(",")]
+
+
+def _rows(text: str) -> Iterable[tuple[list[str], str]]:
+    """Each line's fields and place. All have equally many."""
+    columns = None
+    for at, line in lines(text):
+        fields = _fields(line)
+        if not line.strip():
+            continue
+        columns = columns or len(fields)
+        if len(fields) != columns or not all(map(_FIELD.fullmatch, fields)):
+            raise Unreadable(f"{columns} numbers, as in the first line", f"line {at}")
+        yield fields, f"line {at}"
+
+
+def _of_values(kind: str, text: str, name: str) -> list[Reading]:
+    found: dict[str, list[_Line]] = {}
+    rows = list(_rows(text))
+    if rows and len(rows[0][0]) > _MOST_COLUMNS:
+        raise Unreadable(f"at most {_MOST_COLUMNS} columns in a log of fio's", "line 1")
+    both = _has_two_values([fields for fields, _ in rows])
+    for fields, where in rows:
+        direction, line = _line(fields, both, where)
+        found.setdefault(direction, []).append(line)
+    return [
+        _SUMMARIES.get(kind, _latencies)(kind, direction, held, {"file": name, "log": kind})
+        for direction, held in found.items()
+    ]
+
+
+def _has_two_values(rows: list[list[str]]) -> bool:
+    """Whether a second value stands ahead of the direction (``log_window_value=both``)."""
+    if not rows or len(rows[0]) < 6:
+        return False
+    plain = all(fields[2] in ("0", "1", "2") for fields in rows)
+    return not plain and all(fields[3] in ("0", "1", "2") for fields in rows)
+
+
+def _line(fields: list[str], both: bool, where: str) -> tuple[str, _Line]:
+    shift = 1 if both else 0
+    direction = _direction(fields[2 + shift], where)
+    value = whole(fields[1], "a value", where)
+    return direction, _Line(
+        seconds=whole(fields[0], "milliseconds", where) / 1e3,
+        value=value,
+        most=whole(fields[2], "a window's maximum", where) if both else value,
+        block=whole(fields[3 + shift], "a block size", where),
+    )
+
+
+def _direction(field: str, where: str) -> str:
+    direction = _DIRECTIONS.get(int(field)) if field in ("0", "1", "2") else None
+    if direction is None:
+        raise Unreadable("a direction, 0, 1 or 2", f"{where} column 3")
+    return direction
+
+
+def _bandwidth(
+    kind: str, direction: str, held: list[_Line], details: Mapping[str, object]
+) -> Reading:
+    """From windows: their mean and series. From single operations: what they moved in all."""
+    source = Source(tool=fio.TOOL)
+    if _is_windowed(held):
+        series = [(line.seconds, line.value * 1024.0) for line in held]
+        return Reading(
+            source=source,
+            operation=direction,
+            bandwidth_bytes_per_second=_mean(value for _, value in series),
+            series=series,
+            details={**details, "windows": len(held)},
+        )
+    return Reading(source=source, operation=direction, **_moved(held), details=dict(details))
+
+
+def _iops(kind: str, direction: str, held: list[_Line], details: Mapping[str, object]) -> Reading:
+    source = Source(tool=fio.TOOL)
+    if _is_windowed(held):
+        rates = [[line.seconds, line.value] for line in held]
+        return Reading(
+            source=source,
+            operation=direction,
+            operations_per_second=_mean(line.value for line in held),
+            details={**details, "windows": len(held), "operations_per_second_series": rates},
+        )
+    return Reading(source=source, operation=direction, **_moved(held), details=dict(details))
+
+
+def _latencies(
+    kind: str, direction: str, held: list[_Line], details: Mapping[str, object]
+) -> Reading:
+    """Windows give means, of which percentiles would say nothing; operations give all."""
+    details = {**details, "latency_of": _LATENCIES[kind], "unit": "nanoseconds, as of fio 3"}
+    source = Source(tool=fio.TOOL)
+    mean = _mean(line.value for line in held) / 1e9
+    if _is_windowed(held):
+        has_most = any(line.most != line.value for line in held)
+        most = max(line.most for line in held) / 1e9 if has_most else None
+        return Reading(
+            source=source,
+            operation=direction,
+            latency_seconds=Latency(mean=mean, max=most),
+            details={
+                **details,
+                "windows": len(held),
+                "latency_seconds_series": [[line.seconds, line.value / 1e9] for line in held],
+            },
+        )
+    ordered = sorted(line.value / 1e9 for line in held)
+    return Reading(
+        source=source,
+        operation=direction,
+        latency_seconds=Latency(
+            mean=mean,
+            p50=rank(ordered, 50),
+            p90=rank(ordered, 90),
+            p99=rank(ordered, 99),
+            p999=rank(ordered, 99.9),
+            max=ordered[-1],
+        ),
+        **_moved(held),
+        details=details,
+    )
+
+
+_SUMMARIES: dict[str, Callable[[str, str, list[_Line], Mapping[str, object]], Reading]] = {
+    "bw": _bandwidth,
+    "iops": _iops,
+}
+
+
+def _of_histogram(kind: str, text: str, name: str) -> list[Reading]:
+    """Each line holds the bins of the time since the line before."""
+    found: dict[str, list[int]] = {}
+    values: list[int] = []
+    fio_version = ""
+    for fields, where in _rows(text):
+        if not values:
+            known = fio_bins.values(len(fields) - _HISTOGRAM_COLUMNS)
+            if known is None:
+                raise Unreadable("as many bins as fio has", where)
+            values, fio_version = known
+        counts = [whole(field, "a count", where) for field in fields[_HISTOGRAM_COLUMNS:]]
+        sums = found.setdefault(_direction(fields[1], where), [0] * len(values))
+        for place, count in enumerate(counts):
+            sums[place] += count
+    per_second = 1e9 if fio_version == "3" else 1e6
+    details = {"file": name, "log": kind, "latency_of": _LATENCIES[kind]}
+    readings = []
+    for direction, sums in found.items():
+        bins = [(value, count) for value, count in zip(values, sums, strict=True) if count]
+        listed = fio_bins.percentiles(bins, (50.0, 90.0, 99.0, 99.9))
+        seconds = {
+            at: None if value is None else value / per_second for at, value in listed.items()
+        }
+        readings.append(
+            Reading(
+                source=Source(tool=fio.TOOL),
+                operation=direction,
+                latency_seconds=Latency(
+                    p50=seconds[50.0], p90=seconds[90.0], p99=seconds[99.0], p999=seconds[99.9]
+                ),
+                bins=[(value / per_second, count) for value, count in bins] or None,
+                details={**details, "operations": sum(sums)},
+            )
+        )
+    return readings
+
+
+def _is_windowed(held: list[_Line]) -> bool:
+    return all(line.block == 0 for line in held)
+
+
+def _moved(held: list[_Line]) -> dict[str, Any]:
+    """Rates and block size of single operations."""
+    blocks = {line.block for line in held}
+    last = max(line.seconds for line in held)
+    return {
+        "block_bytes": blocks.pop() if len(blocks) == 1 else None,
+        "bandwidth_bytes_per_second": sum(line.block for line in held) / last if last else None,
+        "operations_per_second": len(held) / last if last else None,
+    }
+
+
+def _mean(values: Iterable[float]) -> float:
+    held = list(values)
+    return sum(held) / len(held)

@@ -1,0 +1,83 @@
+"""hdparm -t and -T: how fast a device, and its cache, is read.
+
+hdparm's megabytes are of 1024 times 1024 bytes. What it could not ask the device (an ioctl that
+failed) does not change the speed; it is kept among the details.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tonnage.measure.importers.caching import cached
+from tonnage.measure.importers.reading import Reading, Source, Unreadable
+from tonnage.measure.importers.text import lines, number
+
+TOOL = "hdparm"
+
+_UNITS = {"MB": 1 << 20, "kB": 1 << 10, "KB": 1 << 10, "GB": 1 << 30}
+_DEVICE = re.compile(r"(/\S+):")
+_TIMING = re.compile(
+    r"\s*Timing ((?:O_DIRECT |buffered |buffer-)?(?:disk|cached?|cache)) reads?"
+    r"(?: \(offset ([^)]*)\))?:\s*(.*)"
+)
+_RESULT = re.compile(r"([0-9]+) ([MkKG]B) in\s+([0-9.]+) seconds\s*=\s*([0-9.]+) ([MkKG]B)/sec\s*")
+_FAILURE = re.compile(r".*(failed|not permitted|not supported|Inappropriate|EOF).*", re.IGNORECASE)
+
+
+def matches(text: str) -> bool:
+    """Whether this is hdparm's."""
+    return any(_TIMING.match(line) for _, line in lines(text))
+
+
+def read(text: str) -> list[Reading]:
+    """One reading a timing."""
+    found: list[Reading] = []
+    warnings: list[str] = []
+    device = None
+    for at, line in lines(text):
+        if name := _DEVICE.fullmatch(line.strip()):
+            device = name[1]
+        elif timing := _TIMING.match(line):
+            result = _RESULT.fullmatch(timing[3])
+            if result:
+                found.append(_reading(timing, result, device, f"line {at}"))
+            elif _FAILURE.fullmatch(line):
+                warnings.append(line.strip())
+            else:
+                raise Unreadable("a timing's seconds and MB/sec", f"line {at}")
+        elif _FAILURE.fullmatch(line):
+            warnings.append(line.strip())
+    if not found:
+        why = f" (it says: {warnings[0]})" if warnings else ""
+        raise Unreadable(f"a timing that hdparm finished{why}")
+    for reading in found:
+        reading.details.update({"warnings": warnings} if warnings else {})
+    return found
+
+
+def _reading(
+    timing: re.Match[str], result: re.Match[str], device: str | None, where: str
+) -> Reading:
+    kind, offset, _ = timing.groups()
+    direct = kind.startswith("O_DIRECT")
+    speed = number(result[4], "a speed", where) * _UNITS[result[5]]
+    if "cache" in kind:
+        whose = "the device's" if direct else "the page"
+        why = f"hdparm -T times reads from {whose} cache"
+    else:
+        why = cached(direct, speed) or ""
+    return Reading(
+        source=Source(tool=TOOL),
+        operation="read",
+        direct=direct,
+        concurrency=1,
+        bandwidth_bytes_per_second=speed,
+        cached=why or None,
+        details={
+            "device": device,
+            "timing": kind,
+            "offset": offset,
+            "bytes": number(result[1], "a size", where) * _UNITS[result[2]],
+            "seconds": number(result[3], "seconds", where),
+        },
+    )

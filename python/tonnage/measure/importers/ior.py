@@ -1,0 +1,302 @@
+"""IOR's results as text, JSON and CSV, and its ranks' details: one reading an iteration.
+
+Bandwidth is of the whole iteration, opening and closing included, in MiB/s. The latency that IOR
+gives is the mean of the task that was fastest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tonnage.measure.importers.caching import cached
+from tonnage.measure.importers.document import Node
+from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.text import lines, number, size, whole
+
+TOOL = "ior"
+
+_MIB = 1 << 20
+_KIB = 1 << 10
+_VERSION = re.compile(r"IOR-(\S+):? ")
+_OPTION = re.compile(r"\s{0,20}([A-Za-z][\w ]{0,60}?)\s{0,40}[:=]\s*(\S.*)?")
+_ACCESSES = ("write", "read")
+_CSV_HEADER = "access,bw(MiB/s),"
+_RANKS_HEADER = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose"
+# What comes behind the iterations: summaries, which have rows of their own, and the end.
+_SUMMARIES = ("Max Write:", "Max Read:", "Summary of all tests:")
+_END = "Finished"
+_DIRECT = re.compile(r"(?:^|\s)(?:--posix\.odirect|-[a-zA-Z]*B)(?:=1)?(?=\s|$)|useO_DIRECT=1")
+_FLUSH = re.compile(r"(?:^|\s)-(?:e|Y)(?=\s|$)")
+
+
+@dataclass
+class _Test:
+    """What is said of a test ahead of its results."""
+
+    version: str | None = None
+    command: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+
+    def reading(
+        self,
+        access: str,
+        mib_per_second: float,
+        *,
+        transfer_bytes: int | None,
+        operations_per_second: float | None,
+        latency: float | None,
+        tasks: int | None,
+        details: Mapping[str, object],
+    ) -> Reading:
+        bandwidth = mib_per_second * _MIB
+        random = self.options.get("ordering in a file", "").startswith("random")
+        return Reading(
+            source=Source(tool=TOOL, version=self.version),
+            operation=f"rand{access}" if random else access,
+            block_bytes=transfer_bytes,
+            direct=self.direct,
+            concurrency=tasks if tasks is not None else self.tasks,
+            bandwidth_bytes_per_second=bandwidth,
+            operations_per_second=operations_per_second,
+            latency_seconds=Latency(mean=latency),
+            cached=self._cached(access, bandwidth),
+            details={
+                "command": self.command or None,
+                "api": self.options.get("api"),
+                "access": self.options.get("access"),
+                "type": self.options.get("type"),
+                "file": self.options.get("test filename"),
+                "file_bytes": self.file_bytes,
+                "latency_of": "the fastest task, on average" if latency is not None else None,
+                **details,
+            },
+        )
+
+    @property
+    def direct(self) -> bool | None:
+        """Of another interface than POSIX it is not said."""
+        if _DIRECT.search(self.command):
+            return True
+        return False if self.command and self.options.get("api") == "POSIX" else None
+
+    @property
+    def tasks(self) -> int | None:
+        """``2``, before version 3.2 ``2 (2 per node)``."""
+        text = self.options.get("tasks") or self.options.get("clients") or ""
+        found = re.match(r"[0-9]{1,9}", text)
+        return int(found[0]) if found else None
+
+    @property
+    def file_bytes(self) -> int | None:
+        """The size of all files together."""
+        return size(self.options.get("aggregate filesize", ""))
+
+    @property
+    def _is_on_one_node(self) -> bool:
+        """Whether all tasks share one memory; before version 3.2 by the tasks a node."""
+        each = re.fullmatch(r"([0-9]+) \(([0-9]+) per node\)", self.options.get("clients", ""))
+        return each[1] == each[2] if each else self.options.get("nodes") == "1"
+
+    def _cached(self, access: str, bandwidth: float) -> str | None:
+        """Only one node's own files are known to be in its memory."""
+        asked = set(re.findall(r"\s-([wWrR])(?=\s|$)", self.command))
+        writes = "w" in asked or not asked  # It does both if it is told neither.
+        flushes = _FLUSH.search(self.command) is not None
+        own = self.file_bytes if self._is_on_one_node else None
+        return cached(
+            self.direct,
+            bandwidth,
+            again_bytes=own if access == "read" and writes else None,
+            unflushed_bytes=own if access == "write" and self.command and not flushes else None,
+        )
+
+
+def matches(text: str) -> bool:
+    """Whether this is IOR's text or CSV."""
+    return bool(
+        re.search(r"^IOR-\S+ MPI Coordinated Test", text, re.MULTILINE)
+        or any(line.startswith((_CSV_HEADER, _RANKS_HEADER)) for _, line in lines(text))
+    )
+
+
+def matches_json(document: Node) -> bool:
+    """Whether this is IOR's JSON."""
+    return "tests" in document and ("Command line" in document or "Began" in document)
+
+
+def read(text: str) -> list[Reading]:
+    """The readings of IOR's text, CSV or details of ranks."""
+    for at, line in lines(text):
+        if line.startswith(_CSV_HEADER):
+            return _some(list(_of_csv(text, at)))
+        if line.startswith(_RANKS_HEADER):
+            return _some(list(_of_ranks(text, at)))
+    return _some(list(_of_text(text)))
+
+
+def read_json(documents: list[Node]) -> list[Reading]:
+    """The readings of IOR's JSON."""
+    return _some([reading for document in documents for reading in _of_json(document)])
+
+
+def _some(found: list[Reading]) -> list[Reading]:
+    if not found:
+        raise Unreadable("an iteration's result of IOR")
+    return found
+
+
+def _of_text(text: str) -> Iterator[Reading]:
+    test = _Test()
+    columns: list[str] = []
+    summed = ended = False
+    for at, line in lines(text):
+        fields = line.split()
+        if found := _VERSION.match(line):
+            test, columns = _Test(version=found[1].rstrip(":")), []
+            summed = ended = False
+        elif fields[:2] == ["access", "bw(MiB/s)"]:
+            columns = fields
+        elif columns and fields and fields[0] in _ACCESSES and len(fields) > 1:
+            if summed:
+                continue
+            yield _of_row(test, columns, fields, f"line {at}")
+        elif line.startswith(_SUMMARIES):
+            summed = True
+        elif line.startswith(_END):
+            ended = True
+        elif found := _OPTION.fullmatch(line):
+            _note(test, found[1], (found[2] or "").rstrip())
+            # A test after the first has options of its own, and a table.
+            if found[1] in ("TestID", "api"):
+                columns, summed = [], False
+    if not ended:
+        raise Unreadable(f'"{_END}", with which IOR ends', "the last line")
+
+
+def _note(test: _Test, name: str, value: str) -> None:
+    if name in ("Command line", "Command line used"):
+        test.command = value
+    else:
+        test.options[name] = value
+
+
+def _of_row(test: _Test, columns: list[str], fields: list[str], where: str) -> Reading:
+    if len(fields) != len(columns):
+        raise Unreadable(f"{len(columns)} columns, as in the heading", where)
+    row = dict(zip(columns, fields, strict=True))
+
+    def figure(*names: str) -> float | None:
+        text = next((row[name] for name in names if name in row), "-")
+        return None if text in ("-", "NA", "inf", "nan") else number(text, names[0], where)
+
+    transfer = figure("xfer(KiB)", "xfer")
+    bandwidth = figure("bw(MiB/s)")
+    if bandwidth is None:
+        raise Unreadable("a bandwidth", where)
+    tasks, iteration = figure("numTasks"), figure("iter")
+    return test.reading(
+        row["access"],
+        bandwidth,
+        transfer_bytes=None if not transfer else round(transfer * _KIB),
+        operations_per_second=figure("IOPS"),
+        latency=figure("Latency(s)", "Latency"),
+        tasks=None if tasks is None else round(tasks),
+        details={
+            "iteration": None if iteration is None else round(iteration),
+            "seconds": figure("total(s)"),
+            "open_seconds": figure("open(s)"),
+            "close_seconds": figure("close(s)"),
+        },
+    )
+
+
+def _of_csv(text: str, heading: int) -> Iterator[Reading]:
+    columns: list[str] = []
+    for at, line in lines(text):
+        if at == heading:
+            columns = line.split(",")
+        elif at > heading and line.partition(",")[0] in _ACCESSES:
+            yield _of_row(_Test(), columns, line.split(","), f"line {at}")
+        elif at > heading and line.strip():
+            raise Unreadable("a line of read or write", f"line {at}")
+
+
+def _of_ranks(text: str, heading: int) -> Iterator[Reading]:
+    """Ranks from 0 on are one iteration; it took as long as the slowest."""
+    iteration: list[tuple[str, float, float]] = []
+    for at, line in lines(text):
+        fields = line.split(",")
+        if at > heading and line.strip():
+            where = f"line {at}"
+            if len(fields) < 6 or fields[0] not in _ACCESSES:
+                raise Unreadable("read or write, a rank and four figures", where)
+            rank = whole(fields[1], "a rank", where)
+            seconds = number(fields[2], "a run time", where)
+            speed = number(fields[4], "a throughput", where)
+            if rank == 0 and iteration:
+                yield _of_iteration(iteration)
+                iteration = []
+            if rank != len(iteration) or (iteration and iteration[0][0] != fields[0]):
+                raise Unreadable(f"rank {len(iteration)} of the same access", where)
+            iteration.append((fields[0], seconds, speed))
+    if iteration:
+        yield _of_iteration(iteration)
+
+
+def _of_iteration(ranks: list[tuple[str, float, float]]) -> Reading:
+    moved = sum(seconds * speed for _, seconds, speed in ranks)
+    longest = max(seconds for _, seconds, _ in ranks)
+    if not longest:
+        raise Unreadable("a run time above zero")
+    return _Test().reading(
+        ranks[0][0],
+        moved / longest / _MIB,
+        transfer_bytes=None,
+        operations_per_second=None,
+        latency=None,
+        tasks=len(ranks),
+        details={"seconds": longest, "ranks_bytes_per_second": [speed for *_, speed in ranks]},
+    )
+
+
+def _of_json(document: Node) -> Iterator[Reading]:
+    if "Finished" not in document:
+        raise Unreadable('a member "Finished", which IOR writes at its end', document.path)
+    version = document.maybe_text("Version")
+    command = document.maybe_text("Command line") or ""
+    for node in document.at("tests").items():
+        options = node.get("Options")
+        test = _Test(version=version, command=command, options=options.texts() if options else {})
+        for at, result in enumerate(_results(node.at("Results"))):
+            access = result.at("access").text()
+            if access in _ACCESSES:
+                yield _of_result(test, access, result, at)
+
+
+def _results(node: Node) -> Iterator[Node]:
+    """All results; version 3.2 has a list of them for each iteration."""
+    for result in node.items():
+        if isinstance(result.value, list):
+            yield from result.items()
+        else:
+            yield result
+
+
+def _of_result(test: _Test, access: str, result: Node, at: int) -> Reading:
+    transfer = result.maybe_number("xferKiB")
+    return test.reading(
+        access,
+        result.at("bwMiB").number(),
+        transfer_bytes=None if not transfer else round(transfer * _KIB),
+        operations_per_second=result.maybe_number("iops"),
+        latency=result.maybe_number("latency"),
+        tasks=None,
+        details={
+            "result": at,
+            "seconds": result.maybe_number("totalTime"),
+            "open_seconds": result.maybe_number("openTime"),
+            "close_seconds": result.maybe_number("closeTime"),
+        },
+    )

@@ -1,0 +1,172 @@
+"""sysstat's JSON (sadf -j, iostat -o JSON): what devices and interfaces carried over time.
+
+A reading is one direction of one device. These are the kernel's counters below the page cache, of
+all that the machine did; sysstat's kilobytes are of 1024 bytes, its sectors of 512.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from tonnage.measure.importers.document import Node
+from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+
+TOOL = "sysstat"
+
+_KIB = 1 << 10
+_MIB = 1 << 20
+_SECTOR = 512
+# An operation's fields, in the order of preference, and what their unit is in bytes. The first are
+# sadf's, those with /s iostat's.
+_DEVICE = {
+    "device read": {
+        "rkB": _KIB,
+        "rd_sec": _SECTOR,
+        "rkB/s": _KIB,
+        "rMB/s": _MIB,
+        "kB_read/s": _KIB,
+        "MB_read/s": _MIB,
+    },
+    "device write": {
+        "wkB": _KIB,
+        "wr_sec": _SECTOR,
+        "wkB/s": _KIB,
+        "wMB/s": _MIB,
+        "kB_wrtn/s": _KIB,
+        "MB_wrtn/s": _MIB,
+    },
+    "device discard": {
+        "dkB": _KIB,
+        "dc_sec": _SECTOR,
+        "dkB/s": _KIB,
+        "dMB/s": _MIB,
+        "kB_dscd/s": _KIB,
+        "MB_dscd/s": _MIB,
+    },
+}
+_INTERFACE = {
+    "interface receive": {"rxkB": _KIB},
+    "interface send": {"txkB": _KIB},
+}
+# iostat counts operations, and their mean time in milliseconds, by direction.
+_OPERATIONS = {
+    "device read": ("r/s", "r_await"),
+    "device write": ("w/s", "w_await"),
+    "device discard": ("d/s", "d_await"),
+}
+
+
+class _Series:
+    """One operation of one device: samples as they come."""
+
+    def __init__(self) -> None:
+        self.times: list[float | None] = []
+        self.rates: list[float] = []
+        self.weights: list[float] = []
+        self.operations: list[float] = []
+        self.waits: list[float] = []
+
+
+def matches(document: Node) -> bool:
+    """Whether this is sysstat's."""
+    return "sysstat" in document
+
+
+def read(documents: list[Node]) -> list[Reading]:
+    """One reading for each direction of each device of each host."""
+    found = [
+        reading
+        for document in documents
+        for host in document.at("sysstat", "hosts").items()
+        for reading in _of_host(host)
+    ]
+    if not found:
+        raise Unreadable("statistics of disks or network devices", documents[0].path)
+    return found
+
+
+def _of_host(host: Node) -> Iterator[Reading]:
+    held: dict[tuple[str, str], _Series] = {}
+    for sample in host.at("statistics").items():
+        if not isinstance(sample.value, dict):
+            raise Unreadable("an object", sample.path)
+        time, interval = _time(sample)
+        network = sample.get("network")
+        disks = sample.get("disk")
+        for device in disks.items() if disks else ():
+            _add(held, _DEVICE, ("disk-device", "disk_device"), device, time, interval)
+        interfaces = network.get("net-dev") if network else None
+        for device in interfaces.items() if interfaces else ():
+            _add(held, _INTERFACE, ("iface",), device, time, interval)
+    for (operation, name), series in held.items():
+        yield _reading(host, operation, name, series)
+
+
+def _time(sample: Node) -> tuple[float | None, float | None]:
+    """When a sample ends, in seconds of UTC, and how long it is; iostat does not say."""
+    node = sample.get("timestamp")
+    if node is None or not isinstance(node.value, dict):
+        return None, None
+    text = f"{node.at('date').text()} {node.at('time').text()}"
+    try:
+        moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        raise Unreadable("a date and a time", node.path) from None
+    return moment.timestamp(), node.maybe_number("interval")
+
+
+def _add(
+    held: dict[tuple[str, str], _Series],
+    operations: dict[str, dict[str, int]],
+    names: tuple[str, ...],
+    device: Node,
+    time: float | None,
+    interval: float | None,
+) -> None:
+    name = next((device.at(key).text() for key in names if key in device), None)
+    if name is None:
+        raise Unreadable(f'a member "{names[0]}"', device.path)
+    for operation, units in operations.items():
+        unit = next((unit for unit in units if unit in device), None)
+        if unit is None:
+            continue
+        series = held.setdefault((operation, name), _Series())
+        series.times.append(time)
+        series.rates.append(device.at(unit).number() * units[unit])
+        series.weights.append(interval or 1.0)
+        rate, wait = _OPERATIONS.get(operation, ("", ""))
+        if rate in device:
+            series.operations.append(device.at(rate).number())
+            series.waits.append(device.maybe_number(wait) or 0.0)
+
+
+def _reading(host: Node, operation: str, name: str, series: _Series) -> Reading:
+    first = series.times[0]
+    over_time = None
+    if first is not None and all(time is not None and time >= first for time in series.times):
+        times = [time - first + series.weights[0] for time in series.times if time is not None]
+        over_time = list(zip(times, series.rates, strict=True))
+    total = sum(series.operations)
+    counted = len(series.operations) == len(series.rates)
+    waited = sum(n * wait for n, wait in zip(series.operations, series.waits, strict=True))
+    weights = sum(series.weights)
+    return Reading(
+        source=Source(tool=TOOL),
+        operation=operation,
+        bandwidth_bytes_per_second=sum(
+            rate * weight for rate, weight in zip(series.rates, series.weights, strict=True)
+        )
+        / weights,
+        operations_per_second=total / len(series.rates) if counted else None,
+        latency_seconds=Latency(mean=waited / total / 1e3) if counted and total else Latency(),
+        series=over_time,
+        details={
+            "host": host.maybe_text("nodename"),
+            "kernel": host.maybe_text("release"),
+            "device": name,
+            "samples": len(series.rates),
+            "most_bytes_per_second": max(series.rates),
+            "seconds": weights if first is not None else None,
+        },
+    )

@@ -1,0 +1,352 @@
+"""warp's results: JSON (--json, or what --benchdata leaves), operations as CSV, and its text.
+
+A reading is one kind of request. warp leaves the beginning and the end of a run out of its rates;
+from single operations in CSV the rates here are over all of the time. Latency is a request's, the
+time to its first byte is among the details.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from tonnage.measure.importers.document import Node
+from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.text import NUMBER, duration, lines, number, rank, whole
+
+TOOL = "warp"
+
+_OPERATIONS = {
+    "GET": "get",
+    "PUT": "put",
+    "DELETE": "remove",
+    "STAT": "stat",
+    "LIST": "list",
+    "PUTPART": "put",
+    "MULTIPUT": "put",
+}
+_UNITS = {"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30, "TiB/s": 1 << 40}
+_CSV_HEADER = "idx\tthread\top\t"
+_REPORT = re.compile(r"(?:Report|Operation): ([A-Z]+)\b.*")
+_CONCURRENCY = re.compile(r"Concurrency: ([0-9]{1,9})\b")
+_AVERAGE = re.compile(r" ?\* Average: (?:([0-9.]+) ?([KMGT]?i?B/s), )?([0-9.]+) (?:obj|ops)/s.*")
+_TIMES = re.compile(r" ?\* (Reqs|TTFB): (.{0,400})")
+_TIME = re.compile(r"([A-Za-z0-9]+%?(?:th)?): (\S+?)(?:,|\s|$)")
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+_NANO = 1_000_000_000
+
+
+def matches(document: Node) -> bool:
+    """Whether this is warp's JSON, of today's form or the one for --full and older versions."""
+    return "by_op_type" in document or ("operations" in document and "mixed" in document)
+
+
+def matches_text(text: str) -> bool:
+    """Whether this is warp's text or CSV."""
+    return text.startswith(_CSV_HEADER) or any(
+        _REPORT.match(line) and _CONCURRENCY.search(text) and "* Average:" in text
+        for _, line in lines(text)
+    )
+
+
+def read(documents: list[Node]) -> list[Reading]:
+    """The readings of warp's JSON."""
+    found = []
+    for document in documents:
+        of = _of_aggregate if "by_op_type" in document else _of_operations
+        found += list(of(document))
+    if not found:
+        raise Unreadable("an operation that warp measured", documents[0].path)
+    return found
+
+
+def read_text(text: str) -> list[Reading]:
+    """The readings of warp's text or CSV."""
+    found = list(_of_csv(text) if text.startswith(_CSV_HEADER) else _of_report(text))
+    if not found:
+        raise Unreadable("an operation that warp measured")
+    return found
+
+
+def _of_aggregate(document: Node) -> Iterator[Reading]:
+    if document.object().get("final") is not True:
+        raise Unreadable("a final result (true)", f"{document.path}.final")
+    source = Source(tool=TOOL, version=document.maybe_text("warp_version") or None)
+    command = document.maybe_text("commandline")
+    for name, operation in document.at("by_op_type").members():
+        requests = [
+            segment
+            for _, segments in operation.at("requests_by_client").members()
+            for segment in segments.items()
+        ]
+        yield _reading(source, name, operation, requests, {"command": command})
+
+
+def _of_operations(document: Node) -> Iterator[Reading]:
+    """Skipped ones are what warp did to prepare, or too short to say anything."""
+    for operation in document.at("operations").items():
+        if operation.object().get("skipped") is not True:
+            name = operation.at("type").text()
+            yield _reading(Source(tool=TOOL), name, operation, [operation], {})
+
+
+def _reading(
+    source: Source,
+    name: str,
+    operation: Node,
+    requests: list[Node],
+    details: Mapping[str, object],
+) -> Reading:
+    throughput = operation.at("throughput")
+    seconds = throughput.at("measure_duration_millis").number() / 1e3
+    moved = throughput.at("bytes").number()
+    done = throughput.at("objects").number() or throughput.at("ops").number()
+    latency, object_bytes, first_byte = _requests(requests)
+    return Reading(
+        source=source,
+        operation=_OPERATIONS.get(name, "other"),
+        block_bytes=object_bytes,
+        concurrency=operation.maybe_whole("concurrency") or None,
+        bandwidth_bytes_per_second=moved / seconds if seconds and moved else None,
+        operations_per_second=done / seconds if seconds else None,
+        latency_seconds=latency,
+        series=_series(throughput) if moved else None,
+        details={
+            **details,
+            "tool_operation": name,
+            "seconds": seconds,
+            "requests": operation.maybe_whole("total_requests") or operation.maybe_whole("n"),
+            "errors": operation.maybe_whole("total_errors") or operation.maybe_whole("errors"),
+            "first_byte_seconds": first_byte or None,
+        },
+    )
+
+
+def _requests(segments: list[Node]) -> tuple[Latency, int | None, dict[str, float]]:
+    """The times of all segments of all clients together, as warp reports them.
+
+    A time there is a sum over ``merged_entries``; the slowest and the fastest are not. Of objects
+    of several sizes warp gives a mean only, by size.
+    """
+    single = [node for segment in segments if (node := segment.get("single_sized_requests"))]
+    several = [
+        size
+        for segment in segments
+        if (node := segment.get("multi_sized_requests")) and node.get("by_size")
+        for size in node.at("by_size").items()
+    ]
+    single = [node for node in single if node.object().get("skipped") is not True]
+    merged = sum(_merged(node) for node in single)
+    if not single or not merged:
+        requests = sum(node.at("requests").number() for node in several)
+        total = sum(
+            node.at("avg_duration_millis").number() / _merged(node) * node.at("requests").number()
+            for node in several
+        )
+        mean = total / requests / 1e3 if requests else None
+        return Latency(mean=mean), None, {}
+
+    def mean_of(name: str) -> float:
+        return sum(node.at(name).number() for node in single) / merged / 1e3
+
+    sizes = {node.at("obj_size").number() / _merged(node) for node in single}
+    latency = Latency(
+        mean=mean_of("dur_avg_millis"),
+        p50=mean_of("dur_median_millis"),
+        p90=mean_of("dur_90_millis"),
+        p99=mean_of("dur_99_millis"),
+        max=max(node.at("slowest_millis").number() for node in single) / 1e3,
+    )
+    block = sizes.pop() if len(sizes) == 1 else 0.0
+    return latency, round(block) or None, _first_byte(single)
+
+
+def _first_byte(single: list[Node]) -> dict[str, float]:
+    held = [(node.at("first_byte"), _merged(node)) for node in single if node.get("first_byte")]
+    merged = sum(count for _, count in held)
+    if not merged:
+        return {}
+    names = {"mean": "average", "p50": "median", "p90": "p90", "p99": "p99"}
+    found = {
+        to: sum(node.at(f"{name}_millis").number() for node, _ in held) / merged / 1e3
+        for to, name in names.items()
+    }
+    return {**found, "max": max(node.at("slowest_millis").number() for node, _ in held) / 1e3}
+
+
+def _merged(node: Node) -> int:
+    """How many entries a segment's sums are of."""
+    return node.maybe_whole("merged_entries") or 1
+
+
+def _series(throughput: Node) -> list[tuple[float, float]] | None:
+    """The rate of each segment at its end; warp orders them by rate."""
+    segmented = throughput.get("segmented")
+    if not segmented:
+        return None
+    length = segmented.at("segment_duration_millis").number() / 1e3
+    held = sorted(
+        (_stamp(node.at("start").text(), node.path), node.at("bytes_per_sec").number())
+        for node in segmented.at("segments").items()
+    )
+    return [((start - held[0][0]) / _NANO + length, rate) for start, rate in held] or None
+
+
+def _stamp(text: str, where: str) -> int:
+    """Nanoseconds since the epoch."""
+    found = _STAMP.fullmatch(text)
+    if not found:
+        raise Unreadable("a time like 2026-01-31T12:00:00Z", where)
+    try:
+        moment = datetime.fromisoformat(found[1] + found[3].replace("Z", "+00:00"))
+        return int(moment.timestamp()) * _NANO + int((found[2] or "").ljust(9, "0"))
+    except (ValueError, OverflowError):
+        raise Unreadable("a time like 2026-01-31T12:00:00Z", where) from None
+
+
+class _Request(NamedTuple):
+    """A line of the CSV."""
+
+    thread: str
+    size: int
+    start: int
+    end: int
+    seconds: float
+
+
+def _of_csv(text: str) -> Iterator[Reading]:
+    columns: list[str] = []
+    held: dict[str, list[_Request]] = {}
+    errors: dict[str, int] = {}
+    command = None
+    for at, line in lines(text):
+        where = f"line {at}"
+        fields = line.split("\t")
+        if at == 1:
+            columns = fields
+        elif line.startswith("#"):
+            command = line[1:].strip()
+        elif line.strip():
+            if len(fields) != len(columns):
+                raise Unreadable(f"{len(columns)} fields, as in the heading", where)
+            row = dict(zip(columns, fields, strict=True))
+            name, request = _request(row, where)
+            if row.get("error"):
+                errors[name] = errors.get(name, 0) + 1
+            else:
+                held.setdefault(name, []).append(request)
+    for name, requests in held.items():
+        yield _of_requests(
+            name, requests, {"command": command, "errors": errors.get(name), "full": True}
+        )
+
+
+def _request(row: dict[str, str], where: str) -> tuple[str, _Request]:
+    for name in ("thread", "op", "client_id", "bytes", "start", "end", "duration_ns"):
+        if name not in row:
+            raise Unreadable(f'a column "{name}"', "line 1")
+    return row["op"], _Request(
+        thread=f"{row['client_id']} {row['thread']}",
+        size=whole(row["bytes"], "bytes", where),
+        start=_stamp(row["start"], where),
+        end=_stamp(row["end"], where),
+        seconds=whole(row["duration_ns"], "a duration", where) / _NANO,
+    )
+
+
+def _of_requests(name: str, requests: list[_Request], details: Mapping[str, object]) -> Reading:
+    seconds = (max(r.end for r in requests) - min(r.start for r in requests)) / _NANO
+    moved = sum(request.size for request in requests)
+    sizes = {request.size for request in requests}
+    times = sorted(request.seconds for request in requests)
+    rates = seconds > 0
+    return Reading(
+        source=Source(tool=TOOL),
+        operation=_OPERATIONS.get(name, "other"),
+        block_bytes=(sizes.pop() or None) if len(sizes) == 1 else None,
+        concurrency=len({request.thread for request in requests}),
+        bandwidth_bytes_per_second=moved / seconds if rates and moved else None,
+        operations_per_second=len(requests) / seconds if rates else None,
+        latency_seconds=Latency(
+            mean=sum(times) / len(times),
+            p50=rank(times, 50),
+            p90=rank(times, 90),
+            p99=rank(times, 99),
+            p999=rank(times, 99.9),
+            max=times[-1],
+        ),
+        details={**details, "tool_operation": name, "seconds": seconds, "requests": len(requests)},
+    )
+
+
+def _of_report(text: str) -> Iterator[Reading]:
+    """A section opens with its operation; that of all operations together is left out."""
+    name, opened, concurrency = "", "", None
+    average: re.Match[str] | None = None
+    times: dict[str, dict[str, float]] = {}
+    for at, line in [*lines(text), (0, "Report: END")]:
+        where = f"line {at}"
+        if found := _REPORT.fullmatch(line.strip()):
+            if name:
+                if average is None:
+                    raise Unreadable(f"{name}'s average", opened)
+                yield _of_section(name, concurrency, average, times, opened)
+            name, opened, average, times, concurrency = found[1], where, None, {}, None
+        if name and (found := _CONCURRENCY.search(line)):
+            concurrency = int(found[1])
+        if found := _AVERAGE.fullmatch(line):
+            average = found
+        elif (found := _TIMES.match(line)) and name:
+            times.setdefault(found[1], _times(found[2]))
+
+
+def _times(text: str) -> dict[str, float]:
+    """``Avg: 3.3ms, 50%: 2.8ms`` as seconds by name."""
+    found = ((name, duration(value)) for name, value in _TIME.findall(text))
+    return {name: seconds for name, seconds in found if seconds is not None}
+
+
+def _of_section(
+    name: str,
+    concurrency: int | None,
+    average: re.Match[str],
+    times: dict[str, dict[str, float]],
+    where: str,
+) -> Reading:
+    requests, first_byte = times.get("Reqs", {}), times.get("TTFB", {})
+    speed, unit, rate = average.groups()
+    if not NUMBER.fullmatch(rate) or (unit and unit not in _UNITS):
+        raise Unreadable("an average in MiB/s and obj/s", where)
+    return Reading(
+        source=Source(tool=TOOL),
+        operation=_OPERATIONS.get(name, "other"),
+        concurrency=concurrency,
+        bandwidth_bytes_per_second=None
+        if speed is None
+        else number(speed, "a speed", where) * _UNITS[unit],
+        operations_per_second=number(rate, "a rate", where),
+        latency_seconds=Latency(
+            mean=requests.get("Avg"),
+            p50=requests.get("50%"),
+            p90=requests.get("90%"),
+            p99=requests.get("99%"),
+            max=requests.get("Slowest"),
+        ),
+        details={
+            "tool_operation": name,
+            "first_byte_seconds": {
+                to: first_byte[of]
+                for to, of in {
+                    "mean": "Avg",
+                    "p50": "Median",
+                    "p90": "90th",
+                    "p99": "99th",
+                    "max": "Worst",
+                }.items()
+                if of in first_byte
+            }
+            or None,
+        },
+    )

@@ -1,0 +1,74 @@
+"""What every estimator takes and gives: checked samples, and an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Floats = Sequence[float] | FloatArray
+"""One-dimensional: a sequence or an array of shape ``(n,)``."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval; ``confidence`` is what was asked for, or more where the rule says."""
+
+    low_value: float
+    high_value: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """What one instance gave over time: ``values[i]`` at ``seconds[i]``, which increase."""
+
+    seconds: Floats
+    values: Floats
+
+
+def checked(values: Floats, least: int = 1) -> FloatArray:
+    """The values as an array of shape ``(n,)``.
+
+    Raises:
+        ValueError: They are not one-dimensional, fewer than ``least``, or not all finite.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"one dimension is needed, not {array.ndim}")
+    if array.size < least:
+        raise ValueError(f"{array.size} values; at least {least} are needed")
+    if not np.isfinite(array).all():
+        raise ValueError("a value is not finite")
+    return array
+
+
+def checked_series(
+    seconds: Floats, values: Floats, least: int = 1
+) -> tuple[FloatArray, FloatArray]:
+    """The moments and the values as arrays of shape ``(n,)``.
+
+    Raises:
+        ValueError: As for `checked`; or there are not as many moments as values, or they do not
+            increase.
+    """
+    moments, array = checked(seconds, least), checked(values, least)
+    if moments.size != array.size:
+        raise ValueError(f"{moments.size} moments for {array.size} values")
+    if (np.diff(moments) <= 0).any():
+        raise ValueError("the moments do not increase")
+    return moments, array
+
+
+def checked_share(share: float, name: str = "share") -> float:
+    """The share, strictly between zero and one.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, not {share}")
+    return share
