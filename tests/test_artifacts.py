@@ -235,7 +235,7 @@ def test_a_table_that_cannot_be_written_leaves_what_was_there(
         raise OSError("no more")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="no more"):
-        patch.setattr(artifacts.os, "replace", fail)
+        patch.setattr(artifacts.files.os, "replace", fail)
         write_table(place, {"a": [1]})
     assert read_table(place) == COLUMNS
     assert list(disk.iterdir()) == [place]

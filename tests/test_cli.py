@@ -29,8 +29,21 @@ FLAGS = {
     ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
     ("run", "sort"): ["--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"],
     ("measure", "disk"): [
-        *("--dir", "--mode", "--size", "--seconds", "--rounds", "--memory", "--json"),
+        *("--dir", "--mode", "--size", "--seconds", "--rounds", "--memory", "--out", "--json"),
     ],
+    ("measure", "ops"): [
+        *("--dir", "--operation", "--suite", "--outstanding", "--rounds", "--until-confidence"),
+        *("--seconds", "--file-size", "--engine", "--submission", "--seed", "--out", "--json"),
+    ],
+    ("measure", "stream"): [
+        *("--dir", "--operation", "--processes", "--block", "--transfer", "--segments", "--shared"),
+        *("--buffered", "--flush", "--repetitions", "--until-confidence", "--out", "--json"),
+    ],
+    ("measure", "over-time"): [
+        *("--dir", "--operation", "--outstanding", "--every", "--for", "--seconds", "--file-size"),
+        *("--engine", "--seed", "--out", "--json"),
+    ],
+    ("import",): ["--out", "--json"],
     ("gensort",): ["--ascii", "--start", "--skew", "--json"],
     ("valsort",): ["--record-bytes", "--key", "--json"],
     ("run",): [],
@@ -191,6 +204,19 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("measure", "disk", "--seconds", "soon"), r"'--seconds': 'soon': give a number from 0\.1"),
     (("measure", "disk", "--rounds", "0"), r"'--rounds': '0': give a whole number from 1 to"),
     (("measure", "disk", "--rounds", "1.5"), r"'--rounds': '1\.5': give a whole number from 1"),
+    (("measure", "ops", "--operation", "read5k"), r"--operation read5k: there are read4k, read4m"),
+    (("measure", "ops", "--suite", "all"), r"--suite all: there are explore, steady"),
+    (("measure", "ops", "--engine", "fast"), r"--engine fast: there are ring, sync"),
+    (("measure", "ops", "--submission", "x"), r"--submission x: there are single, batched"),
+    (("measure", "ops", "--until-confidence", "2"), r"'--until-confidence': '2': give a perc"),
+    (("measure", "ops", "--dir", "none"), r"--dir none: there is no such directory; make it"),
+    (("measure", "ops", "--file-size", "900TB"), r"bytes free, the file to be operated on needs"),
+    (("measure", "over-time", "--every", "soon"), r"'--every': 'soon' is no time: write it like"),
+    (("measure", "over-time", "--for", "0"), r"'--for': '0' is no time"),
+    (("measure", "stream", "--operation", "x"), r"--operation x: there are write, read"),
+    (("measure", "stream", "--block", "1"), r"--block 1 is no multiple of --transfer 1048576"),
+    (("import", "none"), r"none: expected a file that can be read \(No such file"),
+    (("import", "in"), r"in: expected "),
     (("measure", "disk", "--memory", "10kB"), r"--memory .*10000 bytes is too small"),
     (("study", "--size", "1kB"), r"'--size': '1kB': give at least 1MB"),
     (("study", "--size", "1.5"), r"'--size': '1\.5': give at least 1MB"),
@@ -313,7 +339,11 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> N
     assert list(disk.iterdir()) == []
 
     said = tonnage.run("measure", "disk", "--dir", disk, *trials, "--mode", "ro", check=True)
-    figure, rule = said.stdout.splitlines()
+    figure, rule, *scorecard = said.stdout.splitlines()
+    assert len(done["scorecard"]) == 6
+    short = [rule for rule in done["scorecard"] if rule["verdict"] != "pass"]
+    assert scorecard[0] == f"Keeps {6 - len(short)} of the 6 rules of Cloud Truth."
+    assert len(scorecard) == 1 + len(short)
     assert figure.startswith("ro: ") and figure.endswith(", 2 trials)")
     assert done["page_cache"] in rule and done["stopping_rule"] in rule
     once = (*trials[:-4], "--rounds", "1", *trials[-2:])

@@ -17,10 +17,12 @@ PARTS = {
     "__init__": set(),
     "artifacts": set(),
     "words": set(),
-    "model": {"artifacts", "words"},
+    "statistics": set(),
+    "cloud_truth": {"artifacts"},
+    "model": {"artifacts", "words", "statistics", "cloud_truth"},
     "report": {"artifacts", "words"},
     "engine": {"artifacts", "_core"},
-    "measure": {"artifacts", "engine"},
+    "measure": {"artifacts", "engine", "statistics", "cloud_truth"},
     "run": {"artifacts", "engine"},
 }
 PARTS["study"] = set(PARTS) - {"__init__"}
@@ -32,9 +34,10 @@ CRATES = {
     "pipeline": set(),
     "disk": set(),
     "net": set(),
+    "object": set(),
     "records": set(),
-    "stages": {"pipeline", "disk", "net", "records"},
-    "graphs": {"stages", "pipeline", "disk", "net", "records"},
+    "stages": {"pipeline", "disk", "net", "object", "records"},
+    "graphs": {"stages", "pipeline", "disk", "net", "object", "records"},
     "py": {"graphs", "pipeline", "disk"},
 }
 

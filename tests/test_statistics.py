@@ -10,35 +10,35 @@ from hypothesis import strategies as st
 from scipy import optimize, signal, stats
 
 from support.fleet import ar1, fleet, telegraph
-from tonnage.model.statistics import bootstrap as boot
-from tonnage.model.statistics.autocorrelation import (
+from tonnage.statistics import bootstrap as boot
+from tonnage.statistics.autocorrelation import (
     autocorrelation,
     autocorrelations,
     effective_size,
     effective_size_of_any,
     integrated_time,
 )
-from tonnage.model.statistics.density import bandwidth, density, histogram
-from tonnage.model.statistics.dip import dip
-from tonnage.model.statistics.fleet import InstanceFindings, analyse_fleet
-from tonnage.model.statistics.instances import (
+from tonnage.statistics.density import bandwidth, density, histogram
+from tonnage.statistics.dip import dip
+from tonnage.statistics.fleet import InstanceFindings, analyse_fleet
+from tonnage.statistics.instances import (
     Outlier,
     best_to_worst,
     outliers,
     over_instances,
     percentile_lines,
 )
-from tonnage.model.statistics.modes import modality, modes_of
-from tonnage.model.statistics.periodicity import periodogram, strongest_cycle, without_cycle
-from tonnage.model.statistics.quantiles import needed_size, quantile, quantile_estimate, ranks
-from tonnage.model.statistics.repetitions import precision
-from tonnage.model.statistics.samples import FloatArray, Series
-from tonnage.model.statistics.spread import (
+from tonnage.statistics.modes import modality, modes_of
+from tonnage.statistics.periodicity import periodogram, strongest_cycle, without_cycle
+from tonnage.statistics.quantiles import needed_size, quantile, quantile_estimate, ranks
+from tonnage.statistics.repetitions import precision
+from tonnage.statistics.samples import FloatArray, Series
+from tonnage.statistics.spread import (
     coefficient_of_variation,
     median_absolute_deviation,
     robust_scale,
 )
-from tonnage.model.statistics.steady import steady_by_mser, steady_by_slope
+from tonnage.statistics.steady import steady_by_mser, steady_by_slope
 
 VALUES = st.lists(st.floats(1, 1e6), min_size=1, max_size=60)
 SERIES = st.lists(st.floats(1, 1e6), min_size=20, max_size=60)

@@ -8,15 +8,15 @@ import pytest
 from scipy import stats
 
 from support.fleet import ar1, telegraph
-from tonnage.model.statistics import bootstrap as boot
-from tonnage.model.statistics.autocorrelation import effective_size, effective_size_of_any
-from tonnage.model.statistics.dip import dip
-from tonnage.model.statistics.instances import outliers
-from tonnage.model.statistics.modes import dip_false_alarm, modality
-from tonnage.model.statistics.periodicity import strongest_cycle
-from tonnage.model.statistics.quantiles import quantile_estimate
-from tonnage.model.statistics.repetitions import precision
-from tonnage.model.statistics.samples import Interval
+from tonnage.statistics import bootstrap as boot
+from tonnage.statistics.autocorrelation import effective_size, effective_size_of_any
+from tonnage.statistics.dip import dip
+from tonnage.statistics.instances import outliers
+from tonnage.statistics.modes import dip_false_alarm, modality
+from tonnage.statistics.periodicity import strongest_cycle
+from tonnage.statistics.quantiles import quantile_estimate
+from tonnage.statistics.repetitions import precision
+from tonnage.statistics.samples import Interval
 
 CHANCE = 1e-6
 

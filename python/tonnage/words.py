@@ -68,6 +68,22 @@ def seconds_like(largest: float, more: int = 0) -> Callable[[float], str]:
     return lambda value: f"{_signed(f'{value:,.{decimals}f}')} s"
 
 
+def latency(value: float) -> str:
+    """A time that may be short."""
+    for unit, factor in (("s", 1.0), ("ms", 1e-3)):
+        if value >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value / 1e-6)} µs"
+
+
+def duration(value: float) -> str:
+    """A time that may be long."""
+    for unit, factor in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if value >= 2 * factor:
+            return f"{significant(value / factor, 2)} {unit}"
+    return f"{significant(value, 2)} s"
+
+
 def sentence(said: str) -> str:
     """What was said, with a capital and a full stop."""
     said = said.strip()
@@ -111,6 +127,11 @@ def megabytes(rate: float) -> str:
 def rate(value: float) -> str:
     """A rate in MB/s."""
     return f"{megabytes(value)} MB/s"
+
+
+def per_second(value: float, unit: str) -> str:
+    """A rate of bytes or of operations, as the unit says."""
+    return rate(value) if unit == "bytes" else f"{significant(value)} operations/s"
 
 
 def count(value: int) -> str:

@@ -17,7 +17,18 @@ import typer
 from tonnage import engine, words
 from tonnage.run.sort import Layout
 
-SEVERAL = ("--output", "--scratch", "--dir", "--mode")
+SEVERAL = (
+    "--output",
+    "--scratch",
+    "--dir",
+    "--mode",
+    "--operation",
+    "--outstanding",
+    "--layout",
+    "--chunk",
+    "--threads",
+    "--price",
+)
 """Flags that several values may follow."""
 HIDDEN = (".", "_")
 """What begins so in a directory of records is not taken for records."""
@@ -31,6 +42,8 @@ UNITS = {
     **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", start=1)},
     **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", start=1)},
 }
+
+DURATIONS = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400}
 
 
 def parse_size(text: str) -> int:
@@ -91,6 +104,22 @@ def number(least: float, most: float) -> Callable[[str], float]:
         return found
 
     return parse
+
+
+def parse_share(text: str) -> float:
+    """``2%`` as 0.02."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if found is None or not 0 < float(found[1]) < 100:
+        raise typer.BadParameter(f"{text!r}: give a percentage between 0% and 100%, like 2%")
+    return float(found[1]) / 100
+
+
+def parse_duration(text: str) -> float:
+    """``10min``, ``24h`` or plain seconds, as a number of seconds."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in DURATIONS or not float(found[1]):
+        raise typer.BadParameter(f"{text!r} is no time: write it like 30s, 10min, 24h or 7d")
+    return float(found[1]) * DURATIONS[found[2]]
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -175,6 +204,14 @@ def refuse_again(inputs: Iterable[Path]) -> None:
                 also = f", also by {holders[known]}" if holders[known] != file else ""
                 raise engine.Refused(f"input {file} is given twice{also}: give each file once")
             holders[known] = path
+
+
+def refuse_unknown(flag: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses names that are not known."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise engine.Refused(f"{flag} {name}: there are {', '.join(names)}")
 
 
 def refuse_missing(flag: str, directories: Iterable[Path]) -> None:

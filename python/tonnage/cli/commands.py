@@ -11,7 +11,16 @@ import typer
 from typer.core import TyperGroup
 
 from tonnage import __version__, engine
-from tonnage.cli import measure, records, run, study
+from tonnage.cli import (
+    imports,
+    measure_disk,
+    measure_ops,
+    measure_over_time,
+    measure_stream,
+    records,
+    run,
+    study,
+)
 from tonnage.cli.arguments import spread
 
 
@@ -59,7 +68,11 @@ app.add_typer(measure_app, name="measure")
 
 app.command()(study.study)
 run_app.command("sort", cls=run.InputsFirst)(run.run_sort)
-measure_app.command("disk")(measure.measure_disk)
+measure_app.command("disk")(measure_disk.measure_disk)
+measure_app.command("ops")(measure_ops.measure_ops)
+measure_app.command("stream")(measure_stream.measure_stream)
+measure_app.command("over-time")(measure_over_time.measure_over_time)
+app.command("import")(imports.import_files)
 app.command()(records.gensort)
 app.command()(records.valsort)
 

@@ -26,6 +26,11 @@ OnProgress = Callable[[int], None]
 """Called with the bytes done, now and then."""
 
 
+def after(done: int, on_progress: OnProgress | None) -> OnProgress | None:
+    """What to call with a job's bytes if ``done`` others were moved before it."""
+    return (lambda more: on_progress(done + more)) if on_progress else None
+
+
 def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None) -> dict[str, Any]:
     """Runs the core's job ``name`` to its end and returns its outcome.
 

@@ -9,12 +9,15 @@ half write, one does both.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import tonnage
 from tonnage import engine
-from tonnage.artifacts import Environment, Measurement
+from tonnage.artifacts import Environment, Measurement, Reading, Source, Trial
+from tonnage.cloud_truth import scorecard
 from tonnage.measure.trials import (
     STOPPING_RULE,
     figures,
@@ -25,6 +28,8 @@ from tonnage.measure.trials import (
 )
 
 MODES = ("wo", "ro", "rw", "headroom")
+OPERATIONS = {"wo": "write", "ro": "read", "rw": "readwrite"}
+"""The modes in the vocabulary of all tools; of ``rw`` the bandwidth is that of each way."""
 
 
 def measure_disk(
@@ -71,8 +76,8 @@ def measure_disk(
     began = now()
     outcome = engine.run("disk_bench", settings, on_progress)
     phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
-    trials = [trial(phase, seconds) for phase in phases]
-    return Measurement(
+    trials = [_read(trial(phase, seconds)) for phase in phases]
+    measurement = Measurement(
         id=new_id("disk"),
         kind="disk",
         began_at=began,
@@ -84,3 +89,19 @@ def measure_disk(
         figures=figures(trials),
         trials=trials,
     )
+    return dataclasses.replace(measurement, scorecard=scorecard([measurement]))
+
+
+def _read(trial: Trial) -> Trial:
+    """The trial with its reading; the harness alone has none."""
+    if trial.name not in OPERATIONS:
+        return trial
+    modes = trial.phase.disk_modes
+    reading = Reading(
+        source=Source(tool="tonnage", version=tonnage.__version__),
+        operation=OPERATIONS[trial.name],
+        direct=all(mode["direct"] for mode in modes) if modes else None,
+        bandwidth_bytes_per_second=trial.bytes_per_second,
+        details={"mode": trial.name},
+    )
+    return dataclasses.replace(trial, reading=reading)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tonnage.artifacts import Figure, Trial
 from tonnage.engine import probes
+from tonnage.statistics.quantiles import quantile_estimate
 
 WARM_UP_SECONDS = 0.5
 """Not counted at a trial's beginning; of a trial shorter than four of these, a quarter is not."""
@@ -53,7 +54,7 @@ def trial(reported: dict[str, Any], seconds: float) -> Trial:
 
 
 def figures(trials: list[Trial]) -> list[Figure]:
-    """The median of each kind of trial, with the range of the trials as its interval."""
+    """The median of each kind of trial, the trials' range, and the median's interval."""
     rates: dict[str, list[float]] = {}
     for each in trials:
         rates.setdefault(each.name, []).append(each.bytes_per_second)
@@ -64,9 +65,15 @@ def figures(trials: list[Trial]) -> list[Figure]:
             median_bytes_per_second=statistics.median(of_kind),
             low_bytes_per_second=min(of_kind),
             high_bytes_per_second=max(of_kind),
+            interval_bytes_per_second=_interval(of_kind),
         )
         for name, of_kind in rates.items()
     ]
+
+
+def _interval(rates: list[float]) -> tuple[float, float] | None:
+    found = quantile_estimate(rates, 0.5).interval
+    return (found.low_value, found.high_value) if found else None
 
 
 def stated_page_cache(phases: list[dict[str, Any]]) -> str:

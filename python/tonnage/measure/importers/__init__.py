@@ -6,10 +6,13 @@ numbers, need their names. What cannot be read whole is refused in one line, and
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Callable
 from pathlib import Path
 
+from tonnage.artifacts import Measurement, Reading
+from tonnage.cloud_truth import scorecard
 from tonnage.measure.importers import (
     bonnie,
     elbencho,
@@ -25,16 +28,10 @@ from tonnage.measure.importers import (
     warp,
 )
 from tonnage.measure.importers.document import Node, begins, described, documents
-from tonnage.measure.importers.reading import (
-    OPERATIONS,
-    Latency,
-    Reading,
-    Source,
-    Unreadable,
-    one_line,
-)
+from tonnage.measure.importers.reading import OPERATIONS, Unreadable, one_line
+from tonnage.measure.trials import new_id, now
 
-__all__ = ["OPERATIONS", "Latency", "Reading", "Source", "Unreadable", "read"]
+__all__ = ["OPERATIONS", "Unreadable", "imported", "one_line", "read"]
 
 # A file is held in memory, twice if it is compressed.
 LARGEST_BYTES = 256 << 20
@@ -83,6 +80,24 @@ def read(path: Path) -> list[Reading]:
         raise why.of(one_line(str(path))) from None
     except RecursionError:
         raise Unreadable("a reasonable depth", file=one_line(str(path))) from None
+
+
+def imported(path: Path, readings: list[Reading], *, command: list[str]) -> Measurement:
+    """The readings of a file as a measurement; what the tool did not say of itself is not known."""
+    tools = sorted({reading.source.tool for reading in readings})
+    measurement = Measurement(
+        id=new_id("import"),
+        kind="import",
+        began_at=now(),
+        command=command,
+        environment=None,
+        settings={"file": one_line(str(path)), "tools": tools},
+        stopping_rule="the tool's own",
+        page_cache="as the tool used it: a reading says direct, cached, or nothing",
+        trials=[],
+        imported=readings,
+    )
+    return dataclasses.replace(measurement, scorecard=scorecard([measurement]))
 
 
 def _content(path: Path) -> bytes:

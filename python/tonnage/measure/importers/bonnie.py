@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers.caching import cached
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole
 
 TOOL = "bonnie++"
@@ -100,7 +101,7 @@ def _of_line(fields: list[str], where: str) -> Iterator[Reading]:
         order, _, action = name.partition("_")
         value, more = _rate(row, name, where)
         if value is not None or more:
-            yield Reading(
+            yield reading_of(
                 source=source,
                 operation=_FILE_OPERATIONS[action],
                 concurrency=concurrency,
@@ -126,7 +127,7 @@ def _of_file(
     latency = _latency(row, name, where)
     if name == "seeks":
         seekers = row.get("seek_processes", "")
-        yield Reading(
+        yield reading_of(
             source=source,
             operation="seek",
             block_bytes=block,
@@ -138,7 +139,7 @@ def _of_file(
         return
     operation, by = _OPERATIONS[name]
     bandwidth = None if value is None else value * 1024
-    yield Reading(
+    yield reading_of(
         source=source,
         operation=operation,
         block_bytes=1 if by == "byte" else block,

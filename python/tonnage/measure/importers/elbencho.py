@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers.caching import cached
 from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
 
 TOOL = "elbencho"
@@ -223,7 +224,7 @@ def _of_rates(phase: _Phase, rates: _Rates, mixed: bool) -> Iterator[Reading]:
         operation = f"rand{operation}"
     network = objects or operation == "send"
     why = None if network or not moves else cached(phase.direct, rates.bandwidth)
-    yield Reading(
+    yield reading_of(
         source=Source(tool=TOOL, version=phase.version),
         operation=operation,
         block_bytes=round(phase.block) if moves and phase.block else None,

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers import fio_bins
 from tonnage.measure.importers.caching import cached
 from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 
 TOOL = "fio"
 
@@ -180,7 +181,7 @@ def _of_job(source: Source, node: Node, job: _Job) -> Iterator[Reading]:
     sync = node.get("sync")
     if sync and sync.maybe_whole("total_ios"):
         latency, bins, more = _latency(source, sync)
-        yield Reading(
+        yield reading_of(
             source=source,
             operation="fsync",
             concurrency=job.concurrency,
@@ -204,7 +205,7 @@ def _of_direction(
     # fio 2 calls KiB bytes until it has both.
     moved = side.at("io_bytes").number() * (1 if "io_kbytes" in side else 1024)
     latency, bins, more = _latency(source, side)
-    return Reading(
+    return reading_of(
         source=source,
         operation=operation,
         block_bytes=job.block(direction),

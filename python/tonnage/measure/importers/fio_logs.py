@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers import fio, fio_bins
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, rank, whole
 
 _NAME = re.compile(r"_(bw|iops|lat|slat|clat|hist|clat_hist)(?:\.\d+)?\.log$")
@@ -130,27 +131,27 @@ def _bandwidth(
     source = Source(tool=fio.TOOL)
     if _is_windowed(held):
         series = [(line.seconds, line.value * 1024.0) for line in held]
-        return Reading(
+        return reading_of(
             source=source,
             operation=direction,
             bandwidth_bytes_per_second=_mean(value for _, value in series),
             series=series,
             details={**details, "windows": len(held)},
         )
-    return Reading(source=source, operation=direction, **_moved(held), details=dict(details))
+    return reading_of(source=source, operation=direction, **_moved(held), details=dict(details))
 
 
 def _iops(kind: str, direction: str, held: list[_Line], details: Mapping[str, object]) -> Reading:
     source = Source(tool=fio.TOOL)
     if _is_windowed(held):
         rates = [[line.seconds, line.value] for line in held]
-        return Reading(
+        return reading_of(
             source=source,
             operation=direction,
             operations_per_second=_mean(line.value for line in held),
             details={**details, "windows": len(held), "operations_per_second_series": rates},
         )
-    return Reading(source=source, operation=direction, **_moved(held), details=dict(details))
+    return reading_of(source=source, operation=direction, **_moved(held), details=dict(details))
 
 
 def _latencies(
@@ -163,7 +164,7 @@ def _latencies(
     if _is_windowed(held):
         has_most = any(line.most != line.value for line in held)
         most = max(line.most for line in held) / 1e9 if has_most else None
-        return Reading(
+        return reading_of(
             source=source,
             operation=direction,
             latency_seconds=Latency(mean=mean, max=most),
@@ -174,7 +175,7 @@ def _latencies(
             },
         )
     ordered = sorted(line.value / 1e9 for line in held)
-    return Reading(
+    return reading_of(
         source=source,
         operation=direction,
         latency_seconds=Latency(
@@ -221,7 +222,7 @@ def _of_histogram(kind: str, text: str, name: str) -> list[Reading]:
             at: None if value is None else value / per_second for at, value in listed.items()
         }
         readings.append(
-            Reading(
+            reading_of(
                 source=Source(tool=fio.TOOL),
                 operation=direction,
                 latency_seconds=Latency(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers import fio
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import NUMBER, lines, number, whole
 
 _LINE = re.compile(r"(?:[345];fio-[^;]*|2;[^;]*);[^;]*;\d+;-?\d+;\d+;\d+;|2;[^;]*;\d+;-?\d+;\d+;")
@@ -96,7 +97,7 @@ class _Side:
     def reading(self, source: Source, direction: str, details: Mapping[str, object]) -> Reading:
         percents = {at: value / 1e6 for at, value in self.listed.items()}
         measured = self.most > 0 or self.mean > 0
-        return Reading(
+        return reading_of(
             source=source,
             operation=direction,
             bandwidth_bytes_per_second=self.kib * 1024,

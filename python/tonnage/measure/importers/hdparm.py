@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
+from tonnage.artifacts import Reading, Source
 from tonnage.measure.importers.caching import cached
-from tonnage.measure.importers.reading import Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
 
 TOOL = "hdparm"
@@ -66,7 +67,7 @@ def _reading(
         why = f"hdparm -T times reads from {whose} cache"
     else:
         why = cached(direct, speed) or ""
-    return Reading(
+    return reading_of(
         source=Source(tool=TOOL),
         operation="read",
         direct=direct,

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers.caching import cached
 from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole
 
 TOOL = "ior"
@@ -52,7 +53,7 @@ class _Test:
     ) -> Reading:
         bandwidth = mib_per_second * _MIB
         random = self.options.get("ordering in a file", "").startswith("random")
-        return Reading(
+        return reading_of(
             source=Source(tool=TOOL, version=self.version),
             operation=f"rand{access}" if random else access,
             block_bytes=transfer_bytes,

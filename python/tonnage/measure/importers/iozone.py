@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers.caching import cached
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, whole
 
 TOOL = "iozone"
@@ -115,7 +116,7 @@ class _Run:
         in_operations, in_microseconds = "OPS" in self.says, "Microseconds" in self.says
         bandwidth = None if in_operations or in_microseconds else figure * _KIB
         file_bytes = None if file_kib is None else file_kib * _KIB * processes
-        return Reading(
+        return reading_of(
             source=Source(tool=TOOL, version=self.version),
             operation=operation,
             block_bytes=None if not record_kib else round(record_kib * _KIB),

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tonnage.artifacts import Reading, Source
 from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Reading, Source, Unreadable, one_line
+from tonnage.measure.importers.reading import Unreadable, one_line, reading_of
 
 TOOL = "iperf3"
 
@@ -73,7 +74,7 @@ def _of_way(source: Source, document: Node, test: Node, receives: bool, suffix: 
         raise Unreadable('a member "sum_received"', end.path)
     start = document.at("start")
     lost = received or counted
-    return Reading(
+    return reading_of(
         source=source,
         operation="receive" if receives else "send",
         block_bytes=test.maybe_whole("blksize") or None,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tonnage.measure.importers.reading import Reading, Source, Unreadable
+from tonnage.artifacts import Reading, Source
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
 
 TOOL = "mdtest"
@@ -89,7 +90,7 @@ def _of_row(
     if not mean:
         return None
     of = "operations_per_second" if kind == "rate" else "seconds"
-    return Reading(
+    return reading_of(
         source=source,
         operation=_OPERATIONS.get(row[2], "other"),
         concurrency=tasks,
@@ -128,7 +129,7 @@ def _of_ranks(text: str) -> Iterator[Reading]:
             raise Unreadable("a rank's line", f"line {at}")
     for name, held in rates.items():
         thing, _, operation = name.partition(" ")
-        yield Reading(
+        yield reading_of(
             source=Source(tool=TOOL),
             operation=_OPERATIONS.get(operation, "other"),
             concurrency=len(ranks) or None,

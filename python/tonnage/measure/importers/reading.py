@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Self
+
+from tonnage.artifacts import Reading
 
 # Every operation that a reading may name. "read" and "write" are sequential, or of a tool that does
 # not say in which order.
@@ -63,67 +64,33 @@ class Unreadable(Exception):
         return type(self)(self.expected, self.where, file)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """The tool that measured."""
+def reading_of(**fields: Any) -> Reading:
+    """A reading of these fields, if they can be true: numbers of zero or more, a known operation.
 
-    tool: str
-    version: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Latency:
-    """How long one operation took."""
-
-    mean: float | None = None
-    p50: float | None = None
-    p90: float | None = None
-    p99: float | None = None
-    p999: float | None = None
-    max: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """One operation's speed, as a tool reports it.
-
-    ``concurrency`` is how many operations were outstanding. ``cached`` says why it is believed that
-    only a cache can give this speed. ``bins`` is the latency histogram, ``series`` the rate over
-    time; both are (seconds, value). ``details`` is what else identifies it.
+    Raises:
+        Unreadable: A number that nothing measures.
+        ValueError: An operation that has no name here.
     """
+    made = Reading(**{**fields, "details": _plain(fields.get("details", {}))})
+    if made.operation not in OPERATIONS:
+        raise ValueError(f"no such operation: {made.operation}")
+    for name, value in _numbers(made):
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise Unreadable(f"a {name} of zero or more", made.operation)
+    return made
 
-    source: Source
-    operation: str
-    block_bytes: int | None = None
-    direct: bool | None = None
-    concurrency: int | None = None
-    bandwidth_bytes_per_second: float | None = None
-    operations_per_second: float | None = None
-    latency_seconds: Latency = field(default_factory=Latency)
-    cached: str | None = None
-    bins: list[tuple[float, int]] | None = None
-    series: list[tuple[float, float]] | None = None
-    details: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.operation not in OPERATIONS:
-            raise ValueError(f"no such operation: {self.operation}")
-        for name, value in self._numbers():
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise Unreadable(f"a {name} of zero or more", self.operation)
-        object.__setattr__(self, "details", _plain(self.details))
-
-    def _numbers(self) -> Iterator[tuple[str, float | None]]:
-        yield "block size", self.block_bytes
-        yield "concurrency", self.concurrency
-        yield "bandwidth", self.bandwidth_bytes_per_second
-        yield "rate of operations", self.operations_per_second
-        for name, value in vars(self.latency_seconds).items():
-            yield f"{name} latency", value
-        for pairs in (self.bins, self.series):
-            for at, amount in pairs or []:
-                yield "time", at
-                yield "value", amount
+def _numbers(reading: Reading) -> Iterator[tuple[str, float | None]]:
+    yield "block size", reading.block_bytes
+    yield "concurrency", reading.concurrency
+    yield "bandwidth", reading.bandwidth_bytes_per_second
+    yield "rate of operations", reading.operations_per_second
+    for name, value in vars(reading.latency_seconds).items():
+        yield f"{name} latency", value
+    for pairs in (reading.bins, reading.series):
+        for at, amount in pairs or []:
+            yield "time", at
+            yield "value", amount
 
 
 def one_line(text: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 
 TOOL = "sysstat"
 
@@ -151,7 +152,7 @@ def _reading(host: Node, operation: str, name: str, series: _Series) -> Reading:
     counted = len(series.operations) == len(series.rates)
     waited = sum(n * wait for n, wait in zip(series.operations, series.waits, strict=True))
     weights = sum(series.weights)
-    return Reading(
+    return reading_of(
         source=Source(tool=TOOL),
         operation=operation,
         bandwidth_bytes_per_second=sum(

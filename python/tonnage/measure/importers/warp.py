@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from tonnage.artifacts import Latency, Reading, Source
 from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Latency, Reading, Source, Unreadable
+from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import NUMBER, duration, lines, number, rank, whole
 
 TOOL = "warp"
@@ -104,7 +105,7 @@ def _reading(
     moved = throughput.at("bytes").number()
     done = throughput.at("objects").number() or throughput.at("ops").number()
     latency, object_bytes, first_byte = _requests(requests)
-    return Reading(
+    return reading_of(
         source=source,
         operation=_OPERATIONS.get(name, "other"),
         block_bytes=object_bytes,
@@ -262,7 +263,7 @@ def _of_requests(name: str, requests: list[_Request], details: Mapping[str, obje
     sizes = {request.size for request in requests}
     times = sorted(request.seconds for request in requests)
     rates = seconds > 0
-    return Reading(
+    return reading_of(
         source=Source(tool=TOOL),
         operation=_OPERATIONS.get(name, "other"),
         block_bytes=(sizes.pop() or None) if len(sizes) == 1 else None,
@@ -319,7 +320,7 @@ def _of_section(
     speed, unit, rate = average.groups()
     if not NUMBER.fullmatch(rate) or (unit and unit not in _UNITS):
         raise Unreadable("an average in MiB/s and obj/s", where)
-    return Reading(
+    return reading_of(
         source=Source(tool=TOOL),
         operation=_OPERATIONS.get(name, "other"),
         concurrency=concurrency,

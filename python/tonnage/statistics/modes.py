@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage.model.statistics.density import bandwidth, kernel_density
-from tonnage.model.statistics.dip import dip
-from tonnage.model.statistics.samples import FloatArray, Floats, checked
+from tonnage.statistics.density import bandwidth, kernel_density
+from tonnage.statistics.dip import dip
+from tonnage.statistics.samples import FloatArray, Floats, checked
 
 LEVEL = 0.01
 LEAST = 20

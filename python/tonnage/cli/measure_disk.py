@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tonnage import engine, words
+from tonnage import engine
 from tonnage.cli.arguments import (
     Json,
     Memory,
@@ -17,8 +17,10 @@ from tonnage.cli.arguments import (
     parse_measurable,
     refuse_missing,
     refuse_twice,
+    refuse_unknown,
     whole_number,
 )
+from tonnage.cli.measured import summary
 from tonnage.model.findings import disk_warnings
 
 
@@ -61,6 +63,12 @@ def measure_disk(
         ),
     ] = "3",  # type: ignore[assignment]
     memory: Memory = "1GiB",  # type: ignore[assignment]
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Where the measurement is kept. Default: nowhere."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure disks with the sort's own reading and writing stages, the page cache bypassed."""
@@ -68,9 +76,7 @@ def measure_disk(
     from tonnage.measure.disk import MODES
     from tonnage.measure.disk import measure_disk as measure
 
-    unknown = [name for name in mode or [] if name not in MODES]
-    if unknown:
-        raise engine.Refused(f"--mode {unknown[0]}: there are {', '.join(MODES)}")
+    refuse_unknown("--mode", mode or [], MODES)
     directories = directory or [Path()]
     refuse_missing("--dir", directories)
     refuse_twice("--dir", directories)
@@ -89,15 +95,11 @@ def measure_disk(
             command=command(),
             on_progress=progress,
         )
+    if out:
+        done.write(out / f"{done.id}.json")
     if as_json:
         print(json.dumps(done.to_json()))
         return
-    for figure in done.figures:
-        low, high = figure.low_bytes_per_second, figure.high_bytes_per_second
-        between = f"{words.megabytes(low)} to {words.megabytes(high)}"
-        trials = words.several(figure.trials, "trial")
-        middle = words.rate(figure.median_bytes_per_second)
-        print(f"{figure.name}: {middle} ({between}, {trials})")
-    print(f"{done.id}: page cache {done.page_cache}; {done.stopping_rule}")
+    print("\n".join(summary(done)))
     for said in disk_warnings(trial.phase for trial in done.trials):
         print(said)

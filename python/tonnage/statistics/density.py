@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from tonnage.model.statistics.samples import FloatArray, Floats, checked
+from tonnage.statistics.samples import FloatArray, Floats, checked
 
 Axis = Literal["linear", "logarithmic"]
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tonnage.model.statistics.autocorrelation import autocorrelation
-from tonnage.model.statistics.samples import (
+from tonnage.statistics.autocorrelation import autocorrelation
+from tonnage.statistics.samples import (
     FloatArray,
     Floats,
     Interval,

@@ -26,7 +26,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.model.statistics.samples import FloatArray, Floats, checked_series
+from tonnage.statistics.samples import FloatArray, Floats, checked_series
 
 LEAST_CYCLES = 3.0
 """What was seen fewer times than this in a series is no cycle."""

@@ -22,9 +22,9 @@ from typing import Literal
 
 import numpy as np
 
-from tonnage.model.statistics.distributions import student_quantile
-from tonnage.model.statistics.quantiles import needed_size, quantile_estimate
-from tonnage.model.statistics.samples import (
+from tonnage.statistics.distributions import student_quantile
+from tonnage.statistics.quantiles import needed_size, quantile_estimate
+from tonnage.statistics.samples import (
     FloatArray,
     Floats,
     Interval,

@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from tonnage.model.statistics.distributions import normal_quantile
-from tonnage.model.statistics.samples import Floats, checked
+from tonnage.statistics.distributions import normal_quantile
+from tonnage.statistics.samples import Floats, checked
 
 MAD_TO_DEVIATION = 1 / normal_quantile(0.75)
 MEAN_ABSOLUTE_TO_DEVIATION = math.sqrt(math.pi / 2)

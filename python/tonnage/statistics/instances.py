@@ -19,9 +19,9 @@ from typing import Literal
 
 import numpy as np
 
-from tonnage.model.statistics.quantiles import QuantileEstimate, quantile, quantile_estimate
-from tonnage.model.statistics.samples import FloatArray, Floats, checked
-from tonnage.model.statistics.spread import MAD_TO_DEVIATION, robust_scale
+from tonnage.statistics.quantiles import QuantileEstimate, quantile, quantile_estimate
+from tonnage.statistics.samples import FloatArray, Floats, checked
+from tonnage.statistics.spread import MAD_TO_DEVIATION, robust_scale
 
 Better = Literal["higher", "lower"]
 

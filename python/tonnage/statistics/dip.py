@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tonnage.model.statistics.samples import FloatArray, Floats, checked
+from tonnage.statistics.samples import FloatArray, Floats, checked
 
 
 def dip(values: Floats) -> float:

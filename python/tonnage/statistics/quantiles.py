@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage.model.statistics.distributions import binomial_at_most, normal_quantile
-from tonnage.model.statistics.samples import Floats, Interval, checked, checked_share
+from tonnage.statistics.distributions import binomial_at_most, normal_quantile
+from tonnage.statistics.samples import Floats, Interval, checked, checked_share
 
 
 @dataclass(frozen=True)

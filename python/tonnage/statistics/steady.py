@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage.model.statistics.samples import Floats, checked_series
+from tonnage.statistics.samples import Floats, checked_series
 
 BATCH = 5
 

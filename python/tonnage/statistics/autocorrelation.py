@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tonnage.model.statistics.samples import FloatArray, Floats, checked
+from tonnage.statistics.samples import FloatArray, Floats, checked
 
 
 def autocorrelations(values: Floats) -> FloatArray:

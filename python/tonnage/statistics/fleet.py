@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage.model.statistics.autocorrelation import autocorrelation, effective_size_of_any
-from tonnage.model.statistics.instances import (
+from tonnage.statistics.autocorrelation import autocorrelation, effective_size_of_any
+from tonnage.statistics.instances import (
     PERCENTILES,
     Better,
     Outlier,
@@ -24,13 +24,13 @@ from tonnage.model.statistics.instances import (
     outliers,
     over_instances,
 )
-from tonnage.model.statistics.modes import LEAST as LEAST_FOR_MODES
-from tonnage.model.statistics.modes import Modality, Mode, modality
-from tonnage.model.statistics.periodicity import LEAST as LEAST_FOR_CYCLES
-from tonnage.model.statistics.periodicity import Cycle, strongest_cycle, without_cycle
-from tonnage.model.statistics.quantiles import QuantileEstimate, quantile_estimate
-from tonnage.model.statistics.samples import FloatArray, Series, checked_series
-from tonnage.model.statistics.spread import coefficient_of_variation
+from tonnage.statistics.modes import LEAST as LEAST_FOR_MODES
+from tonnage.statistics.modes import Modality, Mode, modality
+from tonnage.statistics.periodicity import LEAST as LEAST_FOR_CYCLES
+from tonnage.statistics.periodicity import Cycle, strongest_cycle, without_cycle
+from tonnage.statistics.quantiles import QuantileEstimate, quantile_estimate
+from tonnage.statistics.samples import FloatArray, Series, checked_series
+from tonnage.statistics.spread import coefficient_of_variation
 
 LEVEL = 0.01
 

@@ -1,0 +1,56 @@
+"""The records that the loop hands on: frozen, versioned, one file each, written atomically.
+
+A record's JSON says what it is and in which version (``"schema": "tonnage.study/1"``). A version
+is never changed in place: a reader keeps reading what an older Tonnage wrote. Timelines, which are
+long, go to Parquet beside the JSON. Sizes are bytes, times seconds, rates bytes per second; where
+a figure is decimal (1 MB = 1e6 B) or binary (MiB) the text says so.
+"""
+
+from tonnage.artifacts.artifact import Artifact, ArtifactError
+from tonnage.artifacts.environment import Device, Environment
+from tonnage.artifacts.files import read_table, write_atomically, write_table
+from tonnage.artifacts.measurement import (
+    Beside,
+    Figure,
+    Latency,
+    Measurement,
+    Reading,
+    Rule,
+    Source,
+    Step,
+    Trial,
+)
+from tonnage.artifacts.phase import Phase, Stage
+from tonnage.artifacts.prediction import PredictedPhase, Prediction, Term
+from tonnage.artifacts.run import RunRecord
+from tonnage.artifacts.study import Actual, ActualPhase, Limit, Study, Validation
+
+__all__ = [
+    "Actual",
+    "ActualPhase",
+    "Artifact",
+    "ArtifactError",
+    "Beside",
+    "Device",
+    "Environment",
+    "Figure",
+    "Latency",
+    "Limit",
+    "Measurement",
+    "Phase",
+    "PredictedPhase",
+    "Prediction",
+    "Reading",
+    "Rule",
+    "RunRecord",
+    "Source",
+    "Stage",
+    "Step",
+    "Study",
+    "Term",
+    "Trial",
+    "Validation",
+    "read_table",
+    "write_atomically",
+    "write_table",
+]

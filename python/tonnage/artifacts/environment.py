@@ -1,0 +1,42 @@
+"""Where something was measured or run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tonnage.artifacts.artifact import Artifact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """A block device, or another thing that holds a directory."""
+
+    name: str
+    directories: list[str]
+    file_system: str
+    mount_options: str
+    scheduler: str | None
+    rotational: bool | None
+    size_bytes: int | None
+    model: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment(Artifact):
+    """What a measurement or a run was done on, captured without being asked."""
+
+    SCHEMA: ClassVar[str] = "tonnage.environment/1"
+
+    host: str
+    kernel: str
+    operating_system: str
+    virtualisation: str
+    cpu_model: str
+    cores: int
+    memory_bytes: int
+    memory_limit_bytes: int | None
+    load_average: float
+    devices: list[Device]
+    versions: dict[str, str]
+    debug_build: bool

@@ -1,0 +1,54 @@
+"""Files that a reader, or a crash, never sees a part of: JSON, and Parquet for what is long."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+# not pay for tables that it does not write.
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes ``content`` to ``path`` so that a reader, or a crash, never sees a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(unfinished, 0o644)
+        os.replace(unfinished, path)
+        _flush(path.parent)  # The name is durable when its directory is.
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def _flush(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
+    """Writes columns of equal length as Parquet, whole or not at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), content)
+    write_atomically(path, content.getvalue().to_pybytes())
+    return path
+
+
+def read_table(path: Path) -> dict[str, list[Any]]:
+    """The columns of a Parquet file."""
+    import pyarrow.parquet as pq
+
+    columns: dict[str, list[Any]] = pq.read_table(path).to_pydict()
+    return columns

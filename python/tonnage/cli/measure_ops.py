@@ -1,0 +1,125 @@
+"""``tonnage measure ops``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import engine
+from tonnage.cli.arguments import (
+    Json,
+    command,
+    new_directory,
+    number,
+    refuse_missing,
+    refuse_unknown,
+    whole_number,
+)
+from tonnage.cli.measured import (
+    ENGINES,
+    MOST_ROUNDS,
+    Directory,
+    EngineName,
+    FileSize,
+    Operations,
+    Out,
+    Seed,
+    UntilConfidence,
+    show,
+)
+
+SUBMISSIONS = ("single", "batched")
+ROUNDS = 3
+SECONDS = {"explore": 5.0, "steady": 120.0}
+
+
+def measure_ops(
+    directory: Directory = Path(),
+    operation: Operations = None,
+    suite: Annotated[
+        str,
+        typer.Option(
+            "--suite",
+            metavar="SUITE",
+            help="explore: short trials of each operation with so many at once; steady: that once, "
+            "then long trials at the smallest number within 5 % of the best.",
+        ),
+    ] = "explore",
+    outstanding: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--outstanding",
+            parser=whole_number(1, 4096),
+            metavar="N...",
+            help="Operations at once. Default: each operation's own sweep.",
+        ),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            "--rounds",
+            parser=whole_number(1, 10_000),
+            metavar="N",
+            help=f"Trials of each. Default: {ROUNDS}; with --until-confidence at most, "
+            f"{MOST_ROUNDS}.",
+        ),
+    ] = None,
+    until_confidence: UntilConfidence = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds",
+            parser=number(0.2, 1_000_000),
+            metavar="SECONDS",
+            help="Length of a trial. Default: 5 to explore, 120 for steady.",
+        ),
+    ] = None,
+    file_size: FileSize = "4GB",  # type: ignore[assignment]
+    engine_name: EngineName = "ring",
+    submission: Annotated[
+        str,
+        typer.Option(
+            "--submission",
+            metavar="HOW",
+            help="single: each operation is submitted alone, at once; batched: all that were found "
+            "done are replaced with one system call (less CPU, somewhat later).",
+        ),
+    ] = "single",
+    seed: Seed = "1",  # type: ignore[assignment]
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Measure single operations at random places of a file: their rate, CPU and every latency.
+
+    Writes go to a file that is made for it; nothing else is touched.
+    """
+    from tonnage.measure.operations import OPERATIONS
+    from tonnage.measure.ops import SUITES, Settings, most_seconds
+    from tonnage.measure.ops import measure_ops as measure
+
+    refuse_unknown("--suite", [suite], SUITES)
+    refuse_unknown("--operation", operation or [], OPERATIONS)
+    refuse_unknown("--engine", [engine_name], ENGINES)
+    refuse_unknown("--submission", [submission], SUBMISSIONS)
+    refuse_missing("--dir", [directory])
+    confident = until_confidence is not None
+    settings = Settings(
+        suite=suite,
+        operations=tuple(operation or OPERATIONS),
+        outstanding=tuple(outstanding) if outstanding else None,
+        rounds=rounds or (MOST_ROUNDS if confident else 1 if suite == "steady" else ROUNDS),
+        until_confidence=until_confidence,
+        explore_seconds=min(SECONDS["explore"], seconds or SECONDS["explore"]),
+        seconds=seconds or SECONDS[suite],
+        file_bytes=file_size,
+        blocking=engine_name == "sync",
+        batched=submission == "batched",
+        seed=seed,
+    )
+    out = out or new_directory("tonnage-ops")
+    with engine.Progress("measuring", file_size, most_seconds(settings)) as progress:
+        show(
+            measure(directory, out, settings, command=command(), on_progress=progress), out, as_json
+        )

@@ -1,0 +1,98 @@
+"""``tonnage measure over-time``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import engine
+from tonnage.cli.arguments import (
+    Json,
+    command,
+    new_directory,
+    number,
+    parse_duration,
+    refuse_missing,
+    refuse_unknown,
+    whole_number,
+)
+from tonnage.cli.measured import (
+    ENGINES,
+    Directory,
+    EngineName,
+    FileSize,
+    Operations,
+    Out,
+    Seed,
+    show,
+)
+
+
+def measure_over_time(
+    directory: Directory = Path(),
+    operation: Operations = None,
+    outstanding: Annotated[
+        int,
+        typer.Option(
+            "--outstanding", parser=whole_number(1, 4096), metavar="N", help="Operations at once."
+        ),
+    ] = "8",  # type: ignore[assignment]
+    every: Annotated[
+        float,
+        typer.Option(
+            "--every", parser=parse_duration, metavar="TIME", help="From one slot to the next."
+        ),
+    ] = "10min",  # type: ignore[assignment]
+    lasting: Annotated[
+        float,
+        typer.Option("--for", parser=parse_duration, metavar="TIME", help="How long in all."),
+    ] = "24h",  # type: ignore[assignment]
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds",
+            parser=number(0.2, 1_000_000),
+            metavar="SECONDS",
+            help="How long each operation is tried in a slot.",
+        ),
+    ] = "5",  # type: ignore[assignment]
+    file_size: FileSize = "4GB",  # type: ignore[assignment]
+    engine_name: EngineName = "ring",
+    seed: Seed = "1",  # type: ignore[assignment]
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the same at fixed intervals, for minutes or days; between them nothing is done.
+
+    Given the same --out, it goes on after a kill or a reboot; what was missed stays a gap.
+    """
+    from tonnage.measure.operations import OPERATIONS
+    from tonnage.measure.over_time import Settings
+    from tonnage.measure.over_time import measure_over_time as measure
+
+    refuse_unknown("--operation", operation or [], OPERATIONS)
+    refuse_unknown("--engine", [engine_name], ENGINES)
+    refuse_missing("--dir", [directory])
+    names = tuple(operation or OPERATIONS)
+    if len(names) * seconds >= every:
+        raise engine.Refused(
+            f"--every {every:g} s is too short for {len(names)} trials of {seconds:g} s: give "
+            "more, or fewer of --operation, or a lower --seconds"
+        )
+    settings = Settings(
+        operations=names,
+        outstanding=outstanding,
+        every_seconds=every,
+        for_seconds=lasting,
+        seconds=seconds,
+        file_bytes=file_size,
+        blocking=engine_name == "sync",
+        seed=seed,
+    )
+    out = out or new_directory("tonnage-over-time")
+    with engine.Progress("measuring", file_size, settings.slots * every) as progress:
+        show(
+            measure(directory, out, settings, command=command(), on_progress=progress), out, as_json
+        )

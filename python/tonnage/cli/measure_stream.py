@@ -1,0 +1,118 @@
+"""``tonnage measure stream``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import engine
+from tonnage.cli.arguments import (
+    Json,
+    command,
+    new_directory,
+    parse_size,
+    refuse_missing,
+    refuse_unknown,
+    whole_number,
+)
+from tonnage.cli.measured import MOST_ROUNDS, Directory, Out, UntilConfidence, show
+
+REPETITIONS = 3
+
+
+def measure_stream(
+    directory: Directory = Path(),
+    operation: Annotated[
+        list[str] | None,
+        typer.Option("--operation", metavar="OPERATION...", help="Of write, read. Default: both."),
+    ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            "--processes",
+            parser=whole_number(1, 4096),
+            metavar="N",
+            help="How many write or read at once: threads, each of which blocks as IOR's processes "
+            "do.",
+        ),
+    ] = "1",  # type: ignore[assignment]
+    block: Annotated[
+        int,
+        typer.Option(
+            "--block", parser=parse_size, metavar="SIZE", help="Of a segment, what each one does."
+        ),
+    ] = "1GiB",  # type: ignore[assignment]
+    transfer: Annotated[
+        int,
+        typer.Option(
+            "--transfer", parser=parse_size, metavar="SIZE", help="What one system call moves."
+        ),
+    ] = "1MiB",  # type: ignore[assignment]
+    segments: Annotated[
+        int,
+        typer.Option(
+            "--segments",
+            parser=whole_number(1, 1 << 32),
+            metavar="N",
+            help="How often all blocks follow each other in a file.",
+        ),
+    ] = "1",  # type: ignore[assignment]
+    shared: Annotated[
+        bool, typer.Option("--shared", help="One file for all, instead of one for each.")
+    ] = False,
+    buffered: Annotated[
+        bool,
+        typer.Option(
+            "--buffered",
+            help="Through the page cache, which is dropped before it is read, instead of past it.",
+        ),
+    ] = False,
+    flush: Annotated[
+        bool,
+        typer.Option(
+            "--flush/--no-flush", help="Whether the time of writing ends when all is durable."
+        ),
+    ] = True,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(
+            "--repetitions",
+            parser=whole_number(1, 10_000),
+            metavar="N",
+            help=f"Trials of each. Default: {REPETITIONS}; with --until-confidence at most, "
+            f"{MOST_ROUNDS}.",
+        ),
+    ] = None,
+    until_confidence: UntilConfidence = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Measure files written and read in order, as IOR does: blocks, transfers, segments.
+
+    Files are made for it and removed; the file system may be any that is mounted.
+    """
+    from tonnage.measure.stream import OPERATIONS, Settings
+    from tonnage.measure.stream import measure_stream as measure
+
+    refuse_unknown("--operation", operation or [], OPERATIONS)
+    refuse_missing("--dir", [directory])
+    settings = Settings(
+        operations=tuple(operation or OPERATIONS),
+        workers=processes,
+        block_bytes=block,
+        transfer_bytes=transfer,
+        segments=segments,
+        shared=shared,
+        direct=not buffered,
+        flush=flush,
+        repetitions=repetitions or (MOST_ROUNDS if until_confidence else REPETITIONS),
+        until_confidence=until_confidence,
+    )
+    out = out or new_directory("tonnage-stream")
+    total = settings.bytes * len(settings.operations) * settings.repetitions
+    with engine.Progress("measuring", total) as progress:
+        show(
+            measure(directory, out, settings, command=command(), on_progress=progress), out, as_json
+        )

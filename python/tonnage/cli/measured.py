@@ -1,0 +1,129 @@
+"""What the commands that measure have in common: options, and how trials and results are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import words
+from tonnage.artifacts import Figure, Measurement, Reading, Trial
+from tonnage.cli.arguments import parse_measurable, parse_share, whole_number
+
+ENGINES = ("ring", "sync")
+
+Operations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operation",
+        metavar="OPERATION...",
+        help="Of read4k, read4m, write4k, write4m (each write durable) and write4k-64 (one in 64 "
+        "is). Default: all.",
+    ),
+]
+Directory = Annotated[
+    Path,
+    typer.Option(
+        "--dir", metavar="DIR", help="A directory on the device to measure. Default: here."
+    ),
+]
+FileSize = Annotated[
+    int,
+    typer.Option(
+        "--file-size",
+        parser=parse_measurable,
+        metavar="SIZE",
+        help="Size of the file that is operated on: larger than what a device or host could cache.",
+    ),
+]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="ring: one io_uring for all that is outstanding; sync: a thread that blocks for each.",
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", parser=whole_number(0, 1 << 62), metavar="N", help="Of offsets and of the order."
+    ),
+]
+UntilConfidence = Annotated[
+    float | None,
+    typer.Option(
+        "--until-confidence",
+        parser=parse_share,
+        metavar="PERCENT",
+        help="End when the median's 95 % interval lies within this of it, like 2%.",
+    ),
+]
+MOST_ROUNDS = 30
+"""With --until-confidence, unless it is said."""
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Where trials are kept; what was begun there goes on. Default: a new directory here.",
+    ),
+]
+
+
+def show(found: Iterable[Trial | Measurement], out: Path, as_json: bool) -> None:
+    """Prints each trial when it is done, and the whole at the end; as JSON the whole alone."""
+    for each in found:
+        if isinstance(each, Trial):
+            if not as_json and each.reading:
+                print(f"{each.name}: {line(each.reading)}", flush=True)
+        elif as_json:
+            print(json.dumps(each.to_json()))
+        else:
+            print("\n".join(summary(each)))
+            print(f"Kept in {out}; a page of it: tonnage report {out}")
+
+
+def line(reading: Reading) -> str:
+    """A reading in a line."""
+    parts = []
+    if reading.bandwidth_bytes_per_second is not None:
+        parts.append(words.rate(reading.bandwidth_bytes_per_second))
+    if reading.operations_per_second is not None:
+        parts.append(f"{reading.operations_per_second:.0f} operations a second")
+    latency = reading.latency_seconds
+    known = {"half": latency.p50, "99 %": latency.p99, "all": latency.max}
+    within = [f"{share} {words.latency(value)}" for share, value in known.items() if value]
+    if within:
+        parts.append(f"within: {', '.join(within)}")
+    if reading.cached:
+        parts.append(f"from a cache: {reading.cached}")
+    return "; ".join(parts) or "nothing"
+
+
+def summary(measurement: Measurement) -> list[str]:
+    """The figures, what they rest on, and how far they can be believed."""
+    lines = []
+    for figure in measurement.figures:
+        low, high = figure.low_bytes_per_second, figure.high_bytes_per_second
+        between = f"{words.megabytes(low)} to {words.megabytes(high)}"
+        trials = words.several(figure.trials, "trial")
+        middle = words.rate(figure.median_bytes_per_second)
+        lines.append(f"{figure.name}: {middle} ({between}, {trials}{_interval(figure)})")
+    lines.append(
+        f"{measurement.id}: page cache {measurement.page_cache}; {measurement.stopping_rule}"
+    )
+    passed = [rule for rule in measurement.scorecard if rule.verdict == "pass"]
+    others = [f"{rule.rule}: {rule.reason}" for rule in measurement.scorecard if rule not in passed]
+    lines.append(f"Keeps {len(passed)} of the {len(measurement.scorecard)} rules of Cloud Truth.")
+    return lines + [f"Falls short: {words.sentence(other)}" for other in others]
+
+
+def _interval(figure: Figure) -> str:
+    if figure.interval_bytes_per_second is None:
+        return ""
+    low, high = map(words.megabytes, figure.interval_bytes_per_second)
+    return f"; the median's 95 % interval {low} to {high}"

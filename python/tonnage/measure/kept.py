@@ -1,0 +1,134 @@
+"""Trials on file: each is written when it is done, so what was killed goes on where it stopped.
+
+A directory holds ``begun.json`` (the measurement without its trials), ``trial-NNNNN.json`` in the
+order in which they were done, and ``measurement.json`` once all are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.artifacts import Environment, Measurement, Trial
+from tonnage.cloud_truth import scorecard
+from tonnage.measure.trials import figures, new_id, now
+
+BEGUN = "begun.json"
+
+
+class Kept:
+    """A measurement's directory, held by one command at a time; made by `kept`."""
+
+    def __init__(self, out: Path, begun: Measurement) -> None:
+        self._out, self.begun = out, begun
+        self.trials: list[Trial] = []
+        while (path := self._path(len(self.trials))).exists():
+            self.trials.append(Trial.read(path))
+
+    def keep(self, trial: Trial) -> Trial:
+        """Writes the next trial; the first has what was begun written before it."""
+        if not (begun := self._out / BEGUN).exists():
+            self.begun.write(begun)
+        trial.write(self._path(len(self.trials)))
+        self.trials.append(trial)
+        return trial
+
+    def close(self) -> Measurement:
+        """Writes the measurement with all of its trials."""
+        done = dataclasses.replace(self.begun, trials=self.trials, figures=figures(self.trials))
+        done = dataclasses.replace(done, scorecard=scorecard([done]))
+        done.write(self._out / "measurement.json")
+        return done
+
+    def _path(self, number: int) -> Path:
+        return self._out / f"trial-{number:05}.json"
+
+
+@contextmanager
+def kept(
+    out: Path,
+    kind: str,
+    settings: dict[str, Any],
+    *,
+    command: list[str],
+    environment: Environment,
+    stopping_rule: str,
+    page_cache: str,
+) -> Iterator[Kept]:
+    """The directory ``out``, with what an earlier command of the same settings left in it.
+
+    Raises:
+        Refused: It holds another measurement, or one of another machine, or is in use.
+    """
+    settings = _plain(settings)
+    with _locked(out):
+        path = out / BEGUN
+        if path.exists():
+            begun = Measurement.read(path)
+            _refuse_other(out, begun, kind, settings, environment)
+        elif any(out.iterdir()):
+            raise engine.Refused(f"--out {out} holds something else: give another directory")
+        else:
+            begun = Measurement(
+                id=new_id(kind),
+                kind=kind,
+                began_at=now(),
+                command=command,
+                environment=environment,
+                settings=settings,
+                stopping_rule=stopping_rule,
+                page_cache=page_cache,
+                trials=[],
+            )
+        yield Kept(out, begun)
+
+
+def _refuse_other(
+    out: Path, begun: Measurement, kind: str, settings: dict[str, Any], here: Environment
+) -> None:
+    if begun.kind != kind:
+        raise engine.Refused(
+            f"--out {out} holds a measurement of {begun.kind}: give another directory"
+        )
+    for name in settings.keys() | begun.settings.keys():
+        was, wanted = begun.settings.get(name), settings.get(name)
+        if was != wanted:
+            raise engine.Refused(
+                f"--out {out} was begun with {name} {was}, not {wanted}: give the same settings to "
+                "go on with it, or another directory"
+            )
+    if begun.environment and begun.environment.host != here.host:
+        raise engine.Refused(
+            f"--out {out} holds trials of the machine {begun.environment.host}, this is "
+            f"{here.host}: give another directory"
+        )
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """As JSON gives it back."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    out.mkdir(parents=True, exist_ok=True)
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise engine.Refused(
+            f"--out {out}: another command writes there: wait for it, or give another directory"
+        ) from None
+    finally:
+        with suppress(OSError):
+            out.rmdir()  # What was refused, or ended before its first trial, leaves nothing.
+        os.close(handle)

@@ -1,0 +1,218 @@
+"""One trial of single blocks of a file at random: a systematic look at EC2 I/O's operations.
+
+``read4k``, ``read4m``, ``write4k``, ``write4m`` (each write durable before it counts) and
+``write4k-64`` (one write in 64, at random, is), with T of them outstanding all the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import tonnage
+from tonnage import engine
+from tonnage.artifacts import Beside, Latency, Phase, Reading, Source, Step, Trial
+from tonnage.engine import probes
+from tonnage.measure import beside
+from tonnage.measure.trials import now
+
+RECORD_BYTES = 100
+WARM_UP_SHARE = 0.1
+"""Of each trial, not counted; at most a second."""
+UNCACHED_SHARE = 0.9
+"""Of the bytes that were asked for: if the device moved fewer, a cache gave the rest."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is done again and again, and for how many at once the fleet study did it."""
+
+    name: str
+    writes: bool
+    block_bytes: int
+    durable_one_in: int
+    sweep: tuple[int, ...]
+
+
+SMALL = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+LARGE = (1, 2, 3, 4, 6, 8, 12, 16)
+OPERATIONS = {
+    operation.name: operation
+    for operation in (
+        Operation("read4k", False, 4 << 10, 0, SMALL),
+        Operation("read4m", False, 4 << 20, 0, LARGE),
+        Operation("write4k", True, 4 << 10, 1, LARGE),
+        Operation("write4m", True, 4 << 20, 1, LARGE),
+        Operation("write4k-64", True, 4 << 10, 64, LARGE),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How operations are done; the same for all trials of a measurement."""
+
+    blocking: bool
+    """A thread for each operation, which blocks, instead of one ring for all."""
+    batched: bool
+    """All that are found done are replaced with one system call, instead of each with its own."""
+    seed: int
+
+
+def warm_up(seconds: float) -> float:
+    """How much of a trial of this length is not counted."""
+    return min(1.0, WARM_UP_SHARE * seconds)
+
+
+def lay_out(room: Path, file_bytes: int, on_progress: engine.OnProgress | None) -> Path:
+    """A file of so many bytes in ``room``, all of it written, none of it zeros."""
+    engine.refuse_full([(room, file_bytes)], "the file to be operated on")
+    file = room / "file"
+    config = {
+        "records": -(-file_bytes // RECORD_BYTES),
+        "start": "0",
+        "encoding": "binary",
+        "skew": False,
+        "files": [str(file)],
+    }
+    engine.run("gensort", config, on_progress)
+    return file
+
+
+def operate(
+    file: Path,
+    device: str,
+    step: Step,
+    seconds: float,
+    manner: Manner,
+    number: int,
+    on_progress: engine.OnProgress | None = None,
+) -> Trial:
+    """Runs one trial.
+
+    Args:
+        file: What is operated on; it is written to by operations that write.
+        device: The kernel's name of the device below it, whose counters are watched.
+        step: Which operation, and how many at once.
+        seconds: How long, the warm-up included.
+        manner: How.
+        number: The trial's; no two of a measurement draw the same offsets.
+        on_progress: Called with bytes.
+
+    Raises:
+        Refused: The file is smaller than a block.
+        Failed: The device failed.
+    """
+    operation = OPERATIONS[step.operation]
+    config: dict[str, Any] = {
+        "files": [str(file)],
+        "writes": operation.writes,
+        "durable_one_in": operation.durable_one_in,
+        "block_bytes": operation.block_bytes,
+        "outstanding": step.outstanding,
+        "blocking": manner.blocking,
+        "batched": manner.batched,
+        "seconds": seconds,
+        "warm_up_seconds": warm_up(seconds),
+        "seed": manner.seed + number,
+    }
+    began_at = now()
+    with beside.Watch(device) as watch:
+        outcome = engine.run("ops_bench", config, on_progress)
+    reading = reading_of(
+        outcome, config, "randwrite" if operation.writes else "randread", watch.beside
+    )
+    return trial_of(outcome, config, reading, step, watch.beside, began_at)
+
+
+def trial_of(
+    outcome: dict[str, Any],
+    config: dict[str, Any],
+    reading: Reading,
+    step: Step,
+    happened: Beside | None,
+    began_at: str,
+) -> Trial:
+    """A trial from the core's report of operations."""
+    phase = probes.phase(outcome["phases"][0])
+    stage = phase.stages[0]
+    cpu = stage.cpu_seconds / stage.records if stage.records else 0.0
+    return Trial(
+        name=f"{step.operation} x{step.outstanding}"
+        + (" steady" if step.suite == "steady" else ""),
+        bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
+        cpu_seconds_per_byte=cpu / config["block_bytes"],
+        warm_up_seconds=config["warm_up_seconds"],
+        rates=[rate for end, rate in reading.series or [] if end > config["warm_up_seconds"]],
+        phase=phase,
+        began_at=began_at,
+        step=step,
+        settings={name: value for name, value in config.items() if name != "files"},
+        reading=reading,
+        cpu_seconds_per_operation=cpu,
+        each_second=[worker["each_second"] for worker in outcome["workers"]],
+        beside=happened,
+    )
+
+
+def reading_of(
+    outcome: dict[str, Any], config: dict[str, Any], operation: str, happened: Beside | None
+) -> Reading:
+    """What the core's report of operations comes to, in the vocabulary of all tools."""
+    phase = probes.phase(outcome["phases"][0])
+    seconds = zip_longest(*(each["each_second"] for each in outcome["workers"]), fillvalue=0)
+    totals = [sum(counts) * config["block_bytes"] for counts in seconds]
+    # What began a last second was not given the time to fill it.
+    whole = totals[: int(outcome["seconds"]) or None]
+    rate = outcome["operations_per_second"]
+    return Reading(
+        source=Source(tool="tonnage", version=tonnage.__version__),
+        operation=operation,
+        block_bytes=config["block_bytes"],
+        direct=all(mode["direct"] for mode in phase.disk_modes),
+        concurrency=config["outstanding"],
+        bandwidth_bytes_per_second=rate * config["block_bytes"],
+        operations_per_second=rate,
+        latency_seconds=latency_of(outcome["latency"]),
+        cached=cached(config["writes"], phase, happened),
+        bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
+        series=[(second + 1.0, float(total)) for second, total in enumerate(whole)],
+        details={
+            "engine": sorted({mode["engine"] for mode in phase.disk_modes}),
+            "submission": "batched" if config["batched"] else "single",
+            "durable_one_in": config["durable_one_in"],
+        },
+    )
+
+
+def cached(writes: bool, phase: Phase, happened: Beside | None) -> str | None:
+    """Why a cache must have been in the way: the device moved less than was asked for."""
+    if happened is None:
+        return None
+    counted = happened.device_written_bytes if writes else happened.device_read_bytes
+    asked = phase.stages[0].bytes
+    if counted is None or counted >= UNCACHED_SHARE * asked:
+        return None
+    moved = "wrote" if writes else "read"
+    return f"{happened.device} {moved} {counted} of {asked} bytes meanwhile"
+
+
+def latency_of(reported: dict[str, Any]) -> Latency:
+    """Latencies as the core reports them, in seconds."""
+    found = {f"{percent:g}": value / 1e9 for percent, value in reported["percentiles"]}
+    return Latency(
+        count=reported["count"],
+        mean=_seconds(reported["mean"]),
+        p50=found.get("50"),
+        p90=found.get("90"),
+        p99=found.get("99"),
+        p999=found.get("99.9"),
+        max=_seconds(reported["max"]),
+        error_bound=reported["error_bound"],
+    )
+
+
+def _seconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e9
