@@ -13,7 +13,7 @@ use crate::transfer::Transfer;
 pub(crate) type Outcome = (usize, io::Result<usize>);
 
 /// An engine. Dropping one while it has transfers is a mistake of the scheduler.
-pub(crate) trait Backend: Send {
+pub(crate) trait Backend {
     /// Takes a transfer, without blocking.
     fn start(&mut self, slot: usize, transfer: Transfer);
 

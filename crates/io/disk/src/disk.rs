@@ -48,6 +48,9 @@ pub struct Disk {
     pub transfer_bytes: usize,
     /// Through the page cache, as most programs do, instead of past it.
     pub page_cache: bool,
+    /// Whether a ring deals with what is done only when it is waited for: least CPU, for small
+    /// transfers.
+    pub deferred: bool,
     /// What is to go wrong.
     pub faults: Option<Faults>,
     /// What was done so far with this disk and its clones.
@@ -62,6 +65,7 @@ impl Default for Disk {
             depth: 16,
             transfer_bytes: 1 << 20,
             page_cache: false,
+            deferred: false,
             faults: None,
             tally: Tally::default(),
         }
@@ -115,7 +119,7 @@ impl Disk {
             let refused = injector.control(Operation::Setup, Path::new(""), 0);
             refused.map_err(|error| named("io_uring_setup", &error.source))?;
         }
-        let (uring, why) = Uring::new(self.depth, regions)?;
+        let (uring, why) = Uring::new(self.depth, self.deferred, regions)?;
         Ok((Box::new(uring), why))
     }
 

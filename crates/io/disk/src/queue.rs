@@ -76,7 +76,8 @@ pub struct Completion<M> {
 ///
 /// Requests start in the order they were submitted and complete in any order.
 /// Dropping a queue waits for what the kernel has, forgets the rest.
-pub trait Queue<M: Memory>: Send {
+/// It is the thread's that made it: a ring may answer to no other.
+pub trait Queue<M: Memory> {
     /// Takes a request, without a system call: the next `wait` hands it to the kernel together
     /// with what else was taken. Whatever is wrong with it is told by its completion.
     fn submit(&mut self, request: Request<M>);

@@ -38,8 +38,12 @@ struct Slot {
 
 impl Uring {
     /// Also tells why memory could not be registered.
-    pub fn new(depth: usize, regions: &[Region]) -> io::Result<(Uring, Option<String>)> {
-        let ring = build(depth).map_err(|error| named("io_uring_setup", &error))?;
+    pub fn new(
+        depth: usize,
+        deferred: bool,
+        regions: &[Region],
+    ) -> io::Result<(Uring, Option<String>)> {
+        let ring = build(depth, deferred).map_err(|error| named("io_uring_setup", &error))?;
         let mut probe = Probe::new();
         ring.submitter()
             .register_probe(&mut probe)
@@ -230,19 +234,27 @@ impl Backend for Uring {
 /// A ring that does not interrupt the thread to say that something is done: it will
 /// ask. Older kernels have plain rings.
 ///
-/// Not one bound to a thread (`SINGLE_ISSUER`, `DEFER_TASKRUN`): whoever takes over a
-/// queue, if only to drop it, has to be able to wait for what is in the kernel, or
-/// memory is freed under it. For large transfers it measured no faster.
-fn build(depth: usize) -> io::Result<IoUring> {
+/// A deferred one deals with what is done only when its thread waits for it, which costs
+/// the least for small transfers and lets large ones wait too long. It answers to no other
+/// thread: queues are not `Send`.
+fn build(depth: usize, deferred: bool) -> io::Result<IoUring> {
     let entries = u32::try_from(depth).unwrap_or(u32::MAX);
-    let quiet = IoUring::builder()
-        .setup_coop_taskrun()
-        .setup_taskrun_flag()
-        .build(entries);
-    quiet.or_else(|error| match error.raw_os_error() {
-        Some(libc::EINVAL) => IoUring::new(entries),
-        _ => Err(error),
-    })
+    let mut bound = IoUring::builder();
+    bound.setup_single_issuer().setup_defer_taskrun();
+    let mut quiet = IoUring::builder();
+    quiet.setup_coop_taskrun().setup_taskrun_flag();
+    let preferred = [bound, quiet, IoUring::builder()];
+    let skipped = usize::from(!deferred);
+    let mut built = preferred[skipped].build(entries);
+    for builder in &preferred[skipped + 1..] {
+        match &built {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                built = builder.build(entries);
+            }
+            _ => break,
+        }
+    }
+    built
 }
 
 fn pieces_of(region: &Region) -> impl Iterator<Item = Region> {

@@ -43,30 +43,35 @@ fn short() -> Option<Faults> {
 macro_rules! suite {
     ($($test:ident)*) => {
         suite! { @cases [$($test)*]
-            uring_on_disk: (Engine::Uring, On::Disk, None)
-            uring_in_memory: (Engine::Uring, On::Memory, None)
-            uring_cut_short: (Engine::Uring, On::Disk, short())
-            uring_in_memory_cut_short: (Engine::Uring, On::Memory, short())
-            blocking_on_disk: (Engine::Blocking, On::Disk, None)
-            blocking_in_memory: (Engine::Blocking, On::Memory, None)
-            blocking_cut_short: (Engine::Blocking, On::Disk, short())
-            threads_on_disk: (Engine::Threads, On::Disk, None)
-            threads_in_memory: (Engine::Threads, On::Memory, None)
-            threads_cut_short: (Engine::Threads, On::Disk, short())
-            null: (Engine::Null, On::Disk, None)
-            null_cut_short: (Engine::Null, On::Disk, short())
+            uring_on_disk: (Engine::Uring, On::Disk, None, false)
+            uring_in_memory: (Engine::Uring, On::Memory, None, false)
+            uring_cut_short: (Engine::Uring, On::Disk, short(), false)
+            uring_in_memory_cut_short: (Engine::Uring, On::Memory, short(), false)
+            deferred_on_disk: (Engine::Uring, On::Disk, None, true)
+            deferred_in_memory: (Engine::Uring, On::Memory, None, true)
+            deferred_cut_short: (Engine::Uring, On::Disk, short(), true)
+            blocking_on_disk: (Engine::Blocking, On::Disk, None, false)
+            blocking_in_memory: (Engine::Blocking, On::Memory, None, false)
+            blocking_cut_short: (Engine::Blocking, On::Disk, short(), false)
+            threads_on_disk: (Engine::Threads, On::Disk, None, false)
+            threads_in_memory: (Engine::Threads, On::Memory, None, false)
+            threads_cut_short: (Engine::Threads, On::Disk, short(), false)
+            null: (Engine::Null, On::Disk, None, false)
+            null_cut_short: (Engine::Null, On::Disk, short(), false)
         }
     };
     (@cases $tests:tt $($name:ident: ($($case:tt)*))*) => {
         $(suite! { @case $name ($($case)*) $tests })*
     };
-    (@case $name:ident ($engine:expr, $on:expr, $faults:expr) [$($test:ident)*]) => {
+    (@case $name:ident ($engine:expr, $on:expr, $faults:expr, $deferred:expr)
+        [$($test:ident)*]) => {
         mod $name {
             use super::*;
             $(
                 #[test]
                 fn $test() {
-                    if let Some(case) = Case::new($engine, $on, $faults) {
+                    if let Some(mut case) = Case::new($engine, $on, $faults) {
+                        case.disk.deferred = $deferred;
                         super::$test(&case);
                     }
                 }
@@ -80,7 +85,6 @@ suite! {
     random_segments_round_trip
     the_end_of_a_file_ends_the_read
     nothing_to_do_is_done
-    a_queue_goes_to_another_thread
     memory_is_registered
     a_registered_arena_need_not_hold_all
     mistakes_are_told_by_the_completion
@@ -421,39 +425,6 @@ fn nothing_to_do_is_done(case: &Case) {
         let completion = run(&mut *queue, Direction::Write, Block::new(4096), segments);
         assert_eq!(completion.result.unwrap(), 0);
         assert_eq!(completion.memory.len(), 4096);
-    }
-}
-
-/// Built here, used there, taken over elsewhere with transfers in the kernel by a
-/// thread that has ended.
-fn a_queue_goes_to_another_thread(case: &Case) {
-    let mut queue = case.queue();
-    let file = case.disk.scratch(case.dir.path(), 4 << 20).unwrap();
-    let user = std::thread::spawn(move || {
-        for tag in 0..4 {
-            let mut memory = Block::new(1 << 20);
-            pattern(tag, &mut memory);
-            let segments = vec![segment(&file, tag << 20, 0, 1 << 20)];
-            queue.submit(Request {
-                direction: Direction::Write,
-                memory,
-                segments,
-                tag,
-            });
-        }
-        (queue, file)
-    });
-    let (mut queue, file) = user.join().unwrap();
-    while let Some(completion) = queue.wait() {
-        assert_eq!(completion.result.unwrap(), 1 << 20);
-        let segments = vec![segment(&file, completion.tag << 20, 0, 1 << 20)];
-        let read = run(
-            &mut *case.queue(),
-            Direction::Read,
-            Block::new(1 << 20),
-            segments,
-        );
-        assert!(!case.stores || read.memory[..] == completion.memory[..]);
     }
 }
 
