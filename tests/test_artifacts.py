@@ -15,6 +15,7 @@ from support.disk import ROOT
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage import artifacts
 from tonnage.artifacts import (
+    Analysis,
     Artifact,
     ArtifactError,
     Environment,
@@ -30,6 +31,7 @@ from tonnage.artifacts import (
 
 DATA = ROOT / "tests" / "data" / "artifacts"
 KINDS: dict[str, type[Artifact]] = {
+    "analysis": Analysis,
     "environment": Environment,
     "measurement": Measurement,
     "prediction": Prediction,

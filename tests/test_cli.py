@@ -44,6 +44,7 @@ FLAGS = {
         *("--engine", "--seed", "--out", "--json"),
     ],
     ("import",): ["--out", "--json"],
+    ("report",): ["--price", "--catalog", "--out", "--seed", "--json"],
     ("gensort",): ["--ascii", "--start", "--skew", "--json"],
     ("valsort",): ["--record-bytes", "--key", "--json"],
     ("run",): [],

@@ -1,13 +1,20 @@
-"""A made-up fleet with known faults, for an analysis to find: 45 instances, ten minutes."""
+"""A made-up fleet with known faults, for an analysis to find: 45 instances, ten minutes.
 
+Ten minutes hold no whole day. The daily cycle is one on a small scale: of 150 s, four times over.
+"""
+
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.model.statistics.samples import Series
+from support.measurements import ENVIRONMENT, PHASE
+from tonnage.artifacts import Latency, Measurement, Reading, Source, Step, Trial
+from tonnage.statistics.samples import Series
 
 INSTANCES = 45
 SECONDS = 600
@@ -73,3 +80,69 @@ def telegraph(generator: np.random.Generator, size: int, dwell: float) -> npt.ND
     turns = np.cumsum(generator.random(size) < 1 / dwell)
     truths: npt.NDArray[np.bool_] = (turns + generator.integers(2)) % 2 == 1
     return truths
+
+
+BEGAN_AT = "2026-01-01T00:00:00+00:00"
+BLOCK_BYTES = 4 << 20
+OUTSTANDING = 4
+COMMAND = ["tonnage", "measure", "ops", "--suite", "steady", "--operation", "read4m"]
+
+
+def record(made: Fleet, directory: Path) -> list[Path]:
+    """Writes what every instance would have kept of ten minutes of read4m; gives the files."""
+    return [
+        measured(name, series).write(directory / name / "measurement.json")
+        for name, series in made.series.items()
+    ]
+
+
+def measured(name: str, series: Series) -> Measurement:
+    """The measurement of an instance that gave so many MB/s in each second."""
+    rates = [round(1e6 * value) for value in np.asarray(series.values).tolist()]
+    bandwidth = float(np.mean(rates))
+    # With as many outstanding all the time, Little's law gives each second's mean latency.
+    seconds = OUTSTANDING * BLOCK_BYTES / np.asarray(rates)
+    p50, p90, p99, p999 = np.quantile(seconds, [0.5, 0.9, 0.99, 0.999]).tolist()
+    counts, edges = np.histogram(np.log10(seconds), 20)
+    reading = Reading(
+        source=Source(tool="tonnage", version="0.1.0"),
+        operation="randread",
+        block_bytes=BLOCK_BYTES,
+        direct=True,
+        concurrency=OUTSTANDING,
+        bandwidth_bytes_per_second=bandwidth,
+        operations_per_second=bandwidth / BLOCK_BYTES,
+        latency_seconds=Latency(
+            count=len(rates), p50=p50, p90=p90, p99=p99, p999=p999, max=float(seconds.max())
+        ),
+        bins=[
+            (10**edge, count)
+            for edge, count in zip(edges[1:].tolist(), counts.tolist(), strict=True)
+            if count
+        ],
+        series=[(second + 1.0, float(rate)) for second, rate in enumerate(rates)],
+        details={"engine": ["io_uring"], "submission": "single", "durable_one_in": 0},
+    )
+    trial = Trial(
+        name=f"read4m x{OUTSTANDING}",
+        bytes_per_second=bandwidth,
+        cpu_seconds_per_byte=1e-9,
+        warm_up_seconds=1.0,
+        rates=[],
+        phase=dataclasses.replace(PHASE, seconds=float(len(rates))),
+        began_at=BEGAN_AT,
+        step=Step(operation="read4m", outstanding=OUTSTANDING, round=0, suite="steady"),
+        reading=reading,
+        cpu_seconds_per_operation=1e-9 * BLOCK_BYTES,
+    )
+    return Measurement(
+        id=f"ops-{name}",
+        kind="ops",
+        began_at=BEGAN_AT,
+        command=COMMAND,
+        environment=dataclasses.replace(ENVIRONMENT, host=name, versions={"tonnage": "0.1.0"}),
+        settings={"suite": "steady"},
+        stopping_rule="one trial of 600 s",
+        page_cache="bypassed where a reading says direct",
+        trials=[trial],
+    )

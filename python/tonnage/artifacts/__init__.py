@@ -6,9 +6,11 @@ long, go to Parquet beside the JSON. Sizes are bytes, times seconds, rates bytes
 a figure is decimal (1 MB = 1e6 B) or binary (MiB) the text says so.
 """
 
+from tonnage.artifacts.analysis import Analysis
 from tonnage.artifacts.artifact import Artifact, ArtifactError
 from tonnage.artifacts.environment import Device, Environment
 from tonnage.artifacts.files import read_table, write_atomically, write_table
+from tonnage.artifacts.gathering import gather
 from tonnage.artifacts.measurement import (
     Beside,
     Figure,
@@ -28,6 +30,7 @@ from tonnage.artifacts.study import Actual, ActualPhase, Limit, Study, Validatio
 __all__ = [
     "Actual",
     "ActualPhase",
+    "Analysis",
     "Artifact",
     "ArtifactError",
     "Beside",
@@ -50,6 +53,7 @@ __all__ = [
     "Term",
     "Trial",
     "Validation",
+    "gather",
     "read_table",
     "write_atomically",
     "write_table",

@@ -18,6 +18,7 @@ from tonnage.cli import (
     measure_over_time,
     measure_stream,
     records,
+    report,
     run,
     study,
 )
@@ -67,6 +68,7 @@ app.add_typer(run_app, name="run")
 app.add_typer(measure_app, name="measure")
 
 app.command()(study.study)
+app.command()(report.report)
 run_app.command("sort", cls=run.InputsFirst)(run.run_sort)
 measure_app.command("disk")(measure_disk.measure_disk)
 measure_app.command("ops")(measure_ops.measure_ops)

@@ -1,0 +1,77 @@
+"""Finds measurements in files and directories, also those that were cut short.
+
+A directory that was measured into holds ``begun.json``, the measurement without its trials, and a
+``trial-*.json`` for each that was done; ``measurement.json`` is there once all are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from tonnage.artifacts.artifact import ArtifactError
+from tonnage.artifacts.measurement import Measurement, Trial
+
+WHOLE, BEGUN, TRIALS = "measurement.json", "begun.json", "trial-*.json"
+OPENING_BYTES = 256
+"""A record's schema comes first: to see it, so much of a file is enough."""
+
+
+def gather(directory: Path) -> Measurement:
+    """The measurement in a directory that was measured into, with the trials that were done.
+
+    Raises:
+        ArtifactError: A file is no record of its kind.
+        OSError: Neither a whole nor a begun measurement is there.
+    """
+    whole = directory / WHOLE
+    if whole.exists():
+        return Measurement.read(whole)
+    begun = Measurement.read(directory / BEGUN)
+    trials = [Trial.read(path) for path in sorted(directory.glob(TRIALS))]
+    return dataclasses.replace(begun, trials=trials)
+
+
+def places(path: Path) -> list[Path]:
+    """Where measurements are: a file itself; in a directory, at any depth, files and begun ones.
+
+    What a directory holds besides is passed over, unless it is called `WHOLE`.
+
+    Raises:
+        ArtifactError: The directory holds none.
+        OSError: It cannot be read, or is not there.
+    """
+    if not path.is_dir():
+        path.stat()
+        return [path]
+    found = []
+    for file in sorted(path.rglob("*.json")):
+        if file.name == BEGUN:
+            if not file.with_name(WHOLE).exists():
+                found.append(file.parent)
+        elif file.name == WHOLE or _says_so(file):
+            found.append(file)
+    if not found:
+        raise ArtifactError(f"{path} holds no measurement")
+    return found
+
+
+def measurement_at(place: Path) -> Measurement:
+    """The measurement at one of the `places`.
+
+    Raises:
+        ArtifactError: It is none.
+        OSError: It cannot be read.
+    """
+    return gather(place) if place.is_dir() else Measurement.read(place)
+
+
+def bytes_at(place: Path) -> int:
+    """How much there is to read at one of the `places`."""
+    files = place.glob("*.json") if place.is_dir() else [place]
+    return sum(file.stat().st_size for file in files)
+
+
+def _says_so(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return f'"{Measurement.SCHEMA}"'.encode() in opened.read(OPENING_BYTES)

@@ -1,0 +1,121 @@
+"""``tonnage report``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import engine, words
+from tonnage.artifacts import ArtifactError, Measurement
+from tonnage.artifacts.gathering import bytes_at, measurement_at, places
+from tonnage.cli.arguments import Json, whole_number
+
+
+def report(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MEASUREMENT_OR_DIR...",
+            help="Measurements, or directories that hold some, at any depth.",
+        ),
+    ],
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--price",
+            metavar="HOST_OR_TYPE=USD_PER_HOUR...",
+            help="What a machine costs, by its name or its type's; or HOST=TYPE of the catalog.",
+        ),
+    ] = None,
+    catalog: Annotated[
+        Path | None,
+        typer.Option("--catalog", metavar="FILE", help="Prices of machine types, a CSV."),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="FILE.html",
+            help="Where the page goes; analysis.json is put beside it.",
+        ),
+    ] = Path("report.html"),
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", parser=whole_number(0, 1 << 62), metavar="N", help="Of all random draws."
+        ),
+    ] = "0",  # type: ignore[assignment]  # the parser makes it a number
+    as_json: Json = False,
+) -> None:
+    """Analyse measurements of one machine or of a fleet, and write a page to look at."""
+    from tonnage.cli.prices import prices
+    from tonnage.model.analysis import analyse
+    from tonnage.report.analysis import write_analysis
+
+    _refuse_out(out)
+    costs = prices(price or [], catalog)
+    found = _places(paths)
+    measurements = _read(found)
+    total = sum(map(bytes_at, found))
+    with engine.Progress("analysing", total) as progress:
+        analysis = analyse(
+            measurements,
+            costs,
+            seed,
+            on_share=lambda share: progress(int(share * total)),
+        )
+    page = write_analysis(analysis, out)
+    if as_json:
+        print(json.dumps(analysis.to_json()))
+        return
+    for said in (*analysis.findings, *analysis.warnings):
+        print(said)
+    for rule in analysis.scorecard:
+        print(f"{words.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}.")
+    print(f"Report: {page}")
+
+
+def _refuse_out(out: Path) -> None:
+    if out.suffix != ".html" or out.is_dir():
+        raise engine.Refused(f"--out {out}: name a file that ends in .html")
+
+
+def _places(paths: list[Path]) -> list[Path]:
+    """Where measurements are, each once, under whatever names it was given."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        try:
+            for place in places(path):
+                found.setdefault(place.resolve(), place)
+        except ArtifactError as why:
+            raise engine.Refused(f"{why}: give what tonnage measure or import wrote") from None
+        except OSError as why:
+            raise engine.Refused(f"{path}: {why.strerror}") from None
+    return list(found.values())
+
+
+def _read(found: list[Path]) -> list[Measurement]:
+    """The measurements, none of them twice."""
+    measurements: list[Measurement] = []
+    holders: dict[str, Path] = {}
+    done = 0
+    with engine.Progress("reading", sum(map(bytes_at, found))) as progress:
+        for place in found:
+            try:
+                measurement = measurement_at(place)
+            except ArtifactError as why:
+                raise engine.Refused(str(why)) from None
+            except OSError as why:
+                raise engine.Refused(f"{place}: {why.strerror}") from None
+            if measurement.id in holders:
+                raise engine.Refused(
+                    f"{place} and {holders[measurement.id]} are both {measurement.id}: give it once"
+                )
+            holders[measurement.id] = place
+            measurements.append(measurement)
+            done += bytes_at(place)
+            progress(done)
+    return measurements

@@ -1,0 +1,211 @@
+"""From measurements to an analysis: everything that its page draws, computed, and nothing drawn.
+
+What was measured alike is put together (`samples`), and looked at by how many were outstanding
+(`levels`), by instance (`instances`), over time (`courses`), by single operations (`latencies`),
+one way against another (`comparisons`) and by price (`money`). `doubts` says what to mind,
+`findings` what came of it. No percentiles of several instances are ever pooled, and what so few
+values cannot tell is not estimable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tonnage import words
+from tonnage.artifacts import Analysis, Environment, Measurement
+from tonnage.artifacts.analysis import Cited, Machine, Subject
+from tonnage.cloud_truth import scorecard
+from tonnage.model.analysis import comparisons
+from tonnage.model.analysis.courses import drawn, series_of
+from tonnage.model.analysis.doubts import doubts
+from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, estimated
+from tonnage.model.analysis.findings import findings
+from tonnage.model.analysis.instances import (
+    alternating,
+    cycles,
+    instances,
+    lines,
+    outliers,
+    spread,
+)
+from tonnage.model.analysis.lacking import left_out
+from tonnage.model.analysis.latencies import latency_histograms
+from tonnage.model.analysis.levels import chosen, concurrencies, level, levels, near_best
+from tonnage.model.analysis.money import Price, Priced, per_dollar, priced
+from tonnage.model.analysis.samples import (
+    Kind,
+    Sample,
+    by_instance,
+    by_kind,
+    instance_of,
+    names,
+    unit_of,
+)
+from tonnage.statistics.fleet import LEVEL, FleetFindings, analyse_fleet
+from tonnage.statistics.samples import Series
+
+__all__ = ["Price", "analyse"]
+
+OnShare = Callable[[float], None]
+"""Called with the share of the work that is done."""
+
+
+def analyse(
+    measurements: Sequence[Measurement],
+    prices: Mapping[str, Price] | None = None,
+    seed: int = 0,
+    on_share: OnShare | None = None,
+) -> Analysis:
+    """What measurements come to, each of which counts once.
+
+    Args:
+        measurements: Of one machine or of many, ours or imported, in any order.
+        prices: Of hosts or of machine types, by their names.
+        seed: Of all draws; the same one with the same measurements gives the same analysis.
+        on_share: Told how much of it is done.
+
+    Raises:
+        ValueError: There are no measurements, or two have one id.
+    """
+    _refuse_twice(measurements)
+    kinds = by_kind(sorted(measurements, key=lambda each: each.id))
+    called = names(list(kinds))
+    costs = {
+        instance_of(each): cost for each in measurements if (cost := priced(each, prices or {}))
+    }
+    subjects, dollars = [], []
+    for number, (kind, samples) in enumerate(kinds.items()):
+        subject = _subject(f"subject-{number + 1}", kind, called[kind], samples, seed)
+        subjects.append(subject)
+        of_rest = chosen(samples, subject.near_best)
+        dollars += per_dollar(subject.name, of_rest, costs)
+        if on_share:
+            on_share((number + 1) / len(kinds))
+    machines = _machines(measurements, costs)
+    direct = comparisons.direct_against_buffered(kinds, called)
+    by_layout = comparisons.layouts(kinds, called)
+    return Analysis(
+        seed=seed,
+        confidence=CONFIDENCE,
+        false_alarm_level=LEVEL,
+        machines=machines,
+        subjects=subjects,
+        per_dollar=dollars,
+        direct_against_buffered=direct,
+        layouts=by_layout,
+        findings=findings(machines, subjects),
+        warnings=doubts(measurements, kinds, called),
+        scorecard=scorecard(measurements),
+        left_out=left_out(subjects, dollars, direct, by_layout),
+        cited=[_cited(each) for each in measurements],
+    )
+
+
+def _subject(key: str, kind: Kind, name: str, samples: Sequence[Sample], seed: int) -> Subject:
+    unit = unit_of(kind, samples)
+    by_level = levels(samples)
+    near = near_best(by_level, unit)
+    rest = chosen(samples, near)
+    numbers = concurrencies(rest)
+    series = series_of(rest, unit)
+    found = _fleet(series, seed)
+    courses, highest = drawn(series)
+    order = [each.name for each in found.instances] if found else list(by_instance(rest))
+    medians = {each.name: each.median.value for each in found.instances} if found else {}
+    return Subject(
+        key=key,
+        name=name,
+        tool=kind.tool,
+        operation=kind.operation,
+        block_bytes=kind.block_bytes,
+        direct=kind.direct,
+        layout=kind.layout,
+        cached=kind.cached,
+        unit=unit,
+        levels=by_level,
+        near_best=near,
+        concurrencies=numbers,
+        chosen=level(rest, numbers[0] if len(numbers) == 1 else None),
+        instances=instances(found, rest) if found else [],
+        quantiles=[estimated(each, INSTANCES) for each in found.percentiles] if found else [],
+        variation=found.variation if found else None,
+        variation_over_time=_variation_over_time(found) if found else None,
+        lines=lines(rest, series),
+        courses=courses,
+        highest=highest,
+        latency_histograms=latency_histograms(order, rest),
+        spread=spread(medians, rest, seed),
+        outliers=outliers(found, rest) if found else [],
+        alternating=alternating(found, rest) if found else [],
+        cycles=cycles(found, rest) if found else [],
+    )
+
+
+def _fleet(series: Mapping[str, Series], seed: int) -> FleetFindings | None:
+    """What there is to see in the courses; None where most of them stood still most of the time."""
+    moved = [name for name, each in series.items() if np.median(each.values) > 0]
+    if 2 * len(moved) <= len(series):
+        return None
+    return analyse_fleet(series, confidence=CONFIDENCE, seed=seed)
+
+
+def _variation_over_time(found: FleetFindings) -> float | None:
+    known = [each.variation for each in found.instances if each.variation is not None]
+    return float(np.median(known)) if known else None
+
+
+def _machines(measurements: Sequence[Measurement], costs: Mapping[str, Priced]) -> list[Machine]:
+    held: dict[str, list[Measurement]] = {}
+    for each in measurements:
+        held.setdefault(instance_of(each), []).append(each)
+    return [
+        Machine(
+            name=name,
+            known=held[name][0].environment is not None,
+            description=_described(held[name][0].environment),
+            usd_per_hour=costs[name].price.usd_per_hour if name in costs else None,
+            price_source=costs[name].price.source if name in costs else None,
+            measurements=[each.id for each in held[name]],
+        )
+        for name in sorted(held)
+    ]
+
+
+def _described(environment: Environment | None) -> str:
+    if environment is None:
+        return "imported: not known"
+    return (
+        f"{words.several(environment.cores, 'core')}, {environment.cpu_model}, "
+        f"{words.memory(environment.memory_bytes)}, {environment.virtualisation}"
+    )
+
+
+def _cited(measurement: Measurement) -> Cited:
+    return Cited(
+        id=measurement.id,
+        kind=measurement.kind,
+        machine=instance_of(measurement),
+        tools=list(
+            dict.fromkeys(
+                " ".join(filter(None, (each.source.tool, each.source.version)))
+                for each in measurement.readings
+            )
+        ),
+        began_at=measurement.began_at,
+        command=measurement.command,
+        stopping_rule=measurement.stopping_rule,
+        page_cache=measurement.page_cache,
+        readings=len(measurement.readings),
+    )
+
+
+def _refuse_twice(measurements: Sequence[Measurement]) -> None:
+    if not measurements:
+        raise ValueError("no measurements")
+    seen: set[str] = set()
+    for each in measurements:
+        if each.id in seen:
+            raise ValueError(f"measurement {each.id} is there twice")
+        seen.add(each.id)

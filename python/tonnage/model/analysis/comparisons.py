@@ -1,0 +1,138 @@
+"""One way against another of what is alike in all else: direct against buffered, layout by layout.
+
+Ratios are of medians. Where at least two instances did both, each has its own ratio, and the
+median is over those; what differs between machines then cancels. Else the medians of both sides are
+divided, and the interval is of the two sides' own: each is made to hold with half of the error, and
+the lowest of one is divided by the highest of the other (Bonferroni), so both hold together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from tonnage.artifacts.analysis import Comparison, Estimate
+from tonnage.model.analysis.estimates import (
+    CONFIDENCE,
+    INSTANCES,
+    estimated,
+    median_over,
+    medians_of,
+    units_of,
+    values_of,
+)
+from tonnage.model.analysis.levels import cpu_of_byte
+from tonnage.model.analysis.samples import Kind, Sample, cited, rate_in
+from tonnage.statistics.quantiles import quantile_estimate
+
+BASE = "single"
+"""The layout that others are compared with; without it, the first by name."""
+
+Kinds = Mapping[Kind, Sequence[Sample]]
+
+
+def direct_against_buffered(kinds: Kinds, names: Mapping[Kind, str]) -> list[Comparison]:
+    """Direct over buffered, of every operation that was done both ways."""
+    found = []
+    for same in _alike(kinds, lambda kind: dataclasses.replace(kind, cached=False, direct=None)):
+        # What only a cache can give is compared too, where there is nothing else.
+        ways = {kind.direct: kind for kind in sorted(same, key=lambda kind: not kind.cached)}
+        if {True, False} <= ways.keys():
+            found.append(
+                _compared(kinds, ways[True], ways[False], names, ("direct", _buffered(ways[False])))
+            )
+    return [each for each in found if each]
+
+
+def layouts(kinds: Kinds, names: Mapping[Kind, str]) -> list[Comparison]:
+    """Every layout over the single device, or over the first by name."""
+    found = []
+    for same in _alike(kinds, lambda kind: dataclasses.replace(kind, cached=False, layout=None)):
+        ways = {kind.layout: kind for kind in same if kind.layout}
+        if len(ways) < 2:
+            continue
+        base = BASE if BASE in ways else min(filter(None, ways))
+        found += [
+            _compared(kinds, ways[layout], ways[base], names, (layout, base))
+            for layout in sorted(filter(None, ways))
+            if layout != base
+        ]
+    return [each for each in found if each]
+
+
+def ratio(
+    above: Mapping[str, Sequence[float]], below: Mapping[str, Sequence[float]]
+) -> Estimate | None:
+    """The ratio of medians, of values of each instance; None if nothing can be divided."""
+    top, bottom = medians_of(above), medians_of(below)
+    both = [name for name in top if bottom.get(name)]
+    if len(both) > 1:
+        ratios = [top[name] / bottom[name] for name in both]
+        return estimated(quantile_estimate(ratios, 0.5, CONFIDENCE), INSTANCES)
+    confidence = 1 - (1 - CONFIDENCE) / 2
+    over, under = median_over(above, confidence), median_over(below, confidence)
+    if over is None or under is None or not under.value:
+        return None
+    low = high = None
+    if over.low is not None and over.high is not None and under.low and under.high:
+        low, high = over.low / under.high, over.high / under.low
+    return Estimate(
+        share=0.5,
+        value=over.value / under.value,
+        low=low,
+        high=high,
+        confidence=None if low is None else CONFIDENCE,
+        size=min(over.size, under.size),
+        effective_size=min(over.effective_size, under.effective_size),
+        over=units_of(above)[1] if over.size <= under.size else units_of(below)[1],
+        lacking=max(over.lacking, under.lacking),
+    )
+
+
+def _alike(kinds: Kinds, bare: Callable[[Kind], Kind]) -> list[list[Kind]]:
+    """Kinds that are the same when bare of what is compared, and of whether a cache gave them."""
+    found: dict[Kind, list[Kind]] = {}
+    for kind in kinds:
+        found.setdefault(bare(kind), []).append(kind)
+    return [same for same in found.values() if len(same) > 1]
+
+
+def _compared(
+    kinds: Kinds, above: Kind, below: Kind, names: Mapping[Kind, str], ways: tuple[str, str]
+) -> Comparison | None:
+    tops, bottoms = kinds[above], kinds[below]
+    number = _common(tops, bottoms)
+    if number is None and not _silent(tops, bottoms):
+        return None
+    tops = [each for each in tops if each.reading.concurrency == number]
+    bottoms = [each for each in bottoms if each.reading.concurrency == number]
+    for unit in ("bytes", "operations"):
+        found = ratio(values_of(tops, rate_in(unit)), values_of(bottoms, rate_in(unit)))
+        if found:
+            return Comparison(
+                subject=above.label,
+                way=ways[0],
+                than=ways[1],
+                concurrency=number,
+                ratio=found,
+                way_cpu_seconds_per_byte=cpu_of_byte(tops),
+                than_cpu_seconds_per_byte=cpu_of_byte(bottoms),
+                measurements=cited([*tops, *bottoms]),
+            )
+    return None
+
+
+def _buffered(kind: Kind) -> str:
+    return "buffered (from a cache)" if kind.cached else "buffered"
+
+
+def _common(tops: Sequence[Sample], bottoms: Sequence[Sample]) -> int | None:
+    """The largest number outstanding that both were done with: what each can give."""
+    numbers = {each.reading.concurrency for each in tops}
+    shared = numbers & {each.reading.concurrency for each in bottoms}
+    return max((number for number in shared if number is not None), default=None)
+
+
+def _silent(tops: Sequence[Sample], bottoms: Sequence[Sample]) -> bool:
+    """Whether both hold what does not say how many were outstanding."""
+    return all(any(each.reading.concurrency is None for each in side) for side in (tops, bottoms))

@@ -1,0 +1,115 @@
+"""What an analysis found, in plain words: the sentences that open its page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tonnage import words
+from tonnage.artifacts.analysis import Alternating, Cyclic, Machine, Outlier, Subject
+from tonnage.model.analysis.estimates import INSTANCES, TRIALS
+from tonnage.statistics.instances import LEAST_INSTANCES
+
+MOST_FLEETS = 1_000
+"""Beyond that, chance is less well known than how rare it is."""
+TOLD_AT_MOST = 12
+"""Of more subjects than this a table tells more than sentences would."""
+SINGLE = (
+    "This is a single machine. Another one of the same kind may be much faster or slower, and "
+    "nothing here says by how much."
+)
+UNKNOWN = (
+    "Imported results do not say on which machine they were measured. Each counts as a machine of "
+    "its own, which it may not be."
+)
+
+
+def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[str]:
+    """What a reader should know before the charts."""
+    found = [SINGLE] if sum(each.known for each in machines) == 1 else []
+    found += [UNKNOWN] if not all(each.known for each in machines) else []
+    for subject in subjects:
+        if len(subjects) <= TOLD_AT_MOST:
+            found += _gave(subject)
+        found += [_outlier(subject, each) for each in subject.outliers]
+        found += [_alternates(subject, each) for each in subject.alternating]
+        found += [_cycles(subject, each) for each in subject.cycles]
+        if len(subject.instances) >= LEAST_INSTANCES and not (
+            subject.outliers or subject.alternating or subject.cycles
+        ):
+            instances = words.several(len(subject.instances), "instance")
+            found.append(f"{subject.name}: none of {instances} stands out.")
+    return found
+
+
+def _gave(subject: Subject) -> list[str]:
+    rate = subject.rate
+    if rate is None:
+        return []
+    figure = words.per_second(rate.value, subject.unit)
+    counted = words.count(rate.size)
+    of = {
+        INSTANCES: f"the median of {counted} instances",
+        TRIALS: f"the median of {counted} trials" if rate.size > 1 else "in a single trial",
+    }[rate.over]
+    between = "its interval is not estimable from so few"
+    if rate.low is not None and rate.high is not None:
+        low, high = (words.per_second(each, subject.unit) for each in (rate.low, rate.high))
+        between = f"between {low} and {high} with {words.percent(rate.confidence or 0)} confidence"
+    said = [f"{subject.name}: {figure}, {of}{_outstanding(subject)}; {between}."]
+    if subject.near_best is not None and len(subject.levels) > 1:
+        most = max(each.concurrency or 0 for each in subject.levels)
+        if subject.near_best < most:
+            said.append(
+                f"{subject.name}: {subject.near_best} outstanding "
+                f"{'is' if subject.near_best == 1 else 'are'} enough for 95 % of the best; up to "
+                f"{most} were tried."
+            )
+    return said
+
+
+def _outstanding(subject: Subject) -> str:
+    numbers = subject.concurrencies
+    if not numbers:
+        return ""
+    if len(numbers) == 1:
+        return f", with {numbers[0]} outstanding"
+    return f", with {numbers[0]} to {numbers[-1]} outstanding"
+
+
+def _outlier(subject: Subject, each: Outlier) -> str:
+    what = "is a bad apple" if each.worse else "is better than the others"
+    if each.rate == 0:
+        how = "it did nothing"
+    elif each.ratio >= 2 or each.ratio <= 0.5:
+        factor = max(each.ratio, 1 / each.ratio)
+        way = "faster" if each.ratio > 1 else "slower"
+        how = f"{words.significant(factor, 2)} times {way} than the median instance"
+    else:
+        way = "above" if each.ratio > 1 else "below"
+        how = f"{words.percent(abs(each.ratio - 1))} {way} the median instance"
+    return f"{subject.name}: {each.instance} {what}, {how} ({_sure(each.false_alarm)})."
+
+
+def _alternates(subject: Subject, each: Alternating) -> str:
+    modes = words.listing(
+        f"{words.per_second(mode.value, subject.unit)} ({words.percent(mode.share)} of the time)"
+        for mode in each.modes
+    )
+    return f"{subject.name}: {each.instance} alternates between {modes}; its median says little."
+
+
+def _cycles(subject: Subject, each: Cyclic) -> str:
+    who = each.instance or "the fleet as a whole"
+    share = "" if each.amplitude_share is None else f" by {words.percent(each.amplitude_share)}"
+    period = words.duration(each.period_seconds)
+    return (
+        f"{subject.name}: {who} rises and falls{share} with a period of {period} "
+        f"({_sure(each.false_alarm)})."
+    )
+
+
+def _sure(false_alarm: float) -> str:
+    """How often chance alone does as much in fleets that have nothing to find."""
+    fleets = min(round(1 / max(false_alarm, 1e-9)), MOST_FLEETS)
+    rounded = fleets // 10 ** (len(str(fleets)) - 1) * 10 ** (len(str(fleets)) - 1)
+    return f"by chance in fewer than one of {words.count(rounded)} fleets"

@@ -1,0 +1,178 @@
+"""Instances side by side: who gives how much, who does not belong, who alternates, who cycles.
+
+The judgement is `tonnage.statistics.fleet`'s, over each instance's rate in time. Percentile lines
+are of latency where every instance states it, else of the rate over time; instances stand from the
+best to the worst, and no percentile is of more than one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tonnage.artifacts.analysis import (
+    Alternating,
+    Cyclic,
+    Instance,
+    Lines,
+    Mode,
+    Outlier,
+    Spread,
+)
+from tonnage.model.analysis.estimates import IN_TIME, estimated, medians_of, values_of
+from tonnage.model.analysis.levels import latency
+from tonnage.model.analysis.samples import Sample, by_instance, cited
+from tonnage.statistics.density import Axis, density, histogram
+from tonnage.statistics.fleet import FleetFindings
+from tonnage.statistics.instances import LEAST_INSTANCES, percentile_lines
+from tonnage.statistics.modes import LEAST as LEAST_FOR_MODES
+from tonnage.statistics.modes import Modality, modality
+from tonnage.statistics.periodicity import Cycle
+from tonnage.statistics.samples import FloatArray, Series
+
+LATENCIES = ("p50", "p90", "p99", "p999", "max")
+LEAST_SAMPLES = 10
+"""Fewer samples of a rate have no percentiles worth a line."""
+WIDE = 3.0
+"""If the fastest instance is so many times as fast as the slowest, the axis is logarithmic."""
+
+
+def instances(found: FleetFindings, samples: Sequence[Sample]) -> list[Instance]:
+    """Each instance, from the best to the worst."""
+    of = by_instance(samples)
+    return [
+        Instance(
+            name=each.name,
+            rate=estimated(each.median, IN_TIME),
+            variation=each.variation,
+            autocorrelation=each.autocorrelation,
+            measurements=cited(of[each.name]),
+        )
+        for each in found.instances
+    ]
+
+
+def outliers(found: FleetFindings, samples: Sequence[Sample]) -> list[Outlier]:
+    """The instances that do not belong to the others, farthest first."""
+    of = by_instance(samples)
+    return [
+        Outlier(
+            instance=each.name,
+            rate=each.value,
+            ratio=each.ratio,
+            deviations=_finite(each.distance),
+            false_alarm=each.false_alarm,
+            worse=each.worse,
+            measurements=cited(of[each.name]),
+        )
+        for each in found.outliers
+    ]
+
+
+def alternating(found: FleetFindings, samples: Sequence[Sample]) -> list[Alternating]:
+    """The instances with several modes."""
+    of = by_instance(samples)
+    return [
+        Alternating(
+            instance=each.name,
+            modes=modes_of(each.modality),
+            false_alarm=each.modality.false_alarm,
+            measurements=cited(of[each.name]),
+        )
+        for each in found.multimodal
+        if each.modality
+    ]
+
+
+def cycles(found: FleetFindings, samples: Sequence[Sample]) -> list[Cyclic]:
+    """The fleet's cycle, if it has one, and those of instances."""
+    of = by_instance(samples)
+    several = len(found.instances) > 1
+    together = [_cyclic(None, found.cycle, cited(samples))] if several and found.cycle else []
+    return together + [
+        _cyclic(each.name, each.cycle, cited(of[each.name])) for each in found.cyclic if each.cycle
+    ]
+
+
+def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> Lines | None:
+    """Percentiles of every instance, if there are several and all have some."""
+    if len(series) < 2:
+        return None
+    latencies = {name: medians_of(values_of(samples, latency(name))) for name in LATENCIES}
+    if series.keys() <= latencies["p50"].keys():
+        order = sorted(series, key=lambda name: (latencies["p50"][name], name))
+        stated = [name for name in LATENCIES if latencies[name]]
+        return Lines(
+            of="latency",
+            percentiles=stated,
+            instances=order,
+            values=[[latencies[each].get(name) for name in order] for each in stated],
+        )
+    if min(len(each.values) for each in series.values()) < LEAST_SAMPLES:
+        return None
+    found = percentile_lines({name: each.values for name, each in series.items()})
+    return Lines(
+        of="rate",
+        percentiles=[f"p{100 * share:g}" for share in found.shares],
+        instances=list(found.names),
+        values=[list(line) for line in found.values],
+    )
+
+
+def spread(medians: Mapping[str, float], samples: Sequence[Sample], seed: int) -> Spread | None:
+    """How instances' medians are spread; None of fewer than five, or of equal ones."""
+    values = np.asarray([medians[name] for name in sorted(medians)])
+    if values.size < LEAST_INSTANCES or np.ptp(values) == 0:
+        return None
+    axis: Axis = "linear"
+    if values.min() > 0 and values.max() > WIDE * values.min():
+        axis = "logarithmic"
+    bars = histogram(values, axis)
+    curve = density(values, axis)
+    # In instances per bin, so that both can be drawn on one axis.
+    edges = np.log(bars.edges) if axis == "logarithmic" else np.asarray(bars.edges)
+    per_bin = values.size * float(edges[1] - edges[0])
+    return Spread(
+        axis=axis,
+        edges=list(bars.edges),
+        counts=list(bars.counts),
+        values=list(curve.values),
+        densities=[round(per_bin * each, 6) for each in curve.densities],
+        modes=_modes_over(values, axis, seed),
+        rule=f"bins: {bars.rule}; density: {curve.rule}",
+        measurements=cited(samples),
+    )
+
+
+def modes_of(found: Modality) -> list[Mode]:
+    """Modes as they are kept."""
+    return [Mode(value=mode.value, share=mode.share) for mode in found.modes]
+
+
+def _modes_over(values: FloatArray, axis: Axis, seed: int) -> list[Mode]:
+    if values.size < LEAST_FOR_MODES:
+        return []
+    # Instances have no order in time; that of their names may be an order of racks.
+    mixed = np.random.default_rng(seed).permutation(values)
+    if axis == "linear":
+        return modes_of(modality(mixed, seed=seed))
+    found = modes_of(modality(np.log(mixed), seed=seed))
+    return [Mode(value=math.exp(mode.value), share=mode.share) for mode in found]
+
+
+def _cyclic(name: str | None, cycle: Cycle, measurements: list[str]) -> Cyclic:
+    return Cyclic(
+        instance=name,
+        period_seconds=cycle.period_seconds,
+        amplitude_share=_finite(cycle.amplitude_share),
+        explained_share=cycle.explained_share,
+        false_alarm=cycle.false_alarm,
+        measurements=measurements,
+    )
+
+
+def _finite(value: float) -> float | None:
+    """What JSON can hold."""
+    return value if math.isfinite(value) else None

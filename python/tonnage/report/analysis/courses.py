@@ -1,0 +1,80 @@
+"""Throughput over time, one line an instance; those that stand out are in colour and on top."""
+
+from __future__ import annotations
+
+from tonnage import words
+from tonnage.artifacts.analysis import Course, Subject
+from tonnage.report.analysis.figures import MARGIN, linear
+from tonnage.report.charts import Chart, Trace
+
+MARKS = {
+    "bad apple": "--write",
+    "better": "--busy",
+    "alternates": "--work-one",
+    "cycle": "--read",
+}
+"""What an instance can be, and its colour."""
+OTHERS = "--work-three-soft"
+ALONE = "--accent"
+HOUR = 3600.0
+
+
+def marks(subject: Subject) -> dict[str, str]:
+    """What each instance that stands out is."""
+    found = {each.instance: "bad apple" if each.worse else "better" for each in subject.outliers}
+    found |= {each.instance: "alternates" for each in subject.alternating}
+    return found | {each.instance: "cycle" for each in subject.cycles if each.instance}
+
+
+def course_chart(subject: Subject) -> Chart | None:
+    """The chart; None where nothing is known over time."""
+    if not subject.courses or subject.highest is None:
+        return None
+    marked = marks(subject)
+    longest = max(course.seconds[-1] for course in subject.courses)
+    hours = longest > 2 * HOUR
+    # What stands out is drawn last, on top of the others.
+    order = sorted(subject.courses, key=lambda course: course.instance in marked)
+    alone = len(order) == 1
+    traces = [_line(course, marked, HOUR if hours else 1.0, alone) for course in order]
+    highest = words.per_second(subject.highest, subject.unit)
+    standing_out = [f"{name} ({what})" for name, what in marked.items()]
+    said = f" Standing out: {words.listing(standing_out)}." if standing_out else ""
+    shown = [] if alone else [(OTHERS, "others"), *((MARKS[m], m) for m in _used(marked))]
+    return Chart(
+        name=f"chart-{subject.key}-courses",
+        title="Throughput over time, share of the highest; a line for each instance",
+        says=f"Throughput of {subject.name} over time, a line for each of "
+        f"{len(order)} instances.{said}",
+        height=260,
+        traces=traces,
+        layout={
+            "margin": MARGIN,
+            "hovermode": "closest",
+            "xaxis": linear("hours" if hours else "seconds", fixedrange=False, showgrid=False),
+            "yaxis": linear(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1]),
+        },
+        legend=shown,
+        note=f"1 is {highest}.{said}",
+    )
+
+
+def _used(marked: dict[str, str]) -> list[str]:
+    return [what for what in MARKS if what in marked.values()]
+
+
+def _line(course: Course, marked: dict[str, str], length: float, alone: bool) -> Trace:
+    what = marked.get(course.instance)
+    colour = MARKS[what] if what else ALONE if alone else OTHERS
+    points = sum(1 for share in course.shares if share is not None)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if points < 30 else "lines",
+        "x": [second / length for second in course.seconds],
+        "y": course.shares,
+        "name": course.instance,
+        "connectgaps": False,
+        "line": {"color": colour, "width": 2 if what or alone else 0.8},
+        "marker": {"color": colour, "size": 4},
+        "hovertemplate": "%{y:.2f}<extra>%{fullData.name}</extra>",
+    }
