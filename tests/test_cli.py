@@ -43,6 +43,10 @@ FLAGS = {
         *("--dir", "--operation", "--outstanding", "--every", "--for", "--seconds", "--file-size"),
         *("--engine", "--seed", "--out", "--json"),
     ],
+    ("measure", "layouts"): [
+        *("--layout", "--mode", "--file-system", "--stripe", "--size", "--seconds", "--rounds"),
+        *("--memory", "--seed", "--destroy", "--out", "--json"),
+    ],
     ("import",): ["--out", "--json"],
     ("report",): ["--price", "--catalog", "--out", "--seed", "--json"],
     ("gensort",): ["--ascii", "--start", "--skew", "--json"],

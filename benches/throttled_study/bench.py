@@ -15,53 +15,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from throttle import join, loop_device, throttled
+
 TONNAGE = Path(sys.executable).parent / "tonnage"
-BLKIO = Path("/sys/fs/cgroup/blkio")
-
-
-@contextmanager
-def loop_device(where: Path, size_bytes: int, file_system: str) -> Iterator[tuple[str, Path]]:
-    """A loop device over a sparse file, mounted: its name and its mount point; gone afterwards."""
-    image, mount = where / "image", where / "mount"
-    mount.mkdir(parents=True)
-    image.touch()
-    os.truncate(image, size_bytes)
-    device = _out("losetup", "--find", "--show", "--direct-io=on", str(image))
-    try:
-        _out(f"mkfs.{file_system}", "-q", device)
-        _out("mount", device, str(mount))
-        try:
-            yield device, mount
-        finally:
-            _out("umount", str(mount))
-    finally:
-        _out("losetup", "--detach", device)
-        shutil.rmtree(where)
-
-
-@contextmanager
-def throttled(device: str, bytes_per_second: int) -> Iterator[Path]:
-    """A control group whose members read and write ``device`` no faster than that."""
-    group = BLKIO / f"tonnage-bench-{os.getpid()}"
-    group.mkdir()
-    number = os.stat(device).st_rdev
-    for direction in ("read", "write"):
-        rule = f"{os.major(number)}:{os.minor(number)} {bytes_per_second}"
-        (group / f"blkio.throttle.{direction}_bps_device").write_text(rule)
-    try:
-        yield group
-    finally:
-        group.rmdir()
 
 
 def study(group: Path, mount: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -72,7 +37,7 @@ def study(group: Path, mount: Path, out: Path, options: argparse.Namespace) -> d
         command,
         check=True,
         stdout=subprocess.PIPE,
-        preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())),
+        preexec_fn=partial(join, group),
     )
     record: dict[str, Any] = json.loads(done.stdout)
     # The largest of all children so far; a study grows no larger than the one before it.
@@ -127,7 +92,7 @@ def main() -> int:
     missed = []
     with (
         loop_device(options.where.resolve(), options.device_bytes, options.file_system) as device,
-        throttled(device[0], options.bytes_per_second) as group,
+        throttled(device[0], {"bps": options.bytes_per_second}) as group,
     ):
         for number in range(1, options.runs + 1):
             record = study(group, device[1], options.out / f"study-{number}", options)
@@ -138,10 +103,6 @@ def main() -> int:
             missed += [f"run {number}: {name}" for name in misses(figures)]
     print("missed: " + (", ".join(missed) or "nothing"))
     return 1 if missed else 0
-
-
-def _out(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from tonnage import __version__, engine
 from tonnage.cli import (
     imports,
     measure_disk,
+    measure_layouts,
     measure_ops,
     measure_over_time,
     measure_stream,
@@ -72,6 +73,7 @@ app.command()(report.report)
 run_app.command("sort", cls=run.InputsFirst)(run.run_sort)
 measure_app.command("disk")(measure_disk.measure_disk)
 measure_app.command("ops")(measure_ops.measure_ops)
+measure_app.command("layouts")(measure_layouts.measure_layouts)
 measure_app.command("stream")(measure_stream.measure_stream)
 measure_app.command("over-time")(measure_over_time.measure_over_time)
 app.command("import")(imports.import_files)

@@ -102,11 +102,17 @@ def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> li
     return found
 
 
+ASKED_FOR = "asked for"
+"""In the core's reason for a disk that is not at its best, if the settings say so."""
+
+
 def _disk_warning(mode: dict[str, Any]) -> str | None:
+    if ASKED_FOR in (mode["why"] or ""):
+        return None
     refused = [] if mode["direct"] else ["Files went through the page cache, O_DIRECT was refused"]
     if mode["engine"] == "threads":
         refused.append("Files were read and written by threads, io_uring was refused")
-    elif not mode["registered"]:
+    elif mode["engine"] == "io_uring" and not mode["registered"]:
         refused.append("Buffers were not registered with the kernel")
     why = f" ({mode['why']})" if mode["why"] else ""
     return f"{'. '.join(refused)}{why}." if refused else None

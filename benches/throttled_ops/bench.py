@@ -1,0 +1,137 @@
+"""Measures a device of known speed by single operations: is what is measured what was set?
+
+    sudo .venv/bin/python benches/throttled_ops/bench.py
+
+A loop file with a file system of its own is throttled by the kernel's blkio controller (cgroup v1),
+in turn to so many bytes and so many operations a second, so the truth is known because we set it.
+Random reads, and writes that are not flushed, are measured as `tonnage measure ops` measures them,
+after a warm-up, in which the throttle lets a burst through. The claim: every median of a few
+trials is within 2 % of the throttle. On a busy machine it may be missed: a throttle woken late
+lets less through, so what others used meanwhile is told.
+
+Operations of 4 MiB meet the throttle of bytes alone: the kernel counts the pieces in which it hands
+them to the device, so that how many operations these are is not known.
+
+Needs root, cgroup v1 with blkio, losetup and mkfs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from throttle import loop_device, member, throttled
+
+from tonnage import engine
+from tonnage.measure.beside import Watch
+from tonnage.measure.operations import lay_out
+
+MOST_DEVIATION = 0.02
+SMALL, LARGE = 4 << 10, 4 << 20
+DEVICE_ROOM = 1 << 29
+"""What a device holds besides the file: its file system."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is throttled, and what is measured."""
+
+    unit: str
+    limit: int
+    writes: bool
+    block_bytes: int
+    outstanding: int
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        what = f"{'write' if self.writes else 'read'}{'4k' if self.block_bytes == SMALL else '4m'}"
+        rate = f"{self.limit / 1e6:g} MB/s" if self.unit == "bps" else f"{self.limit} operations/s"
+        return f"{what} x{self.outstanding} at {rate}"
+
+
+def cases(options: argparse.Namespace) -> list[Case]:
+    """Every throttle with what it can be measured by."""
+    found = []
+    for writes in (False, True):
+        found += [
+            Case("bps", options.bytes_per_second, writes, LARGE, 2),
+            Case("bps", options.small_bytes_per_second, writes, SMALL, 32),
+            Case("iops", options.operations_per_second, writes, SMALL, 16),
+        ]
+    return found
+
+
+def ratio(file: Path, case: Case, options: argparse.Namespace, seed: int) -> float:
+    """One trial: the measured rate over the throttle's; in the control group."""
+    config: dict[str, Any] = {
+        "files": [str(file)],
+        "writes": case.writes,
+        "durable_one_in": 0,
+        "block_bytes": case.block_bytes,
+        "outstanding": case.outstanding,
+        "blocking": False,
+        "batched": False,
+        "seconds": options.warm_up_seconds + options.seconds,
+        "warm_up_seconds": options.warm_up_seconds,
+        "seed": seed,
+    }
+    rate: float = engine.run("ops_bench", config)["operations_per_second"]
+    return rate * (case.block_bytes if case.unit == "bps" else 1) / case.limit
+
+
+def main() -> int:
+    """Runs the trials of all cases in turns and prints a row for each case."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--warm-up-seconds", type=float, default=2.0)
+    parser.add_argument("--bytes-per-second", type=int, default=200_000_000)
+    parser.add_argument("--small-bytes-per-second", type=int, default=40_000_000)
+    parser.add_argument("--operations-per-second", type=int, default=2000)
+    parser.add_argument("--file-bytes", type=int, default=2_000_000_000)
+    parser.add_argument("--file-system", default="ext4")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--where", type=Path, default=Path("target/throttled-ops"))
+    parser.add_argument("--out", type=Path, default=Path("target/throttled-ops.json"))
+    options = parser.parse_args()
+    ratios: dict[Case, list[float]] = {case: [] for case in cases(options)}
+    busy = []
+    size = options.file_bytes + DEVICE_ROOM
+    with loop_device(options.where.resolve(), size, options.file_system) as (device, mount):
+        file = lay_out(mount, options.file_bytes, None)
+        for number in range(options.rounds):
+            order = list(ratios)
+            random.Random(f"{options.seed} {number}").shuffle(order)
+            for case in order:
+                with (
+                    throttled(device, {case.unit: case.limit}) as group,
+                    member(group),
+                    Watch(Path(device).name) as watch,
+                ):
+                    ratios[case].append(ratio(file, case, options, options.seed + number))
+                seconds = options.warm_up_seconds + options.seconds
+                busy.append(watch.beside.foreign_cpu_seconds / seconds if watch.beside else 0.0)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps({case.name: found for case, found in ratios.items()}))
+    missed = []
+    for case, found in ratios.items():
+        middle = statistics.median(found)
+        print(f"{case.name}: {middle:.4f} of it ({min(found):.4f} to {max(found):.4f})")
+        if abs(middle - 1) > MOST_DEVIATION:
+            missed.append(case.name)
+    print(f"others used {statistics.median(busy):.2f} cores meanwhile (at most {max(busy):.2f})")
+    print("missed: " + (", ".join(missed) or "nothing"))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""``tonnage measure layouts``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage import engine, words
+from tonnage.artifacts import Measurement
+from tonnage.cli.arguments import (
+    Json,
+    Memory,
+    command,
+    number,
+    parse_measurable,
+    parse_size,
+    refuse_files,
+    refuse_unknown,
+    whole_number,
+)
+from tonnage.cli.measured import Seed
+from tonnage.model.layouts import REFERENCE, costs, ratios
+
+
+def measure_layouts(
+    device: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="DEVICE...",
+            help="Block devices, or files that become loop devices. Nothing else is touched. "
+            "Without any, only what a killed command left is undone.",
+        ),
+    ] = None,
+    layout: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--layout",
+            metavar="LAYOUT...",
+            help="Of single (the first device), separate (a file system on each), jbod and raid0 "
+            "(one over all). Default: all, of one device single.",
+        ),
+    ] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option("--mode", metavar="MODE...", help="Of wo, ro and rw. Default: all."),
+    ] = None,
+    file_system: Annotated[
+        str | None,
+        typer.Option(
+            "--file-system",
+            metavar="NAME",
+            help="xfs or ext4, joined by LVM, or btrfs, which joins devices itself. Default: the "
+            "first of them with which this machine can make all layouts.",
+        ),
+    ] = None,
+    stripe: Annotated[
+        int | None,
+        typer.Option(
+            "--stripe",
+            parser=parse_size,
+            metavar="SIZE",
+            help="How much of a raid0 lies together on a device, if LVM makes it. Default: 512KiB.",
+        ),
+    ] = None,
+    size: Annotated[
+        int,
+        typer.Option(
+            "--size",
+            parser=parse_measurable,
+            metavar="SIZE",
+            help="How much a trial reads, and how much it writes, at most.",
+        ),
+    ] = "2GB",  # type: ignore[assignment]
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds",
+            parser=number(0.1, 1_000_000),
+            metavar="SECONDS",
+            help="How long a trial lasts at most.",
+        ),
+    ] = "5",  # type: ignore[assignment]
+    rounds: Annotated[
+        int,
+        typer.Option(
+            "--rounds",
+            parser=whole_number(1, 10_000),
+            metavar="N",
+            help="How often each layout is made and measured.",
+        ),
+    ] = "3",  # type: ignore[assignment]
+    memory: Memory = "1GiB",  # type: ignore[assignment]
+    seed: Seed = "1",  # type: ignore[assignment]
+    destroy: Annotated[
+        bool,
+        typer.Option(
+            "--destroy",
+            help="Take devices that hold something, too, which is lost then. One that is in use is "
+            "refused all the same.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Where the measurements are kept. Default: nowhere."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure layouts of the same devices, which it makes and takes down itself. Needs root.
+
+    What is on the devices is lost, and they are empty in the end. Each layout is measured as by
+    measure disk, in turns. What a killed one left is undone by the next.
+    """
+    from tonnage.measure.layouts.arrangement import FILE_SYSTEMS, LAYOUTS
+    from tonnage.measure.disk import MODES, OPERATIONS
+    from tonnage.measure.layouts import Settings
+    from tonnage.measure.layouts import measure_layouts as measure
+
+    modes = [each for each in MODES if each in OPERATIONS]
+    devices = device or []
+    refuse_unknown("--layout", layout or [], LAYOUTS)
+    refuse_unknown("--mode", mode or [], modes)
+    refuse_unknown("--file-system", [file_system] if file_system else [], FILE_SYSTEMS)
+    refuse_files("--out", [out] if out else [])
+    settings = Settings(
+        devices=tuple(devices),
+        layouts=tuple(dict.fromkeys(layout or (LAYOUTS if len(devices) > 1 else LAYOUTS[:1]))),
+        modes=tuple(dict.fromkeys(mode or modes)),
+        file_system=file_system,
+        stripe_bytes=stripe,
+        rounds=rounds,
+        seconds=seconds,
+        size_bytes=size,
+        memory_bytes=memory,
+        seed=seed,
+        destroy=destroy,
+    )
+    most_seconds = len(settings.modes) * seconds
+    done = measure(
+        settings,
+        command=command(),
+        on_round=lambda label: engine.Progress(label, size, most_seconds),
+    )
+    if out:
+        for each in done:
+            each.write(out / f"{each.id}.json")
+    if as_json:
+        print(json.dumps(_as_json(done)))
+    elif done:
+        print("\n".join(_lines(done)))
+    else:
+        print("No device was given; what a killed command had left is undone.")
+
+
+def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
+    return {
+        "measurements": [each.to_json() for each in done],
+        "ratios": ratios(done),
+        "cpu_seconds_per_byte": {
+            str(each.settings["layout"]): {
+                mode: dataclasses.asdict(cost) for mode, cost in costs(each).items()
+            }
+            for each in done
+        },
+    }
+
+
+def _lines(done: Sequence[Measurement]) -> list[str]:
+    """What each layout carries, over a single device, and what it costs."""
+    compared = ratios(done)
+    lines = []
+    for each in done:
+        name = str(each.settings["layout"])
+        lines.append(f"{name} ({each.settings['made_by']}), page cache {each.page_cache}")
+        cost = costs(each)
+        for figure in each.figures:
+            low, high = figure.low_bytes_per_second, figure.high_bytes_per_second
+            said = f"  {words.trial(figure.name)}: {words.rate(figure.median_bytes_per_second)}"
+            said += f" ({words.megabytes(low)} to {words.megabytes(high)}"
+            said += f", {words.several(figure.trials, 'trial')})"
+            if name != REFERENCE and (ratio := compared[name].get(figure.name)):
+                said += f", {words.significant(ratio)} of a single one's"
+            if known := cost.get(figure.name):
+                own = words.significant(known.own * 1e9, 2)
+                machine = words.significant(known.machine * 1e9, 2)
+                said += f"; {own} core seconds a GB, {machine} of the whole machine"
+            lines.append(said)
+    lines.append("Core seconds of the whole machine are the kernel's threads' and all others' too.")
+    return lines

@@ -1,0 +1,201 @@
+"""Changes of the machine, each undone whatever happens: what undoes it is written down before.
+
+A way to undo is data: commands, and a question that tells whether they are needed, which is another
+command and its answers if so. What was never done, or is undone, or is not ours, answers otherwise,
+so undoing is harmless at any time, again, and by another process. It is the undo half of a
+write-ahead log (Mohan et al., ARIES): the journal knows of a change before the machine does.
+
+    ROOM/journal.json    ways to undo what stands, oldest first
+    ROOM/...             what steps make there, as mount points
+
+The room is locked by the process and by each command that it starts: one that outlives a killed
+process is waited for, and two that measure at once would measure each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tonnage import engine
+from tonnage.artifacts import write_atomically
+
+ATTEMPTS = 40
+PAUSE_SECONDS = 0.25
+"""Between them: what a killed process had open is closed a moment after it is gone."""
+
+ENVIRONMENT = {
+    "LC_ALL": "C",
+    "BLKID_FILE": "/dev/null",
+    "LVM_SUPPRESS_FD_WARNINGS": "1",
+}
+"""Of commands: no cache of devices that go again, no warning that they hold the lock."""
+
+Command = tuple[str, ...]
+Execute = Callable[[Command], str]
+"""Runs a command and gives what it printed; raises `engine.Failed`."""
+
+
+@dataclass(frozen=True)
+class Undo:
+    """Commands that undo something while a question has one of these answers."""
+
+    commands: tuple[Command, ...]
+    question: Command
+    answers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command that changes the machine, and all that undoes it, to be undone last to first."""
+
+    do: Command
+    undos: tuple[Undo, ...] = ()
+
+
+class Journal:
+    """What stands and how it is undone; made by `opened`."""
+
+    def __init__(self, file: Path, execute: Execute) -> None:
+        self._file = file
+        self.execute = execute
+        self._undos = _read(file)
+
+    @contextmanager
+    def standing(self, steps: Iterable[Step]) -> Iterator[None]:
+        """What ``steps`` make stands inside, and is gone afterwards.
+
+        A step is asked for when the one before it is done, so it may depend on that.
+
+        Raises:
+            Failed: A step failed, or what was done could not be undone.
+        """
+        before = len(self._undos)
+        try:
+            for step in steps:
+                self._write([*self._undos, *step.undos])
+                self.execute(step.do)
+            yield
+        finally:
+            self.undo(before)
+
+    def undo(self, keep: int = 0) -> None:
+        """Undoes all but the ``keep`` oldest.
+
+        Raises:
+            Failed: Something could not be undone; it stays in the journal, with all before it.
+        """
+        for undo in reversed(self._undos[keep:]):
+            self._undo(undo)
+        self._write(self._undos[:keep])
+
+    def _undo(self, undo: Undo) -> None:
+        said = ""
+        for attempt in range(ATTEMPTS):
+            if not self._is_needed(undo):
+                return
+            if attempt:
+                time.sleep(PAUSE_SECONDS)
+            for command in undo.commands:
+                try:
+                    self.execute(command)
+                except engine.Failed as why:
+                    said = str(why.args[0])  # What counts is the answer.
+        if self._is_needed(undo):
+            text = "run tonnage measure layouts again, which undoes first what is left"
+            raise engine.Failed(f"cannot undo what was done: {said}; {text}")
+
+    def _is_needed(self, undo: Undo) -> bool:
+        try:
+            said = self.execute(undo.question)
+        except engine.Failed:
+            return False
+        return said in [answer.strip() for answer in undo.answers]
+
+    def _write(self, undos: list[Undo]) -> None:
+        if undos != self._undos:
+            text = json.dumps([dataclasses.asdict(undo) for undo in undos], indent=1)
+            write_atomically(self._file, text.encode())
+            self._undos = undos
+
+
+@contextmanager
+def opened(room: Path) -> Iterator[Journal]:
+    """The journal in the directory ``room``, when what a killed process left is undone.
+
+    Raises:
+        Refused: Another process is at work there.
+        Failed: What was left could not be undone.
+    """
+    with _locked(room) as lock:
+        journal = Journal(room / "journal.json", partial(execute, lock))
+        try:
+            journal.undo()
+            yield journal
+        finally:
+            journal.undo()
+            for file in room.iterdir():
+                file.unlink()  # No more than the journal, and one that was half written.
+            room.rmdir()
+
+
+@contextmanager
+def _locked(room: Path) -> Iterator[int]:
+    room.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(room, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = room.is_dir()  # Who held the lock before removes it at the end.
+        except BlockingIOError:
+            held = False
+        if not held:
+            raise engine.Refused(
+                "another tonnage measure layouts is at work on this machine, and they would "
+                "measure each other: wait until it ends"
+            )
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def execute(lock: int, command: Command) -> str:
+    """Runs a command, which holds the lock too; gives what it printed."""
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=os.environ | ENVIRONMENT,
+        pass_fds=(lock,),
+        start_new_session=True,  # A Ctrl-C is for this process, which then undoes what there is.
+    )
+    if done.returncode:
+        said = " ".join(done.stderr.split())
+        raise engine.Failed(f"{shlex.join(command)}: {said}")
+    return done.stdout.strip()
+
+
+def _read(file: Path) -> list[Undo]:
+    try:
+        noted = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return []
+    return [
+        Undo(
+            commands=tuple(map(tuple, each["commands"])),
+            question=tuple(each["question"]),
+            answers=tuple(each["answers"]),
+        )
+        for each in noted
+    ]

@@ -1,0 +1,182 @@
+"""The journal of changes: whenever it ends, however often, what is undone is all and no more."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from support.processes import PATIENCE_SECONDS
+from tonnage import engine
+from tonnage.measure.layouts import journal
+from tonnage.measure.layouts.journal import Command, Journal, Step, Undo, opened
+
+HOLDER = """
+import sys
+from pathlib import Path
+from tonnage.measure.layouts.journal import opened
+with opened(Path(sys.argv[1])) as noted:
+    noted.execute(("sh", "-c", 'echo $$ > "$0" && exec sleep 600', sys.argv[2]))
+"""
+"""Holds the journal while a program runs, which tells its number."""
+
+
+class Killed(BaseException):
+    """The process has ended here, as far as can be told from its journal."""
+
+
+class Machine:
+    """Things that can be made on top of each other and removed; it dies before a set command."""
+
+    def __init__(self, things: list[str], dies_before: int) -> None:
+        self.things = things
+        self._left = dies_before
+
+    def execute(self, command: Command) -> str:
+        if not self._left:
+            raise Killed
+        self._left -= 1
+        verb, thing = command
+        if verb == "make":
+            if thing in self.things:
+                raise engine.Failed("it is there")
+            self.things.append(thing)
+        elif verb == "remove":
+            # What was made last goes first: another order would pull the ground from under it.
+            if self.things[-1] != thing:
+                raise engine.Failed("it is not the last")
+            self.things.pop()
+        elif thing not in self.things:
+            raise engine.Failed("there is none")
+        return thing
+
+
+def step(thing: str) -> Step:
+    """Makes a thing."""
+    return Step(("make", thing), (Undo((("remove", thing),), ("is there", thing), (thing,)),))
+
+
+@given(
+    count=some.integers(1, 5),
+    nested=some.integers(0, 5),
+    deaths=some.lists(some.integers(0, 40), max_size=4),
+)
+def test_killed_anywhere_and_again_it_ends_as_it_began(
+    count: int, nested: int, deaths: list[int]
+) -> None:
+    things = ["theirs"]
+    with tempfile.TemporaryDirectory() as room:
+        file = Path(room) / "journal.json"
+        for number, death in enumerate([*deaths, 1000]):
+            machine = Machine(things, death)
+            try:
+                noted = Journal(file, machine.execute)
+                noted.undo()
+                assert things == ["theirs"]
+                if number == 0:
+                    outer = [step(f"outer {n}") for n in range(count)]
+                    inner = [step(f"inner {n}") for n in range(nested)]
+                    with noted.standing(outer), noted.standing(inner):
+                        assert len(things) == 1 + count + nested
+            except Killed:
+                continue
+            assert things == ["theirs"]
+        assert things == ["theirs"]
+
+
+def test_what_undoes_a_step_is_on_disk_before_the_step_is_done(tmp_path: Path) -> None:
+    file = tmp_path / "journal.json"
+    seen: list[list[str]] = []
+
+    def execute(command: Command) -> str:
+        if command[0] == "make":
+            seen.append([each["answers"][0] for each in json.loads(file.read_text())])
+        return ""
+
+    with Journal(file, execute).standing([step("a"), step("b")]):
+        pass
+    assert seen == [["a"], ["a", "b"]]
+    assert json.loads(file.read_text()) == []
+
+
+def test_what_is_busy_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "PAUSE_SECONDS", 0.0)
+    machine, busy = Machine([], 1000), 3
+
+    def execute(command: Command) -> str:
+        nonlocal busy
+        if command[0] == "remove" and busy:
+            busy -= 1
+            raise engine.Failed("busy")
+        return machine.execute(command)
+
+    with Journal(tmp_path / "journal.json", execute).standing([step("a")]):
+        assert machine.things == ["a"]
+    assert (machine.things, busy) == ([], 0)
+
+
+def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "PAUSE_SECONDS", 0.0)
+    file, machine = tmp_path / "journal.json", Machine([], 1000)
+
+    def stuck(command: Command) -> str:
+        if command == ("remove", "b"):
+            raise engine.Failed("busy for ever")
+        return machine.execute(command)
+
+    with (
+        pytest.raises(engine.Failed, match=r"cannot undo .*: busy for ever; run .* again"),
+        Journal(file, stuck).standing([step("a"), step("b"), step("c")]),
+    ):
+        pass
+    assert machine.things == ["a", "b"]
+    Journal(file, machine.execute).undo()
+    assert machine.things == []
+
+
+def test_a_room_is_one_process_s_and_goes_with_it(tmp_path: Path) -> None:
+    room = tmp_path / "room"
+    with opened(room):
+        assert room.stat().st_mode & 0o777 == 0o700
+        with pytest.raises(engine.Refused, match="another tonnage measure layouts"), opened(room):
+            pass
+    assert not room.exists()
+
+
+def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> None:
+    room, told = tmp_path / "room", tmp_path / "told"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, room, told])
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (told.exists() and told.read_text().endswith("\n")):
+        assert holder.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    program = int(told.read_text())
+    holder.kill()
+    holder.wait()
+    with pytest.raises(engine.Refused, match="another tonnage measure layouts"), opened(room):
+        pass
+    handle = os.pidfd_open(program)
+    signal.pidfd_send_signal(handle, signal.SIGKILL)
+    while Path(f"/proc/{program}").exists() and _state(program) != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.close(handle)
+    with opened(room):
+        pass
+    assert not room.exists()
+
+
+def _state(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
