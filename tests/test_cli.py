@@ -47,6 +47,14 @@ FLAGS = {
         *("--layout", "--mode", "--file-system", "--stripe", "--size", "--seconds", "--rounds"),
         *("--memory", "--seed", "--destroy", "--out", "--json"),
     ],
+    ("measure", "net"): [
+        *("--endpoints", "--connections", "--block", "--seconds", "--rounds", "--one-way"),
+        *("--namespaces", "--rate", "--out", "--json"),
+    ],
+    ("measure", "object"): [
+        *("--endpoint", "--operation", "--chunk", "--threads", "--seconds", "--rounds"),
+        *("--objects", "--object-size", "--seed", "--out", "--json"),
+    ],
     ("import",): ["--out", "--json"],
     ("report",): ["--price", "--catalog", "--out", "--seed", "--json"],
     ("gensort",): ["--ascii", "--start", "--skew", "--json"],

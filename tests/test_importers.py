@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from support.fuzz_importers import SAMPLES, fuzz, obeys, samples
-from tonnage.measure.importers import LARGEST_BYTES, Reading, Unreadable, fio_bins, read
+from tonnage.artifacts import Reading
+from tonnage.measure.importers import LARGEST_BYTES, Unreadable, fio_bins, read
 from tonnage.measure.importers.caching import FASTEST_DEVICE, FITS_IN_MEMORY, cached
 
 MIB = 1 << 20

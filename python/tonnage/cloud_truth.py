@@ -28,6 +28,8 @@ FEW_TRIALS = 6
 """Below this many values a median has no interval at 95 %, whatever their distribution."""
 PASSED_BY = ("device ", "interface ")
 """Operations so called are what went by while a tool looked on, not what something can do."""
+NO_FILES = ("get", "put", "send", "receive")
+"""Operations that no page cache is beside."""
 OTHER = "other"
 
 
@@ -156,13 +158,17 @@ def _explained(measurements: Sequence[Measurement]) -> Judged:
     if silent:
         return SHORT, f"nothing is said of the page cache in {', '.join(silent)}"
     readings = [reading for each in measurements for reading in each.readings]
-    vague = sum(1 for each in readings if each.direct is None or each.block_bytes is None)
+    vague = sum(1 for each in readings if each.block_bytes is None or _silent_on_cache(each))
     if any(each.environment is None for each in measurements):
         told = f"; of {vague} not even whether past the page cache, or in which blocks"
         return UNKNOWN, f"imported: the machine was not told{told if vague else ''}"
     if vague:
         return SHORT, f"{_several(vague, 'figure')} without block size, or silent on the page cache"
     return PASS, "machine, devices, graph, block size and the page cache's part are told"
+
+
+def _silent_on_cache(reading: Reading) -> bool:
+    return reading.direct is None and reading.operation not in NO_FILES
 
 
 def _aggregated(measurements: Sequence[Measurement]) -> Judged:

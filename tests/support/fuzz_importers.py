@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tonnage.measure.importers import OPERATIONS, Reading, Unreadable, read
+from tonnage.artifacts import Reading
+from tonnage.measure.importers import OPERATIONS, Unreadable, read
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "importers"
 

@@ -6,6 +6,7 @@
 //!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry
 //!   net_bench   generate -> send -> receive -> discard   what the network carries, all to all
 //!   ops_bench   operate                       single blocks of a file, at random
+//!   object_bench  get -> discard, generate -> put   what an object store carries, by so many threads
 //!   gensort     generate -> write             valsort  read -> summarise
 //! ```
 //!
@@ -20,6 +21,7 @@ pub mod gensort;
 mod inputs;
 pub mod job;
 pub mod net_bench;
+pub mod object_bench;
 pub mod ops_bench;
 pub mod passes;
 mod plan;

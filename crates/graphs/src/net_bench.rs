@@ -6,7 +6,8 @@
 //!
 //! Between `send` and `receive` lies the network: what this endpoint sends comes out elsewhere, and
 //! what it receives others have sent. It follows Themis' NetBench. Every endpoint runs this graph
-//! for the same time; each then says what it received.
+//! for the same time; each then says what it received. One that sends nothing has a `generate` of
+//! no chunks, so that between two of them the bytes go one way.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +36,8 @@ pub struct Config {
     pub mesh: Settings,
     /// Size of a block.
     pub block_bytes: usize,
+    /// Whether it sends, or only receives.
+    pub sends: bool,
     /// For how long it sends.
     pub seconds: f64,
 }
@@ -57,6 +60,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let Config {
         mesh: settings,
         block_bytes,
+        sends,
         seconds,
     } = config;
     if settings.number >= settings.endpoints.len() || settings.endpoints.len() < 2 {
@@ -69,7 +73,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         other => JobError::failed(other.to_string()),
     })?;
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let graph = all_to_all(mesh, *block_bytes, &sent);
+    let graph = all_to_all(mesh, *block_bytes, *sends, &sent);
     let budget = memory(graph.memory_bytes())?;
     let phase = watch.run("all_to_all", &graph, &budget, Some(duration))?;
     let mut sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
@@ -81,7 +85,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
 }
 
 /// The graph over the connections of a mesh.
-fn all_to_all(mesh: Mesh, block_bytes: usize, sent: &Arc<Mutex<Vec<Sent>>>) -> Graph {
+fn all_to_all(mesh: Mesh, block_bytes: usize, sends: bool, sent: &Arc<Mutex<Vec<Sent>>>) -> Graph {
     let (lanes, record_bytes) = (mesh.outgoing.len(), Layout::SORT_BENCHMARK.record_bytes);
     let buffers = BUFFERS_PER_CONNECTION * lanes;
     let chunk = |number: usize| Chunk {
@@ -94,7 +98,7 @@ fn all_to_all(mesh: Mesh, block_bytes: usize, sent: &Arc<Mutex<Vec<Sent>>>) -> G
     let generate = Generate {
         generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
         content: Content::Endless,
-        chunks: Arc::new((0..buffers).map(chunk).collect()),
+        chunks: Arc::new((0..buffers).filter(|_| sends).map(chunk).collect()),
         gives: BLOCKS,
         record_bytes,
         workers: 1,
@@ -111,7 +115,8 @@ fn all_to_all(mesh: Mesh, block_bytes: usize, sent: &Arc<Mutex<Vec<Sent>>>) -> G
                 .collect(),
         ),
         record_bytes,
-        inbox_bytes: block_bytes,
+        // All of its buffers: who generates sleeps until one comes back, and for nothing else.
+        inbox_bytes: BUFFERS_PER_CONNECTION * block_bytes,
         sent: Arc::clone(sent),
     };
     let receive = Receive {

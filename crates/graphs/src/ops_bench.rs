@@ -133,6 +133,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         },
         depth,
         transfer_bytes: config.block_bytes,
+        deferred: true,
         ..config.disk.clone()
     };
     let pattern = match config.segments {
@@ -189,7 +190,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     Ok(Outcome {
         seconds: took,
         operations_per_second: rate,
-        latency: together(&seen),
+        latency: Latency::of(seen.iter().map(|seen| &seen.latencies)),
         workers: seen.iter().map(worker).collect(),
         phases: vec![phase],
     })
@@ -255,37 +256,39 @@ fn worker(seen: &Seen) -> Worker {
     }
 }
 
-/// All workers of one process: they met the same device at the same time.
-fn together(seen: &[Seen]) -> Latency {
-    let mut all: Option<Histogram<u64>> = None;
-    for Seen { latencies, .. } in seen {
-        match &mut all {
-            // Histograms of the same bounds always add up.
-            Some(all) => all.add(latencies).expect("made alike"),
-            None => all = Some(latencies.clone()),
+impl Latency {
+    /// All workers of one process: they met the same device at the same time.
+    pub(crate) fn of<'a>(workers: impl IntoIterator<Item = &'a Histogram<u64>>) -> Self {
+        let mut all: Option<Histogram<u64>> = None;
+        for latencies in workers {
+            match &mut all {
+                // Histograms of the same bounds always add up.
+                Some(all) => all.add(latencies).expect("made alike"),
+                None => all = Some(latencies.clone()),
+            }
         }
-    }
-    let Some(all) = all.filter(|all| !all.is_empty()) else {
-        return Latency {
-            count: 0,
-            mean: None,
-            percentiles: Vec::new(),
-            max: None,
-            bins: Vec::new(),
-            error_bound: 0.0,
+        let Some(all) = all.filter(|all| !all.is_empty()) else {
+            return Self {
+                count: 0,
+                mean: None,
+                percentiles: Vec::new(),
+                max: None,
+                bins: Vec::new(),
+                error_bound: 0.0,
+            };
         };
-    };
-    let bins = all.iter_recorded();
-    Latency {
-        count: all.len(),
-        mean: Some(all.mean()),
-        percentiles: PERCENTILES
-            .map(|percent| (percent, all.value_at_percentile(percent)))
-            .to_vec(),
-        max: Some(all.max()),
-        bins: bins
-            .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
-            .collect(),
-        error_bound: 10_f64.powi(-i32::from(all.sigfig())),
+        let bins = all.iter_recorded();
+        Self {
+            count: all.len(),
+            mean: Some(all.mean()),
+            percentiles: PERCENTILES
+                .map(|percent| (percent, all.value_at_percentile(percent)))
+                .to_vec(),
+            max: Some(all.max()),
+            bins: bins
+                .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
+                .collect(),
+            error_bound: 10_f64.powi(-i32::from(all.sigfig())),
+        }
     }
 }

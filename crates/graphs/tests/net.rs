@@ -26,6 +26,7 @@ fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
             faults: Vec::new(),
         },
         block_bytes: 10_000,
+        sends: true,
         seconds: 0.2,
     };
     (0..endpoints).map(config).collect()
@@ -72,6 +73,35 @@ fn all_that_is_sent_arrives() {
                     .all(|sent| sent.peer != number && sent.bytes > 0)
             );
         }
+    }
+}
+
+#[test]
+fn one_that_does_not_send_receives_all_the_same() {
+    let mut configs = configs(3, 2);
+    for config in &mut configs[1..] {
+        config.sends = false;
+    }
+    let outcomes: Vec<Outcome> = run_all(&configs)
+        .into_iter()
+        .map(|outcome| outcome.expect("done"))
+        .collect();
+    for (number, outcome) in outcomes.iter().enumerate() {
+        assert_eq!(outcome.sent.len(), 4);
+        assert!(
+            outcome
+                .sent
+                .iter()
+                .all(|sent| (sent.bytes > 0) == (number == 0))
+        );
+        let received = outcome.phases[0].report.stages[3].counters.bytes;
+        let meant: u64 = outcomes[0]
+            .sent
+            .iter()
+            .filter(|sent| sent.peer == number)
+            .map(|sent| sent.bytes)
+            .sum();
+        assert_eq!(received, meant);
     }
 }
 

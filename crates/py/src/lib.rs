@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tonnage_disk::Disk;
 use tonnage_graphs::job::{self, JobError};
 use tonnage_graphs::{
-    Plan, Shape, cpu_bench, disk_bench, gensort, net_bench, ops_bench, sort, valsort,
+    Plan, Shape, cpu_bench, disk_bench, gensort, net_bench, object_bench, ops_bench, sort, valsort,
 };
 use tonnage_pipeline::Control;
 
@@ -50,6 +50,8 @@ impl Job {
             "disk_bench" => start(config, disk_bench::run, &control),
             "cpu_bench" => start(config, cpu_bench::run, &control),
             "net_bench" => start(config, net_bench::run, &control),
+            "object_bench" => start(config, object_bench::run, &control),
+            "object_remove" => start(config, object_bench::remove, &control),
             "ops_bench" => start(config, ops_bench::run, &control),
             "gensort" => start(config, gensort::run, &control),
             "valsort" => start(config, valsort::run, &control),

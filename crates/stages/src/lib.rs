@@ -3,29 +3,34 @@
 //! ```text
 //!   source/   read       extents of files, by direct I/O        generate   records out of nothing
 //!             operate    single blocks of a file, at random
+//!             get        chunks of objects, by ranges
 //!   work/     partition  records to the blocks of partitions    tag        whole buffers, unread
 //!             sort       a partition in memory, in key order
 //!             send       blocks to other endpoints            receive    blocks from them
 //!   sink/     write      blocks or files, by direct I/O         discard    nothing
 //!             summarise  order, count, checksum of records      keys       keys of sampled records
+//!             put        objects, or parts of one
 //! ```
 //!
 //! `generate` and `discard` are the null twins of `read` and `write`; `tag` is that of `partition`.
 //! What the stages of one graph know together (where blocks lie, what was counted) is in
-//! `extent`, `boundaries`, `scratch` and `ledger`.
+//! `extent`, `boundaries`, `scratch` and `ledger`; `requests` is what workers saw of an object store.
 
 pub mod boundaries;
 pub mod extent;
 mod inflight;
 pub mod ledger;
+pub mod requests;
 pub mod scratch;
 
 /// Stages that data begins in.
 pub mod source {
     mod generate;
+    mod get;
     mod operate;
     mod read;
     pub use generate::{Chunk, Content, Generate};
+    pub use get::Get;
     pub use operate::{Operate, Pattern, Seen};
     pub use read::Read;
 }
@@ -48,10 +53,12 @@ pub mod work {
 pub mod sink {
     mod discard;
     mod keys;
+    mod put;
     mod summarise;
     mod write;
     pub use discard::Discard;
     pub use keys::Keys;
+    pub use put::{Put, PutAs};
     pub use summarise::{Summaries, Summarise};
     pub use write::{OutputFile, Target, Write};
 }

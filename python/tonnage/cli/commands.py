@@ -15,6 +15,8 @@ from tonnage.cli import (
     imports,
     measure_disk,
     measure_layouts,
+    measure_net,
+    measure_object,
     measure_ops,
     measure_over_time,
     measure_stream,
@@ -73,6 +75,8 @@ app.command()(report.report)
 run_app.command("sort", cls=run.InputsFirst)(run.run_sort)
 measure_app.command("disk")(measure_disk.measure_disk)
 measure_app.command("ops")(measure_ops.measure_ops)
+measure_app.command("net")(measure_net.measure_net)
+measure_app.command("object")(measure_object.measure_object)
 measure_app.command("layouts")(measure_layouts.measure_layouts)
 measure_app.command("stream")(measure_stream.measure_stream)
 measure_app.command("over-time")(measure_over_time.measure_over_time)

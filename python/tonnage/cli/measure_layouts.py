@@ -117,10 +117,10 @@ def measure_layouts(
     What is on the devices is lost, and they are empty in the end. Each layout is measured as by
     measure disk, in turns. What a killed one left is undone by the next.
     """
-    from tonnage.measure.layouts.arrangement import FILE_SYSTEMS, LAYOUTS
     from tonnage.measure.disk import MODES, OPERATIONS
     from tonnage.measure.layouts import Settings
     from tonnage.measure.layouts import measure_layouts as measure
+    from tonnage.measure.layouts.arrangement import FILE_SYSTEMS, LAYOUTS
 
     modes = [each for each in MODES if each in OPERATIONS]
     devices = device or []

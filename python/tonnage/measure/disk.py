@@ -100,8 +100,15 @@ def _read(trial: Trial) -> Trial:
     reading = Reading(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation=OPERATIONS[trial.name],
+        block_bytes=_transfer_bytes(trial),
         direct=all(mode["direct"] for mode in modes) if modes else None,
         bandwidth_bytes_per_second=trial.bytes_per_second,
         details={"mode": trial.name},
     )
     return dataclasses.replace(trial, reading=reading)
+
+
+def _transfer_bytes(trial: Trial) -> int | None:
+    """What one system call moves at most."""
+    configs = [stage.config["disk"] for stage in trial.phase.stages if "disk" in stage.config]
+    return max((config["transfer_bytes"] for config in configs), default=None)

@@ -1,8 +1,8 @@
 """The knee of a curve that rises and flattens: the smallest effort that comes near the best.
 
 As the fleet study chose how many operations to keep outstanding: the smallest number whose
-throughput is within 5 % of the best. It is a rule, not an estimate: repeat a measurement and a curve
-that is flat near its top may have another knee.
+throughput is within 5 % of the best. It is a rule, not an estimate: a curve that is flat near its
+top may have another knee when it is measured again.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@
 //! error.rs   what went wrong, with whom
 //! ```
 //!
-//! Sockets block, one thread each, and look up a few times a second whether to stop. The kernel's
-//! own congestion control and buffer sizes are left alone: what is measured is what a shuffle
-//! gets that asks for nothing special.
+//! Sockets block, one thread each, and look up a few times a second whether to stop. Who receives
+//! is woken only when half a MiB has come, or the rest of its frame. The kernel's own congestion
+//! control and buffer sizes are left alone otherwise: what is measured is what a shuffle gets.
 
 mod error;
 mod faults;

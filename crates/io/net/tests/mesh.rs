@@ -113,6 +113,28 @@ fn send(mesh: &mut Mesh, bytes: usize) -> Result<(), NetError> {
     mesh.outgoing[0].send(head(0, &payload), &payload, || false)
 }
 
+/// Whatever the receiver sleeps for, a frame is given though nothing follows it.
+#[test]
+fn a_frame_waits_for_nothing_behind_it() {
+    const MARK: usize = 512 << 10; // what the receiver sleeps for
+    let (mut first, mut second) = pair(Vec::new());
+    let mut memory = vec![0; 3 * MARK];
+    for len in [0, 1, MARK - 1, MARK, MARK + 1, 2 * MARK + 17] {
+        let payload = vec![7; len];
+        let sent = head(len as u64, &payload);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                first.outgoing[0]
+                    .send(sent, &payload, || false)
+                    .expect("sent")
+            });
+            let got = second.incoming[0].receive(&mut memory, || false);
+            assert_eq!(got.expect("received"), Some(sent));
+            assert!(memory[..len] == payload);
+        });
+    }
+}
+
 #[test]
 fn a_connection_cut_in_a_frame_is_no_end() {
     let cut = Fault {

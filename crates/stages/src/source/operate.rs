@@ -187,7 +187,9 @@ impl Stage for Operator {
             flow.check()?;
             let mut done = 1;
             self.end(first, now, goes_on)?;
+            // No more than there were: what is replaced may be done at once.
             while self.operate.batched
+                && done < self.operate.disk.depth
                 && let Some(next) = self.queue.ready()
             {
                 done += 1;

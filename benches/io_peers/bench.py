@@ -1,0 +1,271 @@
+"""Beside fio and iperf3: single operations on one file, and a network of one machine.
+
+    .venv/bin/python benches/io_peers/bench.py --dir DIR
+
+Each case is tried in pairs, Tonnage and its peer one right after the other, who goes first by
+chance; pairs of all cases come in a random, seeded order. What is compared is the ratio of a pair,
+since the same command swings by up to 1.8 times here. Per case the median of the ratios is told,
+with an interval of order statistics at 95 %, and whether it keeps the claim:
+
+    operations   rate at least 0.97 of fio's; half and 99 % of the operations within at most 1.05
+                 of fio's time; core seconds an operation at most fio's
+    network      bytes a second, and bytes a core second of both sides together, at least iperf3's
+
+Both sides run in processes of their own. Core seconds are what the kernel counted for such a
+process and all that it waited for, with what a run that does next to nothing takes subtracted,
+operations and bytes too: what it costs to start says nothing about either. `operations.py` and
+`network.py` say how each is called. Ends with 1 if a claim is missed. IOR, for files in order, is
+left out so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import network
+import operations
+from child import said
+
+import tonnage
+from tonnage import engine
+from tonnage.artifacts import write_atomically
+from tonnage.measure import beside, environment
+from tonnage.measure.trials import now
+from tonnage.statistics.quantiles import quantile_estimate
+
+LOOKS = 3
+"""How often it is looked what starting a program takes."""
+PEERS = {"operations": "fio", "network": "iperf3"}
+
+Sample = operations.Sample | network.Sample
+
+
+@dataclass(frozen=True)
+class Case:
+    """What both sides do; each is called with the seconds that count, or 0 for next to nothing."""
+
+    name: str
+    kind: str
+    ours: Callable[[float], Sample]
+    theirs: Callable[[float], Sample]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Ours over theirs: at least, or at most."""
+
+    figure: str
+    least: float | None = None
+    most: float | None = None
+
+    def holds(self, ratio: float) -> bool:
+        """Whether a ratio keeps it."""
+        return (self.least is None or ratio >= self.least) and (
+            self.most is None or ratio <= self.most
+        )
+
+    def __str__(self) -> str:
+        return f"at least {self.least}" if self.most is None else f"at most {self.most}"
+
+
+CLAIMS = {
+    "operations": (
+        Claim("per_second", least=0.97),
+        Claim("p50_seconds", most=1.05),
+        Claim("p99_seconds", most=1.05),
+        Claim("cpu_seconds_each", most=1.0),
+    ),
+    "network": (
+        Claim("bytes_per_second", least=1.0),
+        Claim("bytes_per_cpu_second", least=1.0),
+    ),
+}
+
+
+def parse() -> argparse.Namespace:
+    """The options, checked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--dir", type=Path, default=Path("target"), help="on the device; its file is kept there")
+    add("--size", type=int, default=4_000_000_000, help="bytes of the file, laid out once")
+    add("--pairs", type=int, default=12, help="of each case")
+    add("--seconds", type=float, default=4.0, help="of a run that count")
+    add("--warm-up", type=float, default=1.0, help="seconds before those")
+    add("--operations", default=",".join(operations.CASES), help="read4k:16,... or nothing")
+    add("--streams", default=",".join(map(str, network.STREAMS)), help="1,4 or nothing")
+    add("--submission", choices=("single", "batched"), default="single", help="how ours does it")
+    add("--block", type=int, help="bytes, of both sides of the network; else each side's default")
+    add("--seed", type=int, default=1, help="of the order")
+    add("--out", type=Path, default=Path("target/io_peers.json"))
+    options = parser.parse_args()
+    options.operations = [case for case in options.operations.split(",") if case]
+    options.streams = [int(streams) for streams in options.streams.split(",") if streams]
+    if options.out.exists():
+        parser.error(f"--out {options.out} holds earlier results: give another file")
+    for kind, flag in (("operations", "operations"), ("network", "streams")):
+        if getattr(options, flag) and not shutil.which(PEERS[kind]):
+            parser.error(f"{PEERS[kind]} is not on the PATH: install it, or give --{flag} ''")
+    try:
+        for case in options.operations:
+            operations.parse(case)
+    except ValueError as why:
+        parser.error(f"--operations: {why}")
+    return options
+
+
+def cases(options: argparse.Namespace) -> list[Case]:
+    """What is asked for, ready to run; the file is there then."""
+    found = []
+    if options.operations:
+        file = operations.lay_out(options.dir, options.size)
+        manner = operations.Manner(file, options.warm_up, options.submission == "batched")
+        for name in options.operations:
+            sides = [
+                partial(side, operations.parse(name), manner)
+                for side in (operations.ours, operations.fio)
+            ]
+            found.append(Case(name, "operations", *sides))
+    for streams in options.streams:
+        sides = [
+            partial(side, streams, options.warm_up, options.block)
+            for side in (network.ours, network.iperf3)
+        ]
+        found.append(Case(f"{streams} streams", "network", *sides))
+    return found
+
+
+def figures(sample: Sample, start: Sample) -> dict[str, float]:
+    """What is compared of a run; what starting takes is subtracted."""
+    cpu = sample.cpu_seconds - start.cpu_seconds
+    if isinstance(sample, operations.Sample) and isinstance(start, operations.Sample):
+        return {
+            "per_second": sample.per_second,
+            "p50_seconds": sample.p50_seconds,
+            "p99_seconds": sample.p99_seconds,
+            "cpu_seconds_each": cpu / (sample.count - start.count),
+        }
+    assert isinstance(sample, network.Sample) and isinstance(start, network.Sample)
+    return {
+        "bytes_per_second": sample.bytes_per_second,
+        "bytes_per_cpu_second": (sample.bytes - start.bytes) / cpu,
+    }
+
+
+def start_of(run: Callable[[float], Sample]) -> Sample:
+    """What starting takes: of some runs that do next to nothing, the middle one by its CPU."""
+    looks = sorted((run(0.0) for _ in range(LOOKS)), key=lambda sample: sample.cpu_seconds)
+    return looks[LOOKS // 2]
+
+
+def pair(
+    case: Case, starts: dict[str, Sample], options: argparse.Namespace, order: random.Random
+) -> dict[str, Any]:
+    """One pair: a row with both sides, and what the machine did beside them."""
+    sides = {"tonnage": case.ours, PEERS[case.kind]: case.theirs}
+    names = list(sides)
+    order.shuffle(names)
+    row: dict[str, Any] = {"case": case.name, "began_at": now(), "first": names[0]}
+    row["load_before"] = os.getloadavg()[0]
+    device = environment.device_name(options.dir)
+    for name in names:
+        with beside.Watch(device) as watch:
+            sample = sides[name](options.seconds)
+        happened = watch.beside
+        assert happened
+        # Of the cores' time that passed, the run's own is not foreign.
+        foreign = max(happened.foreign_cpu_seconds - sample.cpu_seconds, 0.0)
+        row[name] = {
+            **figures(sample, starts[name]),
+            "raw": asdict(sample),
+            "foreign_cpu_seconds": foreign,
+            "stolen_cpu_seconds": happened.stolen_cpu_seconds,
+            "device_reads": happened.device_reads,
+            "device_writes": happened.device_writes,
+        }
+    return row
+
+
+def show(row: dict[str, Any], kind: str) -> str:
+    """A pair in a line."""
+    ours, theirs = row["tonnage"], row[PEERS[kind]]
+    ratios = ", ".join(
+        f"{claim.figure} {ours[claim.figure] / theirs[claim.figure]:.3f}" for claim in CLAIMS[kind]
+    )
+    other = max(side["foreign_cpu_seconds"] + side["stolen_cpu_seconds"] for side in (ours, theirs))
+    return f"{row['case']}: {ratios} (others used at most {other:.1f} core seconds)"
+
+
+def verdict(name: str, kind: str, rows: Sequence[dict[str, Any]]) -> tuple[list[str], bool]:
+    """A case's claims with what was found, and whether all are kept."""
+    peer, lines, kept = PEERS[kind], [], True
+    for claim in CLAIMS[kind]:
+        ours = [row["tonnage"][claim.figure] for row in rows]
+        theirs = [row[peer][claim.figure] for row in rows]
+        estimate = quantile_estimate([a / b for a, b in zip(ours, theirs, strict=True)])
+        holds = claim.holds(estimate.value)
+        kept = kept and holds
+        within = "not estimable"
+        if estimate.interval:
+            within = f"{estimate.interval.low_value:.3f} .. {estimate.interval.high_value:.3f}"
+        middles = [quantile_estimate(side).value for side in (ours, theirs)]
+        swings = [max(side) / min(side) for side in (ours, theirs)]
+        lines.append(
+            f"{'holds' if holds else 'MISSED'}: {name} {claim.figure} {estimate.value:.3f} "
+            f"[{within}], claimed {claim}; tonnage {middles[0]:.4g}, {peer} {middles[1]:.4g}; "
+            f"their own runs swing {swings[0]:.2f} and {swings[1]:.2f} times"
+        )
+    return lines, kept
+
+
+def main() -> int:
+    """Runs the pairs and prints what came of the claims."""
+    options = parse()
+    everything = cases(options)
+    result: dict[str, Any] = {
+        "began_at": now(),
+        "command": sys.argv,
+        "environment": asdict(environment.capture([options.dir])),
+        "versions": {"tonnage": tonnage.__version__}
+        | {PEERS[kind]: said(PEERS[kind], "--version") for kind in {c.kind for c in everything}},
+        "debug_build": engine.is_debug_build(),
+        "samples": [],
+    }
+    print(", ".join(f"{name} {version}" for name, version in result["versions"].items()))
+    starts = {
+        case.name: {"tonnage": start_of(case.ours), PEERS[case.kind]: start_of(case.theirs)}
+        for case in everything
+    }
+    result["starts"] = {
+        name: {side: asdict(sample) for side, sample in sides.items()}
+        for name, sides in starts.items()
+    }
+    order = random.Random(options.seed)
+    agenda = [case for case in everything for _ in range(options.pairs)]
+    order.shuffle(agenda)
+    for number, case in enumerate(agenda, start=1):
+        row = pair(case, starts[case.name], options, order)
+        result["samples"].append(row)
+        write_atomically(options.out, json.dumps(result).encode())
+        print(f"{number}/{len(agenda)} {show(row, case.kind)}", flush=True)
+    all_kept = True
+    for case in everything:
+        rows = [row for row in result["samples"] if row["case"] == case.name]
+        lines, kept = verdict(case.name, case.kind, rows)
+        all_kept = all_kept and kept
+        print("\n".join(lines))
+    print("all claims hold" if all_kept else "some claims are missed")
+    return 0 if all_kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,350 @@
+//! One thread's client: calls that block, on a runtime that runs only while one of them waits.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use object_store::aws::AmazonS3;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
+use object_store::{
+    GetOptions, GetRange, MultipartId, ObjectStore, ObjectStoreExt, PutPayload, Result as Outcome,
+};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use crate::error::{ObjectError, in_words};
+use crate::settings::Settings;
+use crate::tally::{Counts, Tally, Trouble};
+
+/// How often a call that waits looks up whether to stop.
+const LOOK_UP: Duration = Duration::from_millis(100);
+/// What was sent cannot be taken back, and becomes an object when nobody looks any more: a put that
+/// is to stop is waited for, but no longer than this.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A client with a connection of its own.
+#[derive(Debug)]
+pub struct Client {
+    settings: Settings,
+    store: AmazonS3,
+    counts: Arc<Counts>,
+    runtime: Runtime,
+}
+
+/// What a call did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Bytes of the object that were moved.
+    pub bytes: usize,
+    /// From the call's beginning to the body's first byte; of what is put there is none.
+    pub first_byte: Option<Duration>,
+    /// From the call's beginning to its end, repetitions and the pauses before them included.
+    pub took: Duration,
+    /// How many requests it was.
+    pub requests: u64,
+}
+
+/// An object of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its name in the bucket.
+    pub key: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// An object that is put in parts, by any number of clients.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// The object's name in the bucket.
+    pub key: String,
+    id: MultipartId,
+}
+
+/// A part that was put.
+#[derive(Clone, Debug)]
+pub struct Part(PartId);
+
+impl Client {
+    /// A client for a bucket. Nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// When the settings cannot be used.
+    pub fn new(settings: &Settings) -> Result<Self, ObjectError> {
+        let counts = Arc::default();
+        let store = settings.store(&counts)?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        Ok(Self {
+            settings: settings.clone(),
+            store,
+            counts,
+            runtime: runtime
+                .map_err(|why| ObjectError::Settings(format!("starting a runtime: {why}")))?,
+        })
+    }
+
+    /// Fills `memory` with the object's bytes from `offset` on, unless `stopped` says so first.
+    ///
+    /// # Errors
+    /// When the request fails for good, or the object ends before.
+    pub fn get_range(
+        &self,
+        key: &str,
+        offset: u64,
+        memory: &mut [u8],
+        stopped: impl Fn() -> bool,
+    ) -> Result<Done, ObjectError> {
+        let began = Instant::now();
+        let len = memory.len();
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(offset..offset + len as u64)),
+            ..GetOptions::default()
+        };
+        let work = async {
+            let mut body = self
+                .store
+                .get_opts(&path(key)?, options)
+                .await?
+                .into_stream();
+            let (mut filled, mut first_byte) = (0, None);
+            while let Some(part) = poll_fn(|context| body.as_mut().poll_next(context)).await {
+                let part = part?;
+                first_byte.get_or_insert_with(|| began.elapsed());
+                let room = &mut memory[filled..];
+                let some = part.len().min(room.len());
+                room[..some].copy_from_slice(&part[..some]);
+                filled += some;
+            }
+            match filled == len {
+                true => Ok(first_byte),
+                false => Err(generic(format!("{filled} of {len} bytes came"))),
+            }
+        };
+        let (requests, first_byte) = self.wait("getting", key, (&stopped, Duration::ZERO), work)?;
+        Ok(Done {
+            bytes: len,
+            first_byte,
+            took: began.elapsed(),
+            requests,
+        })
+    }
+
+    /// Makes `payload` the object, unless `stopped` says so and some seconds have passed since.
+    ///
+    /// # Errors
+    /// When the request fails for good.
+    pub fn put(
+        &self,
+        key: &str,
+        payload: Bytes,
+        stopped: impl Fn() -> bool,
+    ) -> Result<Done, ObjectError> {
+        let (began, bytes) = (Instant::now(), payload.len());
+        let work = async {
+            let payload = PutPayload::from_bytes(payload);
+            self.store.put(&path(key)?, payload).await
+        };
+        let (requests, _) = self.wait("putting", key, (&stopped, GRACE), work)?;
+        Ok(Done {
+            bytes,
+            first_byte: None,
+            took: began.elapsed(),
+            requests,
+        })
+    }
+
+    /// Begins an object that will be put in parts. It is there once the upload is completed; until
+    /// it is aborted or completed, its parts take room.
+    ///
+    /// # Errors
+    /// When the request fails for good.
+    pub fn begin_upload(&self, key: &str) -> Result<Upload, ObjectError> {
+        let work = async { self.store.create_multipart(&path(key)?).await };
+        let (_, id) = self.wait("beginning to put", key, NEVER, work)?;
+        let key = key.to_owned();
+        Ok(Upload { key, id })
+    }
+
+    /// Puts part `number`, counted from 0, unless `stopped` says so and some seconds have passed
+    /// since. All but the last part have 5 MiB at least. A number that is put again replaces the
+    /// part that had it.
+    ///
+    /// # Errors
+    /// When the request fails for good.
+    pub fn put_part(
+        &self,
+        upload: &Upload,
+        number: usize,
+        payload: Bytes,
+        stopped: impl Fn() -> bool,
+    ) -> Result<(Part, Done), ObjectError> {
+        let (began, bytes) = (Instant::now(), payload.len());
+        let work = async {
+            let (path, payload) = (path(&upload.key)?, PutPayload::from_bytes(payload));
+            self.store
+                .put_part(&path, &upload.id, number, payload)
+                .await
+        };
+        let (requests, part) =
+            self.wait("putting a part of", &upload.key, (&stopped, GRACE), work)?;
+        let done = Done {
+            bytes,
+            first_byte: None,
+            took: began.elapsed(),
+            requests,
+        };
+        Ok((Part(part), done))
+    }
+
+    /// Makes the parts, which are all from 0 on, the object.
+    ///
+    /// # Errors
+    /// When the request fails for good.
+    pub fn complete(
+        &self,
+        upload: &Upload,
+        parts: impl IntoIterator<Item = Part>,
+    ) -> Result<(), ObjectError> {
+        let parts = parts.into_iter().map(|Part(part)| part).collect();
+        let work = async {
+            let path = path(&upload.key)?;
+            self.store
+                .complete_multipart(&path, &upload.id, parts)
+                .await
+        };
+        self.wait("completing", &upload.key, NEVER, work)?;
+        Ok(())
+    }
+
+    /// Gives an upload up: its parts are gone.
+    ///
+    /// # Errors
+    /// When the request fails for good.
+    pub fn abort(&self, upload: &Upload) -> Result<(), ObjectError> {
+        let work = async {
+            self.store
+                .abort_multipart(&path(&upload.key)?, &upload.id)
+                .await
+        };
+        self.wait("giving up", &upload.key, NEVER, work)?;
+        Ok(())
+    }
+
+    /// The objects under `prefix/`.
+    ///
+    /// # Errors
+    /// When a request fails for good.
+    pub fn list(&self, prefix: &str) -> Result<Vec<Found>, ObjectError> {
+        let work = async {
+            let prefix = path(prefix)?;
+            let mut listed = self.store.list(Some(&prefix));
+            let mut found = Vec::new();
+            while let Some(one) = poll_fn(|context| listed.as_mut().poll_next(context)).await {
+                let one = one?;
+                found.push(Found {
+                    key: one.location.into(),
+                    bytes: one.size,
+                });
+            }
+            Ok(found)
+        };
+        let began = self.counts.begin();
+        let ended = self.block_on(NEVER, work)?;
+        let counted = self.counts.end_of_several(began);
+        ended.map_err(|why| self.failed("listing", prefix, &why, counted))
+    }
+
+    /// Removes an object.
+    ///
+    /// # Errors
+    /// When the request fails for good.
+    pub fn remove(&self, key: &str) -> Result<(), ObjectError> {
+        let work = async { self.store.delete(&path(key)?).await };
+        match self.wait("removing", key, NEVER, work) {
+            // As good as removed.
+            Err(ObjectError::Failed {
+                trouble: Trouble::Missing,
+                ..
+            }) => Ok(()),
+            ended => ended.map(|_| ()),
+        }
+    }
+
+    /// All that was asked for so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.counts.tally()
+    }
+
+    /// Waits for the end of one request; gives how many it became, and what it gives.
+    fn wait<T>(
+        &self,
+        doing: &'static str,
+        key: &str,
+        stop: Stop,
+        work: impl Future<Output = Outcome<T>>,
+    ) -> Result<(u64, T), ObjectError> {
+        let began = self.counts.begin();
+        let ended = self.block_on(stop, work)?;
+        let counted = self.counts.end(began, ended.is_ok());
+        match ended {
+            Ok(given) => Ok((counted.0, given)),
+            Err(why) => Err(self.failed(doing, key, &why, counted)),
+        }
+    }
+
+    fn block_on<T>(
+        &self,
+        stop: Stop,
+        work: impl Future<Output = Outcome<T>>,
+    ) -> Result<Outcome<T>, ObjectError> {
+        let (stopped, grace) = stop;
+        self.runtime.block_on(async {
+            let mut work = pin!(work);
+            let mut asked = None;
+            loop {
+                if let Ok(ended) = timeout(LOOK_UP, work.as_mut()).await {
+                    return Ok(ended);
+                }
+                if stopped() && asked.get_or_insert_with(Instant::now).elapsed() >= grace {
+                    return Err(ObjectError::Stopped);
+                }
+            }
+        })
+    }
+
+    fn failed(
+        &self,
+        doing: &'static str,
+        key: &str,
+        why: &object_store::Error,
+        (requests, trouble): (u64, Trouble),
+    ) -> ObjectError {
+        ObjectError::Failed {
+            doing,
+            name: self.settings.name(key),
+            trouble,
+            what: in_words(why),
+            requests,
+        }
+    }
+}
+
+/// Says when to stop, and how long to wait then all the same.
+type Stop<'a> = (&'a dyn Fn() -> bool, Duration);
+
+const NEVER: Stop = (&|| false, Duration::ZERO);
+
+fn path(key: &str) -> Outcome<Path> {
+    Ok(Path::parse(key)?)
+}
+
+fn generic(what: String) -> object_store::Error {
+    object_store::Error::Generic {
+        store: "S3",
+        source: what.into(),
+    }
+}

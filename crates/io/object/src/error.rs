@@ -1,0 +1,83 @@
+//! What went wrong at an object store, and at which object.
+
+use std::error::Error;
+
+use thiserror::Error;
+
+use crate::tally::Trouble;
+
+/// Instance metadata and task roles are asked for here when no keys are found elsewhere.
+const METADATA: &str = "169.254.";
+
+/// A failure of an object store, or of what was to be asked of it.
+#[derive(Debug, Error)]
+pub enum ObjectError {
+    /// The settings cannot be used: nothing was asked.
+    #[error("{0}")]
+    Settings(String),
+    /// A request failed, also when it was repeated.
+    #[error("{doing} {name}: {what}{}", after(*.requests))]
+    Failed {
+        /// `getting`, `putting` and so on.
+        doing: &'static str,
+        /// The object, as `s3://bucket/key`.
+        name: String,
+        /// What happened in the end.
+        trouble: Trouble,
+        /// In the store's words, or the system's.
+        what: String,
+        /// How often it was tried.
+        requests: u64,
+    },
+    /// It was asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+fn after(requests: u64) -> String {
+    match requests {
+        0 | 1 => String::new(),
+        several => format!(" (tried {several} times)"),
+    }
+}
+
+/// What a library's error comes to: the store's code and message, or else the innermost cause.
+pub(crate) fn in_words(error: &object_store::Error) -> String {
+    let said = error.to_string();
+    if said.contains(METADATA) {
+        return "no keys were found, nor is this a machine that has a role".to_owned();
+    }
+    if let Some(code) = element(&said, "Code") {
+        let message = element(&said, "Message").unwrap_or_default();
+        return format!("{code}: {message}");
+    }
+    let mut cause: &dyn Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string().trim().trim_end_matches(':').to_owned()
+}
+
+/// What stands in an element of an answer in XML.
+fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once(&format!("</{name}>"))?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_speaks_for_itself() {
+        let error = |source: &str| object_store::Error::Generic {
+            store: "S3",
+            source: source.to_owned().into(),
+        };
+        let answer = "Error: 503: <Error><Code>SlowDown</Code><Message>Less.</Message></Error>";
+        assert_eq!(in_words(&error(answer)), "SlowDown: Less.");
+        assert_eq!(in_words(&error("connection refused")), "connection refused");
+        let asked = "Error performing PUT http://169.254.169.254/latest/api/token";
+        assert!(in_words(&error(asked)).contains("no keys"));
+    }
+}

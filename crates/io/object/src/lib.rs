@@ -1,0 +1,31 @@
+//! Objects of any store that speaks S3: ranges of them, whole ones, parts of uploads.
+//!
+//! ```text
+//! settings.rs     which bucket, where, how patiently
+//! credentials.rs  keys from the files that AWS' own tools keep
+//! client.rs       blocking calls, each with its time to the first byte; a runtime of its own
+//! service.rs      every HTTP request passes here and is counted, with what became of it
+//!   null.rs         answers at once, from nowhere
+//!   faults.rs       what goes wrong on purpose
+//! tally.rs        requests, repetitions, errors by kind
+//! error.rs        what went wrong, at which object
+//! ```
+//!
+//! The protocol (signatures, retries, going on in the middle of a broken body) is `object_store`'s.
+//! A client is one thread's: its connection is driven by the thread that waits for it, so that a
+//! thread more is a connection more, and a thread's CPU time is all of what its requests cost.
+
+mod client;
+mod credentials;
+mod error;
+mod faults;
+mod null;
+mod service;
+mod settings;
+mod tally;
+
+pub use client::{Client, Done, Found, Part, Upload};
+pub use error::ObjectError;
+pub use faults::{Effect, Faults, Method, Rule};
+pub use settings::{Engine, Keys, Settings};
+pub use tally::{Tally, Trouble};

@@ -1,0 +1,248 @@
+//! What every store has to do: the same calls to a real server and to the one that is not there.
+
+mod common;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use tonnage_object::{Client, Engine, Found, ObjectError, Settings, Tally, Trouble};
+
+use common::{BUCKET, Server, bytes};
+
+const PART_BYTES: usize = 5 << 20;
+
+fn running() -> bool {
+    false
+}
+
+fn null() -> Settings {
+    Settings {
+        bucket: BUCKET.to_owned(),
+        engine: Engine::Null,
+        ..Settings::default()
+    }
+}
+
+/// What can be said of any store; contents only of those that keep what is put.
+fn conforms(settings: &Settings, keeps: bool) {
+    let client = Client::new(settings).expect("a client");
+    let whole = bytes(1, 3_000_000);
+    let put = client
+        .put("at/one", whole.clone().into(), running)
+        .expect("put");
+    assert_eq!(
+        (put.bytes, put.first_byte, put.requests),
+        (whole.len(), None, 1)
+    );
+
+    let mut memory = vec![1; 1_000_000];
+    let got = client
+        .get_range("at/one", 500_000, &mut memory, running)
+        .expect("got");
+    assert_eq!((got.bytes, got.requests), (memory.len(), 1));
+    assert!(got.first_byte.is_some_and(|first| first <= got.took));
+    match keeps {
+        true => assert!(memory == whole[500_000..1_500_000]),
+        false => assert!(memory.iter().all(|byte| *byte == 0)),
+    }
+
+    let upload = client.begin_upload("at/two").expect("begun");
+    let parts = [bytes(2, PART_BYTES), bytes(3, 100)];
+    let mut made = Vec::new();
+    // In any order: by another client, the second first.
+    for number in [1, 0] {
+        let other = Client::new(settings).expect("a client");
+        let payload = Bytes::from(parts[number].clone());
+        let (part, done) = other
+            .put_part(&upload, number, payload, running)
+            .expect("put");
+        assert_eq!((done.bytes, done.requests), (parts[number].len(), 1));
+        made.push(part);
+    }
+    made.reverse();
+    client.complete(&upload, made).expect("completed");
+    let len = PART_BYTES + 100;
+    let mut memory = vec![1; len];
+    client
+        .get_range("at/two", 0, &mut memory, running)
+        .expect("got");
+    assert!(!keeps || memory == parts.concat());
+
+    let mut found = client.list("at").expect("listed");
+    found.sort_unstable_by(|one, two| one.key.cmp(&two.key));
+    let expected = [("at/one", whole.len()), ("at/two", len)].map(|(key, bytes)| Found {
+        key: key.to_owned(),
+        bytes: bytes as u64,
+    });
+    assert_eq!(found, if keeps { expected.to_vec() } else { vec![] });
+
+    let given_up = client.begin_upload("at/three").expect("begun");
+    client.abort(&given_up).expect("given up");
+    for key in ["at/one", "at/two", "at/never"] {
+        client.remove(key).expect("removed");
+    }
+    assert_eq!(client.list("at").expect("listed"), []);
+    let Tally {
+        retries, errors, ..
+    } = client.tally();
+    assert_eq!((retries, errors.len()), (0, 0));
+}
+
+#[test]
+fn the_store_that_is_not_there_conforms() {
+    conforms(&null(), false);
+}
+
+#[test]
+fn a_real_store_conforms() {
+    if let Some(server) = Server::start(&[]) {
+        conforms(&server.settings(), true);
+    }
+}
+
+#[test]
+fn any_range_is_the_object_s_own() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let client = Client::new(&server.settings()).expect("a client");
+    let whole = bytes(4, 300_000);
+    client
+        .put("whole", whole.clone().into(), running)
+        .expect("put");
+    proptest!(ProptestConfig::with_cases(64), |(at in 0_usize..300_000, len in 1_usize..300_000)| {
+        let end = (at + len).min(whole.len());
+        let mut memory = vec![0; end - at];
+        client.get_range("whole", at as u64, &mut memory, running).expect("got");
+        prop_assert!(memory == whole[at..end]);
+    });
+}
+
+#[test]
+fn a_list_of_several_pages_is_whole() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let client = Client::new(&server.settings()).expect("a client");
+    for number in 0..1001 {
+        client
+            .put(&format!("many/{number}"), Bytes::new(), running)
+            .expect("put");
+    }
+    assert_eq!(client.list("many").expect("listed").len(), 1001);
+    assert_eq!(client.list("man").expect("listed"), []);
+    let tally = client.tally();
+    assert_eq!((tally.retries, tally.errors.len()), (0, 0));
+}
+
+#[test]
+fn an_object_that_ends_before_is_an_error() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let client = Client::new(&server.settings()).expect("a client");
+    client
+        .put("short", bytes(5, 100).into(), running)
+        .expect("put");
+    let said = client
+        .get_range("short", 50, &mut [0; 100], running)
+        .expect_err("too short");
+    assert!(
+        said.to_string()
+            .contains("s3://tests/short: 50 of 100 bytes came"),
+        "{said}"
+    );
+}
+
+/// Why a first request fails.
+fn refused(settings: &Settings) -> (Trouble, String) {
+    let client = Client::new(settings).expect("a client");
+    match client.list("at") {
+        Err(ObjectError::Failed { trouble, what, .. }) => (trouble, what),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_is_not_let_in_is_told_why() {
+    let unreachable = Settings {
+        endpoint: Some("http://127.0.0.1:9".to_owned()),
+        retries: 1,
+        keys: Some(tonnage_object::Keys {
+            id: "a".to_owned(),
+            secret: "b".to_owned(),
+        }),
+        ..null()
+    };
+    let (trouble, what) = refused(&Settings {
+        engine: Engine::S3,
+        ..unreachable
+    });
+    assert_eq!(trouble, Trouble::Unreachable);
+    assert!(what.contains("refused"), "{what}");
+
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let mut wrong = server.settings();
+    wrong.bucket = "nowhere".to_owned();
+    let (trouble, what) = refused(&wrong);
+    assert_eq!(trouble, Trouble::Missing);
+    assert!(what.starts_with("NoSuchBucket"), "{what}");
+
+    let mut wrong = server.settings();
+    wrong.keys.as_mut().expect("keys").secret = "another".to_owned();
+    let (trouble, what) = refused(&wrong);
+    assert_eq!(trouble, Trouble::Denied);
+    assert!(what.starts_with("SignatureDoesNotMatch"), "{what}");
+}
+
+#[test]
+fn who_stops_waits_no_longer() {
+    let Some(server) = Server::start(&["-first-byte", "1h"]) else {
+        return;
+    };
+    let client = Client::new(&server.settings()).expect("a client");
+    let stopped = client.get_range("slow", 0, &mut [0; 100], || true);
+    assert!(matches!(stopped, Err(ObjectError::Stopped)), "{stopped:?}");
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_told() {
+    for (settings, part) in [
+        (
+            Settings {
+                patience_seconds: -1.0,
+                ..null()
+            },
+            "patience",
+        ),
+        (
+            Settings {
+                bucket: String::new(),
+                ..null()
+            },
+            "s3://",
+        ),
+    ] {
+        // An empty name is found when the address is made from it, by the client or by its use.
+        let said = Client::new(&settings).map(|client| client.list("at").map(drop));
+        match said {
+            Err(why) => assert!(why.to_string().contains(part), "{why}"),
+            Ok(used) => assert!(used.is_err() || settings.engine == Engine::Null),
+        }
+    }
+}
+
+#[test]
+fn what_was_sent_is_waited_for_though_it_is_to_stop() {
+    let Some(server) = Server::start(&["-first-byte", "300ms"]) else {
+        return;
+    };
+    let client = Client::new(&server.settings()).expect("a client");
+    let put = client.put("late", bytes(6, 100).into(), || true);
+    assert_eq!(put.expect("put").requests, 1);
+    assert_eq!(client.list("late").expect("listed"), []); // it is no folder
+    client
+        .get_range("late", 0, &mut [0; 100], running)
+        .expect("there");
+}

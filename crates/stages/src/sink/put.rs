@@ -1,0 +1,144 @@
+//! `put`: whole buffers as objects, or as parts of one upload; each worker one after another.
+//!
+//! A buffer's number says which object or part it is. Nothing is copied: a request holds its
+//! buffer, which goes back to its pool when the last of it was sent.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tonnage_object::{Client, Part, Settings, Upload};
+use tonnage_pipeline::{Buffer, Failure, Flow, Port, Spec, Stage, StageError};
+
+use crate::BLOCKS;
+use crate::requests::{Requests, Window, failure};
+
+/// Puts buffers.
+#[derive(Clone, Debug)]
+pub struct Put {
+    /// The bucket.
+    pub store: Arc<Settings>,
+    /// What they become.
+    pub put_as: PutAs,
+    /// Bytes that may wait.
+    pub inbox_bytes: usize,
+    /// Threads.
+    pub workers: usize,
+    /// Which requests count.
+    pub window: Window,
+    /// What each worker saw.
+    pub seen: Arc<Mutex<Vec<Requests>>>,
+}
+
+/// What buffers become.
+#[derive(Clone, Debug)]
+pub enum PutAs {
+    /// Objects whose names are this and the buffer's number.
+    Objects {
+        /// What their names begin with.
+        prefix: String,
+    },
+    /// Parts.
+    Parts {
+        /// Of this upload.
+        upload: Upload,
+        /// Those that were put, by their numbers.
+        parts: Arc<Mutex<BTreeMap<usize, Part>>>,
+    },
+}
+
+impl PutAs {
+    /// The name of object `number`.
+    #[must_use]
+    pub fn key(prefix: &str, number: usize) -> String {
+        format!("{prefix}{number:05}")
+    }
+}
+
+impl Spec for Put {
+    fn kind(&self) -> &'static str {
+        "put"
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "store": *self.store,
+            "put_as": match self.put_as {
+                PutAs::Objects { .. } => "objects",
+                PutAs::Parts { .. } => "parts",
+            },
+            "inbox_bytes": self.inbox_bytes,
+            "warm_up_seconds": self.window.warm_up.as_secs_f64(),
+        })
+    }
+
+    fn input(&self) -> Option<Port> {
+        Some(BLOCKS)
+    }
+
+    fn output(&self) -> Option<Port> {
+        None
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn inbox_bytes(&self) -> usize {
+        self.inbox_bytes
+    }
+
+    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(Putter {
+            client: Client::new(&self.store).map_err(|why| Failure::new(why.to_string()))?,
+            requests: Some(Requests::new(worker, self.window)?),
+            put: self.clone(),
+        }))
+    }
+}
+
+/// A buffer that a request holds.
+struct Held(Buffer);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        self.0.payload()
+    }
+}
+
+struct Putter {
+    put: Put,
+    client: Client,
+    requests: Option<Requests>, // until it has ended
+}
+
+impl Stage for Putter {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        let mut requests = self.requests.take().expect("a worker runs once");
+        while let Some(buffer) = flow.receive()? {
+            let (number, len) = (buffer.number, buffer.len);
+            let payload = Bytes::from_owner(Held(buffer));
+            let stopped = || flow.check().is_err();
+            requests.begin();
+            let done = match &self.put.put_as {
+                PutAs::Objects { prefix } => {
+                    let key = PutAs::key(prefix, number);
+                    self.client.put(&key, payload, stopped)
+                }
+                PutAs::Parts { upload, parts } => {
+                    let put = self.client.put_part(upload, number, payload, stopped);
+                    put.map(|(part, done)| {
+                        let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+                        parts.insert(number, part);
+                        done
+                    })
+                }
+            };
+            requests.end(&done.map_err(|why| failure(&why))?);
+            flow.moved(len, 1);
+        }
+        requests.close(self.client.tally(), &self.put.seen);
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! `get`: chunks of objects, by range requests, each worker one after another.
+//!
+//! A worker is a retrieval thread as MATE-EC2 has them. Chunks are taken from the objects in turn,
+//! since fewer connections to one object are faster (its selective job assignment), and all of them
+//! again and again, until the time is up. A chunk that MATE-EC2 fetches with N threads is N chunks
+//! here, which nobody waits for together.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tonnage_object::{Client, Settings};
+use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+
+use crate::BLOCKS;
+use crate::extent::aligned;
+use crate::requests::{Requests, Window, failure};
+
+/// Gets chunks.
+#[derive(Clone, Debug)]
+pub struct Get {
+    /// The bucket.
+    pub store: Arc<Settings>,
+    /// The objects' names.
+    pub keys: Arc<Vec<String>>,
+    /// Chunks that each of them has.
+    pub chunks: usize,
+    /// Size of a chunk.
+    pub chunk_bytes: usize,
+    /// Threads.
+    pub workers: usize,
+    /// Which requests count.
+    pub window: Window,
+    /// The next chunk's place.
+    pub next: Arc<AtomicUsize>,
+    /// What each worker saw.
+    pub seen: Arc<Mutex<Vec<Requests>>>,
+}
+
+impl Spec for Get {
+    fn kind(&self) -> &'static str {
+        "get"
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "store": *self.store,
+            "objects": self.keys.len(),
+            "object_bytes": self.chunks * self.chunk_bytes,
+            "chunk_bytes": self.chunk_bytes,
+            "warm_up_seconds": self.window.warm_up.as_secs_f64(),
+        })
+    }
+
+    fn input(&self) -> Option<Port> {
+        None
+    }
+
+    fn output(&self) -> Option<Port> {
+        Some(BLOCKS)
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn memory(&self) -> MemoryNeed {
+        MemoryNeed {
+            // One for each worker, and one that is on its way.
+            buffers: self.workers + 1,
+            buffer_bytes: aligned(self.chunk_bytes),
+            private_bytes: 0,
+        }
+    }
+
+    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(Getter {
+            client: Client::new(&self.store).map_err(|why| Failure::new(why.to_string()))?,
+            requests: Some(Requests::new(worker, self.window)?),
+            get: self.clone(),
+        }))
+    }
+}
+
+struct Getter {
+    get: Get,
+    client: Client,
+    requests: Option<Requests>, // until it has ended
+}
+
+impl Stage for Getter {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        let Get {
+            keys,
+            chunks,
+            chunk_bytes,
+            ..
+        } = &self.get;
+        let mut requests = self.requests.take().expect("a worker runs once");
+        while !flow.time_is_up() {
+            let place = self.get.next.fetch_add(1, Relaxed);
+            let mut buffer = flow.buffer()?;
+            (buffer.number, buffer.len) = (place % keys.len(), *chunk_bytes);
+            buffer.offset = (place / keys.len() % chunks * chunk_bytes) as u64;
+            requests.begin();
+            let (key, offset) = (&keys[buffer.number], buffer.offset);
+            let memory = &mut buffer.slot_mut()[..*chunk_bytes];
+            let stopped = || flow.check().is_err();
+            let done = self.client.get_range(key, offset, memory, stopped);
+            requests.end(&done.map_err(|why| failure(&why))?);
+            flow.moved(*chunk_bytes, 1);
+            flow.send(buffer)?;
+        }
+        requests.close(self.client.tally(), &self.get.seen);
+        Ok(())
+    }
+}

@@ -1,0 +1,207 @@
+"""``tonnage measure object``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tonnage import engine, words
+from tonnage.artifacts import Measurement, Reading, Trial
+from tonnage.cli.arguments import (
+    Json,
+    command,
+    new_directory,
+    number,
+    parse_size,
+    refuse_unknown,
+    whole_number,
+)
+from tonnage.cli.measured import Out, Seed, line, summary
+
+if TYPE_CHECKING:
+    from tonnage.measure.object import Knee
+
+CHUNKS = (1 << 20, 4 << 20, 16 << 20)
+THREADS = (1, 2, 4, 8, 16)
+OPERATIONS = ("get", "put")
+
+
+def measure_object(
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="s3://BUCKET/PREFIX",
+            help="Where objects are put, in a folder of their own, which is removed at the end. "
+            "Keys and region are taken from AWS_ variables or ~/.aws.",
+        ),
+    ],
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--endpoint",
+            metavar="URL",
+            help="The store's address, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, or "
+            "AWS.",
+        ),
+    ] = None,
+    operation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--operation",
+            metavar="OPERATION...",
+            help="Of get (ranges), put (objects of a chunk) and multipart (parts of one upload, of "
+            "5 MiB at least). Default: get and put.",
+        ),
+    ] = None,
+    chunk: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--chunk",
+            parser=parse_size,
+            metavar="SIZE...",
+            help="What one request moves. Default: 1MiB, 4MiB and 16MiB.",
+        ),
+    ] = None,
+    threads: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--threads",
+            parser=whole_number(1, 1024),
+            metavar="N...",
+            help="Requests at once. Default: 1, 2, 4, 8 and 16.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds",
+            parser=number(0.2, 1_000_000),
+            metavar="SECONDS",
+            help="Length of a trial.",
+        ),
+    ] = "5",  # type: ignore[assignment]
+    rounds: Annotated[
+        int,
+        typer.Option(
+            "--rounds", parser=whole_number(1, 10_000), metavar="N", help="Trials of each."
+        ),
+    ] = "3",  # type: ignore[assignment]
+    objects: Annotated[
+        int,
+        typer.Option(
+            "--objects",
+            parser=whole_number(1, 10_000),
+            metavar="N",
+            help="From how many objects chunks are got.",
+        ),
+    ] = "4",  # type: ignore[assignment]
+    object_size: Annotated[
+        int,
+        typer.Option(
+            "--object-size", parser=parse_size, metavar="SIZE", help="Size of each of them."
+        ),
+    ] = "64MiB",  # type: ignore[assignment]
+    seed: Seed = "1",  # type: ignore[assignment]
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Measure an object store: bandwidth, time to first byte and errors by chunk and threads."""
+    from tonnage.measure import environment
+    from tonnage.measure import object as store
+
+    bucket, prefix = parse_place(place)
+    if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
+        raise engine.Refused(f"--endpoint {endpoint}: write it like http://127.0.0.1:9000")
+    refuse_unknown("--operation", operation or [], store.OPERATIONS)
+    settings = store.Settings(
+        bucket=bucket,
+        prefix=prefix,
+        endpoint=endpoint,
+        operations=tuple(operation or OPERATIONS),
+        chunk_bytes=tuple(chunk or CHUNKS),
+        threads=tuple(threads or THREADS),
+        seconds=seconds,
+        rounds=rounds,
+        objects=objects,
+        object_bytes=object_size,
+        seed=seed,
+    )
+    most = store.LEAST_PART_BYTES
+    for size in chunk or []:
+        if size < 1:
+            raise engine.Refused("--chunk 0: give a byte at least")
+        if "multipart" in settings.operations and size < most:
+            raise engine.Refused(
+                f"--chunk {size}: parts have 5MiB at least; give more, or leave out --operation "
+                "multipart"
+            )
+    largest = max(settings.chunk_bytes)
+    if "get" in settings.operations and object_size < largest:
+        raise engine.Refused(f"--object-size {object_size} is less than a chunk of {largest}")
+    needed, has = store.memory_bytes(settings), environment.physical_memory()
+    if needed > has:
+        raise engine.Refused(
+            f"--threads {max(settings.threads)} with chunks of {words.memory(largest)} take "
+            f"{words.memory(needed)} of memory, this machine has {words.memory(has)}: give fewer, "
+            "or smaller chunks"
+        )
+    out = out or new_directory("tonnage-object")
+    with engine.Progress("measuring", settings.laid_out_bytes, settings.most_seconds) as progress:
+        _show(
+            store.measure_object(out, settings, command=command(), on_progress=progress),
+            out,
+            as_json,
+        )
+
+
+def parse_place(text: str) -> tuple[str, str]:
+    """The bucket and the folder in it that ``s3://BUCKET/PREFIX`` names."""
+    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", text)
+    prefix = (found[2] or "").strip("/") if found else ""
+    if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
+        raise engine.Refused(f"{text}: write s3://BUCKET or s3://BUCKET/PREFIX")
+    return found[1], prefix
+
+
+def _show(found: Iterable[Trial | Measurement], out: Path, as_json: bool) -> None:
+    """Prints each trial when it is done, and the whole at the end; as JSON the whole alone."""
+    from tonnage.measure.object import knees
+
+    for each in found:
+        if isinstance(each, Trial):
+            if not as_json and each.reading:
+                print(f"{each.name}: {_line(each.reading)}", flush=True)
+            continue
+        at = knees(each.trials)
+        if as_json:
+            print(json.dumps(each.to_json() | {"knees": [dataclasses.asdict(one) for one in at]}))
+            continue
+        print("\n".join(summary(each)))
+        for one in at:
+            print(_knee(one))
+        print(f"Kept in {out}; a page of it: tonnage report {out}")
+
+
+def _line(reading: Reading) -> str:
+    """A reading in a line, with what a store's requests have besides."""
+    parts = [line(reading)]
+    first = reading.details["first_byte_seconds"].get("p50")
+    if first is not None:
+        parts.append(f"first byte: half {words.latency(first)}")
+    errors = reading.details["errors"]
+    if errors:
+        kinds = words.listing(f"{count} {kind}" for kind, count in errors.items())
+        parts.append(f"errors: {kinds} ({reading.details['retries']} repeated)")
+    return "; ".join(parts)
+
+
+def _knee(at: Knee) -> str:
+    size, rate = words.memory(at.chunk_bytes), words.rate(at.bytes_per_second)
+    threads = words.several(at.threads, "thread")
+    return f"{at.operation} of {size}: knee at {threads}, {rate}, within 5 % of the best"

@@ -1,0 +1,168 @@
+"""An endpoint of a network benchmark as a process of its own, and how several are run at once.
+
+    python -m tonnage.measure.net.endpoint
+
+It takes a line of JSON from standard input, the configuration, runs the core's ``net_bench``, says
+what came of it and ends. It also ends when standard input does: who started it is gone then, in
+whatever way.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from tonnage import engine
+
+POLL_SECONDS = 0.05
+CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+INTERFACES = Path("/sys/class/net")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an endpoint runs."""
+
+    host: str
+    """The address that it has there."""
+    enter: tuple[str, ...] = ()
+    """What a command begins with that is to run there."""
+
+
+def run_together(
+    places: Sequence[Place],
+    configs: Sequence[dict[str, Any]],
+    *,
+    most_seconds: float,
+    on_progress: engine.OnProgress | None = None,
+) -> list[dict[str, Any]]:
+    """Runs an endpoint in each place; gives what they answered, in the same order.
+
+    An answer has the core's ``outcome`` and what the process used for it, ``cpu_user_seconds`` and
+    ``cpu_system_seconds``; of the kernel that it ran on ``congestion_control`` and ``mtu``, the
+    largest packet of each interface in bytes.
+
+    Args:
+        places: Where.
+        configs: The core's configurations, one for each place.
+        most_seconds: After this what still runs is lost.
+        on_progress: Called now and then.
+
+    Raises:
+        Refused: The core refused a configuration.
+        Failed: An endpoint failed, was killed, or did not end. All others have been ended then.
+    """
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(_started(number, place, config))
+            for number, (place, config) in enumerate(zip(places, configs, strict=True))
+        ]
+        deadline = time.monotonic() + most_seconds
+        while unfinished := [each for each in running if each.process.poll() is None]:
+            _raise_failure(running)
+            if time.monotonic() > deadline:
+                raise engine.Failed(f"{unfinished[0].name} has not ended in {most_seconds:g} s")
+            if on_progress:
+                on_progress(0)
+            time.sleep(POLL_SECONDS)
+        _raise_failure(running)
+        return [each.answer() for each in running]
+
+
+@dataclass(frozen=True)
+class _Running:
+    name: str
+    process: subprocess.Popen[bytes]
+    out: IO[bytes]
+    err: IO[bytes]
+
+    def answer(self) -> dict[str, Any]:
+        self.out.seek(0)
+        answer: dict[str, Any] = json.load(self.out)
+        return answer
+
+    def last_words(self) -> str:
+        self.err.seek(0)
+        lines = self.err.read().decode(errors="replace").splitlines()
+        return lines[-1] if lines else f"exit code {self.process.returncode}"
+
+
+@contextmanager
+def _started(number: int, place: Place, config: dict[str, Any]) -> Iterator[_Running]:
+    """An endpoint's process, which is gone afterwards."""
+    # Isolated from the working directory, which may hold something of the same name.
+    command = [*place.enter, sys.executable, "-P", "-m", "tonnage.measure.net.endpoint"]
+    # Not pipes: nobody reads them before the end.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,  # A Ctrl-C is for the command, which then ends this.
+        )
+        assert process.stdin
+        try:
+            with suppress(BrokenPipeError):  # It has ended already: that is noticed later.
+                process.stdin.write(json.dumps(config).encode() + b"\n")
+                process.stdin.flush()
+            yield _Running(f"endpoint {number} ({place.host})", process, out, err)
+        finally:
+            process.kill()
+            process.wait()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+
+
+def _raise_failure(running: Sequence[_Running]) -> None:
+    """Raises what went wrong first, if something has: that one was killed explains the others."""
+    if not any(each.process.poll() for each in running):
+        return
+    # Asked again: who lost a peer that was killed has ended after it.
+    failed = [each for each in running if each.process.poll()]
+    failed.sort(key=lambda each: each.process.returncode > 0)
+    name, code, said = failed[0].name, failed[0].process.returncode, failed[0].last_words()
+    if code < 0:
+        raise engine.Failed(f"{name} was killed by {signal.Signals(-code).name}")
+    raise (engine.Refused if code == 2 else engine.Failed)(f"{name}: {said}")
+
+
+def main() -> None:
+    """Runs one endpoint; what it did goes to standard output, as JSON."""
+    config = json.loads(sys.stdin.readline())
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    try:
+        outcome = engine.run("net_bench", config, _end_with_parent)
+    except (engine.Refused, engine.Failed) as why:
+        print(" ".join(str(why.args[0]).split()), file=sys.stderr)
+        sys.exit(2 if isinstance(why, engine.Refused) else 1)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    answer = {
+        "outcome": outcome,
+        "cpu_user_seconds": after.ru_utime - before.ru_utime,
+        "cpu_system_seconds": after.ru_stime - before.ru_stime,
+        "congestion_control": CONTROL.read_text().strip(),
+        "mtu": {path.parent.name: int(path.read_text()) for path in INTERFACES.glob("*/mtu")},
+    }
+    json.dump(answer, sys.stdout)
+
+
+def _end_with_parent(_: int) -> None:
+    """Ends this process, and its job before, when standard input has ended."""
+    if select.select([sys.stdin], [], [], 0)[0]:
+        sys.exit("who started this endpoint is gone")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,292 @@
+"""What an object store carries: chunks of some sizes, got and put by so many threads.
+
+Threads make one request after another, as MATE-EC2's retrieval threads do: ranges of objects that
+were put for it, objects of one chunk, or parts of one upload. Trials of a round come in a random,
+seeded order, so that a drift of the store meets all of them. What was put is removed at the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import tonnage
+from tonnage import engine
+from tonnage.artifacts import Measurement, Reading, Source, Step, Trial
+from tonnage.engine import probes
+from tonnage.measure import environment
+from tonnage.measure.kept import BEGUN, kept
+from tonnage.measure.operations import latency_of, warm_up
+from tonnage.measure.trials import now
+from tonnage.statistics.knee import knee
+
+OPERATIONS = ("get", "put", "multipart")
+LEAST_PART_BYTES = 5 << 20
+"""Of a multipart upload all parts but the last have this at least (S3's rule)."""
+FOLDER_PREFIX = "tonnage-"
+LAYING_OUT_THREADS = 4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure."""
+
+    bucket: str
+    prefix: str
+    """The folder in which objects are put; it may be empty. They have a folder of their own there,
+    named for the measurement."""
+    endpoint: str | None
+    """The store's address; ``None`` for what the environment says, or else AWS' own."""
+    operations: tuple[str, ...]
+    chunk_bytes: tuple[int, ...]
+    threads: tuple[int, ...]
+    seconds: float
+    rounds: int
+    objects: int
+    """From how many objects chunks are got."""
+    object_bytes: int
+    seed: int
+
+    @property
+    def laid_out_bytes(self) -> int:
+        """What is put to be got."""
+        return self.objects * self.object_bytes if "get" in self.operations else 0
+
+    @property
+    def pairs(self) -> list[tuple[str, int]]:
+        """Each operation with each size of a chunk that it can have."""
+        return [
+            (operation, chunk_bytes)
+            for operation in self.operations
+            for chunk_bytes in self.chunk_bytes
+            if operation != "multipart" or chunk_bytes >= LEAST_PART_BYTES
+        ]
+
+    @property
+    def most_seconds(self) -> float:
+        """How long all trials take."""
+        return self.rounds * len(self.pairs) * len(self.threads) * self.seconds
+
+
+@dataclass(frozen=True)
+class Knee:
+    """How many threads it takes to come near the best that a chunk of this size gives."""
+
+    operation: str
+    chunk_bytes: int
+    threads: int
+    bytes_per_second: float
+
+
+def agenda(settings: Settings) -> list[tuple[Step, int]]:
+    """The trials in their order, each with the size of its chunks."""
+    found = []
+    for number in range(settings.rounds):
+        of_round = [
+            (Step(operation=operation, outstanding=threads, round=number), chunk_bytes)
+            for operation, chunk_bytes in settings.pairs
+            for threads in settings.threads
+        ]
+        random.Random(f"{settings.seed} {number}").shuffle(of_round)
+        found += of_round
+    return found
+
+
+def memory_bytes(settings: Settings) -> int:
+    """The most that a trial's buffers take: one for each thread, and some that wait."""
+    return (max(settings.threads) + 2) * max(settings.chunk_bytes)
+
+
+def knees(trials: Sequence[Trial]) -> list[Knee]:
+    """The knee of each operation and size of a chunk, over the medians of trials alike."""
+    rates: dict[tuple[str, int], dict[int, list[float]]] = {}
+    for trial in trials:
+        if trial.step and trial.reading and trial.reading.block_bytes:
+            of_pair = rates.setdefault((trial.step.operation, trial.reading.block_bytes), {})
+            of_pair.setdefault(trial.step.outstanding, []).append(trial.bytes_per_second)
+    found = []
+    for (operation, chunk_bytes), of_pair in sorted(rates.items()):
+        medians = {threads: statistics.median(several) for threads, several in of_pair.items()}
+        enough = knee(medians)
+        found.append(Knee(operation, chunk_bytes, enough, medians[enough]))
+    return found
+
+
+def measure_object(
+    out: Path,
+    settings: Settings,
+    *,
+    command: list[str],
+    on_progress: engine.OnProgress | None = None,
+) -> Iterator[Trial | Measurement]:
+    """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
+
+    Args:
+        out: Where trials are kept; see `tonnage.measure.kept`.
+        settings: What to do.
+        command: How it can be repeated.
+        on_progress: Called with bytes; the first are those that are put to be got.
+
+    Raises:
+        Refused: ``out`` holds trials of other settings, or the store lets nobody in.
+        Failed: The store failed; the trials that were done are in ``out``.
+        KeyboardInterrupt: Ctrl-C; likewise.
+    """
+    steps = agenda(settings)
+    with kept(
+        out,
+        "object",
+        dataclasses.asdict(settings),
+        command=command,
+        environment=environment.capture([]),
+        stopping_rule=f"{settings.rounds} of each, {settings.seconds:g} s each (the first "
+        f"{warm_up(settings.seconds):g} s are not counted); a thread's last request is waited for",
+        page_cache="untouched: no file was read or written here; what the store caches is unknown",
+    ) as trials:
+        store = {"bucket": settings.bucket, "endpoint": settings.endpoint}
+        folder = "/".join(filter(None, (settings.prefix, FOLDER_PREFIX + trials.begun.id)))
+        with _emptied(store, folder):
+            # So that a killed command's objects are found by the one that goes on with it.
+            trials.begun.write(out / BEGUN)
+            laid_out = settings.laid_out_bytes
+            if laid_out and len(trials.trials) < len(steps):
+                _lay_out(store, folder, settings, on_progress)
+            for step, chunk_bytes in steps[len(trials.trials) :]:
+                watched = engine.after(laid_out, on_progress)
+                trial = _run(store, folder, step, chunk_bytes, settings, watched)
+                yield trials.keep(trial)
+        yield trials.close()
+
+
+@contextmanager
+def _emptied(store: dict[str, Any], folder: str) -> Iterator[None]:
+    """The folder without any objects, before and after, however it ends.
+
+    Raises:
+        Refused: The store lets nobody in; nothing was put.
+    """
+    removal = {"store": store, "folder": folder}
+    engine.run("object_remove", removal)
+    try:
+        yield
+    finally:
+        try:
+            engine.run("object_remove", removal)
+        except (engine.Refused, engine.Failed) as why:
+            place = f"s3://{store['bucket']}/{folder}/"
+            raise engine.Failed(
+                f"{why.args[0]}; objects may be left in {place}: remove them"
+            ) from why
+
+
+def _lay_out(
+    store: dict[str, Any],
+    folder: str,
+    settings: Settings,
+    on_progress: engine.OnProgress | None,
+) -> None:
+    config = {
+        "store": store,
+        "work": {"lay_out": {"objects": settings.objects}},
+        "prefix": f"{folder}/get-",
+        "chunk_bytes": settings.object_bytes,
+        "threads": min(LAYING_OUT_THREADS, settings.objects),
+    }
+    engine.run("object_bench", config, on_progress)
+
+
+def _run(
+    store: dict[str, Any],
+    folder: str,
+    step: Step,
+    chunk_bytes: int,
+    settings: Settings,
+    on_progress: engine.OnProgress | None,
+) -> Trial:
+    got = {"objects": settings.objects, "object_bytes": settings.object_bytes}
+    config = {
+        "store": store,
+        "work": {"get": got} if step.operation == "get" else step.operation,
+        "prefix": f"{folder}/{step.operation}-",
+        "chunk_bytes": chunk_bytes,
+        "threads": step.outstanding,
+        "seconds": settings.seconds,
+        "warm_up_seconds": warm_up(settings.seconds),
+    }
+    began_at = now()
+    outcome = engine.run("object_bench", config, on_progress)
+    return trial_of(outcome, config, step, began_at)
+
+
+def trial_of(outcome: dict[str, Any], config: dict[str, Any], step: Step, began_at: str) -> Trial:
+    """A trial from the core's report of requests."""
+    phase = probes.phase(outcome["phases"][0])
+    cpu = sum(stage.cpu_seconds for stage in phase.stages)
+    moved = next(stage for stage in phase.stages if stage.kind in ("get", "put"))
+    reading = reading_of(outcome, config, step)
+    return Trial(
+        name=f"{step.operation} {_size(config['chunk_bytes'])} x{step.outstanding}",
+        bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
+        cpu_seconds_per_byte=cpu / moved.bytes if moved.bytes else 0.0,
+        warm_up_seconds=config["warm_up_seconds"],
+        rates=[rate for _, rate in reading.series or []],
+        phase=phase,
+        began_at=began_at,
+        step=step,
+        settings=config,
+        reading=reading,
+        cpu_seconds_per_operation=cpu / moved.records if moved.records else 0.0,
+        each_second=[worker["each_second"] for worker in outcome["workers"]],
+    )
+
+
+def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: Step) -> Reading:
+    """What the core's report of requests comes to, in the vocabulary of all tools.
+
+    Of the errors those are ``errors`` that the store or the network made, by their kind; requests
+    that were repeated for them are ``retries``. Both count the warm-up too.
+    """
+    chunk_bytes, rate = config["chunk_bytes"], outcome["operations_per_second"]
+    seconds = zip_longest(*(each["each_second"] for each in outcome["workers"]), fillvalue=0)
+    first_byte = latency_of(outcome["first_byte"])
+    return Reading(
+        source=Source(tool="tonnage", version=tonnage.__version__),
+        operation="get" if step.operation == "get" else "put",
+        block_bytes=chunk_bytes,
+        concurrency=step.outstanding,
+        bandwidth_bytes_per_second=rate * chunk_bytes,
+        operations_per_second=rate,
+        latency_seconds=latency_of(outcome["latency"]),
+        bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
+        series=[
+            (second + 1.0, float(sum(counts) * chunk_bytes))
+            for second, counts in enumerate(seconds)
+        ],
+        details={
+            "tool_operation": step.operation,
+            "requests": outcome["tally"]["requests"],
+            "retries": outcome["tally"]["retries"],
+            "errors": outcome["tally"]["errors"],
+            "first_byte_seconds": {
+                name: value
+                for name, value in dataclasses.asdict(first_byte).items()
+                if value is not None and first_byte.count
+            },
+            "completing_seconds": outcome["completing_seconds"],
+        },
+    )
+
+
+def _size(count: int) -> str:
+    """A size as it is given on the command line: 4MiB, or plain bytes."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count and not count % (1 << power):
+            return f"{count >> power}{unit}"
+    return str(count)
