@@ -518,7 +518,8 @@ def test_whenever_it_is_killed_the_next_undoes_what_is_left(
 ) -> None:
     choice = ["--layout", layout, f"--file-system={file_system}", "--mode=wo", *QUICK]
     killed = 0
-    for number in range(200):
+    # Before every third command: a start of Python each; that each may fail is tested above.
+    for number in range(0, 200, 3):
         command = [
             sys.executable,
             "-c",
@@ -539,7 +540,7 @@ def test_whenever_it_is_killed_the_next_undoes_what_is_left(
             pass  # As every next one begins.
         assert_nothing_is_left(disk, images)
         bystanders.assert_untouched()
-    assert killed >= 10
+    assert killed >= 4
     assert_nothing_is_left(disk, images)
 
 

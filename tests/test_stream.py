@@ -87,7 +87,7 @@ def test_the_command(tonnage: Tonnage, disk: Path) -> None:
     done = tonnage.run(
         "measure", "stream", "--dir", disk, *sizes, "--out", disk / "out", "--shared", check=True
     )
-    assert re.search(r"^write x2: [\d.]+ [MG]B/s", done.stdout, re.MULTILINE)
+    assert re.search(r"^write x2: [\d.,]+ [MG]B/s", done.stdout, re.MULTILINE)
     again = tonnage.run(
         *("measure", "stream", "--dir", disk, *sizes, "--out", disk / "out", "--shared", "--json"),
         check=True,

@@ -1,11 +1,9 @@
 //! The operations benchmark: what is counted adds up, offsets stay in the file, faults are told of.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
-use common::{disk, seeded};
+use crate::common::{disk, seeded};
 use hdrhistogram::Histogram;
 use proptest::prelude::*;
 use tonnage_disk::{Effect, Operation, Rule};

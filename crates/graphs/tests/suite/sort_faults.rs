@@ -2,14 +2,12 @@
 //! what and where, leaves no output, no scratch and no changed input, and the next run succeeds.
 //! What a disk only does slowly or in small parts changes nothing.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use common::{Keys, Place, disk, records, run, sorts};
+use crate::common::{Keys, Place, disk, records, run, sorts};
 use proptest::prelude::*;
 use tonnage_disk::{Disk, Effect, Engine, Faults, Operation, Rule};
 use tonnage_graphs::job::JobError;
@@ -300,7 +298,7 @@ fn meanwhile(place: &Place, act: impl FnOnce(&[PathBuf]) + Send + 'static) {
     thread::spawn(move || {
         let begun = |directory: &PathBuf| {
             directory.exists()
-                && common::names(directory)
+                && crate::common::names(directory)
                     .iter()
                     .any(|name| name.starts_with('.'))
         };
@@ -343,7 +341,10 @@ fn a_scratch_directory_that_vanishes_changes_nothing() {
     });
     let input = place.input();
     run(&config, &Control::default()).expect("sorted");
-    assert_eq!(common::is_sort_of(&place.result(), &input, &LAYOUT), Ok(()));
+    assert_eq!(
+        crate::common::is_sort_of(&place.result(), &input, &LAYOUT),
+        Ok(())
+    );
     assert!(
         !place.scratch[0].exists(),
         "it vanished too late to show anything"
@@ -395,7 +396,7 @@ fn a_cancelled_sort_leaves_nothing() {
             Err(JobError::Cancelled) => cancelled += 1,
             // It was faster: then it is whole.
             Ok(_) => assert_eq!(
-                common::is_sort_of(&place.result(), &before, &LAYOUT),
+                crate::common::is_sort_of(&place.result(), &before, &LAYOUT),
                 Ok(())
             ),
             Err(other) => panic!("{other}"),
@@ -440,7 +441,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 }
 
 proptest! {
-    #![proptest_config(common::seeded(60))]
+    #![proptest_config(crate::common::seeded(60))]
 
     #[test]
     fn whatever_fails_it_is_sorted_or_nothing_is_left(
@@ -458,7 +459,7 @@ proptest! {
         };
         match run(&config, &Control::default()) {
             Ok(_) => prop_assert_eq!(
-                common::is_sort_of(&place.result(), &before, &LAYOUT),
+                crate::common::is_sort_of(&place.result(), &before, &LAYOUT),
                 Ok(())
             ),
             Err(JobError::Failed { .. }) => prop_assert_eq!(place.is_clean(), Ok(())),

@@ -1,13 +1,11 @@
 //! `gensort` and `valsort` as graphs: the benchmark's known files, files as parts of one sequence,
 //! and what is found across their borders.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Random, disk, names};
+use crate::common::{Random, disk, names};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tonnage_disk::{Effect, Operation, Rule};
@@ -225,7 +223,7 @@ fn borders_of_files_are_looked_at() {
 }
 
 proptest! {
-    #![proptest_config(common::seeded(48))]
+    #![proptest_config(crate::common::seeded(48))]
 
     /// Against the definition: each record beside the one before it.
     #[test]

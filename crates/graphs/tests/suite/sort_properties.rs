@@ -1,11 +1,9 @@
 //! The sort against a trivial model (read all, sort by key), over layouts, distributions, numbers
 //! of files, devices, memories, engines and samples; and what it refuses before it begins.
 
-mod common;
-
 use std::fs;
 
-use common::{DISTRIBUTIONS, Keys, Place, Random, disk, names, records, run, sorts};
+use crate::common::{DISTRIBUTIONS, Keys, Place, Random, disk, names, records, run, sorts};
 use proptest::prelude::*;
 use tonnage_disk::{Disk, Engine};
 use tonnage_graphs::job::JobError;
@@ -52,7 +50,7 @@ fn any_layout() -> impl Strategy<Value = Layout> {
 }
 
 proptest! {
-    #![proptest_config(common::seeded(32))]
+    #![proptest_config(crate::common::seeded(32))]
 
     #[test]
     fn it_sorts_whatever_comes(

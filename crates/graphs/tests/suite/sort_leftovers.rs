@@ -6,15 +6,13 @@
     reason = "takes the lock that a running sort would have: one call"
 )]
 
-mod common;
-
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use common::{Keys, Place, disk, names, records, run, sorts};
+use crate::common::{Keys, Place, disk, names, records, run, sorts};
 use tonnage_disk::{Effect, Operation, Rule};
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::sort::Config;
@@ -169,5 +167,8 @@ fn a_running_sort_keeps_others_out() {
         other => panic!("{:?}", other.map(|outcome| outcome.bytes)),
     }
     sorting.join().expect("it ends").expect("sorted");
-    assert_eq!(common::is_sort_of(&place.result(), &input, &LAYOUT), Ok(()));
+    assert_eq!(
+        crate::common::is_sort_of(&place.result(), &input, &LAYOUT),
+        Ok(())
+    );
 }

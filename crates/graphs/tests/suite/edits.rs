@@ -4,13 +4,11 @@
 //! The graphs are made from passes of many shapes. That the comparison can fail is shown by passes
 //! of which one setting was changed.
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use common::disk;
+use crate::common::disk;
 use proptest::prelude::*;
 use tonnage_disk::Disk;
 use tonnage_graphs::passes::{PassOne, PassTwo};
@@ -175,7 +173,7 @@ fn benchmarks(passes: &Passes) -> Vec<(Graph, &'static [&'static str], Graph)> {
 }
 
 proptest! {
-    #![proptest_config(common::seeded(32))]
+    #![proptest_config(crate::common::seeded(32))]
 
     #[test]
     fn benchmarks_are_edits_of_the_job(

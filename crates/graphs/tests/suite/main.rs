@@ -1,0 +1,11 @@
+//! What the graphs are held to, in one program: each more would have to be linked with all of them.
+
+mod common;
+mod edits;
+mod gensort_valsort;
+mod net;
+mod object;
+mod ops;
+mod sort_faults;
+mod sort_leftovers;
+mod sort_properties;
