@@ -16,7 +16,6 @@ from support.measurements import ENVIRONMENT, PHASE, measurement
 from test_fleet import NARROW, WIDE, shown
 from tonnage import engine
 from tonnage.artifacts import (
-    Analysis,
     ArtifactError,
     Latency,
     Measurement,
@@ -26,7 +25,7 @@ from tonnage.artifacts import (
     Trial,
     gather,
 )
-from tonnage.artifacts.analysis import Subject
+from tonnage.artifacts.analysis import Analysis, Subject
 from tonnage.artifacts.gathering import places
 from tonnage.cli.prices import prices, read_catalog
 from tonnage.model.analysis import Price, analyse

@@ -15,7 +15,6 @@ from support.disk import ROOT
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage import artifacts
 from tonnage.artifacts import (
-    Analysis,
     Artifact,
     ArtifactError,
     Environment,
@@ -28,6 +27,7 @@ from tonnage.artifacts import (
     write_atomically,
     write_table,
 )
+from tonnage.artifacts.analysis import Analysis
 
 DATA = ROOT / "tests" / "data" / "artifacts"
 KINDS: dict[str, type[Artifact]] = {

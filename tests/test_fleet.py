@@ -12,8 +12,8 @@ import pytest
 from support.browser import Browser, Page
 from support.command import Tonnage
 from support.fleet import Fleet, fleet, record
-from tonnage.artifacts import Analysis, Measurement
-from tonnage.artifacts.analysis import Subject
+from tonnage.artifacts import Measurement
+from tonnage.artifacts.analysis import Analysis, Subject
 from tonnage.model.analysis import Price, analyse
 from tonnage.report.analysis import write_analysis
 

@@ -4,9 +4,10 @@ A record's JSON says what it is and in which version (``"schema": "tonnage.study
 is never changed in place: a reader keeps reading what an older Tonnage wrote. Timelines, which are
 long, go to Parquet beside the JSON. Sizes are bytes, times seconds, rates bytes per second; where
 a figure is decimal (1 MB = 1e6 B) or binary (MiB) the text says so.
+
+An `Analysis` is imported from its own file: most commands have none, and start without it.
 """
 
-from tonnage.artifacts.analysis import Analysis
 from tonnage.artifacts.artifact import Artifact, ArtifactError
 from tonnage.artifacts.environment import Device, Environment
 from tonnage.artifacts.files import read_table, write_atomically, write_table
@@ -30,7 +31,6 @@ from tonnage.artifacts.study import Actual, ActualPhase, Limit, Study, Validatio
 __all__ = [
     "Actual",
     "ActualPhase",
-    "Analysis",
     "Artifact",
     "ArtifactError",
     "Beside",

@@ -13,14 +13,12 @@ from tonnage.cli.arguments import (
     Json,
     Memory,
     command,
-    number,
-    parse_measurable,
     refuse_missing,
     refuse_twice,
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.measured import summary
+from tonnage.cli.measured import TrialSeconds, TrialSize, summary
 from tonnage.model.findings import disk_warnings
 
 
@@ -38,24 +36,8 @@ def measure_disk(
         list[str] | None,
         typer.Option("--mode", metavar="MODE...", help="Of rw, ro, wo and headroom. Default: all."),
     ] = None,
-    size: Annotated[
-        int,
-        typer.Option(
-            "--size",
-            parser=parse_measurable,
-            metavar="SIZE",
-            help="How much a trial reads, and how much it writes, at most.",
-        ),
-    ] = "2GB",  # type: ignore[assignment]
-    seconds: Annotated[
-        float,
-        typer.Option(
-            "--seconds",
-            parser=number(0.1, 1_000_000),
-            metavar="SECONDS",
-            help="How long a trial lasts at most.",
-        ),
-    ] = "5",  # type: ignore[assignment]
+    size: TrialSize = "2GB",  # type: ignore[assignment]
+    seconds: TrialSeconds = "5",  # type: ignore[assignment]
     rounds: Annotated[
         int,
         typer.Option(

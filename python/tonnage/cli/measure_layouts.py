@@ -16,14 +16,12 @@ from tonnage.cli.arguments import (
     Json,
     Memory,
     command,
-    number,
-    parse_measurable,
     parse_size,
     refuse_files,
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.measured import Seed
+from tonnage.cli.measured import Seed, TrialSeconds, TrialSize
 from tonnage.model.layouts import REFERENCE, costs, ratios
 
 
@@ -67,24 +65,8 @@ def measure_layouts(
             help="How much of a raid0 lies together on a device, if LVM makes it. Default: 512KiB.",
         ),
     ] = None,
-    size: Annotated[
-        int,
-        typer.Option(
-            "--size",
-            parser=parse_measurable,
-            metavar="SIZE",
-            help="How much a trial reads, and how much it writes, at most.",
-        ),
-    ] = "2GB",  # type: ignore[assignment]
-    seconds: Annotated[
-        float,
-        typer.Option(
-            "--seconds",
-            parser=number(0.1, 1_000_000),
-            metavar="SECONDS",
-            help="How long a trial lasts at most.",
-        ),
-    ] = "5",  # type: ignore[assignment]
+    size: TrialSize = "2GB",  # type: ignore[assignment]
+    seconds: TrialSeconds = "5",  # type: ignore[assignment]
     rounds: Annotated[
         int,
         typer.Option(

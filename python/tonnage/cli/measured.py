@@ -11,7 +11,7 @@ import typer
 
 from tonnage import words
 from tonnage.artifacts import Figure, Measurement, Reading, Trial
-from tonnage.cli.arguments import parse_measurable, parse_share, whole_number
+from tonnage.cli.arguments import number, parse_measurable, parse_share, whole_number
 
 ENGINES = ("ring", "sync")
 
@@ -45,6 +45,24 @@ EngineName = Annotated[
         "--engine",
         metavar="ENGINE",
         help="ring: one io_uring for all that is outstanding; sync: a thread that blocks for each.",
+    ),
+]
+TrialSize = Annotated[
+    int,
+    typer.Option(
+        "--size",
+        parser=parse_measurable,
+        metavar="SIZE",
+        help="How much a trial reads, and how much it writes, at most.",
+    ),
+]
+TrialSeconds = Annotated[
+    float,
+    typer.Option(
+        "--seconds",
+        parser=number(0.1, 1_000_000),
+        metavar="SECONDS",
+        help="How long a trial lasts at most.",
     ),
 ]
 Seed = Annotated[

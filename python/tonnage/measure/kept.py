@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tonnage import engine
-from tonnage.artifacts import Environment, Measurement, Trial
+from tonnage.artifacts import Environment, Figure, Measurement, Trial
 from tonnage.cloud_truth import scorecard
 from tonnage.measure.trials import figures, new_id, now
 
@@ -31,17 +31,22 @@ class Kept:
         while (path := self._path(len(self.trials))).exists():
             self.trials.append(Trial.read(path))
 
-    def keep(self, trial: Trial) -> Trial:
-        """Writes the next trial; the first has what was begun written before it."""
+    def begin(self) -> None:
+        """Writes what was begun, if nobody has: from now on a command goes on with it."""
         if not (begun := self._out / BEGUN).exists():
             self.begun.write(begun)
+
+    def keep(self, trial: Trial) -> Trial:
+        """Writes the next trial; the first has what was begun written before it."""
+        self.begin()
         trial.write(self._path(len(self.trials)))
         self.trials.append(trial)
         return trial
 
-    def close(self) -> Measurement:
-        """Writes the measurement with all of its trials."""
-        done = dataclasses.replace(self.begun, trials=self.trials, figures=figures(self.trials))
+    def close(self, of_all: Sequence[Figure] = ()) -> Measurement:
+        """Writes the measurement with all its trials; ``of_all`` are figures beyond each kind's."""
+        known = [*of_all, *figures(self.trials)]
+        done = dataclasses.replace(self.begun, trials=self.trials, figures=known)
         done = dataclasses.replace(done, scorecard=scorecard([done]))
         done.write(self._out / "measurement.json")
         return done

@@ -13,7 +13,6 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from tonnage import engine
 from tonnage.artifacts import Measurement, Reading, Source, Step, Trial
 from tonnage.engine import probes
 from tonnage.measure import environment
-from tonnage.measure.kept import BEGUN, kept
-from tonnage.measure.operations import latency_of, warm_up
+from tonnage.measure.kept import kept
+from tonnage.measure.operations import counted, latency_of, series_of, warm_up
 from tonnage.measure.trials import now
 from tonnage.statistics.knee import knee
 
@@ -90,7 +89,10 @@ def agenda(settings: Settings) -> list[tuple[Step, int]]:
     found = []
     for number in range(settings.rounds):
         of_round = [
-            (Step(operation=operation, outstanding=threads, round=number), chunk_bytes)
+            (
+                Step(operation=operation, outstanding=threads, round=number, suite="object"),
+                chunk_bytes,
+            )
             for operation, chunk_bytes in settings.pairs
             for threads in settings.threads
         ]
@@ -154,7 +156,7 @@ def measure_object(
         folder = "/".join(filter(None, (settings.prefix, FOLDER_PREFIX + trials.begun.id)))
         with _emptied(store, folder):
             # So that a killed command's objects are found by the one that goes on with it.
-            trials.begun.write(out / BEGUN)
+            trials.begin()
             laid_out = settings.laid_out_bytes
             if laid_out and len(trials.trials) < len(steps):
                 _lay_out(store, folder, settings, on_progress)
@@ -236,7 +238,7 @@ def trial_of(outcome: dict[str, Any], config: dict[str, Any], step: Step, began_
         bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
         cpu_seconds_per_byte=cpu / moved.bytes if moved.bytes else 0.0,
         warm_up_seconds=config["warm_up_seconds"],
-        rates=[rate for _, rate in reading.series or []],
+        rates=counted(reading, config["warm_up_seconds"]),
         phase=phase,
         began_at=began_at,
         step=step,
@@ -254,7 +256,6 @@ def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: Step) -> R
     that were repeated for them are ``retries``. Both count the warm-up too.
     """
     chunk_bytes, rate = config["chunk_bytes"], outcome["operations_per_second"]
-    seconds = zip_longest(*(each["each_second"] for each in outcome["workers"]), fillvalue=0)
     first_byte = latency_of(outcome["first_byte"])
     return Reading(
         source=Source(tool="tonnage", version=tonnage.__version__),
@@ -265,10 +266,7 @@ def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: Step) -> R
         operations_per_second=rate,
         latency_seconds=latency_of(outcome["latency"]),
         bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
-        series=[
-            (second + 1.0, float(sum(counts) * chunk_bytes))
-            for second, counts in enumerate(seconds)
-        ],
+        series=series_of(outcome["workers"], chunk_bytes, config["seconds"]),
         details={
             "tool_operation": step.operation,
             "requests": outcome["tally"]["requests"],

@@ -145,7 +145,7 @@ def trial_of(
         bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
         cpu_seconds_per_byte=cpu / config["block_bytes"],
         warm_up_seconds=config["warm_up_seconds"],
-        rates=[rate for end, rate in reading.series or [] if end > config["warm_up_seconds"]],
+        rates=counted(reading, config["warm_up_seconds"]),
         phase=phase,
         began_at=began_at,
         step=step,
@@ -162,10 +162,6 @@ def reading_of(
 ) -> Reading:
     """What the core's report of operations comes to, in the vocabulary of all tools."""
     phase = probes.phase(outcome["phases"][0])
-    seconds = zip_longest(*(each["each_second"] for each in outcome["workers"]), fillvalue=0)
-    totals = [sum(counts) * config["block_bytes"] for counts in seconds]
-    # What began a last second was not given the time to fill it.
-    whole = totals[: int(outcome["seconds"]) or None]
     rate = outcome["operations_per_second"]
     return Reading(
         source=Source(tool="tonnage", version=tonnage.__version__),
@@ -178,13 +174,30 @@ def reading_of(
         latency_seconds=latency_of(outcome["latency"]),
         cached=cached(config["writes"], phase, happened),
         bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
-        series=[(second + 1.0, float(total)) for second, total in enumerate(whole)],
+        series=series_of(outcome["workers"], config["block_bytes"], outcome["seconds"]),
         details={
             "engine": sorted({mode["engine"] for mode in phase.disk_modes}),
             "submission": "batched" if config["batched"] else "single",
             "durable_one_in": config["durable_one_in"],
         },
     )
+
+
+def series_of(
+    workers: list[dict[str, Any]], block_bytes: int, seconds: float
+) -> list[tuple[float, float]]:
+    """Bytes of all workers in each second, and when it ended.
+
+    A last one that was not given the time to be whole is left out, unless it is the only one.
+    """
+    each_second = zip_longest(*(each["each_second"] for each in workers), fillvalue=0)
+    totals = [float(sum(counts) * block_bytes) for counts in each_second]
+    return [(place + 1.0, total) for place, total in enumerate(totals[: int(seconds) or None])]
+
+
+def counted(reading: Reading, warm_up_seconds: float) -> list[float]:
+    """The rates of the seconds that ended after the warm-up."""
+    return [rate for ended, rate in reading.series or [] if ended > warm_up_seconds]
 
 
 def cached(writes: bool, phase: Phase, happened: Beside | None) -> str | None:

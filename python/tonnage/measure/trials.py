@@ -58,22 +58,20 @@ def figures(trials: list[Trial]) -> list[Figure]:
     rates: dict[str, list[float]] = {}
     for each in trials:
         rates.setdefault(each.name, []).append(each.bytes_per_second)
-    return [
-        Figure(
-            name=name,
-            trials=len(of_kind),
-            median_bytes_per_second=statistics.median(of_kind),
-            low_bytes_per_second=min(of_kind),
-            high_bytes_per_second=max(of_kind),
-            interval_bytes_per_second=_interval(of_kind),
-        )
-        for name, of_kind in rates.items()
-    ]
+    return [figure(name, of_kind) for name, of_kind in rates.items()]
 
 
-def _interval(rates: list[float]) -> tuple[float, float] | None:
-    found = quantile_estimate(rates, 0.5).interval
-    return (found.low_value, found.high_value) if found else None
+def figure(name: str, rates: list[float]) -> Figure:
+    """What rates of one kind come to."""
+    interval = quantile_estimate(rates, 0.5).interval
+    return Figure(
+        name=name,
+        trials=len(rates),
+        median_bytes_per_second=statistics.median(rates),
+        low_bytes_per_second=min(rates),
+        high_bytes_per_second=max(rates),
+        interval_bytes_per_second=(interval.low_value, interval.high_value) if interval else None,
+    )
 
 
 def stated_page_cache(phases: list[dict[str, Any]]) -> str:

@@ -173,7 +173,8 @@ def _judged(found: Mapping[str, InstanceFindings]) -> dict[str, float]:
     usual = [value for name, value in medians.items() if name not in modes]
     middle = float(np.median(usual or list(medians.values())))
     return {
-        name: min((mode.value for mode in modes[name]), key=lambda value: abs(value - middle))
+        # A density reaches a little beyond the values: below zero, of one that stands still.
+        name: min((max(mode.value, 0.0) for mode in modes[name]), key=lambda at: abs(at - middle))
         if name in modes
         else value
         for name, value in medians.items()

@@ -12,7 +12,6 @@ import dataclasses
 import resource
 import secrets
 import socket
-import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from tonnage.measure import beside, environment
 from tonnage.measure.kept import kept
 from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.namespaces import namespaces
-from tonnage.measure.trials import WARM_UP_SECONDS, now, trial
+from tonnage.measure.trials import WARM_UP_SECONDS, figure, now, trial
 
 SEND, RECEIVE = "send", "receive"
 HALVES = {SEND: slice(0, 2), RECEIVE: slice(2, 4)}
@@ -112,11 +111,7 @@ def measure_net(
             number = 1 + max((each.step.round for each in trials.trials if each.step), default=-1)
             for found in _round(number, places, settings, on_progress):
                 yield trials.keep(found)
-        done = trials.close()
-        figures = shuffle_figures(whole_rounds(trials.trials, settings))
-        done = dataclasses.replace(done, figures=[*figures, *done.figures])
-        done.write(out / "measurement.json")
-        yield done
+        yield trials.close(shuffle_figures(whole_rounds(trials.trials, settings)))
 
 
 def warm_up(seconds: float) -> float:
@@ -146,20 +141,10 @@ def shuffle_figures(rounds: Sequence[Sequence[Trial]]) -> list[Figure]:
             for together in rounds
         ]
         figures += [
-            _figure(f"{way}, slowest endpoint", [min(of_round) for of_round in rates]),
-            _figure(f"{way}, all endpoints", [sum(of_round) for of_round in rates]),
+            figure(f"{way}, slowest endpoint", [min(of_round) for of_round in rates]),
+            figure(f"{way}, all endpoints", [sum(of_round) for of_round in rates]),
         ]
     return figures
-
-
-def _figure(name: str, rates: list[float]) -> Figure:
-    return Figure(
-        name=name,
-        trials=len(rates),
-        median_bytes_per_second=statistics.median(rates),
-        low_bytes_per_second=min(rates),
-        high_bytes_per_second=max(rates),
-    )
 
 
 def _places(settings: Settings) -> AbstractContextManager[list[Place]]:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tonnage import words
-from tonnage.artifacts import Analysis, Environment, Measurement
-from tonnage.artifacts.analysis import Cited, Machine, Subject
+from tonnage.artifacts import Environment, Measurement
+from tonnage.artifacts.analysis import Analysis, Cited, Machine, Subject
 from tonnage.cloud_truth import scorecard
 from tonnage.model.analysis import comparisons
 from tonnage.model.analysis.courses import drawn, series_of

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tonnage.artifacts import Analysis, write_atomically
+from tonnage.artifacts import write_atomically
+from tonnage.artifacts.analysis import Analysis
 from tonnage.report.analysis.across import across
 from tonnage.report.analysis.belief import belief, sources
 from tonnage.report.analysis.overview import header, overview, title

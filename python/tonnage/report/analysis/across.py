@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tonnage import words
-from tonnage.artifacts import Analysis
-from tonnage.artifacts.analysis import Comparison, Estimate, PerDollar, Subject
+from tonnage.artifacts.analysis import Analysis, Comparison, Estimate, PerDollar, Subject
 from tonnage.report.analysis.figures import (
     BAR_HEIGHT,
     NOT_ESTIMABLE,

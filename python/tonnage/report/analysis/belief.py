@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tonnage import words
-from tonnage.artifacts import Analysis
-from tonnage.artifacts.analysis import Cited, LeftOut
+from tonnage.artifacts.analysis import Analysis, Cited, LeftOut
 from tonnage.report.markup import (
     Child,
     Html,

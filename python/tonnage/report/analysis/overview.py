@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tonnage import words
-from tonnage.artifacts import Analysis
-from tonnage.artifacts.analysis import Subject
+from tonnage.artifacts.analysis import Analysis, Subject
 from tonnage.report.analysis.figures import cites, counted, interval, rate, unit
 from tonnage.report.markup import Child, Html, missing, section, table, tag
 

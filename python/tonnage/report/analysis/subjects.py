@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tonnage import words
-from tonnage.artifacts import Analysis
-from tonnage.artifacts.analysis import Subject
+from tonnage.artifacts.analysis import Analysis, Subject
 from tonnage.report.analysis.courses import course_chart
 from tonnage.report.analysis.figures import (
     PERCENTILES,
