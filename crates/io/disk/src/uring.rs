@@ -6,11 +6,13 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 
 use crate::backend::{Backend, Outcome};
 use crate::cache;
+use crate::file::DiskFile;
 use crate::memory::Region;
 use crate::queue::Direction;
 use crate::transfer::{Transfer, flags};
@@ -22,6 +24,11 @@ pub(crate) struct Uring {
     ring: IoUring,
     /// Registered pieces, by their number.
     pieces: Vec<Region>,
+    /// The registered file: the first that a deferred ring met. It is not asked for again with
+    /// each transfer, and stays open as long as the ring.
+    file: Option<Arc<DiskFile>>,
+    /// Whether a file may still be registered.
+    registers: bool,
     slots: Vec<Slot>,
     /// Entries handed over or about to be, and not yet answered.
     in_kernel: usize,
@@ -62,6 +69,8 @@ impl Uring {
         let mut uring = Uring {
             ring,
             pieces: Vec::new(),
+            file: None,
+            registers: deferred,
             slots: (0..depth).map(|_| Slot::default()).collect(),
             in_kernel: 0,
             ready: VecDeque::new(),
@@ -92,9 +101,29 @@ impl Uring {
         Ok(())
     }
 
+    /// Registers the file of a transfer, if it is the first.
+    fn meet(&mut self, transfer: &Transfer) {
+        if !std::mem::take(&mut self.registers) {
+            return;
+        }
+        let Ok(descriptor) = transfer.file.descriptor() else {
+            return;
+        };
+        // Refused by kernels that are too old, and not needed.
+        if self.ring.submitter().register_files(&[descriptor]).is_ok() {
+            self.file = Some(Arc::clone(&transfer.file));
+        }
+    }
+
     /// Writes down a transfer for the kernel.
     fn entry(&self, transfer: &Transfer) -> io::Result<squeue::Entry> {
-        let file = types::Fd(transfer.descriptor()?);
+        let met = |file: &Arc<DiskFile>| Arc::ptr_eq(file, &transfer.file);
+        let (number, how) = if !transfer.unaligned && self.file.as_ref().is_some_and(met) {
+            (0, squeue::Flags::FIXED_FILE)
+        } else {
+            (transfer.descriptor()?, squeue::Flags::empty())
+        };
+        let file = types::Fd(number);
         let pointer = transfer.pointer.0;
         let len = transfer.len as u32;
         let offset = transfer.offset;
@@ -104,7 +133,7 @@ impl Uring {
             .iter()
             .position(within)
             .map(|index| index as u16);
-        Ok(match (transfer.direction, piece) {
+        let entry = match (transfer.direction, piece) {
             (Direction::Read, Some(piece)) => opcode::ReadFixed::new(file, pointer, len, piece)
                 .offset(offset)
                 .build(),
@@ -117,7 +146,8 @@ impl Uring {
                 .offset(offset)
                 .rw_flags(flags(write))
                 .build(),
-        })
+        };
+        Ok(entry.flags(how))
     }
 
     fn push(&mut self, slot: usize, entry: squeue::Entry) {
@@ -177,6 +207,7 @@ impl Uring {
 
 impl Backend for Uring {
     fn start(&mut self, slot: usize, transfer: Transfer) {
+        self.meet(&transfer);
         match self.entry(&transfer) {
             Ok(entry) => {
                 self.slots[slot].transfer = Some(transfer);
