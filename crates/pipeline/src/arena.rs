@@ -1,8 +1,10 @@
 //! One block of memory for the graphs of a job, which run one after another.
 //!
 //! All buffers of a run are slots of one anonymous mapping: its size is the job's budget, it can
-//! be registered with a ring, pages that one graph touched serve the next, and it is given back whole. Huge pages are asked for, since a
-//! sort touches its partition in key order, which is random order to the page tables.
+//! be registered with a ring, pages that one graph touched serve the next, and it is given back
+//! whole. Huge pages are asked for, and the mapping made of whole ones: a sort touches its
+//! partition in key order, which is random order to the page tables, and a device takes a transfer
+//! out of small pages in several requests, which halves the rate of one at a time.
 #![allow(unsafe_code)] // The edge to the kernel's memory: mmap, madvise, munmap.
 
 use std::io;
@@ -10,11 +12,15 @@ use std::io;
 /// Alignment of the arena and of every slot in it: what direct I/O asks for on any device we know.
 pub const ALIGNMENT: usize = 4096;
 
+/// What a huge page is on most machines.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// A private anonymous mapping, unmapped on drop.
 #[derive(Debug)]
 pub struct Arena {
     start: usize,
     bytes: usize,
+    mapped: usize, // bytes, in whole huge pages
 }
 
 impl Arena {
@@ -24,27 +30,41 @@ impl Arena {
     /// The kernel's refusal, usually `ENOMEM`.
     pub fn map(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
+        let mapped = bytes.next_multiple_of(HUGE_PAGE);
+        // One more, of which the kernel is given back what lies before and after whole ones.
+        let spacious = mapped + HUGE_PAGE;
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no
         // memory that anyone else owns.
-        let start = unsafe {
+        let found = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                bytes,
+                spacious,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
                 0,
             )
         };
-        if start == libc::MAP_FAILED {
+        if found == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the range is the mapping just made. Advice only: a refusal costs speed, so the
-        // result is not needed.
-        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        let start = (found as usize).next_multiple_of(HUGE_PAGE);
+        let before = start - found as usize;
+        // SAFETY: what is unmapped lies within the mapping just made, before and after what is
+        // kept. The advice is no more than that: a refusal costs speed, so no result is needed.
+        unsafe {
+            if before > 0 {
+                libc::munmap(found, before);
+            }
+            if before < HUGE_PAGE {
+                libc::munmap((start + mapped) as *mut libc::c_void, HUGE_PAGE - before);
+            }
+            libc::madvise(start as *mut libc::c_void, mapped, libc::MADV_HUGEPAGE);
+        }
         Ok(Self {
-            start: start as usize,
+            start,
             bytes,
+            mapped,
         })
     }
 
@@ -80,6 +100,6 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `map` and every slot holds the arena alive, so nobody
         // looks at it any more.
-        unsafe { libc::munmap(self.start as *mut libc::c_void, self.bytes) };
+        unsafe { libc::munmap(self.start as *mut libc::c_void, self.mapped) };
     }
 }
