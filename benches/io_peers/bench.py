@@ -1,4 +1,4 @@
-"""Beside fio and iperf3: single operations on one file, and a network of one machine.
+"""Beside fio, IOR and iperf3: operations on one file, files in order, a network of one machine.
 
     .venv/bin/python benches/io_peers/bench.py --dir DIR
 
@@ -9,13 +9,13 @@ with an interval of order statistics at 95 %, and whether it keeps the claim:
 
     operations   rate at least 0.97 of fio's; half and 99 % of the operations within at most 1.05
                  of fio's time; core seconds an operation at most fio's
+    files        where there is an IOR: bytes a second within 3 % of IOR's
     network      bytes a second, and bytes a core second of both sides together, at least iperf3's
 
 Both sides run in processes of their own. Core seconds are what the kernel counted for such a
 process and all that it waited for, with what a run that does next to nothing takes subtracted,
-operations and bytes too: what it costs to start says nothing about either. `operations.py` and
-`network.py` say how each is called. Ends with 1 if a claim is missed. IOR, for files in order, is
-left out so far.
+operations and bytes too: what it costs to start says nothing about either. `operations.py`,
+`files.py` and `network.py` say how each is called. Ends with 1 if a claim is missed.
 """
 
 from __future__ import annotations
@@ -32,22 +32,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import files
+import huge_pages
 import network
 import operations
+import typer
 from child import said
 
 import tonnage
 from tonnage import engine
 from tonnage.artifacts import write_atomically
+from tonnage.cli.arguments import parse_size
 from tonnage.measure import beside, environment
 from tonnage.measure.trials import now
 from tonnage.statistics.quantiles import quantile_estimate
 
 LOOKS = 3
 """How often it is looked what starting a program takes."""
-PEERS = {"operations": "fio", "network": "iperf3"}
+PEERS = {"operations": "fio", "files": "ior", "network": "iperf3"}
 
-Sample = operations.Sample | network.Sample
+Sample = operations.Sample | files.Sample | network.Sample
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class Claim:
         )
 
     def __str__(self) -> str:
-        return f"at least {self.least}" if self.most is None else f"at most {self.most}"
+        bounds = {"at least": self.least, "at most": self.most}
+        return " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound)
 
 
 CLAIMS = {
@@ -85,6 +90,7 @@ CLAIMS = {
         Claim("p99_seconds", most=1.05),
         Claim("cpu_seconds_each", most=1.0),
     ),
+    "files": (Claim("bytes_per_second", least=0.97, most=1.03),),
     "network": (
         Claim("bytes_per_second", least=1.0),
         Claim("bytes_per_cpu_second", least=1.0),
@@ -92,16 +98,25 @@ CLAIMS = {
 }
 
 
+def size(text: str) -> int:
+    """A size as Tonnage's own options have it."""
+    try:
+        return parse_size(text)
+    except typer.BadParameter as why:
+        raise argparse.ArgumentTypeError(why.message) from why
+
+
 def parse() -> argparse.Namespace:
     """The options, checked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--dir", type=Path, default=Path("target"), help="on the device; its file is kept there")
-    add("--size", type=int, default=4_000_000_000, help="bytes of the file, laid out once")
+    add("--size", type=size, default="4GB", help="of the file, laid out once")
     add("--pairs", type=int, default=12, help="of each case")
     add("--seconds", type=float, default=4.0, help="of a run that count")
     add("--warm-up", type=float, default=1.0, help="seconds before those")
     add("--operations", default=",".join(operations.CASES), help="read4k:16,... or nothing")
+    add("--files", default=",".join(files.CASES), help="read:2,... or nothing")
     add("--streams", default=",".join(map(str, network.STREAMS)), help="1,4 or nothing")
     add("--submission", choices=("single", "batched"), default="single", help="how ours does it")
     add("--block", type=int, help="bytes, of both sides of the network; else each side's default")
@@ -109,17 +124,21 @@ def parse() -> argparse.Namespace:
     add("--out", type=Path, default=Path("target/io_peers.json"))
     options = parser.parse_args()
     options.operations = [case for case in options.operations.split(",") if case]
-    options.streams = [int(streams) for streams in options.streams.split(",") if streams]
+    options.streams = [int(each) for each in options.streams.split(",") if each]
     if options.out.exists():
         parser.error(f"--out {options.out} holds earlier results: give another file")
     for kind, flag in (("operations", "operations"), ("network", "streams")):
         if getattr(options, flag) and not shutil.which(PEERS[kind]):
             parser.error(f"{PEERS[kind]} is not on the PATH: install it, or give --{flag} ''")
-    try:
-        for case in options.operations:
-            operations.parse(case)
-    except ValueError as why:
-        parser.error(f"--operations: {why}")
+    options.files = [case for case in options.files.split(",") if case]
+    if options.files and (lacking := files.lacking()):
+        print(f"Files in order are left out: {', '.join(lacking)} not on the PATH.")
+        options.files = []
+    for flag, read in (("operations", operations.parse), ("files", files.parse)):
+        try:
+            setattr(options, flag, [(case, read(case)) for case in getattr(options, flag)])
+        except ValueError as why:
+            parser.error(f"--{flag}: {why}")
     return options
 
 
@@ -129,18 +148,20 @@ def cases(options: argparse.Namespace) -> list[Case]:
     if options.operations:
         file = operations.lay_out(options.dir, options.size)
         manner = operations.Manner(file, options.warm_up, options.submission == "batched")
-        for name in options.operations:
-            sides = [
-                partial(side, operations.parse(name), manner)
-                for side in (operations.ours, operations.fio)
-            ]
+        for name, case in options.operations:
+            sides = [partial(side, case, manner) for side in (operations.ours, operations.fio)]
             found.append(Case(name, "operations", *sides))
-    for streams in options.streams:
+    if options.files:
+        room = files.lay_out(options.dir, [case for _, case in options.files], options.size)
+        for name, case in options.files:
+            sides = [partial(side, case, room) for side in (files.ours, files.ior)]
+            found.append(Case(f"files, {name}", "files", *sides))
+    for connections in options.streams:
         sides = [
-            partial(side, streams, options.warm_up, options.block)
+            partial(side, connections, options.warm_up, options.block)
             for side in (network.ours, network.iperf3)
         ]
-        found.append(Case(f"{streams} streams", "network", *sides))
+        found.append(Case(f"{connections} streams", "network", *sides))
     return found
 
 
@@ -154,11 +175,18 @@ def figures(sample: Sample, start: Sample) -> dict[str, float]:
             "p99_seconds": sample.p99_seconds,
             "cpu_seconds_each": cpu / (sample.count - start.count),
         }
+    if isinstance(sample, files.Sample):
+        return {"bytes_per_second": sample.bytes_per_second}
     assert isinstance(sample, network.Sample) and isinstance(start, network.Sample)
     return {
         "bytes_per_second": sample.bytes_per_second,
         "bytes_per_cpu_second": (sample.bytes - start.bytes) / cpu,
     }
+
+
+def version(kind: str, directory: Path) -> str:
+    """A peer's."""
+    return files.version(directory) if kind == "files" else said(PEERS[kind], "--version")
 
 
 def start_of(run: Callable[[float], Sample]) -> Sample:
@@ -227,20 +255,20 @@ def verdict(name: str, kind: str, rows: Sequence[dict[str, Any]]) -> tuple[list[
     return lines, kept
 
 
-def main() -> int:
-    """Runs the pairs and prints what came of the claims."""
-    options = parse()
-    everything = cases(options)
+def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str) -> dict[str, Any]:
+    """Runs the pairs: all samples, written after each."""
     result: dict[str, Any] = {
         "began_at": now(),
         "command": sys.argv,
         "environment": asdict(environment.capture([options.dir])),
         "versions": {"tonnage": tonnage.__version__}
-        | {PEERS[kind]: said(PEERS[kind], "--version") for kind in {c.kind for c in everything}},
+        | {PEERS[kind]: version(kind, options.dir) for kind in {c.kind for c in everything}},
         "debug_build": engine.is_debug_build(),
+        "pages": pages,
         "samples": [],
     }
-    print(", ".join(f"{name} {version}" for name, version in result["versions"].items()))
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    print(f"{versions}; {pages}")
     starts = {
         case.name: {"tonnage": start_of(case.ours), PEERS[case.kind]: start_of(case.theirs)}
         for case in everything
@@ -257,6 +285,15 @@ def main() -> int:
         result["samples"].append(row)
         write_atomically(options.out, json.dumps(result).encode())
         print(f"{number}/{len(agenda)} {show(row, case.kind)}", flush=True)
+    return result
+
+
+def main() -> int:
+    """Runs the pairs and prints what came of the claims."""
+    options = parse()
+    everything = cases(options)
+    with huge_pages.set_aside() as pages:
+        result = compare(options, everything, pages)
     all_kept = True
     for case in everything:
         rows = [row for row in result["samples"] if row["case"] == case.name]

@@ -6,13 +6,12 @@ both sides: fio's file is opened so (``--sync=dsync``), Tonnage says so with eac
 (RWF_DSYNC), for which the kernel does the same.
 
 fio has its fastest engine (io_uring) with registered buffers and file, no map of what it has been
-at (Tonnage has none either) and sends the same bytes again and again, as Tonnage does. Tonnage asks
-for huge pages; fio's memory has them as far as malloc gives them (GLIBC_TUNABLES), since a device
-takes 4 MiB of small pages in several requests, of large ones in one. Latencies
-are those of fio's ``lat``, from before an operation is submitted to when it was seen done, of which
-its histogram keeps 6 bits: a percentile is off by at most 1/128 (Tonnage's by 1/1000). In the
-warm-up of either side no latency and no operation counts, but the kernel counts its CPU; that is
-divided by all operations, at the rate of the time that counts.
+at (Tonnage has none either), sends the same bytes again and again, as Tonnage does, and has huge
+pages as Tonnage has (`huge_pages.py`). Latencies are those of fio's ``lat``, from before an
+operation is submitted to when it was seen done, of which its histogram keeps 6 bits: a percentile
+is off by at most 1/128 (Tonnage's by 1/1000). In the warm-up of either side no latency and no
+operation counts, but the kernel counts its CPU; that is divided by all operations, at the rate of
+the time that counts.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import huge_pages
 from child import Command, run
 
 from tonnage.measure import operations as measure
@@ -30,7 +30,6 @@ from tonnage.measure.operations import OPERATIONS, Operation
 CASES = ("read4k:1", "read4k:16", "read4k:64", "write4k:1", "read4m:1", "write4m:1")
 JOB = Path(__file__).with_name("job.py")
 FILE = "tonnage-io-peers"
-HUGE_PAGES = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def fio(case: Case, manner: Manner, seconds: float) -> Sample:
     else:
         options["number_ios"] = 1
     line = ["fio", *(f"--{name}={value}" for name, value in options.items())]
-    (done,) = run(Command(["env", HUGE_PAGES, *line]))
+    (done,) = run(Command([*huge_pages.TOLD, *line]))
     (job,) = json.loads(done.out[done.out.index("{") :])["jobs"]
     side = job["write" if case.operation.writes else "read"]
     if not seconds:
