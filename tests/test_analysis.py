@@ -14,7 +14,7 @@ from support.browser import Browser
 from support.command import Tonnage
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from test_fleet import NARROW, WIDE, shown
-from tonnage import engine
+from tonnage import engine, words
 from tonnage.artifacts import (
     ArtifactError,
     Latency,
@@ -31,6 +31,7 @@ from tonnage.cli.prices import prices, read_catalog
 from tonnage.model.analysis import Price, analyse
 from tonnage.model.analysis.comparisons import ratio
 from tonnage.report.analysis import render, write_analysis
+from tonnage.report.analysis.courses import course_chart
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 OURS = Source(tool="tonnage", version="0.1.0")
@@ -493,6 +494,33 @@ def test_instances_that_were_measured_together_share_a_clock() -> None:
     apart = subject(analyse([began("a", 0), began("b", 1000)]), "read4k").courses
     assert [course.seconds[0] for course in apart] == pytest.approx([1.5, 1.5])
     assert len(apart[0].seconds) == 150
+
+
+def test_each_course_has_its_median_and_what_its_samples_are_worth() -> None:
+    def course(host: str, rate: float) -> Measurement:
+        # Moods of twenty seconds: far fewer independent values than seconds.
+        series = [
+            (second + 1.0, rate * (1.1 if second // 20 % 2 else 0.9)) for second in range(600)
+        ]
+        return measured(host, [trial("read4m", 1, rate / (4 << 20), series=series)])
+
+    several = subject(analyse([course("a", 1e8), course("b", 2e8)]), "read4m")
+    drawn = course_chart(several)
+    assert drawn
+    texts = {line["name"]: line["hovertemplate"] for line in drawn.traces}
+    for each in several.instances:
+        rate = each.rate
+        assert rate.effective_size < 100 < rate.size == 600
+        assert rate.low and rate.high
+        low, high = (words.significant(end / 1e6) for end in (rate.low, rate.high))
+        assert f"<br>median {words.megabytes(rate.value)} MB/s<br>" in texts[each.name]
+        worth = f"of 600 samples, correlated: worth {rate.effective_size}</extra>"
+        assert texts[each.name].endswith(f"<br>interval {low} – {high}<br>{worth}")
+    assert str(drawn.note).startswith("1 is 220 MB/s. Standing out: ")
+
+    # Of a single one it is also said below.
+    alone = course_chart(subject(analyse([course("a", 1e8)]), "read4m"))
+    assert alone and ". Median 100 MB/s, interval 90.0 – 110, of 600 samples" in str(alone.note)
 
 
 @pytest.mark.parametrize("rest", [0.0, 4096.0])

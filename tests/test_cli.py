@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,7 +54,7 @@ FLAGS = {
     ],
     ("measure", "object"): [
         *("--endpoint", "--operation", "--chunk", "--threads", "--seconds", "--rounds"),
-        *("--objects", "--object-size", "--seed", "--out", "--json"),
+        *("--until-confidence", "--objects", "--object-size", "--seed", "--out", "--json"),
     ],
     ("import",): ["--out", "--json"],
     ("report",): ["--price", "--catalog", "--out", "--seed", "--json"],
@@ -357,11 +358,15 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> N
     short = [rule for rule in done["scorecard"] if rule["verdict"] != "pass"]
     assert scorecard[0] == f"Keeps {6 - len(short)} of the 6 rules of Cloud Truth."
     assert len(scorecard) == 1 + len(short)
-    assert figure.startswith("ro: ") and figure.endswith(", 2 trials)")
+    assert figure.startswith("ro: ") and figure.endswith(
+        ", 2 trials; the median's 95 % interval takes 4 trials more)"
+    )
     assert done["page_cache"] in rule and done["stopping_rule"] in rule
     once = (*trials[:-4], "--rounds", "1", *trials[-2:])
     said = tonnage.run("measure", "disk", "--dir", disk, *once, "--mode", "ro", check=True)
-    assert said.stdout.splitlines()[0].endswith(", 1 trial)")
+    assert said.stdout.splitlines()[0].endswith(
+        ", 1 trial; the median's 95 % interval takes 5 trials more)"
+    )
     (kept,) = [each for each in done["figures"] if each["name"] == "ro"]
     rates = [each["bytes_per_second"] for each in done["trials"] if each["name"] == "ro"]
     assert (kept["low_bytes_per_second"], kept["high_bytes_per_second"]) == (min(rates), max(rates))
@@ -444,6 +449,19 @@ def test_values_are_spread(words: str, done: str) -> None:
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [("1.5GiB", r"--out \S+ holds earlier"), ("4XB", "'4XB' is no size: write it")],
+)
+def test_the_io_bench_takes_sizes_as_commands_do(tmp_path: Path, size: str, told: str) -> None:
+    bench = Path(__file__).parents[1] / "benches" / "io_peers" / "bench.py"
+    (tmp_path / "earlier").touch()
+    args = [sys.executable, bench, "--size", size, "--out", tmp_path / "earlier"]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert re.search(told, done.stderr), done.stderr
 
 
 def _json(tonnage: Tonnage, *args: str | Path, code: int = 0) -> dict[str, Any]:

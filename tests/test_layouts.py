@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -24,7 +25,7 @@ from tonnage import engine
 from tonnage.artifacts import Measurement, Stage
 from tonnage.measure import layouts
 from tonnage.measure.layouts import ROOM, Settings, arrangement, journal, measure_layouts
-from tonnage.measure.layouts.arrangement import Manner, arrange, attached, choose
+from tonnage.measure.layouts.arrangement import Manner, arrange, attached, choose, made_by
 from tonnage.measure.layouts.cutting import beside
 from tonnage.measure.layouts.given import look_at
 from tonnage.measure.layouts.journal import Command
@@ -130,10 +131,10 @@ def test_lvm_makes_volumes_of_devices() -> None:
         f"mount -t xfs -o noatime /dev/{name}/data /room/raid0-0",
     ]
     assert made.mounts == (room / "raid0-0",)
-    assert made.made_by == "xfs on LVM, striped by 256 KiB"
+    assert made_by("raid0", JOINED) == "xfs on LVM, striped by 256 KiB"
     linear = arrange("jbod", ["/dev/a", "/dev/b"], JOINED, room)
     assert not any("--stripes" in step.do for step in linear.steps)
-    assert linear.made_by == "xfs on LVM, linear"
+    assert made_by("jbod", JOINED) == "xfs on LVM, linear"
 
 
 @pytest.mark.parametrize(("layout", "profile"), [("jbod", "single"), ("raid0", "raid0")])
@@ -147,7 +148,7 @@ def test_btrfs_joins_devices_itself(layout: str, profile: str) -> None:
     assert [undo.question[-1] for undo in format_.undos] == ["/dev/a", "/dev/b"]
     options = "noatime,nodatasum,device=/dev/a,device=/dev/b"
     assert flags(mount.do) == f"mount -t btrfs -o {options} /dev/a /room/{layout}-0"
-    assert made.made_by == f"btrfs {profile} (this kernel has no device mapper)"
+    assert made_by(layout, ITSELF) == f"btrfs {profile} (this kernel has no device mapper)"
 
 
 def test_what_is_wiped_is_what_was_made() -> None:
@@ -319,8 +320,6 @@ needs_loops = pytest.mark.skipif(bool(root_only()), reason=root_only())
 needs_btrfs = pytest.mark.skipif(
     shutil.which("mkfs.btrfs") is None, reason="mkfs.btrfs is missing (btrfs-progs)"
 )
-
-
 needs_lvm = pytest.mark.skipif(
     bool(arrangement.why_no_lvm()), reason=arrangement.why_no_lvm() or "it has"
 )
@@ -384,19 +383,26 @@ def settings(devices: Sequence[Path], **changes: Any) -> Settings:
         size_bytes=8 * MB,
         memory_bytes=64 << 20,
         seed=1,
-        destroy=False,
     )
     return replace(chosen, **changes)
 
 
-def measure(disk: Path, devices: Sequence[Path], **changes: Any) -> list[Measurement]:
-    """Measures in this process, with a room for its journal on the disk."""
+def measure(disk: Path, devices: list[Path], out: str = "out", **changes: Any) -> list[Measurement]:
+    """Measures in this process, with a room for its journal on the disk, kept beside it."""
     return measure_layouts(
         settings(devices, **changes),
+        disk / out,
+        destroy=False,
         command=["test"],
         on_round=lambda _: nullcontext(lambda _: None),
         room=disk / "room",
     )
+
+
+def pretended(*_: object, modes: Sequence[str], **given: Any) -> Measurement:
+    """What measure_disk would give, if each mode came to a byte a second."""
+    done = measurement("x", {mode: [1.0] for mode in modes})
+    return replace(done, environment=given["environment"])
 
 
 @needs_loops
@@ -426,7 +432,11 @@ def test_layouts_are_measured_and_gone(
         assert each.environment and each.environment.versions[f"mkfs.{file_system}"]
         assert {device.file_system for device in each.environment.devices} == {file_system}
         assert each.settings["made_by"].startswith(file_system)
-        assert any(file_system in command for command in each.settings["commands"])
+        for trial in each.trials:
+            assert any(file_system in command for command in trial.settings["commands"])
+        depth = {trial.name: trial.step.outstanding for trial in each.trials if trial.step}
+        at_once = 16 * len(each.environment.devices)
+        assert depth == {"wo": at_once, "ro": at_once, "rw": 2 * at_once}
         moved = {trial.name: trial.beside for trial in each.trials}
         assert all(beside and beside.device.startswith("loop") for beside in moved.values())
         assert len(each.scorecard) == 6
@@ -436,7 +446,8 @@ def test_layouts_are_measured_and_gone(
     assert all(ratio > 0 for of in done["ratios"].values() for ratio in of.values())
     for of in done["cpu_seconds_per_byte"].values():
         assert all(0 <= cost["own"] <= cost["machine"] for cost in of.values())
-    assert len(list((disk / "kept").glob("layout-*.json"))) == len(names)
+    whole = [Measurement.read(disk / "kept" / name / "measurement.json") for name in names]
+    assert whole == found
     assert_nothing_is_left(disk, images)
 
 
@@ -469,7 +480,7 @@ def test_when_a_step_fails_all_is_undone(
     is_done: bool,
 ) -> None:
     real = journal.execute
-    monkeypatch.setattr(layouts, "measure_disk", lambda *_, **__: measurement("x", {"wo": [1.0]}))
+    monkeypatch.setattr(layouts, "measure_disk", pretended)
     monkeypatch.setattr(journal, "PAUSE_SECONDS", 0.01)
     changes: dict[str, Any] = {"layouts": (layout,), "file_system": file_system}
 
@@ -489,7 +500,7 @@ def test_when_a_step_fails_all_is_undone(
 
         monkeypatch.setattr(journal, "execute", execute)
         try:
-            measure(disk, images, **changes)
+            measure(disk, images, out=f"out-{number}", **changes)
         except engine.Failed as why:
             assert str(why) == "injected"
             failed += 1
@@ -510,27 +521,15 @@ def test_when_a_step_fails_all_is_undone(
     ],
 )
 def test_whenever_it_is_killed_the_next_undoes_what_is_left(
-    disk: Path,
-    images: list[Path],
-    bystanders: Bystanders,
-    layout: str,
-    file_system: str,
+    disk: Path, images: list[Path], bystanders: Bystanders, layout: str, file_system: str
 ) -> None:
     choice = ["--layout", layout, f"--file-system={file_system}", "--mode=wo", *QUICK]
     killed = 0
     # Before every third command: a start of Python each; that each may fail is tested above.
     for number in range(0, 200, 3):
-        command = [
-            sys.executable,
-            "-c",
-            KILLED,
-            str(number),
-            "measure",
-            "layouts",
-            *images,
-            *choice,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True)
+        command = [sys.executable, "-c", KILLED, str(number), "measure", "layouts"]
+        command += [*map(str, images), *choice]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=disk)
         if done.returncode == 0:
             break
         assert done.returncode == -signal.SIGKILL, done.stderr
@@ -547,18 +546,14 @@ def test_whenever_it_is_killed_the_next_undoes_what_is_left(
 @needs_loops
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_ended_while_it_measures(
-    tonnage: Tonnage,
-    disk: Path,
-    images: list[Path],
-    bystanders: Bystanders,
-    number: signal.Signals,
+    tonnage: Tonnage, disk: Path, images: list[Path], bystanders: Bystanders, number: signal.Signals
 ) -> None:
     kind = ["--layout", "separate", "--file-system=xfs", "--mode=ro"]
     long = ["--size=100MB", "--seconds=600", "--rounds=1000"]
-    with started([tonnage.path, "measure", "layouts", *images, *kind, *long]) as running:
+    with started([tonnage.path, "measure", "layouts", *images, *kind, *long], disk) as running:
         running.until(lambda: f"{ROOM}/separate-1" in Path("/proc/mounts").read_text())
         running.until(lambda: bool(running.open_files(ROOM / "separate-1")))
-        said = tonnage.run("measure", "layouts", images[0])
+        said = tonnage.run("measure", "layouts", images[0], cwd=disk)
         assert said.returncode == 2
         assert "another tonnage measure layouts is at work" in said.stderr
         code, _, _ = running.end(number)
@@ -566,8 +561,85 @@ def test_ended_while_it_measures(
     if number == signal.SIGKILL:
         assert ROOM.exists()
         # The next one of any kind does it, also one that is refused.
-        assert tonnage.run("measure", "layouts", disk).returncode == 2
+        assert tonnage.run("measure", "layouts", disk, cwd=disk).returncode == 2
     assert_nothing_is_left(disk, images)
+
+
+# Trials on file.
+
+
+@needs_loops
+def test_a_killed_one_goes_on_and_keeps_what_it_had(
+    tonnage: Tonnage, disk: Path, images: list[Path], bystanders: Bystanders
+) -> None:
+    kept, names, modes, rounds = disk / "kept", ["single", "separate"], ["wo", "ro"], 5
+    command: list[Any] = ["measure", "layouts", *images, "--layout", *names, "--mode", *modes]
+    command += ["--file-system=xfs", "--out", kept, *QUICK, f"--rounds={rounds}"]
+    with started([tonnage.path, *command], disk) as running:
+        running.until(lambda: (kept / "single" / "trial-00003.json").exists())
+        running.end(signal.SIGKILL)
+    had = {path: path.read_bytes() for path in kept.glob("*/*.json")}
+    assert 6 <= len(had) < len(names) * (len(modes) * rounds + 1)
+    found = json.loads(tonnage.run(*command, "--json", check=True).stdout)["measurements"]
+    assert {path: path.read_bytes() for path in had} == had
+    for each in found:
+        tried = [(trial["step"]["round"], trial["name"]) for trial in each["trials"]]
+        assert tried == [(number, mode) for number in range(rounds) for mode in modes]
+        assert [figure["trials"] for figure in each["figures"]] == [rounds] * len(modes)
+        assert each["environment"]["devices"] and each["page_cache"].startswith("bypassed")
+    written = sorted(kept.glob("*/trial-*.json"), key=lambda path: path.stat().st_mtime_ns)
+    # The order of seed 1, whatever was killed.
+    turns = "separate single single separate separate single single separate single separate"
+    assert [path.parent.name for path in written[:: len(modes)]] == turns.split()
+    said = tonnage.run(*command, check=True).stdout
+    assert [line.split(" ")[0] for line in said.splitlines() if line[0] == "s"] == names
+    assert said.endswith(f"Kept in {kept}; a page of it: tonnage report {kept}\n")
+    analysis = json.loads(tonnage.run("report", kept, "--json", check=True, cwd=disk).stdout)
+    assert {each["id"] for each in analysis["cited"]} == {each["id"] for each in found}
+    assert_nothing_is_left(disk, images)
+
+
+@needs_loops
+def test_only_the_modes_that_are_missing_are_measured(
+    monkeypatch: pytest.MonkeyPatch, disk: Path, images: list[Path]
+) -> None:
+    asked = Mock(side_effect=pretended)
+    monkeypatch.setattr(layouts, "measure_disk", asked)
+    changes: dict[str, Any] = {"modes": ("wo", "ro"), "rounds": 2}
+    # As if killed when it was begun.
+    (disk / "out" / "single" / ".begun.json.killed").mkdir(parents=True)
+    whole = measure(disk, images, **changes)
+    assert [call.kwargs["modes"] for call in asked.mock_calls] == [["wo", "ro"]] * 4
+    (disk / "out" / "separate" / "trial-00003.json").unlink()
+    again = measure(disk, images, **changes)
+    assert [call.kwargs["modes"] for call in asked.mock_calls[4:]] == [["ro"]]
+    assert [len(each.trials) for each in again] == [4, 4]
+    assert [each.id for each in again] == [each.id for each in whole]
+    # Of what is whole no device is looked at, whether it is there or not.
+    images[1].unlink()
+    assert measure(disk, images, **changes) == again
+
+
+@needs_loops
+def test_a_directory_of_something_else_is_refused_before_a_device_is_touched(
+    monkeypatch: pytest.MonkeyPatch, disk: Path, images: list[Path]
+) -> None:
+    monkeypatch.setattr(layouts, "measure_disk", pretended)
+    measure(disk, images)
+    (disk / "full" / "letter").mkdir(parents=True)
+    before = sorted(disk.rglob("*"))
+    monkeypatch.setattr(journal, "execute", lambda *_: pytest.fail("a command was run"))
+    for changes, told in (
+        ({"seed": 2}, "was begun with seed 1, not 2"),
+        ({"devices": (images[1], images[0])}, "was begun with devices"),
+        ({"file_system": "ext4"}, "was begun with file_system xfs, not ext4"),
+        ({"layouts": ("single",)}, r"holds something else \(separate\)"),
+        ({"layouts": ("single", "separate", "jbod"), "file_system": "btrfs"}, "begun with"),
+        ({"out": "full"}, r"holds something else \(letter\)"),
+    ):
+        with pytest.raises(engine.Refused, match=told):
+            measure(disk, **{"devices": images} | changes)
+    assert sorted(disk.rglob("*")) == before
 
 
 @needs_loops
@@ -603,11 +675,11 @@ def test_what_holds_something_is_refused_unless_it_may_be_destroyed(
     make(images[0])
     before = sums(images[0])
     options = ["--file-system=xfs", "--mode=wo", *QUICK]
-    said = tonnage.run("measure", "layouts", images[0], *options)
+    said = tonnage.run("measure", "layouts", images[0], *options, cwd=disk)
     assert said.returncode == 2
     assert told in said.stderr and "--destroy" in said.stderr
     assert sums(images[0]) == before
-    tonnage.run("measure", "layouts", images[0], "--destroy", *options, check=True)
+    tonnage.run("measure", "layouts", images[0], "--destroy", *options, check=True, cwd=disk)
     assert_nothing_is_left(disk, images)
 
 
@@ -625,7 +697,7 @@ def test_what_is_in_use_is_refused_whatever_may_be_destroyed(
             before = sums(images[0])
             for name, told in ((device, "is mounted at"), (images[0], "is attached as")):
                 for destroy in ([], ["--destroy"]):
-                    said = tonnage.run("measure", "layouts", name, *destroy, *QUICK)
+                    said = tonnage.run("measure", "layouts", name, *destroy, *QUICK, cwd=disk)
                     assert (said.returncode, said.stdout) == (2, "")
                     assert told in said.stderr
             assert sums(images[0]) == before
@@ -649,12 +721,12 @@ def test_a_device_with_a_mounted_partition_is_refused(
         if not part.exists():  # This kernel does not read such tables, but can be told.
             first, end = 2048, SMALL_DEVICE // 512
             out("addpart", device, "1", str(first), str(end - first))
-        said = tonnage.run("measure", "layouts", device, part, "--destroy", *QUICK)
+        said = tonnage.run("measure", "layouts", device, part, "--destroy", *QUICK, cwd=disk)
         assert said.returncode == 2 and "overlap" in said.stderr
         out("mkfs.ext4", "-q", part)
         out("mount", part, mount)
         try:
-            said = tonnage.run("measure", "layouts", device, "--destroy", *QUICK)
+            said = tonnage.run("measure", "layouts", device, "--destroy", *QUICK, cwd=disk)
             assert said.returncode == 2
             assert f"is mounted at {mount} ({part})" in said.stderr
         finally:
@@ -671,7 +743,8 @@ def test_a_block_device_given_by_name_is_laid_out(
     link = disk / "link"
     link.symlink_to(device)
     try:
-        tonnage.run("measure", "layouts", link, "--file-system=xfs", *QUICK, check=True)
+        options = ["--file-system=xfs", *QUICK]
+        tonnage.run("measure", "layouts", link, *options, check=True, cwd=disk)
         assert str(images[0]) in out("losetup", "--list", "--output", "BACK-FILE", device)
     finally:
         out("losetup", "--detach", device)

@@ -1,7 +1,9 @@
 """The network between endpoints: what is sent arrives, and no process and no namespace is left."""
 
+import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -15,9 +17,23 @@ import pytest
 from support.command import Tonnage
 from support.processes import PATIENCE_SECONDS, Running, started
 from tonnage import engine
-from tonnage.measure.net import Settings, configurations
+from tonnage.artifacts import Measurement
+from tonnage.cli.arguments import refuse_memory
+from tonnage.measure import environment
+from tonnage.measure.net import Settings, configurations, measure_net
 from tonnage.measure.net.endpoint import Place, run_together
+from tonnage.model.net import Costs, costs
 
+SETTINGS = Settings(
+    endpoints=2,
+    connections=1,
+    block_bytes=1 << 16,
+    seconds=0.1,
+    rounds=1,
+    one_way=False,
+    namespaces=False,
+    rate_bits_per_second=None,
+)
 ROUNDS = 2
 SHORT = ["--seconds", "0.4", "--block", "64KiB"]
 NAMESPACES = Path("/run/netns")
@@ -148,7 +164,25 @@ def test_it_is_told_in_words(tonnage: Tonnage, tmp_path: Path) -> None:
     said = tonnage.run("measure", "net", *SHORT, *args, check=True).stdout
     assert "send, endpoint 0: " in said
     assert "receive, slowest endpoint: " in said
-    assert "Segments sent again: " in said
+    assert re.search(r"^Core seconds a GB.*: [\d.]+ to send, [\d.]+ to receive$", said, re.M)
+    assert re.search(r"^Segments sent again: [\d,]+, on 2 connections$", said, re.M)
+
+
+def test_costs_are_of_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
+    found = measured(tonnage, tmp_path / "out", "--endpoints=2", f"--rounds={ROUNDS}")
+    whole = Measurement.from_json(found)
+    sent = [trial for trial in found["trials"] if trial["step"]["operation"] == "send"]
+    known = costs(whole)
+    assert found["costs"] == dataclasses.asdict(known)
+    assert known.cpu_seconds_per_byte["send"] == statistics.median(
+        trial["cpu_seconds_per_byte"] for trial in sent
+    )
+    again = sum(trial["reading"]["details"]["retransmits"] for trial in sent)
+    assert (known.retransmits, known.connections) == (again, 2 * ROUNDS)
+    # One that the kernel did not count makes the sum unknown, not smaller.
+    sent[0]["reading"]["details"]["connections"][0]["retransmits"] = None
+    assert costs(Measurement.from_json(found)) == dataclasses.replace(known, retransmits=None)
+    assert costs(dataclasses.replace(whole, trials=[])) == Costs({}, 0, 0)
 
 
 def test_what_was_killed_goes_on_with_whole_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -198,18 +232,8 @@ def test_no_endpoint_outlives_its_command(
 
 
 def test_what_the_core_says_is_told_with_its_endpoint() -> None:
-    settings = Settings(
-        endpoints=2,
-        connections=1,
-        block_bytes=1 << 16,
-        seconds=0.1,
-        rounds=1,
-        one_way=False,
-        namespaces=False,
-        rate_bits_per_second=None,
-    )
     # Of a network that this machine is not in.
-    configs = configurations(["192.0.2.1:7411", "192.0.2.2:7411"], settings)
+    configs = configurations(["192.0.2.1:7411", "192.0.2.2:7411"], SETTINGS)
     with pytest.raises(engine.Failed, match=r"^endpoint \d \(here\): listening on 192\.0\.2\.\d:"):
         run_together([Place("here")] * 2, configs, most_seconds=60)
     configs[0]["seconds"] = configs[1]["seconds"] = -1.0
@@ -225,7 +249,7 @@ def test_what_the_core_says_is_told_with_its_endpoint() -> None:
         (["--block=10"], "give a size from 1KiB to 1GiB"),
         (["--rate=1Gbit"], "give --namespaces too"),
         (["--rate=fast", "--namespaces"], "write it like 200Mbit or 1Gbit"),
-        (["--block=1GiB", "--endpoints=64", "--connections=64"], "more than this machine has"),
+        (["--block=1GiB", "--endpoints=64", "--connections=64"], ", more than the "),
     ],
 )
 def test_what_cannot_be_measured_is_refused(
@@ -238,11 +262,27 @@ def test_what_cannot_be_measured_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may make namespaces")
-def test_namespaces_are_for_root(tonnage: Tonnage, tmp_path: Path) -> None:
-    done = tonnage.run("measure", "net", "--namespaces", "--out", tmp_path / "out")
-    assert done.returncode == 2
-    assert "--namespaces: only root may make them" in done.stderr
+def test_namespaces_are_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "new" / "out"
+    wanted = dataclasses.replace(SETTINGS, namespaces=True)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(engine.Refused, match="--namespaces: only root may make them"):
+        next(measure_net(out, wanted, command=["test"]))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(engine.Refused, match="--namespaces needs ip: install iproute2"):
+        next(measure_net(out, wanted, command=["test"]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_is_what_the_control_group_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "physical_memory", lambda: 8 << 30)
+    monkeypatch.setattr(environment, "memory_limit", lambda: 1 << 30)
+    refuse_memory("this takes 1 GiB,", 1 << 30, "give less")
+    with pytest.raises(engine.Refused, match="takes 2 GiB, more than the 1 GiB that this control"):
+        refuse_memory("this takes 2 GiB,", 2 << 30, "give less")
 
 
 @for_root

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ SETTINGS = Settings(
     threads=(1, 3),
     seconds=0.3,
     rounds=1,
+    until_confidence=None,
     objects=2,
     object_bytes=6 * MIB,
     seed=1,
@@ -91,9 +92,40 @@ def test_what_has_no_knee_is_refused(values: dict[int, float]) -> None:
         knee({1: 1.0}, 1.0)
 
 
+def trial(operation: str, chunk_bytes: int, threads: int, rate: float, number: int = 0) -> Trial:
+    """A made-up trial."""
+    return Trial(
+        name="made up",
+        bytes_per_second=rate,
+        cpu_seconds_per_byte=0.0,
+        warm_up_seconds=0.0,
+        rates=[rate],
+        phase=PHASE,
+        step=Step(
+            operation=operation,
+            outstanding=threads,
+            round=number,
+            suite="object",
+            block_bytes=chunk_bytes,
+        ),
+        reading=Reading(source=Source(tool="t"), operation="get", block_bytes=chunk_bytes),
+    )
+
+
+def walked(settings: Settings, rates: Callable[[Step], float]) -> list[Step]:
+    """All steps, when trials give these rates."""
+    done: list[Trial] = []
+    steps = []
+    for step in agenda(settings, done):
+        steps.append(step)
+        chunk = step.block_bytes or 0
+        done.append(trial(step.operation, chunk, step.outstanding, rates(step), step.round))
+    return steps
+
+
 def test_each_round_has_each_trial_once_in_an_order_of_its_own() -> None:
     settings = replace(SETTINGS, rounds=3, threads=(1, 2, 4, 8))
-    steps = agenda(settings)
+    steps = walked(settings, lambda _: 1.0)
     expected = [
         (operation, chunk, threads)
         for operation, chunk in (
@@ -105,30 +137,28 @@ def test_each_round_has_each_trial_once_in_an_order_of_its_own() -> None:
     ]
     orders = []
     for number in range(3):
-        of_round = [(s.operation, chunk, s.outstanding) for s, chunk in steps if s.round == number]
+        of_round = [(s.operation, s.block_bytes, s.outstanding) for s in steps if s.round == number]
         assert sorted(of_round) == sorted(expected)
         orders.append(of_round)
     assert orders[0] != orders[1] != orders[2]
-    assert agenda(settings) == steps != agenda(replace(settings, seed=2))
+    assert walked(settings, lambda _: 1.0) == steps
+    assert walked(replace(settings, seed=2), lambda _: 1.0) != steps
     assert settings.most_seconds == pytest.approx(3 * len(expected) * 0.3)
     assert settings.laid_out_bytes == 12 * MIB
     assert replace(settings, operations=("put",)).laid_out_bytes == 0
     assert memory_bytes(settings) == 10 * 5 * MIB
 
 
-def test_knees_are_of_the_medians_of_each_size() -> None:
-    def trial(operation: str, chunk_bytes: int, threads: int, rate: float) -> Trial:
-        return Trial(
-            name="made up",
-            bytes_per_second=rate,
-            cpu_seconds_per_byte=0.0,
-            warm_up_seconds=0.0,
-            rates=[rate],
-            phase=PHASE,
-            step=Step(operation=operation, outstanding=threads, round=0),
-            reading=Reading(source=Source(tool="t"), operation="get", block_bytes=chunk_bytes),
-        )
+def test_each_size_of_a_chunk_ends_when_it_is_known_well_enough() -> None:
+    until = replace(SETTINGS, operations=("get",), threads=(2,), rounds=9, until_confidence=0.02)
+    steps = walked(until, lambda s: 100.0 if s.block_bytes == MIB else 100.0 + 50 * (s.round % 2))
+    sizes = [step.block_bytes for step in steps]
+    # Six are the fewest from which a median has an interval of 95 %.
+    assert (sizes.count(MIB), sizes.count(5 * MIB)) == (6, 9)
+    assert {step.until_confidence for step in steps} == {0.02}
 
+
+def test_knees_are_of_the_medians_of_each_size() -> None:
     trials = [trial("get", 1, 1, rate) for rate in (10.0, 97.0, 50.0)]
     trials += [trial("get", 1, 4, rate) for rate in (1.0, 99.0, 100.0)]
     trials += [trial("get", 1, 2, 96.0), trial("put", 1, 8, 5.0), trial("get", 4, 2, 7.0)]
@@ -163,7 +193,7 @@ def test_a_place_is_a_bucket_and_a_folder(text: str, found: tuple[str, str] | No
 def test_each_trial_is_what_its_name_says(s3: Server, disk: Path) -> None:
     whole = measured(s3, disk / "out")
     assert Measurement.read(disk / "out" / "measurement.json") == whole
-    assert len(whole.trials) == len(agenda(SETTINGS)) == len(whole.figures) == 10
+    assert len(whole.trials) == len(SETTINGS.tried) == len(whole.figures) == 10
     for trial in whole.trials:
         step, reading = trial.step, trial.reading
         assert step and reading and reading.bins is not None and reading.series is not None
@@ -364,6 +394,19 @@ def test_a_killed_measurement_goes_on_and_then_leaves_nothing(
     assert sorted(steps) == [(o, n) for o in ("get", "put") for n in range(3)]
     assert {name: (out / name).read_bytes() for name in kept} == kept
     assert s3.files() == []
+
+
+def test_the_command_ends_when_it_is_known_well_enough(
+    s3: Server, tonnage: Tonnage, disk: Path
+) -> None:
+    args = command(s3, disk / "out", "--operation", "put", "--json")
+    args[args.index("--rounds") : args.index("--seconds")] = ["--until-confidence", "99%"]
+    found = json.loads(tonnage.run(*args, check=True).stdout)
+    (figure,) = found["figures"]
+    assert 6 <= figure["trials"] == len(found["trials"]) < 30
+    assert (figure["wanted_share"], figure["still_needed"]) == (0.99, 0)
+    assert 0 <= figure["reached_share"] <= 0.99
+    assert {trial["step"]["block_bytes"] for trial in found["trials"]} == {5 * MIB}
 
 
 def test_settings_are_kept_without_keys(s3: Server, disk: Path) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
-from support.measurements import PHASE
+from support.measurements import PHASE, measurement
 from support.processes import started
 from tonnage import engine
-from tonnage.artifacts import Beside, Measurement, Stage, Step, Trial
+from tonnage.artifacts import Beside, Figure, Measurement, Stage, Step, Trial
+from tonnage.cli.measured import summary
 from tonnage.measure.operations import OPERATIONS, cached
-from tonnage.measure.ops import Settings, agenda, measure_ops, most_seconds
+from tonnage.measure.ops import Settings, agenda, measure_ops, most_seconds, stopping_rule
 from tonnage.measure.rounds import settled
+from tonnage.measure.trials import figure, figures
 
 SETTINGS = Settings(
     suite="explore",
@@ -37,7 +39,7 @@ SETTINGS = Settings(
 def trial(step: Step, rate: float) -> Trial:
     """A made-up trial."""
     return Trial(
-        name="made up",
+        name=f"{step.operation} x{step.outstanding} {step.suite}",
         bytes_per_second=rate,
         cpu_seconds_per_byte=0.0,
         warm_up_seconds=0.0,
@@ -77,7 +79,9 @@ def test_trials_end_when_the_median_is_known_well_enough() -> None:
     assert len(walked(replace(until, rounds=30), [100.0, 200.0])) == 30
     assert len(walked(replace(until, rounds=3), [100.0, 100.5])) == 3
     assert not settled([], 0.02)
-    assert not settled([trial(Step(operation="x", outstanding=1, round=0), 0.0)] * 9, 0.02)
+    step = Step(operation="x", outstanding=1, round=0)
+    assert not settled([trial(step, 0.0)] * 9, 0.02)
+    assert not settled([trial(step, rate) for rate in (0.0, 0.0, 0.0, 0.0, 1.0, 1.0)], 0.02)
 
 
 def test_what_is_known_well_enough_is_not_tried_again_while_others_are() -> None:
@@ -112,6 +116,81 @@ def test_a_killed_agenda_goes_on_as_it_would_have() -> None:
             if number >= cut:
                 done.append(trial(step, [10.0, 30.0, 20.0][number % 3]))
         assert again == whole
+
+
+def test_one_number_at_once_is_not_explored() -> None:
+    steady = replace(SETTINGS, suite="steady", explore_seconds=5.0, seconds=120.0)
+    assert most_seconds(steady) == 4 * 5 + 3 * 2 * 120
+    assert "to explore" in stopping_rule(steady)
+    single = replace(steady, outstanding=(4,))
+    assert {step.suite for step in walked(single)} == {"steady"}
+    assert most_seconds(single) == 3 * 2 * 120
+    assert "to explore" not in stopping_rule(single)
+
+
+def test_figures_are_held_against_what_was_asked_for() -> None:
+    until = replace(SETTINGS, suite="steady", operations=("read4k",), until_confidence=0.02)
+    done: list[Trial] = []
+    for step in agenda(replace(until, rounds=30), done):
+        done.append(trial(step, 100.0 + len(done) % 2))
+    # An exploration was not meant to be precise.
+    wanted = {each.name: (each.wanted_share, each.still_needed) for each in figures(done)}
+    assert wanted == {
+        "read4k x1 explore": (0.05, 5),
+        "read4k x4 explore": (0.05, 5),
+        "read4k x1 steady": (0.02, 0),
+    }
+
+
+PRECISIONS = {
+    "not estimable": (
+        figure("f", [1e8] * 4),
+        "(100 to 100, 4 trials; the median's 95 % interval takes 2 trials more)",
+    ),
+    "reached": (
+        figure("f", [99e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
+        "; the median's 95 % interval 99.0 to 101, within 1.0 % of it: 2 % is reached)",
+    ),
+    # Four times as near takes sixteen times as many.
+    "not reached": (
+        figure("f", [92e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
+        "; the median's 95 % interval 92.0 to 101, within 8.0 % of it: 2 % takes 90 trials more)",
+    ),
+    "out of reach": (
+        figure("f", [1e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.001),
+        ", within 99 % of it: 0.1 % takes more than a million trials)",
+    ),
+    "zero": (figure("f", [0.0] * 6), "(0 to 0, 6 trials)"),
+}
+
+
+@pytest.mark.parametrize("case", PRECISIONS)
+def test_it_is_said_how_precise_a_figure_is(case: str) -> None:
+    known, told = PRECISIONS[case]
+    whole = replace(measurement("m", {}), figures=[known])
+    assert summary(whole)[0].endswith(told)
+    assert Measurement.from_json(json.loads(json.dumps(whole.to_json()))).figures[0] == replace(
+        known,
+        interval_bytes_per_second=known.interval_bytes_per_second
+        and tuple(known.interval_bytes_per_second),
+    )
+
+
+def test_figures_that_say_nothing_of_precision_are_read() -> None:
+    values = measurement("m", {"rw": [1e6]}).to_json()
+    values["figures"] = [
+        {
+            "name": "rw",
+            "trials": 1,
+            "median_bytes_per_second": 1e6,
+            "low_bytes_per_second": 1e6,
+            "high_bytes_per_second": 1e6,
+        }
+    ]
+    found = Measurement.from_json(values)
+    (known,) = found.figures
+    assert isinstance(known, Figure) and known.still_needed is None
+    assert summary(found)[0] == "rw: 1.00 MB/s (1.00 to 1.00, 1 trial)"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import optimize, signal, stats
 
 from support.fleet import ar1, fleet, telegraph
-from tonnage.statistics import bootstrap as boot
 from tonnage.statistics.autocorrelation import (
     autocorrelation,
     autocorrelations,
@@ -179,38 +178,6 @@ def test_slow_moods_under_fast_noise_are_seen_by_the_sum_only() -> None:
     # The moods' autocorrelation at lag k is exp(-2 k / 50), a fifth of the variance.
     assert effective_size(values) > 0.5 * 20_000
     assert integrated_time(values) == pytest.approx(1 + 0.2 * 50, rel=0.3)
-
-
-# Bootstrap.
-
-
-def test_a_bootstrap_is_scipys() -> None:
-    values = drawn().exponential(size=80)
-    mine = boot.bootstrap(values, boot.mean, resamples=20_000)
-    theirs = stats.bootstrap(
-        (values,), np.mean, method="percentile", n_resamples=20_000, rng=drawn()
-    ).confidence_interval
-    # The ends' own error from 20,000 draws is a hundredth of the interval or two.
-    error = 0.03 * (theirs.high - theirs.low)
-    assert mine.low_value == pytest.approx(theirs.low, abs=error)
-    assert mine.high_value == pytest.approx(theirs.high, abs=error)
-
-
-def test_blocks_are_of_neighbours_and_as_long_as_the_rule_says() -> None:
-    seen: list[FloatArray] = []
-
-    def look(resamples: FloatArray) -> FloatArray:
-        seen.append(resamples)
-        return boot.mean(resamples)
-
-    boot.bootstrap(np.arange(100.0), look, block=10, resamples=50)
-    steps = np.diff(seen[0].reshape(50, 10, 10), axis=2)
-    assert seen[0].shape == (50, 100) and (steps == 1).all()
-    values = ar1(drawn(), 600, 0.45)
-    r = autocorrelation(values)
-    wanted = 1.5 ** (1 / 3) * (2 * r / (1 - r * r)) ** (2 / 3) * 600 ** (1 / 3)
-    assert boot.block_length(values) == round(wanted)
-    assert boot.block_length([1.0, 1.0, 1.0]) == 1
 
 
 # Steadiness.
@@ -640,6 +607,23 @@ def test_an_instance_with_a_good_mode_is_no_bad_apple_and_one_without_is() -> No
     assert names(found.bad_apples) == {"never"}
 
 
+def test_an_instance_that_stands_still_half_of_the_time_is_judged_by_nothing_less_than_zero() -> (
+    None
+):
+    seconds = np.arange(600.0)
+    made = {
+        f"i{n}": Series(seconds, 100 * (1 + 0.05 * drawn(n).normal(size=600))) for n in range(8)
+    }
+    # Its other mode is farther from the others than standing still is.
+    moods = drawn(9).random(600) < 0.5
+    made["half"] = Series(seconds, np.where(moods, 0, made["i0"].values) * 3)
+    found = analyse_fleet(made)
+    (half,) = found.multimodal
+    assert half.modality and half.modality.modes[0].value < 0  # A density reaches beyond.
+    (apple,) = found.bad_apples
+    assert (apple.name, apple.value) == ("half", 0)
+
+
 def test_small_fleets_short_series_and_idle_instances() -> None:
     alone = analyse_fleet({"a": Series([0.0], [5.0])})
     assert alone.instances[0].median.interval is None
@@ -664,7 +648,6 @@ def test_small_fleets_short_series_and_idle_instances() -> None:
         (lambda: coefficient_of_variation([1.0]), "at least 2"),
         (lambda: autocorrelation([1.0, 2.0], 2), "at least 3"),
         (lambda: autocorrelation([1.0, 2.0], -1), "negative"),
-        (lambda: boot.bootstrap([1.0, 2.0], block=3), "blocks of 3"),
         (lambda: steady_by_slope([0.0, 0.0], [1.0, 1.0], 1), "do not increase"),
         (lambda: steady_by_slope([0.0, 1.0], [1.0, 1.0], 0), "positive"),
         (lambda: steady_by_slope([0.0, 1.0], [1.0], 1), "2 moments for 1 values"),

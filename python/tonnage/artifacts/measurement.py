@@ -12,12 +12,18 @@ from tonnage.artifacts.phase import Phase
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Which trial of a measurement: ``round`` is its repetition, or its place in time."""
+    """Which trial of a measurement: ``round`` is its repetition, or its place in time.
+
+    ``block_bytes`` is there if trials of one operation differ in it. ``until_confidence`` is the
+    share of their median within which its interval ends the trials of this kind, if any does.
+    """
 
     operation: str
     outstanding: int
     round: int
     suite: str = "explore"
+    block_bytes: int | None = None
+    until_confidence: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +129,11 @@ class Figure:
 
     ``interval_bytes_per_second`` is the median's, at 95 %, by order statistics over the trials:
     ``None`` of fewer than six, from which there is none.
+
+    ``reached_share`` is how far its farther end lies from the median, as a share of that;
+    ``wanted_share`` is what was to be reached, 5 % if nothing else was said, and ``still_needed``
+    how many more trials that takes, as far as these can tell: 0 if it is reached, ``None`` if more
+    than a million. All three are ``None`` of a median of zero.
     """
 
     name: str
@@ -131,6 +142,9 @@ class Figure:
     low_bytes_per_second: float
     high_bytes_per_second: float
     interval_bytes_per_second: tuple[float, float] | None = None
+    reached_share: float | None = None
+    wanted_share: float | None = None
+    still_needed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,16 +59,8 @@ def parse_size(text: str) -> int:
 
 def parse_memory(text: str) -> int:
     """A size of memory that this process may have."""
-    from tonnage.measure import environment
-
     size = parse_size(text)
-    most, whose = environment.physical_memory(), "this machine has"
-    limit = environment.memory_limit()
-    if limit is not None and limit < most:
-        most, whose = limit, "this control group may have"
-    if size > most:
-        has = f"{words.memory(most)} that {whose}"
-        raise engine.Refused(f"--memory {text} is more than the {has}: give less")
+    refuse_memory(f"--memory {text} is", size, "give less")
     return size
 
 
@@ -204,6 +196,18 @@ def refuse_again(inputs: Iterable[Path]) -> None:
                 also = f", also by {holders[known]}" if holders[known] != file else ""
                 raise engine.Refused(f"input {file} is given twice{also}: give each file once")
             holders[known] = path
+
+
+def refuse_memory(what: str, needed: int, instead: str) -> None:
+    """Refuses what needs more memory than this process may have, and says what to do instead."""
+    from tonnage.measure import environment
+
+    most, whose = environment.physical_memory(), "this machine has"
+    limit = environment.memory_limit()
+    if limit is not None and limit < most:
+        most, whose = limit, "this control group may have"
+    if needed > most:
+        raise engine.Refused(f"{what} more than the {words.memory(most)} that {whose}: {instead}")
 
 
 def refuse_unknown(flag: str, given: Iterable[str], known: Iterable[str]) -> None:

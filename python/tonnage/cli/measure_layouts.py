@@ -16,12 +16,13 @@ from tonnage.cli.arguments import (
     Json,
     Memory,
     command,
+    new_directory,
     parse_size,
     refuse_files,
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.measured import Seed, TrialSeconds, TrialSize
+from tonnage.cli.measured import Out, Seed, TrialSeconds, TrialSize
 from tonnage.model.layouts import REFERENCE, costs, ratios
 
 
@@ -86,18 +87,14 @@ def measure_layouts(
             "refused all the same.",
         ),
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Where the measurements are kept. Default: nowhere."
-        ),
-    ] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Measure layouts of the same devices, which it makes and takes down itself. Needs root.
 
     What is on the devices is lost, and they are empty in the end. Each layout is measured as by
-    measure disk, in turns. What a killed one left is undone by the next.
+    measure disk, in turns. What a killed one left is undone by the next, and the same one, with its
+    --out, goes on.
     """
     from tonnage.measure.disk import MODES, OPERATIONS
     from tonnage.measure.layouts import Settings
@@ -109,7 +106,8 @@ def measure_layouts(
     refuse_unknown("--layout", layout or [], LAYOUTS)
     refuse_unknown("--mode", mode or [], modes)
     refuse_unknown("--file-system", [file_system] if file_system else [], FILE_SYSTEMS)
-    refuse_files("--out", [out] if out else [])
+    out = out or new_directory("tonnage-layouts")
+    refuse_files("--out", [out])
     settings = Settings(
         devices=tuple(devices),
         layouts=tuple(dict.fromkeys(layout or (LAYOUTS if len(devices) > 1 else LAYOUTS[:1]))),
@@ -121,21 +119,20 @@ def measure_layouts(
         size_bytes=size,
         memory_bytes=memory,
         seed=seed,
-        destroy=destroy,
     )
     most_seconds = len(settings.modes) * seconds
     done = measure(
         settings,
+        out,
+        destroy=destroy,
         command=command(),
         on_round=lambda label: engine.Progress(label, size, most_seconds),
     )
-    if out:
-        for each in done:
-            each.write(out / f"{each.id}.json")
     if as_json:
         print(json.dumps(_as_json(done)))
     elif done:
         print("\n".join(_lines(done)))
+        print(f"Kept in {out}; a page of it: tonnage report {out}")
     else:
         print("No device was given; what a killed command had left is undone.")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-import statistics
 from typing import Annotated
 
 import typer
@@ -16,9 +16,11 @@ from tonnage.cli.arguments import (
     new_directory,
     number,
     parse_size,
+    refuse_memory,
     whole_number,
 )
-from tonnage.cli.measured import Out, show
+from tonnage.cli.measured import More, Out, show
+from tonnage.model.net import costs
 
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
@@ -111,7 +113,6 @@ def measure_net(
     Endpoints are processes of this machine. The figures are the slowest endpoint's, for which a
     shuffle has to wait, and those of all together.
     """
-    from tonnage.measure import environment
     from tonnage.measure.net import Settings
     from tonnage.measure.net import measure_net as measure
 
@@ -127,32 +128,23 @@ def measure_net(
         namespaces=namespaces,
         rate_bits_per_second=rate,
     )
-    if settings.memory_bytes > environment.physical_memory():
-        raise engine.Refused(
-            f"--block {words.memory(block)} for so many connections needs "
-            f"{words.memory(settings.memory_bytes)}, more than this machine has: give less, or a "
-            "smaller --endpoints or --connections"
-        )
+    refuse_memory(
+        f"--block {words.memory(block)} for so many connections needs "
+        f"{words.memory(settings.memory_bytes)},",
+        settings.memory_bytes,
+        "give less, or a smaller --endpoints or --connections",
+    )
     out = out or new_directory("tonnage-net")
     with engine.Progress("measuring", 0, rounds * (STARTING_SECONDS + seconds)) as progress:
-        show(measure(out, settings, command=command(), on_progress=progress), out, as_json)
-    if not as_json:
-        print("\n".join(costs(Measurement.read(out / "measurement.json"))))
+        show(measure(out, settings, command=command(), on_progress=progress), out, as_json, _costs)
 
 
-def costs(measurement: Measurement) -> list[str]:
-    """What the kernel and the cores did for it."""
-    used: dict[str, list[float]] = {"send": [], "receive": []}
-    again = connections = 0
-    for trial in measurement.trials:
-        assert trial.reading
-        details = trial.reading.details
-        used[trial.reading.operation].append(trial.cpu_seconds_per_byte * 1e9)
-        again += details.get("retransmits") or 0
-        connections += len(details.get("connections") or [])
-    medians = {way: words.significant(statistics.median(each)) for way, each in used.items()}
-    return [
-        f"Core seconds a GB, median of all endpoints and rounds: {medians['send']} to send, "
-        f"{medians['receive']} to receive",
-        f"Segments sent again: {words.count(again)}, on {words.several(connections, 'connection')}",
+def _costs(measurement: Measurement) -> More:
+    found = costs(measurement)
+    cpu = {way: words.significant(each * 1e9) for way, each in found.cpu_seconds_per_byte.items()}
+    again = "not known" if found.retransmits is None else words.count(found.retransmits)
+    return {"costs": dataclasses.asdict(found)}, [
+        "Core seconds a GB, median of all endpoints and rounds: "
+        + ", ".join(f"{figure} to {way}" for way, figure in cpu.items()),
+        f"Segments sent again: {again}, on {words.several(found.connections, 'connection')}",
     ]

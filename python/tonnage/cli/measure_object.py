@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tonnage import engine, words
-from tonnage.artifacts import Measurement, Reading, Trial
+from tonnage.artifacts import Measurement, Reading
 from tonnage.cli.arguments import (
     Json,
     command,
     new_directory,
     number,
     parse_size,
+    refuse_memory,
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.measured import Out, Seed, line, summary
+from tonnage.cli.measured import (
+    MOST_ROUNDS,
+    ROUNDS,
+    More,
+    Out,
+    Rounds,
+    Seed,
+    UntilConfidence,
+    line,
+    show,
+)
 
 if TYPE_CHECKING:
     from tonnage.measure.object import Knee
@@ -86,12 +94,8 @@ def measure_object(
             help="Length of a trial.",
         ),
     ] = "5",  # type: ignore[assignment]
-    rounds: Annotated[
-        int,
-        typer.Option(
-            "--rounds", parser=whole_number(1, 10_000), metavar="N", help="Trials of each."
-        ),
-    ] = "3",  # type: ignore[assignment]
+    rounds: Rounds = None,
+    until_confidence: UntilConfidence = None,
     objects: Annotated[
         int,
         typer.Option(
@@ -112,7 +116,6 @@ def measure_object(
     as_json: Json = False,
 ) -> None:
     """Measure an object store: bandwidth, time to first byte and errors by chunk and threads."""
-    from tonnage.measure import environment
     from tonnage.measure import object as store
 
     bucket, prefix = parse_place(place)
@@ -127,7 +130,8 @@ def measure_object(
         chunk_bytes=tuple(chunk or CHUNKS),
         threads=tuple(threads or THREADS),
         seconds=seconds,
-        rounds=rounds,
+        rounds=rounds or (MOST_ROUNDS if until_confidence else ROUNDS),
+        until_confidence=until_confidence,
         objects=objects,
         object_bytes=object_size,
         seed=seed,
@@ -144,19 +148,21 @@ def measure_object(
     largest = max(settings.chunk_bytes)
     if "get" in settings.operations and object_size < largest:
         raise engine.Refused(f"--object-size {object_size} is less than a chunk of {largest}")
-    needed, has = store.memory_bytes(settings), environment.physical_memory()
-    if needed > has:
-        raise engine.Refused(
-            f"--threads {max(settings.threads)} with chunks of {words.memory(largest)} take "
-            f"{words.memory(needed)} of memory, this machine has {words.memory(has)}: give fewer, "
-            "or smaller chunks"
-        )
+    needed = store.memory_bytes(settings)
+    refuse_memory(
+        f"--threads {max(settings.threads)} with chunks of {words.memory(largest)} take "
+        f"{words.memory(needed)},",
+        needed,
+        "give fewer, or smaller chunks",
+    )
     out = out or new_directory("tonnage-object")
     with engine.Progress("measuring", settings.laid_out_bytes, settings.most_seconds) as progress:
-        _show(
+        show(
             store.measure_object(out, settings, command=command(), on_progress=progress),
             out,
             as_json,
+            _knees,
+            _line,
         )
 
 
@@ -169,23 +175,11 @@ def parse_place(text: str) -> tuple[str, str]:
     return found[1], prefix
 
 
-def _show(found: Iterable[Trial | Measurement], out: Path, as_json: bool) -> None:
-    """Prints each trial when it is done, and the whole at the end; as JSON the whole alone."""
+def _knees(measurement: Measurement) -> More:
     from tonnage.measure.object import knees
 
-    for each in found:
-        if isinstance(each, Trial):
-            if not as_json and each.reading:
-                print(f"{each.name}: {_line(each.reading)}", flush=True)
-            continue
-        at = knees(each.trials)
-        if as_json:
-            print(json.dumps(each.to_json() | {"knees": [dataclasses.asdict(one) for one in at]}))
-            continue
-        print("\n".join(summary(each)))
-        for one in at:
-            print(_knee(one))
-        print(f"Kept in {out}; a page of it: tonnage report {out}")
+    found = knees(measurement.trials)
+    return {"knees": [dataclasses.asdict(each) for each in found]}, [_knee(each) for each in found]
 
 
 def _line(reading: Reading) -> str:

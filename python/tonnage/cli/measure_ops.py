@@ -20,18 +20,19 @@ from tonnage.cli.arguments import (
 from tonnage.cli.measured import (
     ENGINES,
     MOST_ROUNDS,
+    ROUNDS,
     Directory,
     EngineName,
     FileSize,
     Operations,
     Out,
+    Rounds,
     Seed,
     UntilConfidence,
     show,
 )
 
 SUBMISSIONS = ("single", "batched")
-ROUNDS = 3
 SECONDS = {"explore": 5.0, "steady": 120.0}
 
 
@@ -56,16 +57,7 @@ def measure_ops(
             help="Operations at once. Default: each operation's own sweep.",
         ),
     ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            "--rounds",
-            parser=whole_number(1, 10_000),
-            metavar="N",
-            help=f"Trials of each. Default: {ROUNDS}; with --until-confidence at most, "
-            f"{MOST_ROUNDS}.",
-        ),
-    ] = None,
+    rounds: Rounds = None,
     until_confidence: UntilConfidence = None,
     seconds: Annotated[
         float | None,

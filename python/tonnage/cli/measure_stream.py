@@ -17,9 +17,15 @@ from tonnage.cli.arguments import (
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.measured import MOST_ROUNDS, Directory, Out, UntilConfidence, show
-
-REPETITIONS = 3
+from tonnage.cli.measured import (
+    MOST_ROUNDS,
+    ROUNDS,
+    ROUNDS_HELP,
+    Directory,
+    Out,
+    UntilConfidence,
+    show,
+)
 
 
 def measure_stream(
@@ -81,8 +87,7 @@ def measure_stream(
             "--repetitions",
             parser=whole_number(1, 10_000),
             metavar="N",
-            help=f"Trials of each. Default: {REPETITIONS}; with --until-confidence at most, "
-            f"{MOST_ROUNDS}.",
+            help=ROUNDS_HELP,
         ),
     ] = None,
     until_confidence: UntilConfidence = None,
@@ -107,7 +112,7 @@ def measure_stream(
         shared=shared,
         direct=not buffered,
         flush=flush,
-        repetitions=repetitions or (MOST_ROUNDS if until_confidence else REPETITIONS),
+        repetitions=repetitions or (MOST_ROUNDS if until_confidence else ROUNDS),
         until_confidence=until_confidence,
     )
     out = out or new_directory("tonnage-stream")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -80,8 +80,14 @@ UntilConfidence = Annotated[
         help="End when the median's 95 % interval lies within this of it, like 2%.",
     ),
 ]
+ROUNDS = 3
 MOST_ROUNDS = 30
 """With --until-confidence, unless it is said."""
+ROUNDS_HELP = f"Trials of each. Default: {ROUNDS}; with --until-confidence at most, {MOST_ROUNDS}."
+Rounds = Annotated[
+    int | None,
+    typer.Option("--rounds", parser=whole_number(1, 10_000), metavar="N", help=ROUNDS_HELP),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -92,17 +98,8 @@ Out = Annotated[
 ]
 
 
-def show(found: Iterable[Trial | Measurement], out: Path, as_json: bool) -> None:
-    """Prints each trial when it is done, and the whole at the end; as JSON the whole alone."""
-    for each in found:
-        if isinstance(each, Trial):
-            if not as_json and each.reading:
-                print(f"{each.name}: {line(each.reading)}", flush=True)
-        elif as_json:
-            print(json.dumps(each.to_json()))
-        else:
-            print("\n".join(summary(each)))
-            print(f"Kept in {out}; a page of it: tonnage report {out}")
+More = tuple[dict[str, Any], list[str]]
+"""What is told of a measurement beside itself: as JSON, and in lines."""
 
 
 def line(reading: Reading) -> str:
@@ -122,6 +119,35 @@ def line(reading: Reading) -> str:
     return "; ".join(parts) or "nothing"
 
 
+def show(
+    found: Iterable[Trial | Measurement],
+    out: Path,
+    as_json: bool,
+    more: Callable[[Measurement], More] = lambda _: ({}, []),
+    in_line: Callable[[Reading], str] = line,
+) -> None:
+    """Prints each trial when it is done, and the whole at the end; as JSON the whole alone.
+
+    Args:
+        found: Trials, and at last the measurement.
+        out: Where they are kept.
+        as_json: Whether to print JSON.
+        more: What is told of the whole besides.
+        in_line: A trial's reading in a line.
+    """
+    for each in found:
+        if isinstance(each, Trial):
+            if not as_json and each.reading:
+                print(f"{each.name}: {in_line(each.reading)}", flush=True)
+            continue
+        values, lines = more(each)
+        if as_json:
+            print(json.dumps(each.to_json() | values))
+            continue
+        print("\n".join(summary(each) + lines))
+        print(f"Kept in {out}; a page of it: tonnage report {out}")
+
+
 def summary(measurement: Measurement) -> list[str]:
     """The figures, what they rest on, and how far they can be believed."""
     lines = []
@@ -130,7 +156,7 @@ def summary(measurement: Measurement) -> list[str]:
         between = f"{words.megabytes(low)} to {words.megabytes(high)}"
         trials = words.several(figure.trials, "trial")
         middle = words.rate(figure.median_bytes_per_second)
-        lines.append(f"{figure.name}: {middle} ({between}, {trials}{_interval(figure)})")
+        lines.append(f"{figure.name}: {middle} ({between}, {trials}{_precision(figure)})")
     lines.append(
         f"{measurement.id}: page cache {measurement.page_cache}; {measurement.stopping_rule}"
     )
@@ -140,8 +166,15 @@ def summary(measurement: Measurement) -> list[str]:
     return lines + [f"Falls short: {words.sentence(other)}" for other in others]
 
 
-def _interval(figure: Figure) -> str:
-    if figure.interval_bytes_per_second is None:
-        return ""
+def _precision(figure: Figure) -> str:
+    """The median's interval, how precise that is, and how many trials what was wanted takes."""
+    if figure.wanted_share is None:
+        return ""  # Of nothing there is no share.
+    wanted, more = f"{100 * figure.wanted_share:g} %", figure.still_needed
+    takes = "more than a million trials" if more is None else f"{words.several(more, 'trial')} more"
+    if figure.interval_bytes_per_second is None or figure.reached_share is None:
+        return f"; the median's 95 % interval takes {takes}"
     low, high = map(words.megabytes, figure.interval_bytes_per_second)
-    return f"; the median's 95 % interval {low} to {high}"
+    reached = f"within {words.percent(figure.reached_share)} of it"
+    told = f"{wanted} is reached" if more == 0 else f"{wanted} takes {takes}"
+    return f"; the median's 95 % interval {low} to {high}, {reached}: {told}"

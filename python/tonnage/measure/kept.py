@@ -1,7 +1,8 @@
 """Trials on file: each is written when it is done, so what was killed goes on where it stopped.
 
 A directory holds ``begun.json`` (the measurement without its trials), ``trial-NNNNN.json`` in the
-order in which they were done, and ``measurement.json`` once all are.
+order in which they were done, and ``measurement.json`` once all are. Measurements that belong
+together have a directory each in one that holds nothing else.
 """
 
 from __future__ import annotations
@@ -31,9 +32,14 @@ class Kept:
         while (path := self._path(len(self.trials))).exists():
             self.trials.append(Trial.read(path))
 
-    def begin(self) -> None:
-        """Writes what was begun, if nobody has: from now on a command goes on with it."""
+    def begin(self, environment: Environment | None = None) -> None:
+        """Writes what was begun, if nobody has: from now on a command goes on with it.
+
+        ``environment`` is where, if more of it is known by now than when `kept` was entered.
+        """
         if not (begun := self._out / BEGUN).exists():
+            if environment:
+                self.begun = dataclasses.replace(self.begun, environment=environment)
             self.begun.write(begun)
 
     def keep(self, trial: Trial) -> Trial:
@@ -43,10 +49,19 @@ class Kept:
         self.trials.append(trial)
         return trial
 
-    def close(self, of_all: Sequence[Figure] = ()) -> Measurement:
-        """Writes the measurement with all its trials; ``of_all`` are figures beyond each kind's."""
-        known = [*of_all, *figures(self.trials)]
-        done = dataclasses.replace(self.begun, trials=self.trials, figures=known)
+    def close(self, of_all: Sequence[Figure] = (), page_cache: str | None = None) -> Measurement:
+        """Writes the measurement with all its trials.
+
+        Args:
+            of_all: Figures beyond those of each kind of trial.
+            page_cache: What was found of it, if it was not known when `kept` was entered.
+        """
+        done = dataclasses.replace(
+            self.begun,
+            trials=self.trials,
+            figures=[*of_all, *figures(self.trials)],
+            page_cache=page_cache or self.begun.page_cache,
+        )
         done = dataclasses.replace(done, scorecard=scorecard([done]))
         done.write(self._out / "measurement.json")
         return done
@@ -77,9 +92,8 @@ def kept(
         if path.exists():
             begun = Measurement.read(path)
             _refuse_other(out, begun, kind, settings, environment)
-        elif any(out.iterdir()):
-            raise engine.Refused(f"--out {out} holds something else: give another directory")
         else:
+            _refuse_else(out)
             begun = Measurement(
                 id=new_id(kind),
                 kind=kind,
@@ -94,6 +108,27 @@ def kept(
         yield Kept(out, begun)
 
 
+@contextmanager
+def parted(out: Path, parts: Sequence[str]) -> Iterator[None]:
+    """The directory ``out``, each of whose ``parts`` is one for `kept`.
+
+    Raises:
+        Refused: It holds something else, or is in use.
+    """
+    with _locked(out):
+        _refuse_else(out, parts)
+        yield
+
+
+def _refuse_else(out: Path, parts: Sequence[str] = ()) -> None:
+    """Refuses what holds more than ``parts``, but for what was killed while it was written."""
+    for each in sorted(out.iterdir()):
+        if each.name not in parts and not each.name.startswith(f".{BEGUN}."):
+            raise engine.Refused(
+                f"--out {out} holds something else ({each.name}): give another directory"
+            )
+
+
 def _refuse_other(
     out: Path, begun: Measurement, kind: str, settings: dict[str, Any], here: Environment
 ) -> None:
@@ -101,7 +136,7 @@ def _refuse_other(
         raise engine.Refused(
             f"--out {out} holds a measurement of {begun.kind}: give another directory"
         )
-    for name in settings.keys() | begun.settings.keys():
+    for name in settings | begun.settings:
         was, wanted = begun.settings.get(name), settings.get(name)
         if was != wanted:
             raise engine.Refused(

@@ -8,7 +8,6 @@ seeded order, so that a drift of the store meets all of them. What was put is re
 from __future__ import annotations
 
 import dataclasses
-import random
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,9 +19,10 @@ import tonnage
 from tonnage import engine
 from tonnage.artifacts import Measurement, Reading, Source, Step, Trial
 from tonnage.engine import probes
-from tonnage.measure import environment
+from tonnage.measure import environment, rounds
 from tonnage.measure.kept import kept
 from tonnage.measure.operations import counted, latency_of, series_of, warm_up
+from tonnage.measure.rounds import Rounds, Tried
 from tonnage.measure.trials import now
 from tonnage.statistics.knee import knee
 
@@ -48,6 +48,9 @@ class Settings:
     threads: tuple[int, ...]
     seconds: float
     rounds: int
+    """Trials of each; at most, if they end when it is known well enough."""
+    until_confidence: float | None
+    """As `tonnage.measure.rounds`."""
     objects: int
     """From how many objects chunks are got."""
     object_bytes: int
@@ -59,19 +62,25 @@ class Settings:
         return self.objects * self.object_bytes if "get" in self.operations else 0
 
     @property
-    def pairs(self) -> list[tuple[str, int]]:
-        """Each operation with each size of a chunk that it can have."""
+    def tried(self) -> list[Tried]:
+        """Each operation with each size of a chunk that it can have, by each number of threads."""
         return [
-            (operation, chunk_bytes)
+            Tried(operation, threads, chunk_bytes)
             for operation in self.operations
             for chunk_bytes in self.chunk_bytes
             if operation != "multipart" or chunk_bytes >= LEAST_PART_BYTES
+            for threads in self.threads
         ]
 
     @property
+    def repeated(self) -> Rounds:
+        """How often each is tried."""
+        return Rounds(self.rounds, self.until_confidence, self.seed)
+
+    @property
     def most_seconds(self) -> float:
-        """How long all trials take."""
-        return self.rounds * len(self.pairs) * len(self.threads) * self.seconds
+        """How long all trials take at most."""
+        return self.rounds * len(self.tried) * self.seconds
 
 
 @dataclass(frozen=True)
@@ -84,21 +93,9 @@ class Knee:
     bytes_per_second: float
 
 
-def agenda(settings: Settings) -> list[tuple[Step, int]]:
-    """The trials in their order, each with the size of its chunks."""
-    found = []
-    for number in range(settings.rounds):
-        of_round = [
-            (
-                Step(operation=operation, outstanding=threads, round=number, suite="object"),
-                chunk_bytes,
-            )
-            for operation, chunk_bytes in settings.pairs
-            for threads in settings.threads
-        ]
-        random.Random(f"{settings.seed} {number}").shuffle(of_round)
-        found += of_round
-    return found
+def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[Step]:
+    """The trials in their order; what was found in ``done``, which grows, decides what follows."""
+    return rounds.steps("object", settings.tried, settings.repeated, done)
 
 
 def memory_bytes(settings: Settings) -> int:
@@ -141,15 +138,15 @@ def measure_object(
         Failed: The store failed; the trials that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
-    steps = agenda(settings)
     with kept(
         out,
         "object",
         dataclasses.asdict(settings),
         command=command,
         environment=environment.capture([]),
-        stopping_rule=f"{settings.rounds} of each, {settings.seconds:g} s each (the first "
-        f"{warm_up(settings.seconds):g} s are not counted); a thread's last request is waited for",
+        stopping_rule=f"{settings.seconds:g} s each (the first {warm_up(settings.seconds):g} s are "
+        "not counted), a thread's last request is waited for; "
+        f"{rounds.rule(settings.repeated)}",
         page_cache="untouched: no file was read or written here; what the store caches is unknown",
     ) as trials:
         store = {"bucket": settings.bucket, "endpoint": settings.endpoint}
@@ -157,13 +154,13 @@ def measure_object(
         with _emptied(store, folder):
             # So that a killed command's objects are found by the one that goes on with it.
             trials.begin()
-            laid_out = settings.laid_out_bytes
-            if laid_out and len(trials.trials) < len(steps):
-                _lay_out(store, folder, settings, on_progress)
-            for step, chunk_bytes in steps[len(trials.trials) :]:
-                watched = engine.after(laid_out, on_progress)
-                trial = _run(store, folder, step, chunk_bytes, settings, watched)
-                yield trials.keep(trial)
+            watched = engine.after(settings.laid_out_bytes, on_progress)
+            laid_out = False
+            for _, step in rounds.not_done(agenda(settings, trials.trials), trials.trials):
+                if settings.laid_out_bytes and not laid_out:
+                    _lay_out(store, folder, settings, on_progress)
+                    laid_out = True
+                yield trials.keep(_run(store, folder, step, settings, watched))
         yield trials.close()
 
 
@@ -208,7 +205,6 @@ def _run(
     store: dict[str, Any],
     folder: str,
     step: Step,
-    chunk_bytes: int,
     settings: Settings,
     on_progress: engine.OnProgress | None,
 ) -> Trial:
@@ -217,7 +213,7 @@ def _run(
         "store": store,
         "work": {"get": got} if step.operation == "get" else step.operation,
         "prefix": f"{folder}/{step.operation}-",
-        "chunk_bytes": chunk_bytes,
+        "chunk_bytes": step.block_bytes,
         "threads": step.outstanding,
         "seconds": settings.seconds,
         "warm_up_seconds": warm_up(settings.seconds),

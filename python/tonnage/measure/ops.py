@@ -19,7 +19,7 @@ from tonnage.artifacts import Measurement, Step, Trial
 from tonnage.measure import environment, rounds
 from tonnage.measure.kept import kept
 from tonnage.measure.operations import OPERATIONS, Manner, lay_out, operate, warm_up
-from tonnage.measure.rounds import Rounds
+from tonnage.measure.rounds import Rounds, Tried
 from tonnage.statistics.knee import knee
 
 DATA_PREFIX = ".tonnage-ops-"
@@ -48,6 +48,20 @@ class Settings:
     seed: int
 
     @property
+    def explores(self) -> bool:
+        """Whether it is still to be found how many at once the long trials have."""
+        return self.suite == "steady" and (self.outstanding is None or len(self.outstanding) > 1)
+
+    @property
+    def tried(self) -> list[Tried]:
+        """Each operation with each number of its sweep."""
+        return [
+            Tried(name, outstanding)
+            for name in self.operations
+            for outstanding in self.outstanding or OPERATIONS[name].sweep
+        ]
+
+    @property
     def repeated(self) -> Rounds:
         """How often what is asked for is tried."""
         return Rounds(self.rounds, self.until_confidence, self.seed)
@@ -55,19 +69,12 @@ class Settings:
 
 def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[Step]:
     """The trials in their order; what was found in ``done``, which grows, decides what follows."""
-    pairs = [
-        (name, outstanding)
-        for name in settings.operations
-        for outstanding in settings.outstanding or OPERATIONS[name].sweep
-    ]
-    if settings.suite == "explore":
-        yield from rounds.steps("explore", pairs, settings.repeated, done)
-        return
-    if settings.outstanding is None or len(settings.outstanding) > 1:
+    tried = settings.tried
+    if settings.explores:
         once = Rounds(most=1, seed=settings.seed)
-        yield from rounds.steps("explore", pairs, once, done)
-        pairs = [(name, _smallest_near_the_best(name, done)) for name in settings.operations]
-    yield from rounds.steps("steady", pairs, settings.repeated, done)
+        yield from rounds.steps("explore", tried, once, done)
+        tried = [Tried(name, _smallest_near_the_best(name, done)) for name in settings.operations]
+    yield from rounds.steps(settings.suite, tried, settings.repeated, done)
 
 
 def measure_ops(
@@ -106,9 +113,7 @@ def measure_ops(
     ):
         manner = Manner(settings.blocking, settings.batched, settings.seed)
         file = None
-        for number, step in enumerate(agenda(settings, trials.trials)):
-            if number < len(trials.trials):
-                continue  # An earlier command has done it.
+        for number, step in rounds.not_done(agenda(settings, trials.trials), trials.trials):
             if file is None:
                 room = stack.enter_context(engine.workspace("--dir", directory, DATA_PREFIX))
                 file = lay_out(room, settings.file_bytes, on_progress)
@@ -129,19 +134,18 @@ def measure_ops(
 
 def most_seconds(settings: Settings) -> float:
     """How long all trials take at most."""
-    sweeps = [settings.outstanding or OPERATIONS[name].sweep for name in settings.operations]
-    tried = sum(len(sweep) for sweep in sweeps)
-    if settings.suite == "explore":
-        return settings.rounds * tried * settings.seconds
-    long = settings.rounds * len(settings.operations) * settings.seconds
-    return tried * settings.explore_seconds + long
+    tried = len(settings.tried)
+    if settings.explores:
+        long = settings.rounds * len(settings.operations) * settings.seconds
+        return tried * settings.explore_seconds + long
+    return settings.rounds * tried * settings.seconds
 
 
 def stopping_rule(settings: Settings) -> str:
     """When a trial ends, and when there are enough of them."""
     exploration = (
         f"one of each to explore, {_length(settings.explore_seconds)}; then "
-        if settings.suite == "steady"
+        if settings.explores
         else ""
     )
     return f"{exploration}{_length(settings.seconds)}, {rounds.rule(settings.repeated)}"

@@ -8,16 +8,20 @@ would have.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tonnage.artifacts import Step, Trial
-from tonnage.statistics.repetitions import precision
+from tonnage.measure.trials import CONFIDENCE, precision_of
 
-CONFIDENCE = 0.95
 
-Tried = tuple[str, int]
-"""An operation, and how many of it are outstanding."""
+class Tried(NamedTuple):
+    """An operation, how many of it are outstanding, and of what size, if that varies."""
+
+    operation: str
+    outstanding: int
+    block_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,16 +54,28 @@ def steps(
         ]
         if rounds.seed is not None:
             random.Random(f"{rounds.seed} {suite} {number}").shuffle(left)
-        for name, outstanding in left:
-            yield Step(operation=name, outstanding=outstanding, round=number, suite=suite)
+        for each in left:
+            yield Step(
+                **each._asdict(),
+                round=number,
+                suite=suite,
+                until_confidence=rounds.until_confidence,
+            )
+
+
+def not_done(steps: Iterable[Step], done: Sequence[Trial]) -> Iterator[tuple[int, Step]]:
+    """The steps that an earlier command has not done, each with its place; ``done`` grows."""
+    for number, step in enumerate(steps):
+        if number >= len(done):
+            yield number, step
 
 
 def settled(trials: Sequence[Trial], share: float | None) -> bool:
     """Whether the trials' median is known to within ``share``, at 95 %."""
-    rates = [trial.bytes_per_second for trial in trials]
-    if share is None or not rates or not any(rates):
+    if share is None:
         return False
-    return precision(rates, share, CONFIDENCE).good_enough
+    known = precision_of([trial.bytes_per_second for trial in trials], share)
+    return known is not None and known.good_enough
 
 
 def rule(rounds: Rounds) -> str:
@@ -79,7 +95,7 @@ def _of(done: Sequence[Trial], suite: str, tried: Tried, before: int) -> list[Tr
         trial
         for trial in done
         if trial.step
-        and (trial.step.operation, trial.step.outstanding) == tried
+        and (trial.step.operation, trial.step.outstanding, trial.step.block_bytes) == tried
         and trial.step.suite == suite
         and trial.step.round < before
     ]

@@ -21,7 +21,7 @@ from tonnage.artifacts import Measurement, Step, Trial
 from tonnage.measure import beside, environment, rounds
 from tonnage.measure.kept import kept
 from tonnage.measure.operations import reading_of, trial_of
-from tonnage.measure.rounds import Rounds
+from tonnage.measure.rounds import Rounds, Tried
 from tonnage.measure.trials import now
 
 DATA_PREFIX = ".tonnage-stream-"
@@ -78,8 +78,7 @@ def measure_stream(
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     repeated = Rounds(settings.repetitions, settings.until_confidence)
-    names = [name for name in OPERATIONS if name in settings.operations]
-    tried = [(name, settings.workers) for name in names]
+    tried = [Tried(name, settings.workers) for name in OPERATIONS if name in settings.operations]
     with (
         kept(
             out,
@@ -94,9 +93,8 @@ def measure_stream(
         ExitStack() as stack,
     ):
         files: list[Path] = []
-        for number, step in enumerate(rounds.steps("stream", tried, repeated, trials.trials)):
-            if number < len(trials.trials):
-                continue  # An earlier command has done it.
+        steps = rounds.steps("stream", tried, repeated, trials.trials)
+        for number, step in rounds.not_done(steps, trials.trials):
             if not files:
                 room = stack.enter_context(engine.workspace("--dir", directory, DATA_PREFIX))
                 engine.refuse_full([(room, settings.bytes)], "the files to be written and read")

@@ -10,6 +10,7 @@ from typing import Any
 from tonnage.artifacts import Figure, Trial
 from tonnage.engine import probes
 from tonnage.statistics.quantiles import quantile_estimate
+from tonnage.statistics.repetitions import Precision, precision
 
 WARM_UP_SECONDS = 0.5
 """Not counted at a trial's beginning; of a trial shorter than four of these, a quarter is not."""
@@ -20,6 +21,10 @@ STOPPING_RULE = (
 )
 WINDOW_SECONDS = 0.25
 """Length of a window for which a rate is kept."""
+CONFIDENCE = 0.95
+"""Of a median's interval."""
+WANTED_SHARE = 0.05
+"""Of its median: what the median's interval is to lie within, if nothing else was said."""
 
 
 def trial(reported: dict[str, Any], seconds: float) -> Trial:
@@ -54,16 +59,26 @@ def trial(reported: dict[str, Any], seconds: float) -> Trial:
 
 
 def figures(trials: list[Trial]) -> list[Figure]:
-    """The median of each kind of trial, the trials' range, and the median's interval."""
-    rates: dict[str, list[float]] = {}
+    """What each kind of trial comes to."""
+    kinds: dict[str, list[Trial]] = {}
     for each in trials:
-        rates.setdefault(each.name, []).append(each.bytes_per_second)
-    return [figure(name, of_kind) for name, of_kind in rates.items()]
+        kinds.setdefault(each.name, []).append(each)
+    return [
+        figure(name, [each.bytes_per_second for each in of_kind], _wanted(of_kind[0]))
+        for name, of_kind in kinds.items()
+    ]
 
 
-def figure(name: str, rates: list[float]) -> Figure:
-    """What rates of one kind come to."""
-    interval = quantile_estimate(rates, 0.5).interval
+def figure(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) -> Figure:
+    """What rates of one kind come to: median, range, interval, and how precise that is.
+
+    Args:
+        name: Of the kind.
+        rates: Bytes per second, one for each trial.
+        wanted_share: How precise it is to be; see `tonnage.statistics.repetitions`.
+    """
+    interval = quantile_estimate(rates, 0.5, CONFIDENCE).interval
+    known = precision_of(rates, wanted_share)
     return Figure(
         name=name,
         trials=len(rates),
@@ -71,7 +86,15 @@ def figure(name: str, rates: list[float]) -> Figure:
         low_bytes_per_second=min(rates),
         high_bytes_per_second=max(rates),
         interval_bytes_per_second=(interval.low_value, interval.high_value) if interval else None,
+        reached_share=known.reached_share if known else None,
+        wanted_share=known.wanted_share if known else None,
+        still_needed=known.still_needed if known else None,
     )
+
+
+def precision_of(rates: list[float], share: float) -> Precision | None:
+    """How precisely the rates' median is known; None of no rates, or if it is zero."""
+    return precision(rates, share, CONFIDENCE) if rates and statistics.median(rates) else None
 
 
 def stated_page_cache(phases: list[dict[str, Any]]) -> str:
@@ -93,6 +116,10 @@ def new_id(kind: str) -> str:
 def now() -> str:
     """This moment, in UTC, as ISO 8601."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _wanted(trial: Trial) -> float:
+    return (trial.step and trial.step.until_confidence) or WANTED_SHARE
 
 
 def _source_ended(timeline: list[dict[str, Any]]) -> float:

@@ -4,7 +4,7 @@ The layouts take turns, in an order of its own in each round, so that a drift of
 all of them. In its turn a layout is made anew, measured by the sort's own disk benchmark over all
 of its file systems at once, and taken down. What it costs is told twice: the core seconds of our
 threads, and those of the whole machine meanwhile, since file systems and volumes do part of their
-work in threads of the kernel.
+work in threads of the kernel. Trials are kept after each turn, in a directory for each layout.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import os
 import random
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tonnage import engine
-from tonnage.artifacts import Environment, Measurement
-from tonnage.cloud_truth import scorecard
+from tonnage.artifacts import Environment, Measurement, Phase, Step, Trial
 from tonnage.measure import environment, system
-from tonnage.measure.disk import measure_disk
-from tonnage.measure.layouts.arrangement import Arrangement, Manner, arrange, attached, choose
+from tonnage.measure.disk import OPERATIONS, measure_disk
+from tonnage.measure.kept import Kept, kept, parted
+from tonnage.measure.layouts.arrangement import Arrangement, Manner, arrange, choose, made_by
 from tonnage.measure.layouts.cutting import beside
-from tonnage.measure.layouts.given import Given, look_at
-from tonnage.measure.layouts.journal import Journal, Step, opened
-from tonnage.measure.trials import STOPPING_RULE, figures, new_id
+from tonnage.measure.layouts.given import Given, look_at, made_ready
+from tonnage.measure.layouts.journal import Journal, opened
+from tonnage.measure.trials import STOPPING_RULE
 
 ROOM = Path("/run/tonnage-layouts")
 """Where it is noted what stands, and where layouts are mounted."""
@@ -47,6 +47,7 @@ class Settings:
     devices: tuple[Path, ...]
     layouts: tuple[str, ...]
     modes: tuple[str, ...]
+    """Of `tonnage.measure.disk.OPERATIONS`."""
     file_system: str | None
     stripe_bytes: int | None
     rounds: int
@@ -54,45 +55,113 @@ class Settings:
     size_bytes: int
     memory_bytes: int
     seed: int
-    destroy: bool
 
 
 def measure_layouts(
-    settings: Settings, *, command: list[str], on_round: OnRound, room: Path = ROOM
+    settings: Settings,
+    out: Path,
+    *,
+    destroy: bool,
+    command: list[str],
+    on_round: OnRound,
+    room: Path = ROOM,
 ) -> list[Measurement]:
-    """Measures the layouts, in their order; each is a measurement. The devices are empty then.
+    """Runs the turns that ``out`` does not have yet: gives a measurement of each layout, in order.
+
+    The devices are empty then.
 
     Args:
         settings: What to measure; without devices nothing is, and only what was left is undone.
+        out: Where trials are kept, in a directory for each layout; see `tonnage.measure.kept`.
+        destroy: Whether what the devices hold may be lost.
         command: How it can be repeated.
         on_round: Shows the progress of a round of a layout.
         room: Where what stands is noted; what a killed process left there is undone first.
 
     Raises:
-        Refused: A device cannot be used, or this machine cannot make a layout.
-        Failed: A device failed, or the machine could not be left as it was found.
+        Refused: ``out`` holds something else, or trials of other settings, which is found before a
+            device is looked at; a device cannot be used, or this machine cannot make a layout.
+        Failed: A device failed, or the machine could not be left as it was found; the trials that
+            were done are in ``out``.
+        KeyboardInterrupt: Ctrl-C; likewise.
     """
     if os.geteuid():
         raise engine.Refused("only root may lay out devices: use sudo")
     with opened(room) as journal:
         if not settings.devices:
             return []
-        given = look_at(settings.devices, journal.execute, destroy=settings.destroy)
-        _refuse_few(settings, given)
         manner = choose(settings.layouts, settings.file_system, settings.stripe_bytes)
-        devices: list[str] = []
-        measured: dict[str, list[Measurement]] = {layout: [] for layout in settings.layouts}
-        with journal.standing(_made_ready(given, devices, journal)):
-            for number, layout in _turns(settings):
+        with _held(out, settings, manner, command) as held, ExitStack() as stack:
+            devices: list[str] = []
+            for number, layout, modes in _turns(settings, held):
+                devices = devices or stack.enter_context(_ready(settings, destroy, journal))
                 arrangement = arrange(layout, devices, manner, room)
                 label = f"{layout}, round {number + 1} of {settings.rounds}"
                 with journal.standing(arrangement.steps), on_round(label) as on_progress:
-                    done = _measure(arrangement, settings, command, on_progress)
-                told = _told(layout, arrangement, manner, settings, given, devices)
-                measured[layout].append(
-                    dataclasses.replace(done, settings=told, page_cache=_page_cache(done, devices))
+                    done = _measure(arrangement, number, modes, settings, command, on_progress)
+                    held[layout].begin(done.environment)
+                    for trial in done.trials:
+                        held[layout].keep(trial)
+            return [each.close(page_cache=_together(each.trials)) for each in held.values()]
+
+
+@contextmanager
+def _held(
+    out: Path, settings: Settings, manner: Manner, command: list[str]
+) -> Iterator[dict[str, Kept]]:
+    """A directory in ``out`` for each layout, with what an earlier command left in it."""
+    here = environment.capture([])
+    with parted(out, settings.layouts), ExitStack() as stack:
+        yield {
+            layout: stack.enter_context(
+                kept(
+                    out / layout,
+                    "layouts",
+                    _told(layout, settings, manner),
+                    command=command,
+                    environment=here,
+                    stopping_rule=f"{settings.rounds} rounds, the layout made anew in each; "
+                    f"{STOPPING_RULE}",
+                    page_cache="said with each trial",
                 )
-    return [_together(layout, rounds) for layout, rounds in measured.items()]
+            )
+            for layout in settings.layouts
+        }
+
+
+def _told(layout: str, settings: Settings, manner: Manner) -> dict[str, Any]:
+    """The settings, and how the layout is made: what is the same whenever a command goes on."""
+    return dataclasses.asdict(settings) | {
+        "devices": [str(device.absolute()) for device in settings.devices],
+        "layout": layout,
+        "made_by": made_by(layout, manner),
+        "file_system": manner.file_system,
+        "stripe_bytes": manner.stripe_bytes if layout == "raid0" else None,
+    }
+
+
+def _turns(
+    settings: Settings, held: Mapping[str, Kept]
+) -> Iterator[tuple[int, str, Sequence[str]]]:
+    """Round after round of all layouts, in an order of its own each, with the modes not kept."""
+    for number in range(settings.rounds):
+        layouts = list(settings.layouts)
+        random.Random(f"{settings.seed} {number}").shuffle(layouts)
+        for layout in layouts:
+            trials = held[layout].trials
+            done = {each.name for each in trials if each.step and each.step.round == number}
+            if modes := [mode for mode in settings.modes if mode not in done]:
+                yield number, layout, modes
+
+
+@contextmanager
+def _ready(settings: Settings, destroy: bool, journal: Journal) -> Iterator[list[str]]:
+    """The devices to lay out, once all that were given were found usable."""
+    given = look_at(settings.devices, journal.execute, destroy=destroy)
+    _refuse_few(settings, given)
+    devices: list[str] = []
+    with journal.standing(made_ready(given, devices, journal.execute)):
+        yield devices
 
 
 def _refuse_few(settings: Settings, given: Sequence[Given]) -> None:
@@ -110,40 +179,21 @@ def _refuse_few(settings: Settings, given: Sequence[Given]) -> None:
             )
 
 
-def _made_ready(given: Sequence[Given], devices: list[str], journal: Journal) -> Iterator[Step]:
-    """Files become loop devices, and what may be destroyed goes; the devices are put in a list."""
-    for each in given:
-        device = str(each.path)
-        if each.is_file:
-            device = journal.execute(("losetup", "--find"))
-            yield attached(each.path, device)
-        if each.signatures:
-            yield Step(("wipefs", "--all", device))
-        devices.append(device)
-
-
-def _turns(settings: Settings) -> Iterator[tuple[int, str]]:
-    """Round after round of all layouts, in an order of its own each."""
-    for number in range(settings.rounds):
-        layouts = list(settings.layouts)
-        random.Random(f"{settings.seed} {number}").shuffle(layouts)
-        for layout in layouts:
-            yield number, layout
-
-
 def _measure(
     arrangement: Arrangement,
+    number: int,
+    modes: Sequence[str],
     settings: Settings,
     command: list[str],
     on_progress: engine.OnProgress,
 ) -> Measurement:
-    """One round of a layout that stands."""
+    """One round of a layout that stands; with its trials goes what is as it is in this one only."""
     names = [Path(device).name for device in arrangement.devices]
     with system.Watch(names) as watch:
         done = measure_disk(
             arrangement.mounts,
             arrangement.mounts,
-            modes=settings.modes,
+            modes=modes,
             rounds=1,
             seconds=settings.seconds,
             size_bytes=settings.size_bytes,
@@ -152,11 +202,40 @@ def _measure(
             command=command,
             on_progress=on_progress,
         )
+    told = {
+        "devices": list(arrangement.devices),
+        "commands": [shlex.join(step.do) for step in arrangement.steps],
+        "page_cache": _page_cache(done, arrangement.devices),
+    }
     trials = [
-        dataclasses.replace(trial, began_at=done.began_at, beside=beside(trial.phase, names, watch))
+        dataclasses.replace(
+            trial,
+            began_at=done.began_at,
+            step=_step(trial, number),
+            settings=told,
+            beside=beside(trial.phase, names, watch),
+        )
         for trial in done.trials
     ]
     return dataclasses.replace(done, trials=trials)
+
+
+def _step(trial: Trial, number: int) -> Step:
+    return Step(
+        operation=OPERATIONS[trial.name],
+        outstanding=_outstanding(trial.phase),
+        round=number,
+        suite="layouts",
+    )
+
+
+def _outstanding(phase: Phase) -> int:
+    """Transfers at once at most, of all file systems and both ways."""
+    return sum(
+        stage.workers * stage.config["disk"]["depth"]
+        for stage in phase.stages
+        if "disk" in stage.config
+    )
 
 
 def _environment(mounts: Sequence[Path]) -> Environment:
@@ -178,28 +257,6 @@ def _versions(here: Environment) -> dict[str, str]:
     return found
 
 
-def _told(
-    layout: str,
-    arrangement: Arrangement,
-    manner: Manner,
-    settings: Settings,
-    given: Sequence[Given],
-    devices: Sequence[str],
-) -> dict[str, Any]:
-    """The settings, and how the layout was made."""
-    return dataclasses.asdict(settings) | {
-        "layout": layout,
-        "made_by": arrangement.made_by,
-        "file_system": manner.file_system,
-        "stripe_bytes": manner.stripe_bytes if layout == "raid0" else None,
-        "devices": [
-            f"{device} ({each.path})" if each.is_file else device
-            for device, each in zip(devices, given, strict=True)
-        ],
-        "commands": [shlex.join(step.do) for step in arrangement.steps],
-    }
-
-
 def _page_cache(done: Measurement, devices: Sequence[str]) -> str:
     """What was found, and whether a loop device's file has one in the way."""
     buffered = [device for device in devices if _is_buffered(device)]
@@ -212,16 +269,6 @@ def _is_buffered(device: str) -> bool:
     return direct.exists() and direct.read_text().strip() == "0"
 
 
-def _together(layout: str, rounds: Sequence[Measurement]) -> Measurement:
-    """The rounds of a layout as one measurement."""
-    trials = [trial for each in rounds for trial in each.trials]
-    done = dataclasses.replace(
-        rounds[0],
-        id=new_id(f"layout-{layout}"),
-        kind="layouts",
-        stopping_rule=f"{len(rounds)} rounds, the layout made anew in each; {STOPPING_RULE}",
-        page_cache="; ".join(dict.fromkeys(each.page_cache for each in rounds)),
-        figures=figures(trials),
-        trials=trials,
-    )
-    return dataclasses.replace(done, scorecard=scorecard([done]))
+def _together(trials: Sequence[Trial]) -> str:
+    """What was found of the page cache in all of them."""
+    return "; ".join(dict.fromkeys(str(trial.settings["page_cache"]) for trial in trials))

@@ -59,7 +59,6 @@ class Manner:
 class Arrangement:
     """A layout as it can be made."""
 
-    made_by: str
     steps: tuple[Step, ...]
     mounts: tuple[Path, ...]
     devices: tuple[str, ...]
@@ -145,10 +144,11 @@ def arrange(layout: str, devices: Sequence[str], manner: Manner, room: Path) -> 
         mounts.append(room / f"{layout}-{number}")
         steps.append(_file_system(manner.file_system, group, striped=layout == "raid0"))
         steps += _mounted(manner.file_system, group, mounts[-1])
-    return Arrangement(_said(layout, manner), tuple(steps), tuple(mounts), used)
+    return Arrangement(tuple(steps), tuple(mounts), used)
 
 
-def _said(layout: str, manner: Manner) -> str:
+def made_by(layout: str, manner: Manner) -> str:
+    """What makes a layout, in words."""
     if layout not in JOINED:
         return f"{manner.file_system} on {'each' if layout == 'separate' else 'one'}"
     if manner.joined_by == "btrfs":

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import engine
-from tonnage.measure.layouts.journal import Execute
+from tonnage.measure.layouts.arrangement import attached
+from tonnage.measure.layouts.journal import Execute, Step
 
 DEVICES = Path("/sys/dev/block")
 LOOPS = Path("/sys/block")
@@ -46,6 +47,18 @@ def look_at(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[G
     found = [_look_at(name, execute, destroy) for name in names]
     _refuse_twice(found)
     return found
+
+
+def made_ready(given: Sequence[Given], devices: list[str], execute: Execute) -> Iterator[Step]:
+    """Files become loop devices, and what may be destroyed goes; the devices are put in a list."""
+    for each in given:
+        device = str(each.path)
+        if each.is_file:
+            device = execute(("losetup", "--find"))
+            yield attached(each.path, device)
+        if each.signatures:
+            yield Step(("wipefs", "--all", device))
+        devices.append(device)
 
 
 def _look_at(name: Path, execute: Execute, destroy: bool) -> Given:

@@ -25,7 +25,7 @@ from tonnage.engine import probes
 from tonnage.measure import beside, environment
 from tonnage.measure.kept import kept
 from tonnage.measure.net.endpoint import Place, run_together
-from tonnage.measure.net.namespaces import namespaces
+from tonnage.measure.net.namespaces import namespaces, refuse_unable
 from tonnage.measure.trials import WARM_UP_SECONDS, figure, now, trial
 
 SEND, RECEIVE = "send", "receive"
@@ -88,10 +88,13 @@ def measure_net(
         on_progress: Called now and then.
 
     Raises:
-        Refused: ``out`` holds trials of other settings, or namespaces cannot be had.
+        Refused: ``out`` holds trials of other settings; or namespaces cannot be had, which is found
+            before anything is written.
         Failed: An endpoint failed or was killed; rounds that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise. No process and no namespace is left.
     """
+    if settings.namespaces:
+        refuse_unable()
     with (
         kept(
             out,

@@ -37,17 +37,11 @@ QUEUE = "50ms"
 """What waits longer at a link is dropped, and sent again."""
 
 
-@contextmanager
-def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[list[Place]]:
-    """Places for ``count`` endpoints, at most `MOST`, gone afterwards.
-
-    Args:
-        count: How many.
-        rate_bits_per_second: Of each link, one way; ``None`` for what the machine can do.
+def refuse_unable() -> None:
+    """Refuses to make namespaces where that is known not to work.
 
     Raises:
-        Refused: This user may not make namespaces, or a program for it is missing.
-        Failed: The kernel would not make them.
+        Refused: This user may not make them, or a program for it is missing.
     """
     if os.geteuid():
         raise engine.Refused(
@@ -58,6 +52,19 @@ def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[
             raise engine.Refused(
                 f"--namespaces needs {program}: install iproute2, or measure over loopback without"
             )
+
+
+@contextmanager
+def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[list[Place]]:
+    """Places for ``count`` endpoints, at most `MOST`, gone afterwards.
+
+    Args:
+        count: How many.
+        rate_bits_per_second: Of each link, one way; ``None`` for what the machine can do.
+
+    Raises:
+        Failed: The kernel would not make them; `refuse_unable` finds most of what it would not.
+    """
     with engine.workspace("--namespaces", LOCKS, LOCK_PREFIX):
         _remove_left()
         prefix = f"tonnage-{os.getpid()}-"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tonnage import words
-from tonnage.artifacts.analysis import Course, Subject
-from tonnage.report.analysis.figures import MARGIN, linear
+from tonnage.artifacts.analysis import Course, Estimate, Subject
+from tonnage.report.analysis.figures import BREAK, MARGIN, counted, interval, linear, unit
 from tonnage.report.charts import Chart, Trace
 
 MARKS = {
@@ -36,10 +36,15 @@ def course_chart(subject: Subject) -> Chart | None:
     # What stands out is drawn last, on top of the others.
     order = sorted(subject.courses, key=lambda course: course.instance in marked)
     alone = len(order) == 1
-    traces = [_line(course, marked, HOUR if hours else 1.0, alone) for course in order]
+    known = {each.name: _median(each.rate, unit(subject)) for each in subject.instances}
+    traces = [
+        _line(course, marked, HOUR if hours else 1.0, alone, known.get(course.instance, []))
+        for course in order
+    ]
     highest = words.per_second(subject.highest, subject.unit)
     standing_out = [f"{name} ({what})" for name, what in marked.items()]
     said = f" Standing out: {words.listing(standing_out)}." if standing_out else ""
+    middle = f" {words.sentence(', '.join(known[order[0].instance]))}" if alone and known else ""
     shown = [] if alone else [(OTHERS, "others"), *((MARKS[m], m) for m in _used(marked))]
     return Chart(
         name=f"chart-{subject.key}-courses",
@@ -55,15 +60,27 @@ def course_chart(subject: Subject) -> Chart | None:
             "yaxis": linear(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1]),
         },
         legend=shown,
-        note=f"1 is {highest}.{said}",
+        note=f"1 is {highest}.{middle}{said}",
     )
+
+
+def _median(estimate: Estimate, figure: words.Unit) -> list[str]:
+    """An instance's median over time, its interval, and of how many samples."""
+    middle = words.significant(estimate.value / figure.factor)
+    return [
+        f"median {middle} {figure.name}",
+        f"interval {interval(estimate, figure)}",
+        f"of {counted(estimate)}",
+    ]
 
 
 def _used(marked: dict[str, str]) -> list[str]:
     return [what for what in MARKS if what in marked.values()]
 
 
-def _line(course: Course, marked: dict[str, str], length: float, alone: bool) -> Trace:
+def _line(
+    course: Course, marked: dict[str, str], length: float, alone: bool, known: list[str]
+) -> Trace:
     what = marked.get(course.instance)
     colour = MARKS[what] if what else ALONE if alone else OTHERS
     points = sum(1 for share in course.shares if share is not None)
@@ -76,5 +93,5 @@ def _line(course: Course, marked: dict[str, str], length: float, alone: bool) ->
         "connectgaps": False,
         "line": {"color": colour, "width": 2 if what or alone else 0.8},
         "marker": {"color": colour, "size": 4},
-        "hovertemplate": "%{y:.2f}<extra>%{fullData.name}</extra>",
+        "hovertemplate": f"%{{y:.2f}}<extra>{BREAK.join(['%{fullData.name}', *known])}</extra>",
     }
