@@ -114,7 +114,7 @@ pub fn workers() -> usize {
 pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
     let arena = Arena::map(bytes).map_err(|why| {
         JobError::Refused(format!(
-            "--memory of {bytes} bytes cannot be mapped ({why}): give less"
+            "{bytes} bytes of memory cannot be mapped ({why}): ask for less"
         ))
     })?;
     Ok(Arc::new(arena))

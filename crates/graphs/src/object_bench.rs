@@ -316,12 +316,8 @@ impl Trial<'_> {
 }
 
 fn worker(seen: &Requests) -> Worker {
-    let count = seen.latencies.len();
     Worker {
-        seconds: seen.seconds(),
         each_second: seen.each_second.clone(),
-        count,
-        median: (count > 0).then(|| seen.latencies.value_at_quantile(0.5)),
     }
 }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use tonnage_disk::{Disk, DiskFile, Engine};
 use tonnage_pipeline::{Control, Graph, Node};
 use tonnage_stages::extent::ALIGNMENT;
+use tonnage_stages::latencies::error_bound;
 use tonnage_stages::ledger::Modes;
 use tonnage_stages::source::{Operate, Pattern, Seen};
 
@@ -71,6 +72,8 @@ pub struct Outcome {
     /// Operations done in a second: of a random pattern those between the warm-up and the end of
     /// the time, of segments all, whatever their flushing at the end took.
     pub operations_per_second: f64,
+    /// Writes that were to be durable before they were done, those of the warm-up too.
+    pub durable_writes: u64,
     /// Latencies of all workers together.
     pub latency: Latency,
     /// Each worker.
@@ -99,14 +102,8 @@ pub struct Latency {
 /// What one worker did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Worker {
-    /// Seconds from its first operation to its end.
-    pub seconds: f64,
     /// Operations done in each second since it began, the warm-up included.
     pub each_second: Vec<u64>,
-    /// Its latencies, without the bins.
-    pub count: u64,
-    /// The middle one, in nanoseconds.
-    pub median: Option<u64>,
 }
 
 const PERCENTILES: [f64; 7] = [1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 99.99];
@@ -167,14 +164,14 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         workers,
         batched: config.batched,
         warm_up,
+        lasts: config.segments.is_none().then_some(duration),
         seed: config.seed,
         seen: Arc::clone(&seen),
         modes: Arc::clone(&modes),
     };
     let graph = Graph::chain([Node::new("operate", operate)]);
     let budget = memory(graph.memory_bytes())?;
-    let duration = config.segments.is_none().then_some(duration);
-    let mut phase = watch.run("operate", &graph, &budget, duration)?;
+    let mut phase = watch.run("operate", &graph, &budget, None)?;
     phase.disk_modes = modes.seen();
     let mut seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
     seen.sort_unstable_by_key(|seen| seen.worker);
@@ -190,6 +187,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     Ok(Outcome {
         seconds: took,
         operations_per_second: rate,
+        durable_writes: seen.iter().map(|seen| seen.durable).sum(),
         latency: Latency::of(seen.iter().map(|seen| &seen.latencies)),
         workers: seen.iter().map(worker).collect(),
         phases: vec![phase],
@@ -247,12 +245,8 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
 }
 
 fn worker(seen: &Seen) -> Worker {
-    let count = seen.latencies.len();
     Worker {
-        seconds: seen.ended.duration_since(seen.began).as_secs_f64(),
         each_second: seen.each_second.clone(),
-        count,
-        median: (count > 0).then(|| seen.latencies.value_at_quantile(0.5)),
     }
 }
 
@@ -288,7 +282,7 @@ impl Latency {
             bins: bins
                 .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
                 .collect(),
-            error_bound: 10_f64.powi(-i32::from(all.sigfig())),
+            error_bound: error_bound(&all),
         }
     }
 }

@@ -19,6 +19,7 @@
 pub mod boundaries;
 pub mod extent;
 mod inflight;
+pub mod latencies;
 pub mod ledger;
 pub mod requests;
 pub mod scratch;

@@ -12,10 +12,7 @@ use hdrhistogram::Histogram;
 use tonnage_object::{Done, ObjectError, Tally};
 use tonnage_pipeline::{Failure, StageError};
 
-/// Digits of a time that are kept: a value is off by at most 1 part in 1,000.
-const DIGITS: u8 = 3;
-/// Longer times are kept as this long.
-const LONGEST: Duration = Duration::from_secs(3600);
+use crate::latencies::latencies;
 
 /// One worker's requests.
 #[derive(Clone, Debug)]
@@ -35,7 +32,6 @@ pub struct Requests {
     began: Instant,
     window: (Instant, Instant), // what counts lies between
     request: Instant,           // when the last one began
-    last: Instant,              // when it ended
 }
 
 /// When requests count, from a worker's beginning.
@@ -49,23 +45,19 @@ pub struct Window {
 
 impl Requests {
     /// A worker that begins now.
-    pub(crate) fn new(worker: usize, window: Window) -> Result<Self, Failure> {
-        let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
-        let histogram = Histogram::new_with_bounds(1, longest, DIGITS)
-            .map_err(|why| Failure::new(format!("making a histogram: {why}")))?;
+    pub(crate) fn new(worker: usize, window: Window) -> Self {
         let now = Instant::now();
-        Ok(Self {
+        Self {
             worker,
             counted: 0.0,
-            latencies: histogram.clone(),
-            first_bytes: histogram,
+            latencies: latencies(),
+            first_bytes: latencies(),
             each_second: Vec::new(),
             tally: Tally::default(),
             began: now,
             window: (now + window.warm_up, now + window.end),
             request: now,
-            last: now,
-        })
+        }
     }
 
     /// A request begins.
@@ -91,7 +83,6 @@ impl Requests {
                 self.first_bytes.saturating_record(first.as_nanos() as u64);
             }
         }
-        self.last = now;
         let second = now.duration_since(self.began).as_secs() as usize;
         if self.each_second.len() <= second {
             self.each_second.resize(second + 1, 0);
@@ -105,12 +96,6 @@ impl Requests {
         all.lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(self);
-    }
-
-    /// Seconds from the worker's beginning to its last request's end.
-    #[must_use]
-    pub fn seconds(&self) -> f64 {
-        self.last.duration_since(self.began).as_secs_f64()
     }
 }
 
@@ -132,7 +117,7 @@ mod tests {
             warm_up: Duration::from_millis(warm_up),
             end: Duration::from_millis(end),
         };
-        let mut requests = Requests::new(0, window).expect("a worker");
+        let mut requests = Requests::new(0, window);
         let mut now = requests.began;
         for took in milliseconds.iter().copied().map(Duration::from_millis) {
             requests.request = now;

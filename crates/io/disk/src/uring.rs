@@ -205,6 +205,16 @@ impl Uring {
     }
 }
 
+impl Drop for Uring {
+    /// A ring ends some time after it was closed; its file should not stay open until then, since
+    /// what it lies on could not be unmounted.
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = self.ring.submitter().unregister_files();
+        }
+    }
+}
+
 impl Backend for Uring {
     fn start(&mut self, slot: usize, transfer: Transfer) {
         self.meet(&transfer);

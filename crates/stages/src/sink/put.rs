@@ -92,7 +92,7 @@ impl Spec for Put {
     fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
         Ok(Box::new(Putter {
             client: Client::new(&self.store).map_err(|why| Failure::new(why.to_string()))?,
-            requests: Some(Requests::new(worker, self.window)?),
+            requests: Some(Requests::new(worker, self.window)),
             put: self.clone(),
         }))
     }

@@ -76,7 +76,7 @@ impl Spec for Get {
     fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
         Ok(Box::new(Getter {
             client: Client::new(&self.store).map_err(|why| Failure::new(why.to_string()))?,
-            requests: Some(Requests::new(worker, self.window)?),
+            requests: Some(Requests::new(worker, self.window)),
             get: self.clone(),
         }))
     }

@@ -20,12 +20,8 @@ use tonnage_disk::{Completion, Direction, Disk, DiskFile, Queue, Request, Segmen
 use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
 
 use crate::inflight::{InFlight, failure, queue};
+use crate::latencies::latencies;
 use crate::ledger::Modes;
-
-/// Digits of a latency that are kept: a value is off by at most 1 part in 1,000.
-const DIGITS: u8 = 3;
-/// Longer latencies are kept as this long.
-const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Operates on a file.
 #[derive(Clone, Debug)]
@@ -48,6 +44,9 @@ pub struct Operate {
     pub batched: bool,
     /// Latencies of what begins earlier are not kept.
     pub warm_up: Duration,
+    /// When a worker ends, the warm-up included; none if its pattern ends. Its time begins with its
+    /// first operation: what came before, filling memory above all, is no part of it.
+    pub lasts: Option<Duration>,
     /// Whether a worker that has written all makes its file durable, which is part of its time.
     pub flush_at_end: bool,
     /// Of the offsets, and of which writes are durable.
@@ -90,6 +89,8 @@ pub struct Seen {
     pub counted: u64,
     /// Operations done in each second since the worker began.
     pub each_second: Vec<u64>,
+    /// Writes that were to be durable before they were done, those of the warm-up too.
+    pub durable: u64,
 }
 
 impl Spec for Operate {
@@ -109,6 +110,7 @@ impl Spec for Operate {
             "flush_at_end": self.flush_at_end,
             "batched": self.batched,
             "warm_up_seconds": self.warm_up.as_secs_f64(),
+            "seconds": self.lasts.map(|lasts| lasts.as_secs_f64()),
             "seed": self.seed,
         })
     }
@@ -134,9 +136,6 @@ impl Spec for Operate {
     }
 
     fn start(&self, worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
-        let latencies = Histogram::new_with_bounds(1, longest, DIGITS)
-            .map_err(|why| Failure::new(format!("making a histogram: {why}")))?;
         // Streams of workers are apart by more than they ever use: a worker's is its own seed's.
         let random = Random(self.seed ^ (worker as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let now = Instant::now();
@@ -151,9 +150,10 @@ impl Spec for Operate {
                 worker,
                 began: now,
                 ended: now,
-                latencies,
+                latencies: latencies(),
                 counted: 0,
                 each_second: Vec::new(),
+                durable: 0,
             },
         }))
     }
@@ -183,7 +183,8 @@ impl Stage for Operator {
         }
         while let Some(first) = self.queue.wait() {
             let now = Instant::now();
-            let goes_on = !flow.time_is_up();
+            let since = now.duration_since(self.seen.began);
+            let goes_on = self.operate.lasts.is_none_or(|lasts| since < lasts);
             flow.check()?;
             let mut done = 1;
             self.end(first, now, goes_on)?;
@@ -224,7 +225,9 @@ impl Operator {
             durable_one_in,
             ..
         } = &self.operate;
-        let durable = *durable_one_in > 0 && self.random.below((*durable_one_in).into()) == 0;
+        let durable =
+            *writes && *durable_one_in > 0 && self.random.below((*durable_one_in).into()) == 0;
+        self.seen.durable += u64::from(durable);
         let direction = match (writes, durable) {
             (false, _) => Direction::Read,
             (true, false) => Direction::Write,
