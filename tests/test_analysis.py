@@ -455,16 +455,47 @@ def test_machines_that_are_not_alike_are_told_of() -> None:
 
 
 def test_what_was_tried_now_and_then_is_a_point_each_with_gaps() -> None:
-    minutes = [*range(0, 100, 5), *range(300, 400, 5)]
+    # One slot is missed, and later many.
+    minutes = [*range(0, 50, 5), *range(55, 105, 5), *range(300, 400, 5)]
     trials = [
         trial("read4k", 1, 100.0 + place % 3, place, suite="over-time", minutes=at, series=[(1, 9)])
         for place, at in enumerate(minutes)
     ]
     (course,) = subject(analyse([measured("a", trials)]), "read4k").courses
     assert course.seconds[:2] == [0, 300]
-    assert course.shares.count(None) == 1
-    assert course.shares[20] is None and 5700 < course.seconds[20] < 18_000
-    assert len(course.shares) == 41 and max(filter(None, course.shares)) == 1
+    gaps = [at for at, share in zip(course.seconds, course.shares, strict=True) if share is None]
+    assert len(gaps) == 2 and 2700 < gaps[0] < 3300 and 6000 < gaps[1] < 18_000
+    assert len(course.shares) == 42 and max(filter(None, course.shares)) == 1
+
+
+def long_trial(*, rises_for: float) -> Subject:
+    """A trial of ten minutes that rises to 100 operations a second, and stays there."""
+    rates = [100 * 4096 * min(1.0, (second + 1) / rises_for) for second in range(600)]
+    series = [(second + 1.0, rate) for second, rate in enumerate(rates)]
+    return subject(analyse([measured("a", [trial("read4k", 1, 90.0, series=series)])]), "read4k")
+
+
+def test_of_a_long_trial_it_is_said_from_when_it_was_steady() -> None:
+    warm = long_trial(rises_for=100)
+    (course,) = warm.courses
+    steady = course.steady
+    assert steady and steady.begins_seconds and 60 < steady.begins_seconds < 110
+    assert steady.rule == "slope within 0.1 of the mean over a window of 150 s"
+    # At most 0.1 over the window: what is left of the rise.
+    assert steady.slope_per_second and 0 < steady.slope_per_second <= 0.1 / 150
+    drawn = course_chart(warm)
+    assert drawn and "steady from" in str(drawn.note) and steady.rule in str(drawn.note)
+    assert "a minute" in str(drawn.traces)
+
+    rising = long_trial(rises_for=1e9)
+    (course,) = rising.courses
+    assert course.steady and course.steady.begins_seconds is None
+    drawn = course_chart(rising)
+    assert drawn and "never steady" in str(drawn.note)
+
+    short = [(float(second), 4096.0) for second in range(1, 60)]
+    found = subject(analyse([measured("a", [trial("read4k", 1, 1.0, series=short)])]), "read4k")
+    assert [each.steady for each in found.courses] == [None]
 
 
 def test_trials_of_days_are_worth_fewer_and_show_the_day() -> None:
@@ -514,8 +545,8 @@ def test_each_course_has_its_median_and_what_its_samples_are_worth() -> None:
         assert rate.low and rate.high
         low, high = (words.significant(end / 1e6) for end in (rate.low, rate.high))
         assert f"<br>median {words.megabytes(rate.value)} MB/s<br>" in texts[each.name]
-        worth = f"of 600 samples, correlated: worth {rate.effective_size}</extra>"
-        assert texts[each.name].endswith(f"<br>interval {low} – {high}<br>{worth}")
+        worth = f"of 600 samples, correlated: worth {rate.effective_size}<br>steady from "
+        assert f"<br>interval {low} – {high}<br>{worth}" in texts[each.name]
     assert str(drawn.note).startswith("1 is 220 MB/s. Standing out: ")
 
     # Of a single one it is also said below.

@@ -1,5 +1,6 @@
 """The command line's contract: arguments, help, exit codes, one line for what cannot be used."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -21,7 +22,10 @@ from support.records import blob, parts
 from tonnage import engine
 from tonnage.cli import main
 from tonnage.cli.arguments import SEVERAL, parse_memory, parse_size, spread
-from tonnage.measure import environment
+from tonnage.measure import disk as measure_disk
+from tonnage.measure import environment, layouts, net, ops, over_time, stream
+from tonnage.measure import object as store
+from tonnage.measure.kept import flag_of
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -30,7 +34,8 @@ FLAGS = {
     ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
     ("run", "sort"): ["--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"],
     ("measure", "disk"): [
-        *("--dir", "--mode", "--size", "--seconds", "--rounds", "--memory", "--out", "--json"),
+        *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),
+        *("--out", "--json"),
     ],
     ("measure", "ops"): [
         *("--dir", "--operation", "--suite", "--outstanding", "--rounds", "--until-confidence"),
@@ -50,7 +55,7 @@ FLAGS = {
     ],
     ("measure", "net"): [
         *("--endpoints", "--connections", "--block", "--seconds", "--rounds", "--one-way"),
-        *("--namespaces", "--rate", "--out", "--json"),
+        *("--namespaces", "--rate", "--until-confidence", "--out", "--json"),
     ],
     ("measure", "object"): [
         *("--endpoint", "--operation", "--chunk", "--threads", "--seconds", "--rounds"),
@@ -229,6 +234,9 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("measure", "over-time", "--for", "0"), r"'--for': '0' is no time"),
     (("measure", "stream", "--operation", "x"), r"--operation x: there are write, read"),
     (("measure", "stream", "--block", "1"), r"--block 1 is no multiple of --transfer 1048576"),
+    (("measure", "stream", "--transfer", "0"), r"'--transfer': '0': give a multiple of 4096"),
+    (("measure", "stream", "--transfer", "1000"), r"'--transfer': '1000': give a multiple of"),
+    (("measure", "stream", "--block", "0"), r"--block 0 is no multiple of --transfer"),
     (("import", "none"), r"none: expected a file that can be read \(No such file"),
     (("import", "in"), r"in: expected "),
     (("measure", "disk", "--memory", "10kB"), r"--memory .*10000 bytes is too small"),
@@ -344,16 +352,22 @@ def test_json_is_one_document_and_alone(tonnage: Tonnage, disk: Path, records: P
         assert [stage["bytes"] for stage in phase["stages"]] == [100_000] * 3
 
 
-def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> None:
+def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path, tmp_path: Path) -> None:
     trials = ("--size", "4MB", "--seconds", "0.2", "--rounds", "2", "--memory", "64MiB")
-    done = _json(tonnage, "measure", "disk", "--dir", disk, *trials)
+    where = ("--dir", disk, *trials, "--out")
+    done = _json(tonnage, "measure", "disk", *where, tmp_path / "all")
     assert done["schema"] == "tonnage.measurement/1"
     assert [trial["name"] for trial in done["trials"]] == ["wo", "ro", "rw", "headroom"] * 2
+    assert [trial["step"]["round"] for trial in done["trials"]] == [0] * 4 + [1] * 4
     assert all(trial["bytes_per_second"] > 0 for trial in done["trials"])
+    assert all(trial["beside"]["device_read_bytes"] is not None for trial in done["trials"])
+    assert done["page_cache"].startswith("bypassed: ")
     assert list(disk.iterdir()) == []
 
-    said = tonnage.run("measure", "disk", "--dir", disk, *trials, "--mode", "ro", check=True)
-    figure, rule, *scorecard = said.stdout.splitlines()
+    only = ("--mode", "ro")
+    said = tonnage.run("measure", "disk", *where, tmp_path / "ro", *only, check=True)
+    first, second, figure, rule, *scorecard, kept_in = said.stdout.splitlines()
+    assert first.startswith("ro: ") and second.startswith("ro: ")
     assert len(done["scorecard"]) == 6
     short = [rule for rule in done["scorecard"] if rule["verdict"] != "pass"]
     assert scorecard[0] == f"Keeps {6 - len(short)} of the 6 rules of Cloud Truth."
@@ -362,20 +376,51 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path) -> N
         ", 2 trials; the median's 95 % interval takes 4 trials more)"
     )
     assert done["page_cache"] in rule and done["stopping_rule"] in rule
-    once = (*trials[:-4], "--rounds", "1", *trials[-2:])
-    said = tonnage.run("measure", "disk", "--dir", disk, *once, "--mode", "ro", check=True)
-    assert said.stdout.splitlines()[0].endswith(
-        ", 1 trial; the median's 95 % interval takes 5 trials more)"
-    )
+    assert kept_in.startswith(f"Kept in {tmp_path}/ro; ")
     (kept,) = [each for each in done["figures"] if each["name"] == "ro"]
     rates = [each["bytes_per_second"] for each in done["trials"] if each["name"] == "ro"]
     assert (kept["low_bytes_per_second"], kept["high_bytes_per_second"]) == (min(rates), max(rates))
 
 
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_measure_disk_goes_on_where_it_was_killed(call: Call, disk: Path, kept: int) -> None:
+    out, name = disk / "out", "trial-{:05}.json".format
+    where = ("--dir", str(disk), "--out", str(out))
+    # As a study has it, one mode comes twice in a round.
+    args = ("--mode", "rw", "ro", "rw", "--size", "4MB", "--seconds", "0.1", "--memory", "64MiB")
+    args = ("measure", "disk", *where, *args, "--rounds", "2", "--json")
+    whole = json.loads(call(*args)[1])
+    assert json.loads(call(*args)[1]) == whole
+    before = [(out / name(number)).read_bytes() for number in range(kept)]
+    (out / "measurement.json").unlink()
+    for number in range(kept, 6):
+        (out / name(number)).unlink()
+    again = json.loads(call(*args)[1])
+    assert [trial["name"] for trial in again["trials"]] == ["rw", "ro", "rw"] * 2
+    assert [trial["step"]["round"] for trial in again["trials"]] == [0] * 3 + [1] * 3
+    assert again["id"] == whole["id"]
+    assert [(out / name(number)).read_bytes() for number in range(kept)] == before
+    (disk / "other").mkdir()
+    code, _, err = call(*args[:3], str(disk / "other"), *args[4:])
+    assert code == 2
+    assert f"begun with read ['{disk}'], not ['{disk}/other']: give the same --dir" in err
+
+
+def test_measure_disk_ends_when_the_median_is_known_well_enough(call: Call, disk: Path) -> None:
+    where = ("--dir", str(disk), "--out", str(disk / "out"), "--mode", "headroom")
+    short = ("--size", "4MB", "--seconds", "0.1", "--memory", "64MiB")
+    args = ("measure", "disk", *where, *short, "--until-confidence", "99%", "--json")
+    done = json.loads(call(*args)[1])
+    # Six are the fewest from which a median has an interval.
+    assert len(done["trials"]) == 6
+    assert done["figures"][0]["wanted_share"] == 0.99
+
+
 def test_measure_disk_keeps_to_little_memory(tonnage: Tonnage, disk: Path) -> None:
     memory = 64 << 20
     trials = ("--size", "400MB", "--seconds", "0.3", "--rounds", "1", f"--memory={memory}")
-    used = processes.used([tonnage.path, "measure", "disk", "--dir", disk, *trials, "--json"])
+    where = ("--dir", disk, "--out", disk / "out")
+    used = processes.used([tonnage.path, "measure", "disk", *where, *trials, "--json"])
     assert used.returncode == 0
     moved = [trial["phase"]["stages"][-1]["bytes"] for trial in json.loads(used.out)["trials"]]
     assert min(moved) > 0 and max(moved) > 2 * memory
@@ -400,7 +445,9 @@ def test_several_directories_follow_one_flag_or_several(
     done = json.loads(
         tonnage.run("measure", "disk", "--dir", "a", "b", "c", *args, cwd=disk).stdout
     )
-    assert (done["settings"]["read"], done["settings"]["write"]) == (["a", "b"], ["c"])
+    both = (done["settings"]["read"], done["settings"]["write"])
+    assert both == ([f"{disk}/a", f"{disk}/b"], [f"{disk}/c"])
+    assert (disk / "tonnage-disk-1" / "measurement.json").exists()
     assert [trial["name"] for trial in done["trials"]] == ["rw", "ro"]
 
 
@@ -469,6 +516,47 @@ def _json(tonnage: Tonnage, *args: str | Path, code: int = 0) -> dict[str, Any]:
     assert said.returncode == code, said.stderr
     document: dict[str, Any] = json.loads(said.stdout)
     return document
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("ops", "--operation", "read4m", "--outstanding", "4", "257"), "--outstanding so many"),
+        (("over-time", "--outstanding", "257"), "--outstanding so many"),
+        (
+            ("stream", "--transfer", "16MiB", "--processes", "65", "--block", "16MiB"),
+            "--transfer 16 MiB for each of --processes",
+        ),
+    ],
+    ids=lambda value: value[0],
+)
+def test_buffers_beyond_memory_are_refused(
+    call: Call, monkeypatch: pytest.MonkeyPatch, disk: Path, args: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.chdir(disk)
+    monkeypatch.setattr(environment, "physical_memory", lambda: 1 << 30)
+    monkeypatch.setattr(environment, "memory_limit", lambda: None)
+    code, _, err = call("measure", *args)
+    assert code == 2
+    assert re.fullmatch(rf"tonnage: {told} needs \S+ MiB, more than the 1 GiB .*: give .*\n", err)
+    assert list(disk.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("ops", ops.Settings),
+        ("stream", stream.Settings),
+        ("over-time", over_time.Settings),
+        ("net", net.Settings),
+        ("layouts", layouts.Settings),
+        ("disk", measure_disk.Settings),
+        ("object", store.Settings),
+    ],
+)
+def test_each_setting_is_told_by_its_flag(command: str, kind: type) -> None:
+    told = [flag_of(field.name) for field in dataclasses.fields(kind)]
+    assert set(told) <= {*FLAGS["measure", command], "DEVICE", "s3://BUCKET/PREFIX"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.artifacts import Environment, Measurement, Reading, Source, Trial
-from tonnage.cloud_truth import MANY_INSTANCES, PASS, SHORT, UNKNOWN, scorecard
+from tonnage.cloud_truth import MANY_INSTANCES, NOT_PROVED, PASS, SHORT, UNKNOWN, scorecard
 
 BASIC, INSTANCES, TIME, REPRODUCIBLE, EXPLAINED, AGGREGATED = range(6)
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -81,6 +81,11 @@ def test_basic_properties() -> None:
     assert verdict(BASIC, measured(), went_by)[0] == SHORT
     half = measured(readings=[reading(), reading(cached="too fast")])
     assert verdict(BASIC, half) == (SHORT, "only a cache can have given 1 of 2 figures")
+    unwatched = reading(details={NOT_PROVED: "nobody looked"})
+    assert verdict(BASIC, measured(readings=[reading(), unwatched])) == (
+        UNKNOWN,
+        "a cache may have given 1 of 2 figures: nobody looked",
+    )
 
 
 def test_many_instances() -> None:
@@ -115,7 +120,7 @@ def test_trials_without_a_time_follow_one_another() -> None:
     whole = measured(hours=[0.0, 0.0, 0.0], seconds=3600.0)
     trials = [dataclasses.replace(each, began_at=None) for each in whole.trials]
     said = verdict(TIME, dataclasses.replace(whole, trials=trials))[1]
-    assert said.startswith("3 h from the first to the last")
+    assert said.startswith("3.0 h from the first to the last")
 
 
 def test_reproducible() -> None:

@@ -18,7 +18,7 @@ PARTS = {
     "artifacts": set(),
     "words": set(),
     "statistics": set(),
-    "cloud_truth": {"artifacts"},
+    "cloud_truth": {"artifacts", "words"},
     "model": {"artifacts", "words", "statistics", "cloud_truth"},
     "report": {"artifacts", "words"},
     "engine": {"artifacts", "_core"},

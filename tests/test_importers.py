@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from support.fuzz_importers import SAMPLES, fuzz, obeys, samples
-from tonnage.artifacts import Reading
+from tonnage.artifacts import Latency, Reading
+from tonnage.measure.caching import FASTEST_DEVICE, FITS_IN_MEMORY, cached
 from tonnage.measure.importers import LARGEST_BYTES, Unreadable, fio_bins, read
-from tonnage.measure.importers.caching import FASTEST_DEVICE, FITS_IN_MEMORY, cached
 
 MIB = 1 << 20
 
@@ -388,6 +388,43 @@ def test_logs_of_single_operations_have_percentiles(tmp_path: Path) -> None:
     assert reading.operations_per_second == 100
     with pytest.raises(Unreadable, match=r"_bw\.N\.log"):
         _read(tmp_path, lines, "unnamed.txt")
+
+
+def test_logs_of_nobody_knows_which_fio_have_no_latencies(tmp_path: Path) -> None:
+    # fio 2 wrote microseconds, with an offset if that was asked for; fio 3 writes nanoseconds.
+    for more in ("", ", 8192", ", 4096, 8192"):
+        lines = "".join(f"{at * 10}, {at}, 1, 4096{more}\n" for at in range(1, 101))
+        (reading,) = _read(tmp_path, lines, "x_clat.2.log")
+        assert reading.latency_seconds == Latency() and reading.operations_per_second == 100
+        assert reading.details["latency_unit"].startswith("not said: nanoseconds if it was fio 3")
+    (reading,) = _read(tmp_path, "200, 500, 0, 0\n400, 700, 0, 0\n", "x_lat.1.log")
+    assert reading.latency_seconds == Latency()
+    (reading,) = _read(tmp_path, "200, 500, 0, 0, 0x4001\n", "x_lat.1.log")
+    assert reading.latency_seconds.mean == 500e-9
+
+
+def test_warps_percentiles_of_parts_are_not_those_of_the_whole(tmp_path: Path) -> None:
+    document = json.loads((SAMPLES / "warp" / "get-json.json").read_text())
+    (clients,) = (of["requests_by_client"] for of in document["by_op_type"].values())
+    ((alone,),) = clients.values()
+    # Three times as many requests, each of which took twice as long.
+    other = json.loads(json.dumps(alone))
+    times, first = other["single_sized_requests"], other["single_sized_requests"]["first_byte"]
+    times["requests"] *= 3
+    times["dur_avg_millis"] *= 2
+    first["average_millis"] *= 2
+    clients["another"] = [other]
+    (reading,) = _read(tmp_path, json.dumps(document), "warp.json")
+    latency = reading.latency_seconds
+    assert (latency.p50, latency.p90, latency.p99) == (None, None, None)
+    assert latency.mean == pytest.approx(3.836015e-3 * 7 / 4)
+    assert latency.max == pytest.approx(56.784452e-3)
+    assert reading.details["first_byte_seconds"].keys() == {"mean", "max"}
+    # One entry that is a sum over several is no whole either.
+    del clients["another"]
+    alone["single_sized_requests"]["merged_entries"] = 2
+    (reading,) = _read(tmp_path, json.dumps(document), "warp.json")
+    assert reading.latency_seconds.p50 is None and reading.latency_seconds.mean
 
 
 def test_logs_may_have_a_windows_maximum(tmp_path: Path) -> None:

@@ -44,3 +44,22 @@ def test_nothing_is_kept_when_one_file_is_no_result(tonnage: Tonnage, disk: Path
     assert len(done.stderr.splitlines()) == 1
     assert f"{disk / 'cut.json'}: expected" in done.stderr
     assert not (disk / "out").exists()
+
+
+def test_the_same_file_is_the_same_measurement(tonnage: Tonnage, disk: Path) -> None:
+    (disk / "again.json").write_bytes(FIO.read_bytes())
+    for out, file in {"first": FIO, "second": disk / "again.json"}.items():
+        tonnage.run("import", file, "--out", disk / out, check=True)
+    tonnage.run("import", IPERF3, "--out", disk / "other", check=True)
+    first, second, other = (
+        [path.name for path in (disk / out).iterdir()] for out in ("first", "second", "other")
+    )
+    assert first == second != other
+    said = tonnage.run("report", disk / "first", disk / "second", cwd=disk)
+    assert said.returncode == 2 and "give it once" in said.stderr
+
+
+def test_how_many_rules_are_kept_is_told_of_each_file(tonnage: Tonnage) -> None:
+    lines = tonnage.run("import", FIO, IPERF3, check=True).stdout.splitlines()
+    told = [line for line in lines if line.endswith(" of the 6 rules of Cloud Truth.")]
+    assert [line.partition(": Keeps ")[0] for line in told] == [str(FIO), str(IPERF3)]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from hypothesis import strategies as some
 
 from support.processes import PATIENCE_SECONDS
 from tonnage import engine
-from tonnage.measure.layouts import journal
+from tonnage.measure.layouts import ROOM, journal
+from tonnage.measure.layouts.arrangement import Manner, arrange
 from tonnage.measure.layouts.journal import Command, Journal, Step, Undo, opened
 
 HOLDER = """
@@ -173,6 +175,50 @@ def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> No
     with opened(room):
         pass
     assert not room.exists()
+
+
+def noted(file: Path, steps: list[Step]) -> None:
+    """What a killed process left: the changes stand, and how they are undone is on file."""
+    kept = Journal(file, lambda _: "")
+    kept.undo = lambda keep=0: None  # type: ignore[method-assign]  # It is gone by then.
+    with kept.standing(steps):
+        pass
+
+
+def test_the_journal_outlasts_a_reboot() -> None:
+    # The kernel's own list of what lies in memory alone.
+    mounts = [line.split(" ")[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    holders = {point: kind for point, kind in mounts if ROOM.is_relative_to(point)}
+    assert holders[max(holders, key=len)] != "tmpfs"
+    assert not ROOM.is_relative_to("/run") and not ROOM.is_relative_to("/tmp")
+
+
+@pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="takes mkfs.ext4")
+def test_after_a_reboot_files_are_wiped_of_what_was_made_in_them_and_of_nothing_else(
+    tmp_path: Path,
+) -> None:
+    room, ours, theirs = tmp_path / "room", tmp_path / "ours", tmp_path / "theirs"
+    manner = Manner("ext4", "lvm", "", None)
+    # Loop devices are gone by then: these names stand for nothing.
+    gone = {"/dev/tonnage-gone-1": ours, "/dev/tonnage-gone-2": theirs}
+    steps = arrange("separate", list(gone), manner, room, gone).steps
+    makes = [step.do for step in steps if step.do[0] == "mkfs.ext4"]
+    for file in gone.values():
+        file.touch()
+        os.truncate(file, 8 << 20)
+    subprocess.run([*makes[0][:-1], ours], check=True)
+    subprocess.run(["mkfs.ext4", "-q", theirs], check=True)
+    room.mkdir()
+    noted(room / "journal.json", list(steps))
+    with opened(room):
+        pass
+    assert [_signatures(file) for file in gone.values()] == ["", "ext4"]
+    assert not room.exists()
+
+
+def _signatures(file: Path) -> str:
+    command = ["wipefs", "--no-act", "--noheadings", "--output", "TYPE", file]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _state(process: int) -> str:

@@ -1,12 +1,13 @@
 """Measuring: trials as the core reports them, what is said of them, and where they were done."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tonnage import engine
-from tonnage.measure import environment
+from tonnage.measure import counters, devices, environment
 from tonnage.measure.trials import stated_page_cache, trial
 
 MB = 1_000_000
@@ -120,11 +121,48 @@ def test_a_mount_with_blanks_in_its_path_is_known(
         point = point.replace(sign, escape)
     mounts = disk / "mounts"
     mounts.write_text(f"root / ext4 rw 0 0\nodd {point} odd rw,strange 0 0\n")
-    monkeypatch.setattr(environment, "MOUNTS", mounts)
+    monkeypatch.setattr(devices, "MOUNTS", mounts)
     (inside,) = environment.capture([odd]).devices
     assert (inside.file_system, inside.mount_options) == ("odd", "rw,strange")
     (outside,) = environment.capture([disk]).devices
     assert outside.file_system == "ext4"
+
+
+def test_devices_below_a_file_system_without_one_are_those_of_its_source(
+    monkeypatch: pytest.MonkeyPatch, disk: Path
+) -> None:
+    for name in ("vdx", "vdy", "vdz"):
+        (disk / "block" / name).mkdir(parents=True)
+    for pool, members in {"one": ["vdx"], "two": ["vdz", "vdy"]}.items():
+        for name in members:
+            (disk / "btrfs" / pool / "devices" / name).mkdir(parents=True)
+    monkeypatch.setattr(devices, "NUMBERED", disk / "none")
+    monkeypatch.setattr(devices, "BLOCK", disk / "block")
+    monkeypatch.setattr(devices, "BTRFS", disk / "btrfs")
+    monkeypatch.setattr(devices, "MOUNTS", disk / "mounts")
+    number = disk.stat().st_dev
+    unknown = [f"{os.major(number)}:{os.minor(number)}"]
+    for source, found in {
+        "/dev/vdx": ["vdx"],
+        "/dev/vdy": ["vdy", "vdz"],
+        "/dev/gone": unknown,
+        "server:/vdx": unknown,
+        "overlay": unknown,
+        "vdx": unknown,
+    }.items():
+        (disk / "mounts").write_text(f"{source} / any rw 0 0\n")
+        assert devices.holding(disk) == found
+
+
+def test_counters_of_devices_are_added_up(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
+    (disk / "counters").write_text(
+        " 8 0 sda 1 0 2 0 3 0 4 0 5 6 0\n 8 16 sdb 10 0 20 0 30 0 40 0 50 60 0 0 0\n"
+    )
+    monkeypatch.setattr(counters, "DISKS", disk / "counters")
+    assert counters.together(["sda"]) == (1, 2 * 512, 3, 4 * 512, 5, 6)
+    assert counters.together(["sda", "sdb"]) == (11, 22 * 512, 33, 44 * 512, 55, 66)
+    assert counters.together(["sda", "0:45"]) is None
+    assert counters.together([]) is None
 
 
 @pytest.mark.parametrize(

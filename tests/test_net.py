@@ -17,11 +17,12 @@ import pytest
 from support.command import Tonnage
 from support.processes import PATIENCE_SECONDS, Running, started
 from tonnage import engine
-from tonnage.artifacts import Measurement
+from tonnage.artifacts import Measurement, Trial
 from tonnage.cli.arguments import refuse_memory
 from tonnage.measure import environment
-from tonnage.measure.net import Settings, configurations, measure_net
+from tonnage.measure.net import Settings, configurations, is_enough, measure_net
 from tonnage.measure.net.endpoint import Place, run_together
+from tonnage.measure.rounds import Rounds
 from tonnage.model.net import Costs, costs
 
 SETTINGS = Settings(
@@ -30,6 +31,7 @@ SETTINGS = Settings(
     block_bytes=1 << 16,
     seconds=0.1,
     rounds=1,
+    until_confidence=None,
     one_way=False,
     namespaces=False,
     rate_bits_per_second=None,
@@ -143,6 +145,43 @@ def test_figures_are_of_the_slowest_and_of_all(tonnage: Tonnage, tmp_path: Path)
             assert figure["low_bytes_per_second"] == min(expected)
             assert figure["high_bytes_per_second"] == max(expected)
         assert figures[f"{way}, endpoint 2"]["trials"] == ROUNDS
+
+
+def rounds_of(found: Measurement, slowest: list[float], other: float) -> list[list[Trial]]:
+    """Rounds of two endpoints, of which the second had ``slowest``, both ways."""
+    first = [each for each in found.trials if each.step and each.step.round == 0]
+    return [
+        [
+            dataclasses.replace(each, bytes_per_second=rate if place % 2 else other * rate)
+            for place, each in enumerate(sorted(first, key=lambda each: each.name))
+        ]
+        for rate in slowest
+    ]
+
+
+def test_it_ends_when_the_slowest_endpoint_is_known(tonnage: Tonnage, tmp_path: Path) -> None:
+    args = ("--endpoints=2", "--until-confidence=99%")
+    found = measured(tonnage, tmp_path / "out", *args)
+    number = len(found["trials"]) // 4
+    assert 6 <= number < 30
+    figures = {figure["name"]: figure for figure in found["figures"]}
+    for way in ("send", "receive"):
+        figure = figures[f"{way}, slowest endpoint"]
+        assert (figure["trials"], figure["wanted_share"], figure["still_needed"]) == (
+            number,
+            0.99,
+            0,
+        )
+    assert "the slowest endpoint's rate of each way: until" in found["stopping_rule"]
+
+    # Five have no interval; six alike have; of six that differ, the slowest is what counts.
+    whole, until = Measurement.from_json(found), Rounds(30, 0.02)
+    alike = [100.0, 101.0, 100.5, 100.2, 100.8, 100.1]
+    assert not is_enough(rounds_of(whole, alike[:5], 2.0), until)
+    assert is_enough(rounds_of(whole, alike, 2.0), until)
+    assert not is_enough(rounds_of(whole, [*alike[:5], 60.0], 2.0), until)
+    assert is_enough(rounds_of(whole, alike[:2], 2.0), Rounds(2, 0.02))
+    assert not is_enough(rounds_of(whole, alike, 2.0), Rounds(30))
 
 
 def test_one_way_only_the_first_sends(tonnage: Tonnage, tmp_path: Path) -> None:

@@ -198,6 +198,12 @@ def test_each_trial_is_what_its_name_says(s3: Server, disk: Path) -> None:
         step, reading = trial.step, trial.reading
         assert step and reading and reading.bins is not None and reading.series is not None
         gets = step.operation == "get"
+        assert reading.details.get("object_bytes") == (SETTINGS.object_bytes if gets else None)
+        happened = trial.beside
+        assert happened and happened.foreign_cpu_seconds >= 0 <= happened.stolen_cpu_seconds
+        assert happened.dirty_bytes_before is not None is not happened.dirty_bytes_after
+        # There is no device that this machine could ask.
+        assert (happened.device, happened.device_read_bytes, happened.queue) == ("", None, {})
         assert reading.operation == ("get" if gets else "put")
         assert reading.details["tool_operation"] == step.operation
         assert reading.concurrency == step.outstanding == len(trial.each_second)
@@ -312,7 +318,7 @@ REFUSALS = {
         ["--operation", "multipart", "--chunk", "1MiB"],
         "--chunk 1048576: parts have 5MiB at least",
     ),
-    "small objects": (["--object-size", "1MiB"], "--object-size 1048576 is less than a chunk"),
+    "small objects": (["--object-size", "1MiB"], "--object-size 1048576 is less .*smaller --chunk"),
     "much memory": (
         ["--operation", "put", "--threads", "1000", "--chunk", "1TiB"],
         "--threads 1000 with chunks of",

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +13,15 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
+from support.disk import IMAGE_BYTES, btrfs, needs_btrfs
 from support.measurements import PHASE, measurement
 from support.processes import started
 from tonnage import engine
-from tonnage.artifacts import Beside, Figure, Measurement, Stage, Step, Trial
+from tonnage.artifacts import Beside, Figure, Measurement, Step, Trial
 from tonnage.cli.measured import summary
-from tonnage.measure.operations import OPERATIONS, cached
+from tonnage.measure import devices
+from tonnage.measure.caching import FASTEST_DEVICE, NOT_PROVED, cached_beside
+from tonnage.measure.operations import OPERATIONS
 from tonnage.measure.ops import Settings, agenda, measure_ops, most_seconds, stopping_rule
 from tonnage.measure.rounds import settled
 from tonnage.measure.trials import figure, figures
@@ -176,6 +181,20 @@ def test_it_is_said_how_precise_a_figure_is(case: str) -> None:
     )
 
 
+def test_two_modes_are_told_before_their_median() -> None:
+    between = [
+        each * 1e6 for number in range(20) for each in (100 + number / 10, 200 + number / 10)
+    ]
+    together = [each * 1e6 for number in range(20) for each in (100 + number, 100 + number / 10)]
+    told = {}
+    for name, rates in {"two": between, "one": together, "few": between[:18]}.items():
+        whole = measurement("m", {name: rates})
+        told[name] = summary(replace(whole, figures=figures(whole.trials)))[0]
+    two = r"two: 2 modes, 101 MB/s \(50 %\) and 201 MB/s \(50 %\); median 151 MB/s \(100 to 202,"
+    assert re.match(two, told["two"]), told["two"]
+    assert all(re.match(rf"{name}: [\d.]+ MB/s \(", told[name]) for name in ("one", "few"))
+
+
 def test_figures_that_say_nothing_of_precision_are_read() -> None:
     values = measurement("m", {"rw": [1e6]}).to_json()
     values["figures"] = [
@@ -194,30 +213,21 @@ def test_figures_that_say_nothing_of_precision_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("writes", "device_bytes", "told"),
+    ("writes", "device_bytes", "rate", "told"),
     [
-        (False, 1000, None),
-        (False, 899, "sda read 899 of 1000 bytes meanwhile"),
-        (True, 0, "sda wrote 0 of 1000 bytes meanwhile"),
-        (True, None, None),
+        (False, 1000, 1e6, None),
+        (False, 899, 1e6, "sda read 899 of 1000 bytes meanwhile"),
+        (True, 0, 1e6, "sda wrote 0 of 1000 bytes meanwhile"),
+        # Many devices may be faster than one; that they moved it is proof.
+        (False, 1000, 2 * FASTEST_DEVICE, None),
+        # Where nobody counts, only the speed tells.
+        (True, None, FASTEST_DEVICE, None),
+        (True, None, 2 * FASTEST_DEVICE, "40.0 GB/s: no single device gives more than 20 GB/s"),
     ],
 )
 def test_a_device_that_moved_less_tells_of_a_cache(
-    writes: bool, device_bytes: int | None, told: str | None
+    writes: bool, device_bytes: int | None, rate: float, told: str | None
 ) -> None:
-    stage = Stage(
-        name="operate",
-        kind="operate",
-        workers=1,
-        bytes=1000,
-        records=1,
-        busy_seconds=0.0,
-        starved_seconds=0.0,
-        blocked_seconds=0.0,
-        cpu_seconds=0.0,
-        memory_bytes=0,
-        config={},
-    )
     happened = Beside(
         device="sda",
         device_reads=None,
@@ -230,7 +240,7 @@ def test_a_device_that_moved_less_tells_of_a_cache(
         dirty_bytes_after=None,
         queue={},
     )
-    assert cached(writes, replace(PHASE, stages=[stage]), happened) == told
+    assert cached_beside(happened, writes, 1000, rate) == told
 
 
 def measured(directory: Path, out: Path, settings: Settings = SETTINGS) -> Measurement:
@@ -280,8 +290,12 @@ def test_the_result_says_which_engine(disk: Path, blocking: bool, engines: list[
 def test_other_settings_or_a_machines_own_are_refused(disk: Path) -> None:
     few = replace(SETTINGS, operations=("read4k",), outstanding=(1,), rounds=1)
     measured(disk, disk / "out", few)
-    with pytest.raises(engine.Refused, match=r"--out \S+ was begun with seed 1, not 2: give the"):
+    with pytest.raises(engine.Refused, match=r"begun with seed 1, not 2: give the same --seed"):
         measured(disk, disk / "out", replace(few, seed=2))
+    (disk / "other").mkdir()
+    elsewhere = rf"begun with directory {disk}, not {disk}/other: give the same --dir to go on"
+    with pytest.raises(engine.Refused, match=elsewhere):
+        measured(disk / "other", disk / "out", few)
     begun = json.loads((disk / "out" / "begun.json").read_text())
     begun["environment"]["host"] = "another"
     (disk / "out" / "begun.json").write_text(json.dumps(begun))
@@ -291,6 +305,43 @@ def test_other_settings_or_a_machines_own_are_refused(disk: Path) -> None:
     (disk / "full" / "letter").touch()
     with pytest.raises(engine.Refused, match=r"--out \S+ holds something else"):
         measured(disk, disk / "full", few)
+
+
+def test_another_name_of_the_same_directory_goes_on(disk: Path) -> None:
+    few = replace(SETTINGS, operations=("read4k",), outstanding=(1,), rounds=1)
+    whole = measured(disk, disk / "out", few)
+    (disk / "link").symlink_to(disk)
+    assert measured(disk / "link", disk / "out", few) == whole
+
+
+def test_what_nobody_counts_is_not_proved(tonnage: Tonnage, disk: Path) -> None:
+    few = ("--operation", "read4k", "--outstanding", "1", "--rounds", "1", "--seconds", "0.2")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        where = ("--dir", memory, "--file-size", "1MB", "--out", disk / "out")
+        said = tonnage.run("measure", "ops", *where, *few, check=True).stdout
+    whole = Measurement.read(disk / "out" / "measurement.json")
+    (reading,) = whole.readings
+    why = reading.details[NOT_PROVED]
+    assert re.fullmatch(r"the device \(0:\d+\) cannot be watched", why)
+    assert f"not proved that no cache gave it: {why}" in said.splitlines()[0]
+    assert whole.page_cache.endswith(f"; not proved: {why}")
+    assert (whole.scorecard[0].verdict, why in whole.scorecard[0].reason) == ("unknown", True)
+    assert f"not proved: {why}" in said
+
+
+@needs_btrfs
+def test_all_devices_of_btrfs_are_watched(disk: Path) -> None:
+    few = replace(SETTINGS, operations=("write4m",), outstanding=(2,), rounds=1)
+    with btrfs(disk, 2) as (mount, names):
+        assert devices.holding(mount) == sorted(names)
+        whole = measured(mount, disk / "out", few)
+    (only,) = whole.trials
+    assert only.beside and only.reading and only.beside.device == ", ".join(sorted(names))
+    assert NOT_PROVED not in only.reading.details
+    assert only.beside.device_written_bytes is not None
+    # With checksums of data, what is written directly goes through the page cache; it goes on.
+    assert only.beside.device_written_bytes >= only.phase.stages[0].bytes
+    assert whole.environment and whole.environment.devices[0].size_bytes == 2 * IMAGE_BYTES
 
 
 def test_what_is_refused_leaves_no_directory(disk: Path) -> None:

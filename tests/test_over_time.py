@@ -89,6 +89,16 @@ def test_what_was_killed_goes_on_with_a_gap(tonnage: Tonnage, disk: Path) -> Non
     assert [path.name for path in disk.iterdir()] == ["out"]
 
 
+def test_another_directory_is_refused(tonnage: Tonnage, disk: Path) -> None:
+    (disk / "other").mkdir()
+    quick = ("--operation", "read4k", "--seconds", "0.2", "--every", "1s", "--for", "1s")
+    where = ("--out", disk / "out", "--file-size", "1MB")
+    tonnage.run("measure", "over-time", "--dir", disk, *where, *quick, check=True)
+    said = tonnage.run("measure", "over-time", "--dir", disk / "other", *where, *quick)
+    assert said.returncode == 2
+    assert f"was begun with directory {disk}, not {disk}/other: give the same --dir" in said.stderr
+
+
 def test_slots_too_short_for_their_trials_are_refused(tonnage: Tonnage, disk: Path) -> None:
     said = tonnage.run("measure", "over-time", "--dir", disk, "--every", "20s", "--for", "1h")
     assert said.returncode == 2

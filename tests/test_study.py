@@ -287,7 +287,10 @@ def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
     ways_again = [[str(one), str(two)], [str(two), str(one)]] * 2
     assert [command[4:6] for command in commands] == ways_again
     again = subprocess.run(
-        [Tonnage().path, *commands[1][1:], "--json"], capture_output=True, text=True, check=True
+        [Tonnage().path, *commands[1][1:], "--out", disk / "again", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     repeated = Measurement.from_json(json.loads(again.stdout))
     measured = [each for each in study.measurements if each.kind == "disk"][1]

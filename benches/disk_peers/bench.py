@@ -17,6 +17,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,9 @@ def tonnage(directory: Path, mode: str, size: int) -> dict[str, Any]:
     """What Tonnage measures: the environment, and one trial."""
     command = [TONNAGE, "measure", "disk", "--json", "--dir", directory, "--mode", mode]
     command += ["--seconds", str(NO_LIMIT_SECONDS), "--rounds", "1", "--size", str(size)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as kept:
+        command += ["--out", Path(kept, "measured")]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
     measurement: dict[str, Any] = json.loads(done.stdout)
     return measurement
 

@@ -83,6 +83,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=ROOT / "target" / "shaped_object")
     options = parser.parse_args()
+    if options.out.exists():
+        parser.error(f"--out {options.out} is there: move it, or name another directory")
     results = [
         measured(["get", "put"], CHUNKS, options),
         measured(["multipart"], CHUNKS[1:], options),

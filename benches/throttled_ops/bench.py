@@ -18,6 +18,7 @@ Needs root, cgroup v1 with blkio, losetup and mkfs.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import random
 import statistics
@@ -31,7 +32,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from throttle import loop_device, member, throttled
 
 from tonnage import engine
+from tonnage.artifacts import write_atomically
 from tonnage.measure.beside import Watch
+from tonnage.measure.environment import capture
 from tonnage.measure.operations import lay_out
 
 MOST_DEVIATION = 0.02
@@ -103,8 +106,12 @@ def main() -> int:
     parser.add_argument("--where", type=Path, default=Path("target/throttled-ops"))
     parser.add_argument("--out", type=Path, default=Path("target/throttled-ops.json"))
     options = parser.parse_args()
+    if options.out.exists():
+        parser.error(f"--out {options.out} is there: move it, or name another file")
+    here = dataclasses.asdict(capture([]))
+    told = {name: str(value) for name, value in vars(options).items()}
     ratios: dict[Case, list[float]] = {case: [] for case in cases(options)}
-    busy = []
+    busy: list[float] = []
     size = options.file_bytes + DEVICE_ROOM
     with loop_device(options.where.resolve(), size, options.file_system) as (device, mount):
         file = lay_out(mount, options.file_bytes, None)
@@ -120,8 +127,10 @@ def main() -> int:
                     ratios[case].append(ratio(file, case, options, options.seed + number))
                 seconds = options.warm_up_seconds + options.seconds
                 busy.append(watch.beside.foreign_cpu_seconds / seconds if watch.beside else 0.0)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({case.name: found for case, found in ratios.items()}))
+                known = {"environment": here, "options": told, "foreign_cores": busy}
+                by_name = {each.name: found for each, found in ratios.items()}
+                # After each trial: one that is killed leaves what it had.
+                write_atomically(options.out, json.dumps(known | {"ratios": by_name}).encode())
     missed = []
     for case, found in ratios.items():
         middle = statistics.median(found)

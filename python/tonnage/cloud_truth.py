@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from tonnage import words
 from tonnage.artifacts import Measurement, Reading, Rule
 
 PASS, SHORT, UNKNOWN = "pass", "short", "unknown"
@@ -31,6 +32,8 @@ PASSED_BY = ("device ", "interface ")
 NO_FILES = ("get", "put", "send", "receive")
 """Operations that no page cache is beside."""
 OTHER = "other"
+NOT_PROVED = "not_proved"
+"""The detail of a reading that says why a cache may have given it, whatever it says of direct."""
 
 
 def scorecard(measurements: Sequence[Measurement]) -> list[Rule]:
@@ -65,8 +68,12 @@ def _basic(measurements: Sequence[Measurement]) -> Judged:
     if any(each.operation == OTHER for each in readings):
         return UNKNOWN, "some operations are known to the tool alone"
     cached = sum(1 for each in readings if each.cached)
+    figures = words.several(len(readings), "figure")
     if cached:
-        return SHORT, f"only a cache can have given {cached} of {_several(len(readings), 'figure')}"
+        return SHORT, f"only a cache can have given {cached} of {figures}"
+    unproved = [each.details[NOT_PROVED] for each in readings if NOT_PROVED in each.details]
+    if unproved:
+        return UNKNOWN, f"a cache may have given {len(unproved)} of {figures}: {unproved[0]}"
     if readings:
         return PASS, f"single operations of one kind each: {_named(readings)}"
     if any(each.trials for each in measurements):
@@ -84,10 +91,10 @@ def _instances(measurements: Sequence[Measurement]) -> Judged:
     if len(hosts) >= MANY_INSTANCES:
         return PASS, f"{len(hosts)} machines"
     if foreign:
-        known = f" besides {_several(len(hosts), 'known machine')}" if hosts else ""
+        known = f" besides {words.several(len(hosts), 'known machine')}" if hosts else ""
         return (
             UNKNOWN,
-            f"the machines of {_several(foreign, 'imported result')} are not known{known}",
+            f"the machines of {words.several(foreign, 'imported result')} are not known{known}",
         )
     if len(hosts) == 1:
         return SHORT, "a single machine: another one may be much faster or slower"
@@ -102,7 +109,8 @@ def _time(measurements: Sequence[Measurement]) -> Judged:
     hours = {
         hour for began, ended in looks for hour in range(int(began // 3600), int(ended // 3600) + 1)
     }
-    said = f"{_duration(span)} from the first to the last, in {_several(len(hours), 'hour')} of it"
+    seen = words.several(len(hours), "hour")
+    said = f"{words.duration(span)} from the first to the last, in {seen} of it"
     if span >= SUBSTANTIAL_SECONDS and len(hours) >= SUBSTANTIAL_HOURS:
         return PASS, said
     least = f"a day of which {SUBSTANTIAL_HOURS} hours were seen would do"
@@ -132,7 +140,7 @@ def _reproducible(measurements: Sequence[Measurement]) -> Judged:
     if debug:
         return (
             SHORT,
-            f"{_several(debug, 'measurement')} with a debug build, whose speeds say nothing",
+            f"{words.several(debug, 'measurement')} with a debug build, whose speeds say nothing",
         )
     nameless = [each.id for each in ours if not each.command or not _version(each)]
     if nameless:
@@ -140,7 +148,7 @@ def _reproducible(measurements: Sequence[Measurement]) -> Judged:
     foreign = [each for each in measurements if each.environment is None]
     silent = sum(1 for each in foreign if not all(map(_repeatable, each.readings)))
     if silent:
-        return UNKNOWN, f"{_several(silent, 'imported result')} without command or version"
+        return UNKNOWN, f"{words.several(silent, 'imported result')} without command or version"
     return PASS, "the command, all settings and the versions are kept with each measurement"
 
 
@@ -163,7 +171,8 @@ def _explained(measurements: Sequence[Measurement]) -> Judged:
         told = f"; of {vague} not even whether past the page cache, or in which blocks"
         return UNKNOWN, f"imported: the machine was not told{told if vague else ''}"
     if vague:
-        return SHORT, f"{_several(vague, 'figure')} without block size, or silent on the page cache"
+        figures = words.several(vague, "figure")
+        return SHORT, f"{figures} without block size, or silent on the page cache"
     return PASS, "machine, devices, graph, block size and the page cache's part are told"
 
 
@@ -182,7 +191,7 @@ def _aggregated(measurements: Sequence[Measurement]) -> Judged:
     if not counts:
         return UNKNOWN, "nothing was measured yet"
     least, most = min(counts), max(counts)
-    trials = _several(most, "trial") if least == most else f"{least} to {most} trials"
+    trials = words.several(most, "trial") if least == most else f"{least} to {most} trials"
     few = "" if least >= FEW_TRIALS or len(ours) >= FEW_TRIALS else ", too few for an interval"
     made = "a single trial of each" if most == 1 else f"medians of {trials} each"
     return PASS, f"{made}{few}; stopping rule, raw samples and all trials kept"
@@ -191,14 +200,3 @@ def _aggregated(measurements: Sequence[Measurement]) -> Judged:
 def _trials_of_each(measurement: Measurement) -> list[int]:
     names = [trial.name for trial in measurement.trials]
     return [names.count(name) for name in dict.fromkeys(names)]
-
-
-def _several(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds:.3g} s"

@@ -31,6 +31,7 @@ from tonnage.artifacts import (
 )
 from tonnage.measure import environment as environments
 from tonnage.measure.cpu import measure_cpu
+from tonnage.measure.devices import holding
 from tonnage.measure.disk import measure_disk
 from tonnage.measure.system import Watch
 from tonnage.measure.trials import now
@@ -322,7 +323,8 @@ class _Loop:
 
     def _sort(self, inputs: list[Path]) -> Sorted:
         _say("Sorting")
-        names = sorted({environments.device_name(path) for path in [*self._data, *self._scratch]})
+        directories = [*self._data, *self._scratch]
+        names = sorted({name for directory in directories for name in holding(directory)})
         with Watch(names) as watch:
             outputs = [directory / "output" for directory in self._data]
             job = self._run_sort(inputs, outputs, self._bytes)

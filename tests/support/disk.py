@@ -1,13 +1,22 @@
-"""Room for the tests on a real disk."""
+"""Room for the tests on a real disk, and a file system of several devices."""
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
+
+IMAGE_BYTES = 256 << 20
+needs_btrfs = pytest.mark.skipif(
+    bool(os.geteuid()) or not all(map(shutil.which, ("mkfs.btrfs", "losetup"))),
+    reason="only root can make a btrfs, with btrfs-progs",
+)
 
 
 @contextmanager
@@ -23,3 +32,28 @@ def room(prefix: str = "test-") -> Iterator[Path]:
         raise RuntimeError(f"{base} is memory ({kind}); name a disk's directory: TONNAGE_TEST_DIR")
     with tempfile.TemporaryDirectory(prefix=prefix, dir=base) as directory:
         yield Path(directory)
+
+
+@contextmanager
+def btrfs(directory: Path, count: int) -> Iterator[tuple[Path, list[str]]]:
+    """A btrfs over so many loop devices of files in ``directory``, and their names; gone after."""
+    with ExitStack() as stack:
+        loops = []
+        for number in range(count):
+            image = directory / f"image-{number}"
+            image.touch()
+            os.truncate(image, IMAGE_BYTES)
+            loops.append(_said("losetup", "--find", "--show", image))
+            stack.callback(_said, "losetup", "--detach", loops[-1])
+        mount = directory / "btrfs"
+        mount.mkdir()
+        _said("mkfs.btrfs", "-q", *loops)
+        _said(
+            "mount", "-t", "btrfs", *(f"--options=device={loop}" for loop in loops), loops[0], mount
+        )
+        stack.callback(_said, "umount", mount)
+        yield mount, [Path(loop).name for loop in loops]
+
+
+def _said(*command: str | Path) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

@@ -13,6 +13,7 @@ from tonnage.artifacts.environment import Device, Environment
 from tonnage.artifacts.files import read_table, write_atomically, write_table
 from tonnage.artifacts.gathering import gather
 from tonnage.artifacts.measurement import (
+    SINGLE,
     Beside,
     Figure,
     Latency,
@@ -29,6 +30,7 @@ from tonnage.artifacts.run import RunRecord
 from tonnage.artifacts.study import Actual, ActualPhase, Limit, Study, Validation
 
 __all__ = [
+    "SINGLE",
     "Actual",
     "ActualPhase",
     "Artifact",

@@ -91,12 +91,26 @@ class Lines:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Steadiness:
+    """From when a long trial was steady, in seconds after its beginning, and by which rule.
+
+    ``None``: it never was. ``slope_per_second`` is what the line rises by in a second that was
+    fitted to the window that was level, in shares of that window's mean.
+    """
+
+    begins_seconds: float | None
+    rule: str
+    slope_per_second: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Course:
     """An instance's rate over time, as shares of the highest rate of all; ``None`` is a gap."""
 
     instance: str
     seconds: list[float]
     shares: list[float | None]
+    steady: Steadiness | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

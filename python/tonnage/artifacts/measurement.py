@@ -9,6 +9,9 @@ from tonnage.artifacts.artifact import Artifact
 from tonnage.artifacts.environment import Environment
 from tonnage.artifacts.phase import Phase
 
+SINGLE = "single"
+"""The layout of disks that takes one, which the others are compared with."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Step:

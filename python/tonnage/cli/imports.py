@@ -11,11 +11,14 @@ import typer
 
 from tonnage import engine
 from tonnage.cli.arguments import Json, command
-from tonnage.cli.measured import line
+from tonnage.cli.measured import kept_rules, line
 
 
 def import_files(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="What a tool wrote, also compressed with zstd."),
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
@@ -49,3 +52,5 @@ def import_files(
         block = f" of {reading.block_bytes} bytes" if reading.block_bytes else ""
         at_once = f" x{reading.concurrency}" if reading.concurrency else ""
         print(f"{tool} {reading.operation}{block}{at_once}: {line(reading)}")
+    for file, measurement in zip(files, found, strict=True):
+        print(f"{file}: {kept_rules(measurement)}")

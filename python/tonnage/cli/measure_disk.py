@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tonnage import engine
+from tonnage.artifacts import Measurement
 from tonnage.cli.arguments import (
     Json,
     Memory,
     command,
+    new_directory,
     refuse_missing,
     refuse_twice,
     refuse_unknown,
-    whole_number,
 )
-from tonnage.cli.measured import TrialSeconds, TrialSize, summary
+from tonnage.cli.measured import (
+    MOST_ROUNDS,
+    ROUNDS,
+    More,
+    Out,
+    Rounds,
+    TrialSeconds,
+    TrialSize,
+    UntilConfidence,
+    show,
+)
 from tonnage.model.findings import disk_warnings
 
 
@@ -38,50 +48,36 @@ def measure_disk(
     ] = None,
     size: TrialSize = "2GB",  # type: ignore[assignment]
     seconds: TrialSeconds = "5",  # type: ignore[assignment]
-    rounds: Annotated[
-        int,
-        typer.Option(
-            "--rounds", parser=whole_number(1, 10_000), metavar="N", help="Trials of each mode."
-        ),
-    ] = "3",  # type: ignore[assignment]
+    rounds: Rounds = None,
+    until_confidence: UntilConfidence = None,
     memory: Memory = "1GiB",  # type: ignore[assignment]
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Where the measurement is kept. Default: nowhere."
-        ),
-    ] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Measure disks with the sort's own reading and writing stages, the page cache bypassed."""
-    from tonnage.measure import environment
-    from tonnage.measure.disk import MODES
-    from tonnage.measure.disk import measure_disk as measure
+    from tonnage.measure.disk import MODES, Settings
+    from tonnage.measure.disk import measure_disks as measure
 
     refuse_unknown("--mode", mode or [], MODES)
     directories = directory or [Path()]
     refuse_missing("--dir", directories)
     refuse_twice("--dir", directories)
     half = (len(directories) + 1) // 2
-    modes = mode or MODES
-    with engine.Progress("measuring", size, rounds * len(modes) * seconds) as progress:
-        done = measure(
-            directories[:half],
-            directories[half:] or directories,
-            modes=modes,
-            rounds=rounds,
-            seconds=seconds,
-            size_bytes=size,
-            memory_bytes=memory,
-            environment=environment.capture(directories),
-            command=command(),
-            on_progress=progress,
-        )
-    if out:
-        done.write(out / f"{done.id}.json")
-    if as_json:
-        print(json.dumps(done.to_json()))
-        return
-    print("\n".join(summary(done)))
-    for said in disk_warnings(trial.phase for trial in done.trials):
-        print(said)
+    settings = Settings(
+        read=tuple(directories[:half]),
+        write=tuple(directories[half:] or directories),
+        modes=tuple(mode or MODES),
+        rounds=rounds or (MOST_ROUNDS if until_confidence else ROUNDS),
+        seconds=seconds,
+        size_bytes=size,
+        memory_bytes=memory,
+        until_confidence=until_confidence,
+    )
+    out = out or new_directory("tonnage-disk")
+    most_seconds = settings.rounds * len(settings.modes) * seconds
+    with engine.Progress("measuring", size, most_seconds) as progress:
+        show(measure(out, settings, command=command(), on_progress=progress), out, as_json, _more)
+
+
+def _more(measurement: Measurement) -> More:
+    return {}, list(disk_warnings(trial.phase for trial in measurement.trials))

@@ -12,6 +12,7 @@ import typer
 
 from tonnage import engine, words
 from tonnage.artifacts import Measurement
+from tonnage.artifacts.analysis import Comparison
 from tonnage.cli.arguments import (
     Json,
     Memory,
@@ -22,8 +23,8 @@ from tonnage.cli.arguments import (
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.measured import Out, Seed, TrialSeconds, TrialSize
-from tonnage.model.layouts import REFERENCE, costs, ratios
+from tonnage.cli.measured import Out, Seed, TrialSeconds, TrialSize, summary
+from tonnage.model.layouts import costs
 
 
 def measure_layouts(
@@ -93,8 +94,9 @@ def measure_layouts(
     """Measure layouts of the same devices, which it makes and takes down itself. Needs root.
 
     What is on the devices is lost, and they are empty in the end. Each layout is measured as by
-    measure disk, in turns. What a killed one left is undone by the next, and the same one, with its
-    --out, goes on.
+    measure disk, in turns: wo, ro and rw are how a sort goes over its disks, which is what a layout
+    is chosen for. What a killed one left is undone by the next measure layouts and by no other
+    command, also after a reboot; the same one, with its --out, goes on.
     """
     from tonnage.measure.disk import MODES, OPERATIONS
     from tonnage.measure.layouts import Settings
@@ -140,7 +142,7 @@ def measure_layouts(
 def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
     return {
         "measurements": [each.to_json() for each in done],
-        "ratios": ratios(done),
+        "ratios": [dataclasses.asdict(each) for each in _compared(done)],
         "cpu_seconds_per_byte": {
             str(each.settings["layout"]): {
                 mode: dataclasses.asdict(cost) for mode, cost in costs(each).items()
@@ -150,25 +152,34 @@ def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
     }
 
 
+def _compared(done: Sequence[Measurement]) -> list[Comparison]:
+    from tonnage.model.analysis.comparisons import layouts_of  # Here: it takes a while to load.
+
+    return layouts_of(done)
+
+
 def _lines(done: Sequence[Measurement]) -> list[str]:
-    """What each layout carries, over a single device, and what it costs."""
-    compared = ratios(done)
+    """What each layout carries and costs, and how they compare."""
     lines = []
     for each in done:
-        name = str(each.settings["layout"])
-        lines.append(f"{name} ({each.settings['made_by']}), page cache {each.page_cache}")
-        cost = costs(each)
-        for figure in each.figures:
-            low, high = figure.low_bytes_per_second, figure.high_bytes_per_second
-            said = f"  {words.trial(figure.name)}: {words.rate(figure.median_bytes_per_second)}"
-            said += f" ({words.megabytes(low)} to {words.megabytes(high)}"
-            said += f", {words.several(figure.trials, 'trial')})"
-            if name != REFERENCE and (ratio := compared[name].get(figure.name)):
-                said += f", {words.significant(ratio)} of a single one's"
-            if known := cost.get(figure.name):
-                own = words.significant(known.own * 1e9, 2)
-                machine = words.significant(known.machine * 1e9, 2)
-                said += f"; {own} core seconds a GB, {machine} of the whole machine"
-            lines.append(said)
-    lines.append("Core seconds of the whole machine are the kernel's threads' and all others' too.")
-    return lines
+        lines.append(f"{each.settings['layout']} ({each.settings['made_by']})")
+        lines += [f"  {line}" for line in summary(each) + _costs(each)]
+    return lines + [_ratio(each) for each in _compared(done)]
+
+
+def _costs(measurement: Measurement) -> list[str]:
+    return [
+        f"{words.trial(mode)}: {words.significant(cost.own * 1e9, 2)} core seconds a GB, "
+        f"{words.significant(cost.machine * 1e9, 2)} of the whole machine, kernel and all others"
+        for mode, cost in costs(measurement).items()
+    ]
+
+
+def _ratio(each: Comparison) -> str:
+    found = each.ratio
+    interval = f"no interval yet, for which {words.several(found.lacking, 'trial')} more are needed"
+    if found.low is not None and found.high is not None:
+        low, high = words.significant(found.low), words.significant(found.high)
+        interval = f"{low} to {high} with {words.percent(found.confidence or 0)} confidence"
+    ratio = words.significant(found.value)
+    return f"{each.way} over {each.than}, {each.subject}: {ratio} ({interval})"

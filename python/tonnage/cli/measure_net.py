@@ -19,7 +19,7 @@ from tonnage.cli.arguments import (
     refuse_memory,
     whole_number,
 )
-from tonnage.cli.measured import More, Out, show
+from tonnage.cli.measured import MOST_ROUNDS, ROUNDS, More, Out, Rounds, UntilConfidence, show
 from tonnage.model.net import costs
 
 LEAST_BLOCK_BYTES = 1 << 10
@@ -80,10 +80,8 @@ def measure_net(
             help="How long a round lasts.",
         ),
     ] = "5",  # type: ignore[assignment]
-    rounds: Annotated[
-        int,
-        typer.Option("--rounds", parser=whole_number(1, 10_000), metavar="N", help="Rounds."),
-    ] = "3",  # type: ignore[assignment]
+    rounds: Rounds = None,
+    until_confidence: UntilConfidence = None,
     one_way: Annotated[
         bool,
         typer.Option("--one-way", help="Only the first endpoint sends, instead of all to all."),
@@ -111,7 +109,8 @@ def measure_net(
     """Measure the network that a shuffle meets: all endpoints send to all others, out of memory.
 
     Endpoints are processes of this machine. The figures are the slowest endpoint's, for which a
-    shuffle has to wait, and those of all together.
+    shuffle has to wait, and those of all together. --until-confidence is of the slowest's rate a
+    round, each way.
     """
     from tonnage.measure.net import Settings
     from tonnage.measure.net import measure_net as measure
@@ -123,7 +122,8 @@ def measure_net(
         connections=connections,
         block_bytes=block,
         seconds=seconds,
-        rounds=rounds,
+        rounds=rounds or (MOST_ROUNDS if until_confidence else ROUNDS),
+        until_confidence=until_confidence,
         one_way=one_way,
         namespaces=namespaces,
         rate_bits_per_second=rate,
@@ -135,7 +135,8 @@ def measure_net(
         "give less, or a smaller --endpoints or --connections",
     )
     out = out or new_directory("tonnage-net")
-    with engine.Progress("measuring", 0, rounds * (STARTING_SECONDS + seconds)) as progress:
+    most_seconds = settings.rounds * (STARTING_SECONDS + seconds)
+    with engine.Progress("measuring", 0, most_seconds) as progress:
         show(measure(out, settings, command=command(), on_progress=progress), out, as_json, _costs)
 
 

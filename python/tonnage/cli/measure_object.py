@@ -136,18 +136,21 @@ def measure_object(
         object_bytes=object_size,
         seed=seed,
     )
-    most = store.LEAST_PART_BYTES
+    least = store.LEAST_PART_BYTES
     for size in chunk or []:
         if size < 1:
             raise engine.Refused("--chunk 0: give a byte at least")
-        if "multipart" in settings.operations and size < most:
+        if "multipart" in settings.operations and size < least:
             raise engine.Refused(
                 f"--chunk {size}: parts have 5MiB at least; give more, or leave out --operation "
                 "multipart"
             )
     largest = max(settings.chunk_bytes)
     if "get" in settings.operations and object_size < largest:
-        raise engine.Refused(f"--object-size {object_size} is less than a chunk of {largest}")
+        raise engine.Refused(
+            f"--object-size {object_size} is less than a chunk of {largest}: give more, or a "
+            "smaller --chunk"
+        )
     needed = store.memory_bytes(settings)
     refuse_memory(
         f"--threads {max(settings.threads)} with chunks of {words.memory(largest)} take "

@@ -29,6 +29,7 @@ from tonnage.cli.measured import (
     Rounds,
     Seed,
     UntilConfidence,
+    refuse_outstanding,
     show,
 )
 
@@ -110,6 +111,7 @@ def measure_ops(
         batched=submission == "batched",
         seed=seed,
     )
+    refuse_outstanding(settings.memory_bytes)
     out = out or new_directory("tonnage-ops")
     with engine.Progress("measuring", file_size, most_seconds(settings)) as progress:
         show(

@@ -26,6 +26,7 @@ from tonnage.cli.measured import (
     Operations,
     Out,
     Seed,
+    refuse_outstanding,
     show,
 )
 
@@ -91,6 +92,7 @@ def measure_over_time(
         blocking=engine_name == "sync",
         seed=seed,
     )
+    refuse_outstanding(settings.memory_bytes)
     out = out or new_directory("tonnage-over-time")
     with engine.Progress("measuring", file_size, settings.slots * every) as progress:
         show(

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from tonnage import engine
+from tonnage import engine, words
 from tonnage.cli.arguments import (
     Json,
     command,
     new_directory,
     parse_size,
+    refuse_memory,
     refuse_missing,
     refuse_unknown,
     whole_number,
@@ -26,6 +27,17 @@ from tonnage.cli.measured import (
     UntilConfidence,
     show,
 )
+
+TRANSFER_UNIT_BYTES = 4096
+"""What direct I/O moves is a multiple of this."""
+
+
+def parse_transfer(text: str) -> int:
+    """A size that one system call may move past the page cache."""
+    size = parse_size(text)
+    if not size or size % TRANSFER_UNIT_BYTES:
+        raise typer.BadParameter(f"{text!r}: give a multiple of {TRANSFER_UNIT_BYTES}, like 1MiB")
+    return size
 
 
 def measure_stream(
@@ -53,7 +65,7 @@ def measure_stream(
     transfer: Annotated[
         int,
         typer.Option(
-            "--transfer", parser=parse_size, metavar="SIZE", help="What one system call moves."
+            "--transfer", parser=parse_transfer, metavar="SIZE", help="What one system call moves."
         ),
     ] = "1MiB",  # type: ignore[assignment]
     segments: Annotated[
@@ -114,6 +126,12 @@ def measure_stream(
         flush=flush,
         repetitions=repetitions or (MOST_ROUNDS if until_confidence else ROUNDS),
         until_confidence=until_confidence,
+    )
+    refuse_memory(
+        f"--transfer {words.memory(transfer)} for each of --processes needs "
+        f"{words.memory(settings.memory_bytes)},",
+        settings.memory_bytes,
+        "give less, or fewer of them",
     )
     out = out or new_directory("tonnage-stream")
     total = settings.bytes * len(settings.operations) * settings.repetitions

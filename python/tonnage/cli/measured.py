@@ -11,7 +11,14 @@ import typer
 
 from tonnage import words
 from tonnage.artifacts import Figure, Measurement, Reading, Trial
-from tonnage.cli.arguments import number, parse_measurable, parse_share, whole_number
+from tonnage.cli.arguments import (
+    number,
+    parse_measurable,
+    parse_share,
+    refuse_memory,
+    whole_number,
+)
+from tonnage.cloud_truth import NOT_PROVED
 
 ENGINES = ("ring", "sync")
 
@@ -102,6 +109,15 @@ More = tuple[dict[str, Any], list[str]]
 """What is told of a measurement beside itself: as JSON, and in lines."""
 
 
+def refuse_outstanding(memory_bytes: int) -> None:
+    """Refuses operations whose buffers would take more memory than there is."""
+    refuse_memory(
+        f"--outstanding so many needs {words.memory(memory_bytes)},",
+        memory_bytes,
+        "give fewer, or smaller ones with --operation",
+    )
+
+
 def line(reading: Reading) -> str:
     """A reading in a line."""
     parts = []
@@ -116,6 +132,8 @@ def line(reading: Reading) -> str:
         parts.append(f"within: {', '.join(within)}")
     if reading.cached:
         parts.append(f"from a cache: {reading.cached}")
+    elif NOT_PROVED in reading.details:
+        parts.append(f"not proved that no cache gave it: {reading.details[NOT_PROVED]}")
     return "; ".join(parts) or "nothing"
 
 
@@ -156,14 +174,35 @@ def summary(measurement: Measurement) -> list[str]:
         between = f"{words.megabytes(low)} to {words.megabytes(high)}"
         trials = words.several(figure.trials, "trial")
         middle = words.rate(figure.median_bytes_per_second)
-        lines.append(f"{figure.name}: {middle} ({between}, {trials}{_precision(figure)})")
+        modes = _modes(measurement, figure)
+        lines.append(f"{figure.name}: {modes}{middle} ({between}, {trials}{_precision(figure)})")
     lines.append(
         f"{measurement.id}: page cache {measurement.page_cache}; {measurement.stopping_rule}"
     )
-    passed = [rule for rule in measurement.scorecard if rule.verdict == "pass"]
-    others = [f"{rule.rule}: {rule.reason}" for rule in measurement.scorecard if rule not in passed]
-    lines.append(f"Keeps {len(passed)} of the {len(measurement.scorecard)} rules of Cloud Truth.")
+    short = [rule for rule in measurement.scorecard if rule.verdict != "pass"]
+    others = [f"{rule.rule}: {rule.reason}" for rule in short]
+    lines.append(kept_rules(measurement))
     return lines + [f"Falls short: {words.sentence(other)}" for other in others]
+
+
+def kept_rules(measurement: Measurement) -> str:
+    """How many of the rules a measurement keeps."""
+    kept = sum(1 for rule in measurement.scorecard if rule.verdict == "pass")
+    return f"Keeps {kept} of the {len(measurement.scorecard)} rules of Cloud Truth."
+
+
+def _modes(measurement: Measurement, figure: Figure) -> str:
+    """Where a figure's trials gather, if in several places: what lies between hardly occurs."""
+    rates = [each.bytes_per_second for each in measurement.trials if each.name == figure.name]
+    from tonnage.statistics import modes  # Here, since it takes a while to load.
+
+    if len(rates) < modes.LEAST:
+        return ""
+    found = modes.modality(rates, level=modes.LEVEL / len(measurement.figures)).modes
+    if len(found) < 2:
+        return ""
+    each = [f"{words.rate(mode.value)} ({words.percent(mode.share)})" for mode in found]
+    return f"{words.several(len(found), 'mode')}, {words.listing(each)}; median "
 
 
 def _precision(figure: Figure) -> str:

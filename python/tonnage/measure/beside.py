@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 
 from tonnage.artifacts import Beside
-
-SECTOR_BYTES = 512
+from tonnage.measure import counters, devices
+from tonnage.measure.counters import Disk
 
 
 class Watch:
@@ -23,43 +23,43 @@ class Watch:
         with Watch("vda") as watch:
             ...
         watch.beside    # what happened meanwhile
+
+    Args:
+        devices: Their kernel's names, if any; their counters are added up.
     """
 
-    def __init__(self, device: str) -> None:
-        self._device = device
+    def __init__(self, *devices: str) -> None:
+        self._devices = devices
         self.beside: Beside | None = None
 
     def __enter__(self) -> Watch:
-        self._disk, self._host = _device_counters(self._device), _host_seconds()
+        self._disk, self._cores = counters.together(self._devices), counters.cores()
         self._own = _own_seconds()
         self._dirty = _dirty_bytes()
         return self
 
     def __exit__(self, *_: object) -> None:
-        host = [late - early for late, early in zip(_host_seconds(), self._host, strict=True)]
-        busy, stolen = host
-        disk = _device_counters(self._device)
-        moved = None
-        if disk and self._disk:
-            moved = [late - early for late, early in zip(disk, self._disk, strict=True)]
+        cores, early = counters.cores(), self._cores
+        late = counters.together(self._devices)
+        moved = _grown(self._disk, late) if self._disk and late else None
+        own = _own_seconds() - self._own
         self.beside = Beside(
-            device=self._device,
-            device_reads=moved[0] if moved else None,
-            device_read_bytes=moved[1] * SECTOR_BYTES if moved else None,
-            device_writes=moved[2] if moved else None,
-            device_written_bytes=moved[3] * SECTOR_BYTES if moved else None,
-            foreign_cpu_seconds=max(busy - (_own_seconds() - self._own), 0.0),
-            stolen_cpu_seconds=stolen,
+            device=", ".join(self._devices),
+            device_reads=moved.reads if moved else None,
+            device_read_bytes=moved.read_bytes if moved else None,
+            device_writes=moved.writes if moved else None,
+            device_written_bytes=moved.written_bytes if moved else None,
+            foreign_cpu_seconds=max(cores.busy - early.busy - own, 0.0),
+            stolen_cpu_seconds=cores.stolen - early.stolen,
             dirty_bytes_before=self._dirty,
             dirty_bytes_after=_dirty_bytes(),
-            queue=queue_settings(self._device),
+            queue=queue_settings(self._devices[0]) if self._devices else {},
         )
 
 
 def queue_settings(device: str) -> dict[str, str]:
     """How the kernel treats the device's queue; empty for what has none."""
-    block = Path("/sys/class/block") / device
-    queue = block / "queue" if (block / "queue").is_dir() else block.resolve().parent / "queue"
+    queue = devices.queue(device)
     names = (
         "scheduler",
         "nr_requests",
@@ -77,22 +77,8 @@ def queue_settings(device: str) -> dict[str, str]:
     return found
 
 
-def _device_counters(device: str) -> list[int] | None:
-    """Reads, sectors read, writes, sectors written (Documentation/admin-guide/iostats)."""
-    for line in Path("/proc/diskstats").read_text().splitlines():
-        _, _, name, *counters = line.split()
-        if name == device:
-            return [int(counters[place]) for place in (0, 2, 4, 6)]
-    return None
-
-
-def _host_seconds() -> list[float]:
-    """Core seconds that all cores were busy, and that the hypervisor gave to others."""
-    tick = os.sysconf("SC_CLK_TCK")
-    # man proc: user nice system idle iowait irq softirq steal, in ticks over all cores.
-    cpu = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-    user, nice, system, _, _, irq, softirq, steal = (int(value) / tick for value in cpu[:8])
-    return [user + nice + system + irq + softirq, steal]
+def _grown(early: Disk, late: Disk) -> Disk:
+    return Disk(*(after - before for before, after in zip(early, late, strict=True)))
 
 
 def _own_seconds() -> float:

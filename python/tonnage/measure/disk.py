@@ -10,17 +10,27 @@ half write, one does both.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tonnage
 from tonnage import engine
-from tonnage.artifacts import Environment, Measurement, Reading, Source, Trial
+from tonnage.artifacts import Beside, Environment, Measurement, Phase, Reading, Source, Step, Trial
 from tonnage.cloud_truth import scorecard
+from tonnage.measure import counters, rounds
+from tonnage.measure.caching import not_proved
+from tonnage.measure.cutting import beside
+from tonnage.measure.devices import holding
+from tonnage.measure.environment import capture
+from tonnage.measure.kept import kept
+from tonnage.measure.rounds import Rounds
+from tonnage.measure.system import Watch
 from tonnage.measure.trials import (
     STOPPING_RULE,
     figures,
+    later,
     new_id,
     now,
     stated_page_cache,
@@ -30,6 +40,83 @@ from tonnage.measure.trials import (
 MODES = ("wo", "ro", "rw", "headroom")
 OPERATIONS = {"wo": "write", "ro": "read", "rw": "readwrite"}
 """The modes in the vocabulary of all tools; of ``rw`` the bandwidth is that of each way."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure."""
+
+    read: tuple[Path, ...]
+    """Directories that are read, one for each device."""
+    write: tuple[Path, ...]
+    """Directories that are written, one for each device."""
+    modes: tuple[str, ...]
+    """Of ``MODES``: write only, read only, both at once, neither (the harness alone)."""
+    rounds: int
+    """How often each mode is tried; at most, if that ends when it is known well enough."""
+    seconds: float
+    """After this a trial ends."""
+    size_bytes: int
+    """After this, read or written, a trial ends too; so much is laid out to be read before the
+    first one."""
+    memory_bytes: int
+    """Memory as the sort would have it."""
+    until_confidence: float | None = None
+    """As `tonnage.measure.rounds`."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What is kept of them."""
+        places = {
+            name: [str(path.resolve()) for path in paths]
+            for name, paths in (("read", self.read), ("write", self.write))
+        }
+        return dataclasses.asdict(self) | places | {"modes": [*self.modes]}
+
+    @property
+    def repeated(self) -> Rounds:
+        """How often each mode is tried."""
+        return Rounds(self.rounds, self.until_confidence)
+
+
+def measure_disks(
+    out: Path,
+    settings: Settings,
+    *,
+    command: list[str],
+    on_progress: engine.OnProgress | None = None,
+) -> Iterator[Trial | Measurement]:
+    """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
+
+    They are kept round by round: what is read is laid out anew for each.
+
+    Args:
+        out: Where trials are kept; see `tonnage.measure.kept`.
+        settings: What to do.
+        command: How it can be repeated.
+        on_progress: Called with bytes; the first ``size_bytes`` are those that are laid out.
+
+    Raises:
+        Refused: ``out`` holds trials of other settings, or a directory cannot be used.
+        Failed: A device failed; the rounds that were done are in ``out``.
+        KeyboardInterrupt: Ctrl-C; likewise.
+    """
+    with kept(
+        out,
+        "disk",
+        settings.told,
+        command=command,
+        environment=capture([*settings.read, *settings.write]),
+        stopping_rule=f"{STOPPING_RULE}; {rounds.rule(settings.repeated)}",
+        page_cache="bypassed where a reading says direct",
+    ) as trials:
+        watched = on_progress
+        for number in range(settings.rounds):
+            if modes := _left(settings, trials.trials, number):
+                for each in _tried(settings, modes, number, watched):
+                    yield trials.keep(each)
+                watched = engine.after(settings.size_bytes, on_progress)
+        yield trials.close(page_cache=_page_cache(trials.trials))
 
 
 def measure_disk(
@@ -45,17 +132,16 @@ def measure_disk(
     command: list[str],
     on_progress: engine.OnProgress | None = None,
 ) -> Measurement:
-    """Runs ``rounds`` rounds of trials of each of ``modes``, at most ``seconds`` each.
+    """Runs ``rounds`` rounds of trials of each of ``modes`` in one go, as part of something else.
 
     Args:
-        read: Directories that are read, one for each device.
-        write: Directories that are written, one for each device.
-        modes: Of ``MODES``: write only, read only, both at once, neither (the harness alone).
-        rounds: How often each mode is tried.
-        seconds: After this a trial ends.
-        size_bytes: After this, read or written, a trial ends too; so much is laid out to be read
-            before the first one.
-        memory_bytes: Memory as the sort would have it.
+        read: As in `Settings`, and so are all up to ``memory_bytes``.
+        write: Likewise.
+        modes: Likewise.
+        rounds: Likewise.
+        seconds: Likewise.
+        size_bytes: Likewise.
+        memory_bytes: Likewise.
         environment: Where it is done.
         command: How it can be repeated.
         on_progress: Called with bytes; the first ``size_bytes`` are those that are laid out.
@@ -64,35 +150,112 @@ def measure_disk(
         Refused: A directory cannot be used, or has too little room.
         Failed: A device failed.
     """
-    settings: dict[str, Any] = {
-        "read": [str(path) for path in read],
-        "write": [str(path) for path in write],
-        "bytes": size_bytes,
-        "trials": [{"mode": mode, "seconds": seconds} for _ in range(rounds) for mode in modes],
-        "memory_bytes": memory_bytes,
-    }
-    each = [(half, size_bytes // max(len(half), 1)) for half in (read, write)]
-    engine.refuse_full(((path, share) for half, share in each for path in half), "measuring")
+    settings = Settings(
+        read=tuple(read),
+        write=tuple(write),
+        modes=tuple(modes),
+        rounds=rounds,
+        seconds=seconds,
+        size_bytes=size_bytes,
+        memory_bytes=memory_bytes,
+    )
     began = now()
-    outcome = engine.run("disk_bench", settings, on_progress)
-    phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
-    trials = [_read(trial(phase, seconds)) for phase in phases]
+    trials = _tried(settings, [*modes] * rounds, 0, on_progress)
     measurement = Measurement(
         id=new_id("disk"),
         kind="disk",
         began_at=began,
         command=command,
         environment=environment,
-        settings=settings,
+        settings=settings.told,
         stopping_rule=STOPPING_RULE,
-        page_cache=stated_page_cache(phases),
+        page_cache=_page_cache(trials),
         figures=figures(trials),
         trials=trials,
     )
     return dataclasses.replace(measurement, scorecard=scorecard([measurement]))
 
 
-def _read(trial: Trial) -> Trial:
+def _left(settings: Settings, done: Sequence[Trial], number: int) -> list[str]:
+    """The modes that a round is still to try, in their order; one may be among them twice."""
+    earlier = [each for each in done if each.step and each.step.round < number]
+    share = settings.until_confidence
+    modes = [
+        mode
+        for mode in settings.modes
+        if not rounds.settled([each for each in earlier if each.name == mode], share)
+    ]
+    return modes[len(done) - len(earlier) :]
+
+
+def _tried(
+    settings: Settings,
+    modes: Sequence[str],
+    number: int,
+    on_progress: engine.OnProgress | None,
+) -> list[Trial]:
+    """A trial of each of ``modes``, of the round ``number`` and those that follow it."""
+    config = {
+        "read": [str(path) for path in settings.read],
+        "write": [str(path) for path in settings.write],
+        "bytes": settings.size_bytes,
+        "trials": [{"mode": mode, "seconds": settings.seconds} for mode in modes],
+        "memory_bytes": settings.memory_bytes,
+    }
+    halves = (settings.read, settings.write)
+    each = [(half, settings.size_bytes // max(len(half), 1)) for half in halves]
+    engine.refuse_full(((path, share) for half, share in each for path in half), "measuring")
+    names = sorted({name for half in halves for path in half for name in holding(path)})
+    began = now()
+    with Watch(names) as watch:
+        outcome = engine.run("disk_bench", config, on_progress)
+    phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
+    done = [trial(phase, settings.seconds) for phase in phases]
+    return [
+        dataclasses.replace(
+            _read(each, happened := _beside(each.phase, names, watch)),
+            began_at=later(began, each.phase.began_seconds),
+            step=_step(each, number + place // len(settings.modes), settings.until_confidence),
+            beside=happened,
+        )
+        for place, each in enumerate(done)
+    ]
+
+
+def _step(trial: Trial, number: int, until_confidence: float | None) -> Step:
+    return Step(
+        operation=OPERATIONS.get(trial.name, trial.name),
+        outstanding=outstanding(trial.phase),
+        round=number,
+        suite="disk",
+        until_confidence=until_confidence,
+    )
+
+
+def outstanding(phase: Phase) -> int:
+    """Transfers at once at most, of all file systems and both ways."""
+    return sum(
+        stage.workers * stage.config["disk"]["depth"]
+        for stage in phase.stages
+        if "disk" in stage.config
+    )
+
+
+def _beside(phase: Phase, names: Sequence[str], watch: Watch) -> Beside:
+    """What happened during one trial, cut out of what was seen of all; its devices, if counted."""
+    if counters.together(names):
+        return beside(phase, names, watch)
+    unknown = beside(phase, [], watch)
+    return dataclasses.replace(
+        unknown, device=", ".join(names), device_read_bytes=None, device_written_bytes=None
+    )
+
+
+def _page_cache(trials: Sequence[Trial]) -> str:
+    return stated_page_cache([{"disk_modes": each.phase.disk_modes} for each in trials])
+
+
+def _read(trial: Trial, happened: Beside) -> Trial:
     """The trial with its reading; the harness alone has none."""
     if trial.name not in OPERATIONS:
         return trial
@@ -103,7 +266,7 @@ def _read(trial: Trial) -> Trial:
         block_bytes=_transfer_bytes(trial),
         direct=all(mode["direct"] for mode in modes) if modes else None,
         bandwidth_bytes_per_second=trial.bytes_per_second,
-        details={"mode": trial.name},
+        details={"mode": trial.name, **not_proved(happened)},
     )
     return dataclasses.replace(trial, reading=reading)
 

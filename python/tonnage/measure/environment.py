@@ -8,15 +8,15 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from tonnage import engine
 from tonnage.artifacts import Device, Environment
+from tonnage.measure import devices
+from tonnage.measure.counters import SECTOR_BYTES
 
 LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "typer")
-MOUNTS = Path("/proc/self/mounts")
 MEMBERSHIP = Path("/proc/self/cgroup")
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
@@ -40,10 +40,8 @@ def capture(directories: Iterable[Path]) -> Environment:
 
 
 def device_name(directory: Path) -> str:
-    """The kernel's name for the block device that holds ``directory``, or its number."""
-    number = directory.stat().st_dev
-    numbers = f"{os.major(number)}:{os.minor(number)}"
-    return Path(os.path.realpath(f"/sys/dev/block/{numbers}")).name if number else numbers
+    """The kernel's names for the block devices that hold ``directory``, or their number."""
+    return ", ".join(devices.holding(directory))
 
 
 def _devices(directories: Iterable[Path]) -> list[Device]:
@@ -54,36 +52,22 @@ def _devices(directories: Iterable[Path]) -> list[Device]:
 
 
 def _device(directories: list[Path]) -> Device:
-    name = device_name(directories[0])
-    block = Path("/sys/class/block") / name
-    queue = block / "queue" if (block / "queue").is_dir() else block.resolve().parent / "queue"
+    """What holds directories: of several block devices the size is that of all together."""
+    names = devices.holding(directories[0])
+    queue = devices.queue(names[0])
     rotational = _text(queue / "rotational")
-    sectors = _text(block / "size")
-    file_system, options = _mount(directories[0])
+    sectors = [_text(devices.BLOCK / name / "size") for name in names]
+    mount = devices.mount(directories[0])
     return Device(
-        name=name,
+        name=", ".join(names),
         directories=[str(directory) for directory in directories],
-        file_system=file_system,
-        mount_options=options,
+        file_system=mount.file_system,
+        mount_options=mount.options,
         scheduler=_text(queue / "scheduler"),
         rotational=None if rotational is None else rotational == "1",
-        size_bytes=None if sectors is None else int(sectors) * 512,
-        model=_text(block / "device" / "model"),
+        size_bytes=sum(int(each) for each in sectors if each) * SECTOR_BYTES or None,
+        model=_text(devices.BLOCK / names[0] / "device" / "model"),
     )
-
-
-def _mount(directory: Path) -> tuple[str, str]:
-    """File system and options of the mount that holds ``directory``."""
-    found, longest = ("unknown", ""), -1
-    resolved = str(directory.resolve())
-    for line in (_text(MOUNTS) or "").splitlines():
-        _, escaped, kind, options, *_ = line.split(" ")
-        # Blanks and backslashes of a path stand there as octal numbers.
-        point = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)
-        inside = resolved == point or resolved.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= longest:
-            found, longest = (kind, options), len(point)
-    return found
 
 
 def _operating_system() -> str:

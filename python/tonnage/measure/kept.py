@@ -17,10 +17,31 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Environment, Figure, Measurement, Trial
-from tonnage.cloud_truth import scorecard
+from tonnage.artifacts.gathering import BEGUN, WHOLE
+from tonnage.cloud_truth import NOT_PROVED, scorecard
 from tonnage.measure.trials import figures, new_id, now
 
-BEGUN = "begun.json"
+FLAGS = {
+    "directory": "--dir",
+    "read": "--dir",
+    "write": "--dir",
+    "operations": "--operation",
+    "modes": "--mode",
+    "layouts": "--layout",
+    "devices": "DEVICE",
+    "made_by": "--file-system",
+    "bucket": "s3://BUCKET/PREFIX",
+    "prefix": "s3://BUCKET/PREFIX",
+    "file_bytes": "--file-size",
+    "object_bytes": "--object-size",
+    "rate_bits_per_second": "--rate",
+    "explore_seconds": "--seconds",
+    "blocking": "--engine",
+    "batched": "--submission",
+    "workers": "--processes",
+    "direct": "--buffered",
+}
+"""What says a setting on the command line, where that is not its own name."""
 
 
 class Kept:
@@ -60,11 +81,19 @@ class Kept:
             self.begun,
             trials=self.trials,
             figures=[*of_all, *figures(self.trials)],
-            page_cache=page_cache or self.begun.page_cache,
+            page_cache="; ".join([page_cache or self.begun.page_cache, *self._not_proved()]),
         )
         done = dataclasses.replace(done, scorecard=scorecard([done]))
-        done.write(self._out / "measurement.json")
+        done.write(self._out / WHOLE)
         return done
+
+    def _not_proved(self) -> list[str]:
+        """Why of some trials it is not proved that no cache was in the way."""
+        readings = [trial.reading for trial in self.trials if trial.reading]
+        reasons = dict.fromkeys(
+            reading.details[NOT_PROVED] for reading in readings if NOT_PROVED in reading.details
+        )
+        return [f"not proved: {reason}" for reason in reasons]
 
     def _path(self, number: int) -> Path:
         return self._out / f"trial-{number:05}.json"
@@ -140,14 +169,20 @@ def _refuse_other(
         was, wanted = begun.settings.get(name), settings.get(name)
         if was != wanted:
             raise engine.Refused(
-                f"--out {out} was begun with {name} {was}, not {wanted}: give the same settings to "
-                "go on with it, or another directory"
+                f"--out {out} was begun with {name} {was}, not {wanted}: give the same "
+                f"{flag_of(name)} to go on with it, or another directory"
             )
     if begun.environment and begun.environment.host != here.host:
         raise engine.Refused(
             f"--out {out} holds trials of the machine {begun.environment.host}, this is "
             f"{here.host}: give another directory"
         )
+
+
+def flag_of(setting: str) -> str:
+    """What says a setting on the command line."""
+    own = setting.removesuffix("_bytes").removesuffix("_seconds")
+    return FLAGS.get(setting) or f"--{own.replace('_', '-')}"
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

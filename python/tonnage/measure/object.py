@@ -17,9 +17,9 @@ from typing import Any
 
 import tonnage
 from tonnage import engine
-from tonnage.artifacts import Measurement, Reading, Source, Step, Trial
+from tonnage.artifacts import Beside, Measurement, Reading, Source, Step, Trial
 from tonnage.engine import probes
-from tonnage.measure import environment, rounds
+from tonnage.measure import beside, environment, rounds
 from tonnage.measure.kept import kept
 from tonnage.measure.operations import counted, latency_of, series_of, warm_up
 from tonnage.measure.rounds import Rounds, Tried
@@ -219,12 +219,19 @@ def _run(
         "warm_up_seconds": warm_up(settings.seconds),
     }
     began_at = now()
-    outcome = engine.run("object_bench", config, on_progress)
-    return trial_of(outcome, config, step, began_at)
+    with beside.Watch() as watch:  # There is no device below a store that this machine could ask.
+        outcome = engine.run("object_bench", config, on_progress)
+    return trial_of(outcome, config, step, began_at, watch.beside)
 
 
-def trial_of(outcome: dict[str, Any], config: dict[str, Any], step: Step, began_at: str) -> Trial:
-    """A trial from the core's report of requests."""
+def trial_of(
+    outcome: dict[str, Any],
+    config: dict[str, Any],
+    step: Step,
+    began_at: str,
+    happened: Beside | None = None,
+) -> Trial:
+    """A trial from the core's report of requests, and what happened beside it."""
     phase = probes.phase(outcome["phases"][0])
     cpu = sum(stage.cpu_seconds for stage in phase.stages)
     moved = next(stage for stage in phase.stages if stage.kind in ("get", "put"))
@@ -242,6 +249,7 @@ def trial_of(outcome: dict[str, Any], config: dict[str, Any], step: Step, began_
         reading=reading,
         cpu_seconds_per_operation=cpu / moved.records if moved.records else 0.0,
         each_second=[worker["each_second"] for worker in outcome["workers"]],
+        beside=happened,
     )
 
 
@@ -252,10 +260,10 @@ def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: Step) -> R
     that were repeated for them are ``retries``. Both count the warm-up too.
     """
     chunk_bytes, rate = config["chunk_bytes"], outcome["operations_per_second"]
-    first_byte = latency_of(outcome["first_byte"])
+    first_byte, gets = latency_of(outcome["first_byte"]), step.operation == "get"
     return Reading(
         source=Source(tool="tonnage", version=tonnage.__version__),
-        operation="get" if step.operation == "get" else "put",
+        operation="get" if gets else "put",
         block_bytes=chunk_bytes,
         concurrency=step.outstanding,
         bandwidth_bytes_per_second=rate * chunk_bytes,
@@ -265,6 +273,7 @@ def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: Step) -> R
         series=series_of(outcome["workers"], chunk_bytes, config["seconds"]),
         details={
             "tool_operation": step.operation,
+            **({"object_bytes": config["work"]["get"]["object_bytes"]} if gets else {}),
             "requests": outcome["tally"]["requests"],
             "retries": outcome["tally"]["retries"],
             "errors": outcome["tally"]["errors"],

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -13,16 +14,15 @@ from typing import Any
 
 import tonnage
 from tonnage import engine
-from tonnage.artifacts import Beside, Latency, Phase, Reading, Source, Step, Trial
+from tonnage.artifacts import Beside, Latency, Reading, Source, Step, Trial
 from tonnage.engine import probes
 from tonnage.measure import beside
+from tonnage.measure.caching import cached_beside, not_proved
 from tonnage.measure.trials import now
 
 RECORD_BYTES = 100
 WARM_UP_SHARE = 0.1
 """Of each trial, not counted; at most a second."""
-UNCACHED_SHARE = 0.9
-"""Of the bytes that were asked for: if the device moved fewer, a cache gave the rest."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,11 @@ class Manner:
     seed: int
 
 
+def buffer_bytes(operation: str, outstanding: int) -> int:
+    """What buffers take: one for each that is outstanding."""
+    return outstanding * OPERATIONS[operation].block_bytes
+
+
 def warm_up(seconds: float) -> float:
     """How much of a trial of this length is not counted."""
     return min(1.0, WARM_UP_SHARE * seconds)
@@ -83,7 +88,7 @@ def lay_out(room: Path, file_bytes: int, on_progress: engine.OnProgress | None) 
 
 def operate(
     file: Path,
-    device: str,
+    devices: Sequence[str],
     step: Step,
     seconds: float,
     manner: Manner,
@@ -94,7 +99,7 @@ def operate(
 
     Args:
         file: What is operated on; it is written to by operations that write.
-        device: The kernel's name of the device below it, whose counters are watched.
+        devices: The kernel's names of those below it, whose counters are watched.
         step: Which operation, and how many at once.
         seconds: How long, the warm-up included.
         manner: How.
@@ -119,7 +124,7 @@ def operate(
         "seed": manner.seed + number,
     }
     began_at = now()
-    with beside.Watch(device) as watch:
+    with beside.Watch(*devices) as watch:
         outcome = engine.run("ops_bench", config, on_progress)
     reading = reading_of(
         outcome, config, "randwrite" if operation.writes else "randread", watch.beside
@@ -163,22 +168,25 @@ def reading_of(
     """What the core's report of operations comes to, in the vocabulary of all tools."""
     phase = probes.phase(outcome["phases"][0])
     rate = outcome["operations_per_second"]
+    bandwidth = rate * config["block_bytes"]
+    asked = phase.stages[0].bytes
     return Reading(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation=operation,
         block_bytes=config["block_bytes"],
         direct=all(mode["direct"] for mode in phase.disk_modes),
         concurrency=config["outstanding"],
-        bandwidth_bytes_per_second=rate * config["block_bytes"],
+        bandwidth_bytes_per_second=bandwidth,
         operations_per_second=rate,
         latency_seconds=latency_of(outcome["latency"]),
-        cached=cached(config["writes"], phase, happened),
+        cached=cached_beside(happened, config["writes"], asked, bandwidth),
         bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
         series=series_of(outcome["workers"], config["block_bytes"], outcome["seconds"]),
         details={
             "engine": sorted({mode["engine"] for mode in phase.disk_modes}),
             "submission": "batched" if config["batched"] else "single",
             "durable_one_in": config["durable_one_in"],
+            **not_proved(happened),
         },
     )
 
@@ -198,18 +206,6 @@ def series_of(
 def counted(reading: Reading, warm_up_seconds: float) -> list[float]:
     """The rates of the seconds that ended after the warm-up."""
     return [rate for ended, rate in reading.series or [] if ended > warm_up_seconds]
-
-
-def cached(writes: bool, phase: Phase, happened: Beside | None) -> str | None:
-    """Why a cache must have been in the way: the device moved less than was asked for."""
-    if happened is None:
-        return None
-    counted = happened.device_written_bytes if writes else happened.device_read_bytes
-    asked = phase.stages[0].bytes
-    if counted is None or counted >= UNCACHED_SHARE * asked:
-        return None
-    moved = "wrote" if writes else "read"
-    return f"{happened.device} {moved} {counted} of {asked} bytes meanwhile"
 
 
 def latency_of(reported: dict[str, Any]) -> Latency:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tonnage import engine
 from tonnage.artifacts import Measurement, Step, Trial
-from tonnage.measure import environment, rounds
+from tonnage.measure import devices, environment, rounds
 from tonnage.measure.kept import kept
-from tonnage.measure.operations import OPERATIONS, Manner, lay_out, operate, warm_up
+from tonnage.measure.operations import OPERATIONS, Manner, buffer_bytes, lay_out, operate, warm_up
 from tonnage.measure.rounds import Rounds, Tried
 from tonnage.statistics.knee import knee
 
@@ -62,6 +62,11 @@ class Settings:
         ]
 
     @property
+    def memory_bytes(self) -> int:
+        """The most that the buffers of a trial take."""
+        return max(buffer_bytes(each.operation, each.outstanding) for each in self.tried)
+
+    @property
     def repeated(self) -> Rounds:
         """How often what is asked for is tried."""
         return Rounds(self.rounds, self.until_confidence, self.seed)
@@ -103,7 +108,7 @@ def measure_ops(
         kept(
             out,
             "ops",
-            dataclasses.asdict(settings),
+            dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
             command=command,
             environment=environment.capture([directory]),
             stopping_rule=stopping_rule(settings),
@@ -121,7 +126,7 @@ def measure_ops(
             yield trials.keep(
                 operate(
                     file,
-                    environment.device_name(directory),
+                    devices.holding(directory),
                     step,
                     seconds,
                     manner,

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tonnage import engine
 from tonnage.artifacts import Measurement, Step, Trial
-from tonnage.measure import environment
+from tonnage.measure import devices, environment
 from tonnage.measure.kept import Kept, kept
-from tonnage.measure.operations import Manner, lay_out, operate, warm_up
+from tonnage.measure.operations import Manner, buffer_bytes, lay_out, operate, warm_up
 
 DATA_PREFIX = ".tonnage-over-time-"
 LONGEST_SLEEP_SECONDS = 0.5
@@ -44,6 +44,11 @@ class Settings:
     def slots(self) -> int:
         """How many there are."""
         return max(1, int(self.for_seconds / self.every_seconds))
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most that the buffers of a trial take."""
+        return max(buffer_bytes(operation, self.outstanding) for operation in self.operations)
 
 
 def measure_over_time(
@@ -73,7 +78,7 @@ def measure_over_time(
         kept(
             out,
             "over-time",
-            dataclasses.asdict(settings),
+            dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
             command=command,
             environment=environment.capture([directory]),
             stopping_rule=f"{settings.slots} slots, {settings.every_seconds:g} s apart; in each a "
@@ -96,7 +101,7 @@ def measure_over_time(
             yield trials.keep(
                 operate(
                     file,
-                    environment.device_name(directory),
+                    devices.holding(directory),
                     step,
                     settings.seconds,
                     manner,

@@ -72,9 +72,12 @@ def not_done(steps: Iterable[Step], done: Sequence[Trial]) -> Iterator[tuple[int
 
 def settled(trials: Sequence[Trial], share: float | None) -> bool:
     """Whether the trials' median is known to within ``share``, at 95 %."""
-    if share is None:
-        return False
-    known = precision_of([trial.bytes_per_second for trial in trials], share)
+    return is_known([trial.bytes_per_second for trial in trials], share)
+
+
+def is_known(rates: list[float], share: float | None) -> bool:
+    """The same of rates."""
+    known = None if share is None else precision_of(rates, share)
     return known is not None and known.good_enough
 
 

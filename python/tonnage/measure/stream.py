@@ -18,7 +18,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Measurement, Step, Trial
-from tonnage.measure import beside, environment, rounds
+from tonnage.measure import beside, devices, environment, rounds
 from tonnage.measure.kept import kept
 from tonnage.measure.operations import reading_of, trial_of
 from tonnage.measure.rounds import Rounds, Tried
@@ -54,6 +54,11 @@ class Settings:
         """What one trial moves."""
         return self.segments * self.workers * self.block_bytes
 
+    @property
+    def memory_bytes(self) -> int:
+        """What buffers take: one for each worker."""
+        return self.workers * self.transfer_bytes
+
 
 def measure_stream(
     directory: Path,
@@ -83,7 +88,7 @@ def measure_stream(
         kept(
             out,
             "stream",
-            dataclasses.asdict(settings),
+            dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
             command=command,
             environment=environment.capture([directory]),
             stopping_rule="a trial goes through its files once, and nothing is left out as "
@@ -117,10 +122,10 @@ def _trial(
     writes = step.operation == "write"
     if not writes and not settings.direct:
         for file in files:
-            _drop(file)
+            drop(file)
     config = _config(files, settings, writes)
     began_at = now()
-    with beside.Watch(environment.device_name(directory)) as watch:
+    with beside.Watch(*devices.holding(directory)) as watch:
         outcome = engine.run("ops_bench", config, on_progress)
     reading = reading_of(outcome, config, step.operation, watch.beside)
     layout = {"shared": settings.shared, "segments": settings.segments, "flush": settings.flush}
@@ -146,7 +151,7 @@ def _config(files: list[Path], settings: Settings, writes: bool) -> dict[str, An
     }
 
 
-def _drop(file: Path) -> None:
+def drop(file: Path) -> None:
     """Has the kernel forget what it holds of the file, once it is on the device."""
     handle = os.open(file, os.O_RDONLY)
     try:

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tonnage.measure import counters
+
 EVERY_SECONDS = 0.25
-SECTOR_BYTES = 512
 
 
 class Watch:
@@ -77,41 +78,28 @@ class Watch:
             ended = self._stop.wait(EVERY_SECONDS)  # One more sample: the job's end counts too.
 
     def _sample_devices(self, seconds: float) -> None:
-        # Documentation/admin-guide/iostats: fields after the name, from 0: 2 sectors read,
-        # 6 sectors written, 8 in flight, 9 milliseconds with any in flight.
-        for line in Path("/proc/diskstats").read_text().splitlines():
-            _, _, name, *counters = line.split()
+        for name, disk in counters.disks().items():
             if name in self._names:
                 row = (
                     seconds,
                     name,
-                    int(counters[2]) * SECTOR_BYTES,
-                    int(counters[6]) * SECTOR_BYTES,
-                    int(counters[9]) / 1e3,
-                    int(counters[8]),
+                    disk.read_bytes,
+                    disk.written_bytes,
+                    disk.busy_milliseconds / 1e3,
+                    disk.in_flight,
                 )
                 _append(self.devices, row)
 
     def _sample_host(self, seconds: float) -> None:
-        tick = os.sysconf("SC_CLK_TCK")
-        # man proc: user nice system idle iowait irq softirq steal, in ticks over all cores.
-        cpu = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-        user, nice, system, idle, iowait, irq, softirq, steal = (
-            int(value) / tick for value in cpu[:8]
-        )
         received = sent = 0
         for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
-            name, _, counters = line.partition(":")
+            name, _, fields = line.partition(":")
             if name.strip() != "lo":
-                received += int(counters.split()[0])
-                sent += int(counters.split()[8])
+                received += int(fields.split()[0])
+                sent += int(fields.split()[8])
         row = (
             seconds,
-            user + nice,
-            system + irq + softirq,
-            idle,
-            iowait,
-            steal,
+            *counters.cores(),
             received,
             sent,
             memory_now(),

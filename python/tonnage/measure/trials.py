@@ -118,6 +118,12 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
+def later(moment: str, seconds: float) -> str:
+    """The moment so many seconds after another one."""
+    after = datetime.datetime.fromisoformat(moment) + datetime.timedelta(seconds=seconds)
+    return after.isoformat(timespec="seconds")
+
+
 def _wanted(trial: Trial) -> float:
     return (trial.step and trial.step.until_confidence) or WANTED_SHARE
 

@@ -1,19 +1,11 @@
-"""Layouts of the same devices compared: what each carries, and what CPU that costs.
-
-With more of it, and with intervals, `tonnage.model.analysis` compares them; this is what can be
-said of one command's measurements in a line each.
-"""
+"""What CPU a layout costs; what it carries is compared in `tonnage.model.analysis.comparisons`."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tonnage.artifacts import Measurement, Trial
-
-REFERENCE = "single"
-"""The layout that the others are compared with."""
 
 
 @dataclass(frozen=True)
@@ -24,25 +16,6 @@ class Cost:
     """Of the threads that measured."""
     machine: float
     """Of all that ran meanwhile, the kernel's threads and what had nothing to do with it."""
-
-
-def ratios(measurements: Sequence[Measurement]) -> dict[str, dict[str, float]]:
-    """Of each layout, for each mode, its median rate over that of the `REFERENCE`; if there is one.
-
-    Args:
-        measurements: One of each layout, which is in its settings.
-    """
-    rates = {
-        str(each.settings["layout"]): {
-            figure.name: figure.median_bytes_per_second for figure in each.figures
-        }
-        for each in measurements
-    }
-    reference = rates.get(REFERENCE, {})
-    return {
-        layout: {mode: rate / reference[mode] for mode, rate in of.items() if reference.get(mode)}
-        for layout, of in rates.items()
-    }
 
 
 def costs(measurement: Measurement) -> dict[str, Cost]:

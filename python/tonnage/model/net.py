@@ -1,11 +1,22 @@
-"""What a shuffle's network costs: core seconds of its two ways, and segments sent again."""
+"""What a shuffle's network gives and costs: its rounds, core seconds, segments sent again."""
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tonnage.artifacts import Measurement
+from tonnage.artifacts import Measurement, Trial
+from tonnage.artifacts.together import (
+    ALL,
+    RECEIVE,
+    SEND,
+    SLOWEST,
+    of_way,
+    trials_a_round,
+    whole_rounds,
+)
 
 
 @dataclass(frozen=True)
@@ -34,4 +45,37 @@ def costs(measurement: Measurement) -> Costs:
         cpu_seconds_per_byte={way: statistics.median(each) for way, each in used.items()},
         retransmits=None if None in again else sum(again),
         connections=len(connections),
+    )
+
+
+def ways(measurement: Measurement) -> Iterator[list[Trial]]:
+    """The endpoints' trials of each way of each round that was kept whole."""
+    settings = measurement.settings
+    size = trials_a_round(settings["endpoints"], settings["one_way"])
+    for together in whole_rounds(measurement.trials, size):
+        yield from (of_way(together, way) for way in (SEND, RECEIVE))
+
+
+def told(together: Sequence[Trial]) -> dict[str, Trial]:
+    """What one way of a round comes to, as a trial each: its slowest endpoint, and all of them.
+
+    Endpoints share a machine and a round, so they are no trials of the same thing: to take the
+    median over them would call the middle one what a shuffle waits for.
+    """
+    return {SLOWEST: min(together, key=lambda each: each.bytes_per_second), ALL: _as_one(together)}
+
+
+def _as_one(together: Sequence[Trial]) -> Trial:
+    rate = sum(each.bytes_per_second for each in together)
+    spent = sum(each.bytes_per_second * each.cpu_seconds_per_byte for each in together)
+    readings = [each.reading for each in together if each.reading]
+    return dataclasses.replace(
+        together[0],
+        bytes_per_second=rate,
+        cpu_seconds_per_byte=spent / rate if rate else 0.0,
+        reading=dataclasses.replace(
+            readings[0],
+            concurrency=sum(each.concurrency or 0 for each in readings),
+            bandwidth_bytes_per_second=rate,
+        ),
     )

@@ -1,10 +1,9 @@
 """Autocorrelation: how many independent values a series is worth.
 
-Two answers. `effective_size` takes the series for AR(1): ``n (1 - r) / (1 + r)`` with r the lag-1
-autocorrelation (Bayley and Hammersley 1946; Wilks, Statistical Methods in the Atmospheric Sciences,
-eq. 5.12). `effective_size_of_any` adds up the autocorrelations themselves, by Geyer's initial
-monotone sequence (1992, section 3.3), and so sees what comes back slowly under fast noise: a disk
-that alternates between two moods. Neither is more than the number of values.
+`effective_size` adds up the autocorrelations, by Geyer's initial monotone sequence (1992,
+section 3.3). The lag-1 autocorrelation alone, ``n (1 - r) / (1 + r)``, would be right of AR(1); the
+sum also sees what comes back slowly under fast noise: a disk that alternates between two moods. It
+is never more than the number of values.
 """
 
 from __future__ import annotations
@@ -45,17 +44,6 @@ def autocorrelation(values: Floats, lag: int = 1) -> float:
     return float(autocorrelations(checked(values, least=lag + 1))[lag])
 
 
-def effective_size(values: Floats) -> float:
-    """Independent values that an AR(1) series is worth: ``n (1 - r) / (1 + r)``, from 1 to n.
-
-    Raises:
-        ValueError: Fewer than two values, or not finite.
-    """
-    array = checked(values, least=2)
-    r = autocorrelation(array)
-    return float(np.clip(array.size * (1 - r) / (1 + r), 1, array.size))
-
-
 def integrated_time(values: Floats) -> float:
     """Samples that pass for each independent one: ``1 + 2 * (r_1 + r_2 + ...)``, at least 1.
 
@@ -72,7 +60,7 @@ def integrated_time(values: Floats) -> float:
     return max(1.0, float(2 * np.minimum.accumulate(positive).sum() - 1))
 
 
-def effective_size_of_any(values: Floats) -> float:
+def effective_size(values: Floats) -> float:
     """Independent values that any stationary series is worth: ``n / integrated_time``.
 
     Raises:

@@ -18,8 +18,3 @@ def binomial_at_most(successes: int, trials: int, share: float) -> float:
 def normal_quantile(share: float) -> float:
     """The standard normal's quantile."""
     return float(special.ndtri(share))
-
-
-def student_quantile(share: float, freedom: float) -> float:
-    """The quantile of Student's t with ``freedom`` degrees of freedom."""
-    return float(special.stdtrit(freedom, share))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage.statistics.autocorrelation import autocorrelation, effective_size_of_any
+from tonnage.statistics.autocorrelation import autocorrelation, effective_size
 from tonnage.statistics.instances import (
     PERCENTILES,
     Better,
@@ -139,7 +139,7 @@ def _instance(
     several = values.size > 1
     cycle = _cycle(seconds, values, cycle_level)
     left = without_cycle(seconds, values, cycle) if cycle else values
-    effective = effective_size_of_any(values) if several else 1.0
+    effective = effective_size(values) if several else 1.0
     enough = values.size >= LEAST_FOR_MODES
     return InstanceFindings(
         name=name,

@@ -1,13 +1,9 @@
-"""Where warm-up ends: two rules, and each answer says which it used.
+"""Where warm-up ends: a window slides, and the first that is level is where it is steady.
 
-`steady_by_slope` slides a window and stops at the first that is level: the line fitted to it rises
-or falls by no more than a share of the window's mean. fio's ``steadystate=*_slope`` and SNIA's
-Performance Test Specification (best linear fit within the window) are this rule.
-`steady_by_mser` cuts what makes the rest's mean surest: MSER-5, the cut d that minimises
-``sum_{j > d} (Y_j - mean)^2 / (m - d)^2`` over means Y of batches of five (White 1997).
-
-A level window amid a slow ramp of steps deceives the first, and a cycle longer than the window
-keeps it waiting; the second wants a run several times as long as its warm-up.
+Level is what the fitted line rises or falls by over the window: no more than a share of the
+window's mean. fio's ``steadystate=*_slope`` and SNIA's Performance Test Specification (best linear
+fit within the window) are this rule. A level window amid a slow ramp of steps deceives it, and a
+cycle longer than the window keeps it waiting. Each answer says its window and share.
 """
 
 from __future__ import annotations
@@ -17,8 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.statistics.samples import Floats, checked_series
-
-BATCH = 5
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,7 @@ class Steady:
     rule: str
     """With its window and tolerance."""
     slope_per_second: float | None
-    """Of the line fitted to the window that was level; for MSER, to all that counts."""
+    """Of the line fitted to the window that was level."""
     excursion_share: float | None
     """What that line rises or falls over its length, as a share of the mean; without a sign."""
 
@@ -67,35 +61,6 @@ def steady_by_slope(
         if excursion <= tolerance_share:
             return Steady(start, float(began), rule, slope, excursion)
     return Steady(None, None, rule, None, None)
-
-
-def steady_by_mser(seconds: Floats, values: Floats) -> Steady:
-    """The cut after which the mean is surest, by MSER-5; none if it falls in the second half.
-
-    Args:
-        seconds: Shape ``(n,)``, increasing, and evenly spaced for the rule to mean anything.
-        values: Shape ``(n,)``, at least twenty.
-
-    Raises:
-        ValueError: Fewer than twenty values, not finite, or moments that do not increase.
-    """
-    moments, array = checked_series(seconds, values, least=4 * BATCH)
-    count = array.size // BATCH
-    batches = array[: count * BATCH].reshape(count, BATCH).mean(axis=1)
-    centred = (batches - batches.mean())[::-1]
-    left = np.arange(1, count + 1)
-    squares = np.cumsum(centred**2) - np.cumsum(centred) ** 2 / left
-    # Fewer batches than that say nothing of their spread; the earliest of equals.
-    least = max(2, count // 10)
-    scores = (np.maximum(squares, 0) / left**2)[least - 1 :][::-1]
-    cut = int(np.argmin(scores))
-    rule = f"MSER-{BATCH}"
-    if cut > count // 2:
-        return Steady(None, None, rule, None, None)
-    start = cut * BATCH
-    extent = float(moments[-1] - moments[start])
-    slope, excursion = _line(moments[start:], array[start:], extent)
-    return Steady(start, float(moments[start]), rule, slope, excursion)
 
 
 def _line(moments: Floats, values: Floats, extent: float) -> tuple[float, float]:

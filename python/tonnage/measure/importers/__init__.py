@@ -7,6 +7,7 @@ numbers, need their names. What cannot be read whole is refused in one line, and
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -29,13 +30,15 @@ from tonnage.measure.importers import (
 )
 from tonnage.measure.importers.document import Node, begins, described, documents
 from tonnage.measure.importers.reading import OPERATIONS, Unreadable, one_line
-from tonnage.measure.trials import new_id, now
+from tonnage.measure.trials import now
 
 __all__ = ["OPERATIONS", "Unreadable", "imported", "one_line", "read"]
 
 # A file is held in memory, twice if it is compressed.
 LARGEST_BYTES = 256 << 20
 PART_BYTES = 1 << 20
+IDENTITY_DIGITS = 16
+"""By which two files are told from each other."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _KNOWN = "a result of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or warp"
@@ -83,10 +86,14 @@ def read(path: Path) -> list[Reading]:
 
 
 def imported(path: Path, readings: list[Reading], *, command: list[str]) -> Measurement:
-    """The readings of a file as a measurement; what the tool did not say of itself is not known."""
+    """The readings of a file as a measurement; what the tool did not say of itself is not known.
+
+    Its name is its content's: the same file, under whatever name and whenever it is imported, is
+    the same measurement.
+    """
     tools = sorted({reading.source.tool for reading in readings})
     measurement = Measurement(
-        id=new_id("import"),
+        id=f"import-{hashlib.sha256(_content(path)).hexdigest()[:IDENTITY_DIGITS]}",
         kind="import",
         began_at=now(),
         command=command,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tonnage.artifacts import Latency, Reading, Source
-from tonnage.measure.importers.caching import cached
+from tonnage.measure.caching import cached
 from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole
 

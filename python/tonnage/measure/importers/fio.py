@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tonnage.artifacts import Latency, Reading, Source
+from tonnage.measure.caching import cached
 from tonnage.measure.importers import fio_bins
-from tonnage.measure.importers.caching import cached
 from tonnage.measure.importers.document import Node
 from tonnage.measure.importers.reading import Unreadable, reading_of
 

@@ -4,6 +4,9 @@ The content is only numbers, so the name says what they are (``..._bw.1.log``). 
 milliseconds, value, direction and block size; then, by version and options, offset, priority and
 issue time, or a second value (the window's maximum) ahead of the direction. A block size of 0 means
 that a line stands for a window of time (``log_avg_msec``), otherwise it is one operation.
+
+Latencies are nanoseconds of fio 3 and microseconds of fio 2, and nothing says which it was, but for
+a priority, which fio 2 does not write. Without one they are not given.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ _LATENCIES = {
     "hist": "completion",
     "clat_hist": "completion",
 }
+_UNKNOWN = "not said: nanoseconds if it was fio 3, microseconds if fio 2"
 
 
 class _Line(NamedTuple):
@@ -37,6 +41,8 @@ class _Line(NamedTuple):
     value: int
     most: int
     block: int
+    priority: bool
+    """Whether there is one: it is hexadecimal, or as small as offsets of whole blocks are not."""
 
 
 def matches(text: str, name: str) -> bool:
@@ -114,6 +120,9 @@ def _line(fields: list[str], both: bool, where: str) -> tuple[str, _Line]:
         value=value,
         most=whole(fields[2], "a window's maximum", where) if both else value,
         block=whole(fields[3 + shift], "a block size", where),
+        priority=any(
+            field in ("0", "1") or field.startswith("0x") for field in fields[4 + shift :]
+        ),
     )
 
 
@@ -158,8 +167,12 @@ def _latencies(
     kind: str, direction: str, held: list[_Line], details: Mapping[str, object]
 ) -> Reading:
     """Windows give means, of which percentiles would say nothing; operations give all."""
-    details = {**details, "latency_of": _LATENCIES[kind], "unit": "nanoseconds, as of fio 3"}
+    details = {**details, "latency_of": _LATENCIES[kind]}
     source = Source(tool=fio.TOOL)
+    if not all(line.priority for line in held):
+        told = {**details, "latency_unit": _UNKNOWN}
+        rates = {} if _is_windowed(held) else _moved(held)
+        return reading_of(source=source, operation=direction, **rates, details=told)
     mean = _mean(line.value for line in held) / 1e9
     if _is_windowed(held):
         has_most = any(line.most != line.value for line in held)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tonnage.artifacts import Reading, Source
-from tonnage.measure.importers.caching import cached
+from tonnage.measure.caching import cached
 from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
 

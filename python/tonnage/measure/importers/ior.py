@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tonnage.artifacts import Latency, Reading, Source
-from tonnage.measure.importers.caching import cached
+from tonnage.measure.caching import cached
 from tonnage.measure.importers.document import Node
 from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tonnage.artifacts import Latency, Reading, Source
-from tonnage.measure.importers.caching import cached
+from tonnage.measure.caching import cached
 from tonnage.measure.importers.reading import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, whole
 

@@ -126,9 +126,10 @@ def _reading(
 
 
 def _requests(segments: list[Node]) -> tuple[Latency, int | None, dict[str, float]]:
-    """The times of all segments of all clients together, as warp reports them.
+    """The times of all segments of all clients together, as far as warp tells them.
 
-    A time there is a sum over ``merged_entries``; the slowest and the fastest are not. Of objects
+    A time there is a sum over ``merged_entries``; the slowest and the fastest are not. So of
+    several entries there are no percentiles: those of parts say nothing of the whole's. Of objects
     of several sizes warp gives a mean only, by size.
     """
     single = [node for segment in segments if (node := segment.get("single_sized_requests"))]
@@ -139,8 +140,7 @@ def _requests(segments: list[Node]) -> tuple[Latency, int | None, dict[str, floa
         for size in node.at("by_size").items()
     ]
     single = [node for node in single if node.object().get("skipped") is not True]
-    merged = sum(_merged(node) for node in single)
-    if not single or not merged:
+    if not single:
         requests = sum(node.at("requests").number() for node in several)
         total = sum(
             node.at("avg_duration_millis").number() / _merged(node) * node.at("requests").number()
@@ -149,32 +149,47 @@ def _requests(segments: list[Node]) -> tuple[Latency, int | None, dict[str, floa
         mean = total / requests / 1e3 if requests else None
         return Latency(mean=mean), None, {}
 
-    def mean_of(name: str) -> float:
-        return sum(node.at(name).number() for node in single) / merged / 1e3
-
     sizes = {node.at("obj_size").number() / _merged(node) for node in single}
     latency = Latency(
-        mean=mean_of("dur_avg_millis"),
-        p50=mean_of("dur_median_millis"),
-        p90=mean_of("dur_90_millis"),
-        p99=mean_of("dur_99_millis"),
+        mean=_mean(single, single, "dur_avg_millis"),
+        p50=_of_whole(single, single, "dur_median_millis"),
+        p90=_of_whole(single, single, "dur_90_millis"),
+        p99=_of_whole(single, single, "dur_99_millis"),
         max=max(node.at("slowest_millis").number() for node in single) / 1e3,
     )
     block = sizes.pop() if len(sizes) == 1 else 0.0
     return latency, round(block) or None, _first_byte(single)
 
 
+def _mean(segments: list[Node], of: list[Node], name: str) -> float | None:
+    """The mean over all requests, in seconds, of a mean that each segment has of its own."""
+    weights = [node.at("requests").number() for node in segments]
+    means = [
+        node.at(name).number() / _merged(segment)
+        for node, segment in zip(of, segments, strict=True)
+    ]
+    total = sum(weights)
+    if not total:
+        return None
+    return sum(mean * weight for mean, weight in zip(means, weights, strict=True)) / total / 1e3
+
+
+def _of_whole(segments: list[Node], of: list[Node], name: str) -> float | None:
+    """A percentile in seconds, if there is one of all requests."""
+    alone = len(segments) == 1 and _merged(segments[0]) == 1
+    return of[0].at(name).number() / 1e3 if alone else None
+
+
 def _first_byte(single: list[Node]) -> dict[str, float]:
-    held = [(node.at("first_byte"), _merged(node)) for node in single if node.get("first_byte")]
-    merged = sum(count for _, count in held)
-    if not merged:
+    segments = [node for node in single if node.get("first_byte")]
+    if not segments:
         return {}
-    names = {"mean": "average", "p50": "median", "p90": "p90", "p99": "p99"}
-    found = {
-        to: sum(node.at(f"{name}_millis").number() for node, _ in held) / merged / 1e3
-        for to, name in names.items()
-    }
-    return {**found, "max": max(node.at("slowest_millis").number() for node, _ in held) / 1e3}
+    of = [node.at("first_byte") for node in segments]
+    names = {"p50": "median_millis", "p90": "p90_millis", "p99": "p99_millis"}
+    found = {to: _of_whole(segments, of, name) for to, name in names.items()}
+    found["mean"] = _mean(segments, of, "average_millis")
+    found["max"] = max(node.at("slowest_millis").number() for node in of) / 1e3
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _merged(node: Node) -> int:

@@ -2,9 +2,11 @@
 
 The layouts take turns, in an order of its own in each round, so that a drift of the machine meets
 all of them. In its turn a layout is made anew, measured by the sort's own disk benchmark over all
-of its file systems at once, and taken down. What it costs is told twice: the core seconds of our
-threads, and those of the whole machine meanwhile, since file systems and volumes do part of their
-work in threads of the kernel. Trials are kept after each turn, in a directory for each layout.
+of its file systems at once, and taken down. A layout is chosen for what will be done on it: here
+that is the sort, so there are its patterns (writing, reading, both) and no others. What it costs
+is told twice: the core seconds of our threads, and those of the whole machine meanwhile, since file
+systems and volumes do part of their work in threads of the kernel. Trials are kept after each turn,
+in a directory for each layout.
 """
 
 from __future__ import annotations
@@ -21,20 +23,19 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import engine
-from tonnage.artifacts import Environment, Measurement, Phase, Step, Trial
+from tonnage.artifacts import SINGLE, Environment, Measurement, Step, Trial
 from tonnage.measure import environment, system
-from tonnage.measure.disk import OPERATIONS, measure_disk
+from tonnage.measure.cutting import beside
+from tonnage.measure.disk import OPERATIONS, measure_disk, outstanding
 from tonnage.measure.kept import Kept, kept, parted
 from tonnage.measure.layouts.arrangement import Arrangement, Manner, arrange, choose, made_by
-from tonnage.measure.layouts.cutting import beside
 from tonnage.measure.layouts.given import Given, look_at, made_ready
 from tonnage.measure.layouts.journal import Journal, opened
 from tonnage.measure.trials import STOPPING_RULE
 
-ROOM = Path("/run/tonnage-layouts")
-"""Where it is noted what stands, and where layouts are mounted."""
-ALONE = "single"
-"""The layout that takes one device."""
+ROOM = Path("/var/lib/tonnage-layouts")
+"""Where it is noted what stands, and where layouts are mounted. It outlasts a reboot, as what was
+written to the devices does."""
 
 OnRound = Callable[[str], AbstractContextManager[engine.OnProgress]]
 """Shows how far a round of a layout is, which it is given the name of."""
@@ -92,10 +93,10 @@ def measure_layouts(
             return []
         manner = choose(settings.layouts, settings.file_system, settings.stripe_bytes)
         with _held(out, settings, manner, command) as held, ExitStack() as stack:
-            devices: list[str] = []
+            devices: dict[str, Given] = {}
             for number, layout, modes in _turns(settings, held):
                 devices = devices or stack.enter_context(_ready(settings, destroy, journal))
-                arrangement = arrange(layout, devices, manner, room)
+                arrangement = arrange(layout, list(devices), manner, room, _files(devices))
                 label = f"{layout}, round {number + 1} of {settings.rounds}"
                 with journal.standing(arrangement.steps), on_round(label) as on_progress:
                     done = _measure(arrangement, number, modes, settings, command, on_progress)
@@ -155,21 +156,26 @@ def _turns(
 
 
 @contextmanager
-def _ready(settings: Settings, destroy: bool, journal: Journal) -> Iterator[list[str]]:
-    """The devices to lay out, once all that were given were found usable."""
+def _ready(settings: Settings, destroy: bool, journal: Journal) -> Iterator[dict[str, Given]]:
+    """The devices to lay out, each with what it was given as, once all were found usable."""
     given = look_at(settings.devices, journal.execute, destroy=destroy)
     _refuse_few(settings, given)
-    devices: list[str] = []
+    devices: dict[str, Given] = {}
     with journal.standing(made_ready(given, devices, journal.execute)):
         yield devices
 
 
+def _files(devices: Mapping[str, Given]) -> dict[str, Path]:
+    """The files that loop devices stand for."""
+    return {device: given.path for device, given in devices.items() if given.is_file}
+
+
 def _refuse_few(settings: Settings, given: Sequence[Given]) -> None:
     """Refuses too few devices, and such as do not hold what is read and written."""
-    several = [layout for layout in settings.layouts if layout != ALONE]
+    several = [layout for layout in settings.layouts if layout != SINGLE]
     if several and len(given) < 2:
         raise engine.Refused(f"--layout {several[0]} takes two devices or more: give another one")
-    sharing = 1 if ALONE in settings.layouts else len(given)
+    sharing = 1 if SINGLE in settings.layouts else len(given)
     wanted = 2 * settings.size_bytes // sharing
     for each in given:
         if each.size_bytes < wanted:
@@ -223,18 +229,9 @@ def _measure(
 def _step(trial: Trial, number: int) -> Step:
     return Step(
         operation=OPERATIONS[trial.name],
-        outstanding=_outstanding(trial.phase),
+        outstanding=outstanding(trial.phase),
         round=number,
         suite="layouts",
-    )
-
-
-def _outstanding(phase: Phase) -> int:
-    """Transfers at once at most, of all file systems and both ways."""
-    return sum(
-        stage.workers * stage.config["disk"]["depth"]
-        for stage in phase.stages
-        if "disk" in stage.config
     )
 
 

@@ -10,7 +10,8 @@ device mapper: its linear volumes are a jbod, its striped ones a raid0. All layo
 have the same file system, so that what differs is the layout.
 
 Every file system and every part of a volume is made with an identity that is drawn before, so what
-is wiped afterwards is what was made here and nothing else.
+is wiped afterwards is what was made here and nothing else. After a reboot a file is no loop device
+any more, so what is in it can be wiped in the file too.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ import secrets
 import shutil
 import string
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tonnage import engine
+from tonnage.artifacts import SINGLE
 from tonnage.measure.layouts.journal import Command, Step, Undo
 
-LAYOUTS = ("single", "separate", "jbod", "raid0")
+LAYOUTS = (SINGLE, "separate", "jbod", "raid0")
 JOINED = ("jbod", "raid0")
 FILE_SYSTEMS = {"xfs": "xfsprogs", "ext4": "e2fsprogs", "btrfs": "btrfs-progs"}
 """In the order in which they are preferred, each with the package that makes it."""
@@ -124,7 +127,13 @@ def attached(file: Path, device: str) -> Step:
     )
 
 
-def arrange(layout: str, devices: Sequence[str], manner: Manner, room: Path) -> Arrangement:
+def arrange(
+    layout: str,
+    devices: Sequence[str],
+    manner: Manner,
+    room: Path,
+    files: Mapping[str, Path] = MappingProxyType({}),
+) -> Arrangement:
     """How to make a layout.
 
     Args:
@@ -132,17 +141,18 @@ def arrange(layout: str, devices: Sequence[str], manner: Manner, room: Path) -> 
         devices: All that there are; a single one is the first.
         manner: How layouts are made.
         room: Where mount points are made.
+        files: What those of the devices stand for that are loop devices.
     """
-    used = (devices[0],) if layout == "single" else tuple(devices)
+    used = (devices[0],) if layout == SINGLE else tuple(devices)
     groups = [used] if layout in JOINED else [(device,) for device in used]
     steps: list[Step] = []
     if layout in JOINED and manner.joined_by == "lvm":
-        joining, volume = _joined_by_lvm(layout, used, manner.stripe_bytes or STRIPE_BYTES)
+        joining, volume = _joined_by_lvm(layout, used, manner.stripe_bytes or STRIPE_BYTES, files)
         steps, groups = joining, [(volume,)]
     mounts = []
     for number, group in enumerate(groups):
         mounts.append(room / f"{layout}-{number}")
-        steps.append(_file_system(manner.file_system, group, striped=layout == "raid0"))
+        steps.append(_file_system(manner.file_system, group, files, layout == "raid0"))
         steps += _mounted(manner.file_system, group, mounts[-1])
     return Arrangement(tuple(steps), tuple(mounts), used)
 
@@ -159,7 +169,7 @@ def made_by(layout: str, manner: Manner) -> str:
 
 
 def _joined_by_lvm(
-    layout: str, devices: Sequence[str], stripe_bytes: int
+    layout: str, devices: Sequence[str], stripe_bytes: int, files: Mapping[str, Path]
 ) -> tuple[list[Step], str]:
     """Steps that make one volume of the devices, and its name."""
     group = f"tonnage-{secrets.token_hex(6)}"
@@ -168,7 +178,7 @@ def _joined_by_lvm(
         identity = _lvm_identity()
         make = ("lvm", "pvcreate", "--uuid", identity, "--norestorefile", device)
         wiped = _wiped(device, identity, ("lvm", "pvremove", "--yes", "--force", device))
-        steps.append(Step(make, (wiped,)))
+        steps.append(Step(make, (*_wiped_in(files, [device], identity), wiped)))
     undo = Undo(
         commands=(("lvm", "vgremove", "--yes", "--force", group),),
         question=("lvm", "vgs", "--noheadings", "--options", "vg_name", group),
@@ -181,7 +191,9 @@ def _joined_by_lvm(
     return steps, f"/dev/{group}/data"
 
 
-def _file_system(name: str, devices: Sequence[str], *, striped: bool) -> Step:
+def _file_system(
+    name: str, devices: Sequence[str], files: Mapping[str, Path], striped: bool
+) -> Step:
     identity = str(uuid.uuid4())
     make: Command
     forget: list[Command] = []
@@ -194,8 +206,8 @@ def _file_system(name: str, devices: Sequence[str], *, striped: bool) -> Step:
         profile = "raid0" if striped else "single"
         make = ("mkfs.btrfs", "-q", "-U", identity, "-d", profile, "-m", profile)
         forget = [("btrfs", "device", "scan", "--forget", *devices)]
-    undos = (_wiped(device, identity, *forget) for device in devices)
-    return Step((*make, *devices), tuple(undos))
+    undos = [_wiped(device, identity, *forget) for device in devices]
+    return Step((*make, *devices), (*_wiped_in(files, devices, identity), *undos))
 
 
 def _wiped(device: str, identity: str, *first: Command) -> Undo:
@@ -206,6 +218,11 @@ def _wiped(device: str, identity: str, *first: Command) -> Undo:
         question=("blkid", "--probe", "--match-tag", "UUID", "--output", "value", device),
         answers=(identity,),
     )
+
+
+def _wiped_in(files: Mapping[str, Path], devices: Sequence[str], identity: str) -> list[Undo]:
+    """The same of the files below devices: before it in the list, and so undone after it."""
+    return [_wiped(str(files[device]), identity) for device in devices if device in files]
 
 
 def _mounted(name: str, devices: Sequence[str], point: Path) -> list[Step]:

@@ -49,8 +49,10 @@ def look_at(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[G
     return found
 
 
-def made_ready(given: Sequence[Given], devices: list[str], execute: Execute) -> Iterator[Step]:
-    """Files become loop devices, and what may be destroyed goes; the devices are put in a list."""
+def made_ready(
+    given: Sequence[Given], devices: dict[str, Given], execute: Execute
+) -> Iterator[Step]:
+    """Files become loop devices, and what may be destroyed goes; ``devices`` are filled in."""
     for each in given:
         device = str(each.path)
         if each.is_file:
@@ -58,7 +60,7 @@ def made_ready(given: Sequence[Given], devices: list[str], execute: Execute) -> 
             yield attached(each.path, device)
         if each.signatures:
             yield Step(("wipefs", "--all", device))
-        devices.append(device)
+        devices[device] = each
 
 
 def _look_at(name: Path, execute: Execute, destroy: bool) -> Given:

@@ -21,14 +21,23 @@ from typing import Any
 import tonnage
 from tonnage import engine
 from tonnage.artifacts import Beside, Figure, Measurement, Reading, Source, Step, Trial
+from tonnage.artifacts.together import (
+    ALL,
+    RECEIVE,
+    SEND,
+    SLOWEST,
+    of_way,
+    trials_a_round,
+    whole_rounds,
+)
 from tonnage.engine import probes
-from tonnage.measure import beside, environment
+from tonnage.measure import beside, environment, rounds
 from tonnage.measure.kept import kept
 from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.namespaces import namespaces, refuse_unable
-from tonnage.measure.trials import WARM_UP_SECONDS, figure, now, trial
+from tonnage.measure.rounds import Rounds
+from tonnage.measure.trials import WANTED_SHARE, WARM_UP_SECONDS, figure, now, trial
 
-SEND, RECEIVE = "send", "receive"
 HALVES = {SEND: slice(0, 2), RECEIVE: slice(2, 4)}
 """The stages of each way: generate -> send, and receive -> discard."""
 LOOPBACK = "127.0.0.1"
@@ -53,6 +62,9 @@ class Settings:
     """What one of them hands over at a time."""
     seconds: float
     rounds: int
+    """At most, if they end when the slowest endpoint's rate is known well enough."""
+    until_confidence: float | None
+    """As `tonnage.measure.rounds`."""
     one_way: bool
     """Only the first endpoint sends."""
     namespaces: bool
@@ -67,9 +79,9 @@ class Settings:
         return connections * BUFFERS_PER_CONNECTION * self.block_bytes
 
     @property
-    def trials_a_round(self) -> int:
-        """One for each endpoint and each way that it uses."""
-        return self.endpoints if self.one_way else 2 * self.endpoints
+    def repeated(self) -> Rounds:
+        """How many rounds there are."""
+        return Rounds(self.rounds, self.until_confidence)
 
 
 def measure_net(
@@ -102,19 +114,21 @@ def measure_net(
             dataclasses.asdict(settings),
             command=command,
             environment=environment.capture([]),
-            stopping_rule=f"{settings.rounds} rounds, in each of which all send for "
-            f"{settings.seconds:g} s; the first {warm_up(settings.seconds):g} s are not counted",
+            stopping_rule=f"rounds in which all send for {settings.seconds:g} s (the first "
+            f"{warm_up(settings.seconds):g} s are not counted); the slowest endpoint's rate of "
+            f"each way: {rounds.rule(settings.repeated)}",
             page_cache="untouched: no file was read or written",
         ) as trials,
         ExitStack() as stack,
     ):
         places: list[Place] = []
-        while len(whole_rounds(trials.trials, settings)) < settings.rounds:
+        while not is_enough(whole(trials.trials, settings), settings.repeated):
             places = places or stack.enter_context(_places(settings))
             number = 1 + max((each.step.round for each in trials.trials if each.step), default=-1)
             for found in _round(number, places, settings, on_progress):
                 yield trials.keep(found)
-        yield trials.close(shuffle_figures(whole_rounds(trials.trials, settings)))
+        wanted_share = settings.until_confidence or WANTED_SHARE
+        yield trials.close(shuffle_figures(whole(trials.trials, settings), wanted_share))
 
 
 def warm_up(seconds: float) -> float:
@@ -122,32 +136,44 @@ def warm_up(seconds: float) -> float:
     return min(WARM_UP_SECONDS, seconds / 4)
 
 
-def whole_rounds(trials: Sequence[Trial], settings: Settings) -> list[list[Trial]]:
+def whole(trials: Sequence[Trial], settings: Settings) -> list[list[Trial]]:
     """The trials of each round that was kept whole."""
-    rounds: dict[int, list[Trial]] = {}
-    for each in trials:
-        if each.step:
-            rounds.setdefault(each.step.round, []).append(each)
-    return [together for together in rounds.values() if len(together) == settings.trials_a_round]
+    return whole_rounds(trials, trials_a_round(settings.endpoints, settings.one_way))
 
 
-def shuffle_figures(rounds: Sequence[Sequence[Trial]]) -> list[Figure]:
+def is_enough(done: Sequence[Sequence[Trial]], repeated: Rounds) -> bool:
+    """Whether rounds are enough: as many as may be, or each way's slowest endpoint is known."""
+    return len(done) >= repeated.most or all(
+        rounds.is_known(slowest(done, way), repeated.until_confidence) for way in HALVES
+    )
+
+
+def slowest(done: Sequence[Sequence[Trial]], way: str) -> list[float]:
+    """What the slowest endpoint had in each round."""
+    return [min(of_round) for of_round in _rates(done, way)]
+
+
+def shuffle_figures(
+    done: Sequence[Sequence[Trial]], wanted_share: float = WANTED_SHARE
+) -> list[Figure]:
     """Of each way what the slowest endpoint had, and all together: the median over the rounds.
 
     Args:
-        rounds: The trials of each.
+        done: The trials of each round.
+        wanted_share: How precise they are to be; see `tonnage.measure.trials`.
     """
     figures = []
     for way in HALVES:
-        rates = [
-            [each.bytes_per_second for each in together if each.step and each.step.operation == way]
-            for together in rounds
-        ]
+        together = [sum(of_round) for of_round in _rates(done, way)]
         figures += [
-            figure(f"{way}, slowest endpoint", [min(of_round) for of_round in rates]),
-            figure(f"{way}, all endpoints", [sum(of_round) for of_round in rates]),
+            figure(f"{way}, {SLOWEST}", slowest(done, way), wanted_share),
+            figure(f"{way}, {ALL}", together, wanted_share),
         ]
     return figures
+
+
+def _rates(done: Sequence[Sequence[Trial]], way: str) -> list[list[float]]:
+    return [[each.bytes_per_second for each in of_way(together, way)] for together in done]
 
 
 def _places(settings: Settings) -> AbstractContextManager[list[Place]]:

@@ -27,7 +27,6 @@ LOCKS = Path("/run")
 LOCK_PREFIX = "tonnage-net-"
 NETWORK = "198.18.0"
 """Of the addresses that are set aside for benchmarks (RFC 2544)."""
-MOST = 250
 
 BURST_SECONDS = 0.005
 """A bucket holds what its link carries in this time: a few ticks of the kernel's clock."""
@@ -56,7 +55,7 @@ def refuse_unable() -> None:
 
 @contextmanager
 def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[list[Place]]:
-    """Places for ``count`` endpoints, at most `MOST`, gone afterwards.
+    """Places for ``count`` endpoints, as many as the network has addresses, gone afterwards.
 
     Args:
         count: How many.

@@ -18,7 +18,7 @@ from tonnage.artifacts import Environment, Measurement
 from tonnage.artifacts.analysis import Analysis, Cited, Machine, Subject
 from tonnage.cloud_truth import scorecard
 from tonnage.model.analysis import comparisons
-from tonnage.model.analysis.courses import drawn, series_of
+from tonnage.model.analysis.courses import drawn, series_of, steadiness
 from tonnage.model.analysis.doubts import doubts
 from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, estimated
 from tonnage.model.analysis.findings import findings
@@ -84,8 +84,8 @@ def analyse(
         if on_share:
             on_share((number + 1) / len(kinds))
     machines = _machines(measurements, costs)
-    direct = comparisons.direct_against_buffered(kinds, called)
-    by_layout = comparisons.layouts(kinds, called)
+    direct = comparisons.direct_against_buffered(kinds)
+    by_layout = comparisons.layouts(kinds)
     return Analysis(
         seed=seed,
         confidence=CONFIDENCE,
@@ -111,7 +111,7 @@ def _subject(key: str, kind: Kind, name: str, samples: Sequence[Sample], seed: i
     numbers = concurrencies(rest)
     series = series_of(rest, unit)
     found = _fleet(series, seed)
-    courses, highest = drawn(series)
+    courses, highest = drawn(series, steadiness(rest))
     order = [each.name for each in found.instances] if found else list(by_instance(rest))
     medians = {each.name: each.median.value for each in found.instances} if found else {}
     return Subject(

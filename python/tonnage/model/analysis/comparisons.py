@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+from tonnage.artifacts import SINGLE, Measurement
 from tonnage.artifacts.analysis import Comparison, Estimate
 from tonnage.model.analysis.estimates import (
     CONFIDENCE,
@@ -22,42 +23,43 @@ from tonnage.model.analysis.estimates import (
     values_of,
 )
 from tonnage.model.analysis.levels import cpu_of_byte
-from tonnage.model.analysis.samples import Kind, Sample, cited, rate_in
+from tonnage.model.analysis.manners import STRIPE
+from tonnage.model.analysis.samples import Kind, Sample, by_kind, cited, names, rate_in
 from tonnage.statistics.quantiles import quantile_estimate
-
-BASE = "single"
-"""The layout that others are compared with; without it, the first by name."""
 
 Kinds = Mapping[Kind, Sequence[Sample]]
 
 
-def direct_against_buffered(kinds: Kinds, names: Mapping[Kind, str]) -> list[Comparison]:
+def direct_against_buffered(kinds: Kinds) -> list[Comparison]:
     """Direct over buffered, of every operation that was done both ways."""
     found = []
-    for same in _alike(kinds, lambda kind: dataclasses.replace(kind, cached=False, direct=None)):
-        # What only a cache can give is compared too, where there is nothing else.
-        ways = {kind.direct: kind for kind in sorted(same, key=lambda kind: not kind.cached)}
+    for name, same in _alike(kinds, lambda kind: dataclasses.replace(kind, direct=None)).items():
+        ways = {kind.direct: kind for kind in same}
         if {True, False} <= ways.keys():
-            found.append(
-                _compared(kinds, ways[True], ways[False], names, ("direct", _buffered(ways[False])))
-            )
+            sides = ("direct", _buffered(ways[False]))
+            found.append(_compared(kinds, name, ways[True], ways[False], sides))
     return [each for each in found if each]
 
 
-def layouts(kinds: Kinds, names: Mapping[Kind, str]) -> list[Comparison]:
-    """Every layout over the single device, or over the first by name."""
+def layouts(kinds: Kinds) -> list[Comparison]:
+    """Every layout over the single device, or over the first by name; each stripe apart."""
     found = []
-    for same in _alike(kinds, lambda kind: dataclasses.replace(kind, cached=False, layout=None)):
-        ways = {kind.layout: kind for kind in same if kind.layout}
-        if len(ways) < 2:
+    for name, same in _alike(kinds, _without_layout).items():
+        ways = _by_layout(same)
+        if not ways:
             continue
-        base = BASE if BASE in ways else min(filter(None, ways))
+        base = SINGLE if SINGLE in ways else min(ways)
         found += [
-            _compared(kinds, ways[layout], ways[base], names, (layout, base))
-            for layout in sorted(filter(None, ways))
+            _compared(kinds, name, ways[layout], ways[base], (layout, base))
+            for layout in sorted(ways)
             if layout != base
         ]
     return [each for each in found if each]
+
+
+def layouts_of(measurements: Sequence[Measurement]) -> list[Comparison]:
+    """The same of measurements, one or more of each layout."""
+    return layouts(by_kind(measurements))
 
 
 def ratio(
@@ -89,16 +91,39 @@ def ratio(
     )
 
 
-def _alike(kinds: Kinds, bare: Callable[[Kind], Kind]) -> list[list[Kind]]:
-    """Kinds that are the same when bare of what is compared, and of whether a cache gave them."""
+def _alike(kinds: Kinds, bare: Callable[[Kind], Kind]) -> dict[str, list[Kind]]:
+    """Kinds that are the same when bare of what is compared, by a name without it.
+
+    What only a cache can give is compared too, where there is nothing else: it comes first.
+    """
     found: dict[Kind, list[Kind]] = {}
-    for kind in kinds:
-        found.setdefault(bare(kind), []).append(kind)
-    return [same for same in found.values() if len(same) > 1]
+    for kind in sorted(kinds, key=lambda kind: not kind.cached):
+        found.setdefault(dataclasses.replace(bare(kind), cached=False), []).append(kind)
+    several = {kind: same for kind, same in found.items() if len(same) > 1}
+    called = names(list(several))
+    return {called[kind]: same for kind, same in several.items()}
+
+
+def _without_layout(kind: Kind) -> Kind:
+    manner = tuple(each for each in kind.manner if each[0] != STRIPE)
+    return dataclasses.replace(kind, layout=None, manner=manner)
+
+
+def _by_layout(same: Sequence[Kind]) -> dict[str, Kind]:
+    """Kinds by their layout, and by the stripe too where there are several of one layout."""
+    laid_out = [kind for kind in same if kind.layout]
+    stripes = {(kind.layout, dict(kind.manner).get(STRIPE)) for kind in laid_out}
+    several = len(stripes) > len({layout for layout, _ in stripes})
+    return {
+        f"{kind.layout}, {STRIPE} {stripe}"
+        if several and (stripe := dict(kind.manner).get(STRIPE))
+        else str(kind.layout): kind
+        for kind in laid_out
+    }
 
 
 def _compared(
-    kinds: Kinds, above: Kind, below: Kind, names: Mapping[Kind, str], ways: tuple[str, str]
+    kinds: Kinds, name: str, above: Kind, below: Kind, ways: tuple[str, str]
 ) -> Comparison | None:
     tops, bottoms = kinds[above], kinds[below]
     number = _common(tops, bottoms)
@@ -110,7 +135,7 @@ def _compared(
         found = ratio(values_of(tops, rate_in(unit)), values_of(bottoms, rate_in(unit)))
         if found:
             return Comparison(
-                subject=above.label,
+                subject=name,
                 way=ways[0],
                 than=ways[1],
                 concurrency=number,

@@ -4,25 +4,34 @@ An instance's course is the series of its longest trial, or a point for each tri
 more trials than that has samples, as there are of what was tried now and then for days. Instances
 whose times overlap share a clock; else each begins at zero, and what is alike in their courses is
 chance. For drawing, a course is averaged into `POINTS` equal bins, with gaps where nothing was.
+Of a long trial it is said from when it was steady; what is tried now and then has no warm-up.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage.artifacts.analysis import Course
+from tonnage.artifacts.analysis import Course, Steadiness
+from tonnage.cloud_truth import PASSED_BY
 from tonnage.model.analysis.samples import Sample, by_instance, rate_of
 from tonnage.statistics.samples import FloatArray, Series
+from tonnage.statistics.steady import steady_by_slope
 
 POINTS = 150
 """More would not be seen, with a line for each of 45 instances."""
 TOGETHER = 2.0
 """All begin and end within so many times the longest one's length, if they share a clock."""
-GAP = 3.0
-"""Steps of time, longer by this than the usual one, in which nothing was measured."""
+GAP = 1.75
+"""Steps of time, longer by this than the usual one, in which nothing was measured: one missed is two."""
+
+LONG_SAMPLES = 120
+"""A trial of fewer is too short: a quarter of it, or its noise, would look like a slope."""
+WINDOW_SHARE, LEVEL_SHARE = 0.25, 0.1
+"""Of a trial's time; of the window's mean, SNIA's."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,20 @@ def series_of(samples: Sequence[Sample], unit: str) -> dict[str, Series]:
     }
 
 
-def drawn(series: Mapping[str, Series]) -> tuple[list[Course], float | None]:
+def steadiness(samples: Sequence[Sample]) -> dict[str, Steadiness]:
+    """From when each instance's longest trial was steady, of those that are long enough."""
+    found = {}
+    for name, of in by_instance(samples).items():
+        reading = _longest(of).reading
+        raw = _increasing(reading.series or [], None)
+        if raw and raw.seconds.size >= LONG_SAMPLES and not reading.operation.startswith(PASSED_BY):
+            found[name] = _steadiness(raw)
+    return found
+
+
+def drawn(
+    series: Mapping[str, Series], steady: Mapping[str, Steadiness]
+) -> tuple[list[Course], float | None]:
     """The courses as shares of the highest rate drawn, and that rate; none if nothing moved."""
     thinned = {
         name: _thinned(np.asarray(each.seconds), np.asarray(each.values))
@@ -72,6 +94,7 @@ def drawn(series: Mapping[str, Series]) -> tuple[list[Course], float | None]:
             instance=name,
             seconds=[round(second, 3) for second in seconds],
             shares=[None if value is None else round(value / highest, 4) for value in values],
+            steady=steady.get(name),
         )
         for name, (seconds, values) in thinned.items()
     ]
@@ -79,7 +102,7 @@ def drawn(series: Mapping[str, Series]) -> tuple[list[Course], float | None]:
 
 
 def _raw(samples: Sequence[Sample], unit: str) -> Raw | None:
-    longest = max(samples, key=lambda each: len(each.reading.series or []))
+    longest = _longest(samples)
     dated = sorted(
         (each.moment, rate)
         for each in samples
@@ -93,6 +116,19 @@ def _raw(samples: Sequence[Sample], unit: str) -> Raw | None:
         return _increasing([(moment - began, rate) for moment, rate in dated], began)
     rates = [rate for each in samples if (rate := rate_of(each.reading, unit)) is not None]
     return _increasing([(0.0, float(np.median(rates)))], None) if rates else None
+
+
+def _longest(samples: Sequence[Sample]) -> Sample:
+    return max(samples, key=lambda each: len(each.reading.series or []))
+
+
+def _steadiness(raw: Raw) -> Steadiness:
+    window = float(f"{WINDOW_SHARE * (raw.seconds[-1] - raw.seconds[0]):.3g}")
+    found = steady_by_slope(raw.seconds, raw.values, window, LEVEL_SHARE)
+    slope = None
+    if found.slope_per_second is not None and found.excursion_share is not None:
+        slope = math.copysign(found.excursion_share / window, found.slope_per_second)
+    return Steadiness(begins_seconds=found.begins_seconds, rule=found.rule, slope_per_second=slope)
 
 
 def _in_unit(sample: Sample, unit: str) -> list[tuple[float, float]]:

@@ -150,8 +150,8 @@ def _quicker_than_reads(kind: Kind, durable: Sequence[Sample], kinds: Kinds) -> 
         for other, samples in kinds.items()
         for sample in samples
         if other.operation == kind.operation.replace("write", "read")
-        and (other.tool, other.block_bytes, other.direct, other.layout, other.cached)
-        == (kind.tool, kind.block_bytes, kind.direct, kind.layout, False)
+        and (other.tool, other.block_bytes, other.direct, other.layout, other.place, other.cached)
+        == (kind.tool, kind.block_bytes, kind.direct, kind.layout, kind.place, False)
     ]
     found = []
     for name, own in by_instance(durable).items():

@@ -14,7 +14,7 @@ import numpy as np
 
 from tonnage.artifacts.analysis import Estimate
 from tonnage.model.analysis.samples import Sample, by_instance
-from tonnage.statistics.autocorrelation import effective_size_of_any
+from tonnage.statistics.autocorrelation import effective_size
 from tonnage.statistics.quantiles import QuantileEstimate, quantile_estimate
 
 CONFIDENCE = 0.95
@@ -59,7 +59,7 @@ def median_over(
     units, over = units_of(values)
     worth = None
     if over == TRIALS and len(units) >= LEAST_CORRELATED:
-        worth = effective_size_of_any(units)
+        worth = effective_size(units)
     return estimated(quantile_estimate(units, 0.5, confidence, worth), over)
 
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 
 from tonnage.artifacts.analysis import Level, Percentile
 from tonnage.model.analysis.estimates import median_over, values_of
+from tonnage.model.analysis.manners import LONG
 from tonnage.model.analysis.samples import Sample, cited
 from tonnage.statistics.knee import knee
 
 PERCENTILES = ("mean", "p50", "p90", "p99", "p999", "max")
-LONG = "steady"
-"""The suite whose trials are long, at the number that the exploration found."""
 
 
 def levels(samples: Sequence[Sample]) -> list[Level]:

@@ -2,48 +2,30 @@
 
 Only those are put together. What tells them apart is the tool, the operation, the block size,
 whether it went past the page cache, the layout of the disks, whether only a cache can have given
-it, and what else a tool says of how it was done. How many were outstanding, and when it was, are
-what a subject is looked at over. An instance is a host; of what was imported, which does not say
-where it was measured, each measurement is one.
+it, and how and where it was done (`manners`). How many were outstanding, and when it was, are what
+a subject is looked at over. An instance is a host; of what was imported, which does not say where
+it was measured, each measurement is one, or each host of those that it names. A round of a
+network's endpoints is one value, since they share it: what the slowest had, and what all had; the
+endpoints are instances beside that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tonnage import words
 from tonnage.artifacts import Measurement, Reading, Trial
+from tonnage.model import net
+from tonnage.model.analysis.manners import Told, manner_of, places, size
 
-MANNERS = (
-    "engine",
-    "submission",
-    "shared",
-    "segments",
-    "flush",
-    "connections_per_pair",
-    "endpoints",
-    "job",
-    "object",
-    "tool_operation",
-    "test",
-    "order",
-    "timing",
-    "interface",
-    "api",
-    "access",
-    "type",
-    "protocol",
-    "device",
-    "path_type",
-    "synchronous_writes",
-    "file_bytes",
-)
-"""Details of a reading that say how it was done; the others are what was found."""
 LARGE_BYTES = 1 << 20
 """Blocks of this size and more are reckoned in bytes, smaller ones at random in operations."""
 OURS = "tonnage"
+NAMES_HOSTS = {"fio", "sysstat"}
+"""Tools that name the host on which a reading was made; iperf3's is the one that it talked to."""
+NET = "net"
+EACH = "each endpoint"
 
 
 @dataclass(frozen=True)
@@ -56,6 +38,8 @@ class Sample:
     trial: Trial | None = None
     moment: float | None = None
     """When its trial began, in seconds since 1970."""
+    part: str | None = None
+    """Whose it is, where several had a part in it."""
 
     @property
     def suite(self) -> str | None:
@@ -74,16 +58,17 @@ class Kind:
     direct: bool | None
     layout: str | None
     cached: bool
-    manner: tuple[tuple[str, str], ...]
+    manner: Told
+    place: Told = ()
 
     def described(self) -> dict[str, str]:
         """Each property in words that can follow the name."""
         return {
-            "block": f"blocks of {_size(self.block_bytes)}",
+            "block": f"blocks of {size(self.block_bytes)}",
             "direct": {True: "direct", False: "buffered", None: "access unknown"}[self.direct],
             "layout": f"layout {self.layout}" if self.layout else "without a layout",
             "cached": "from a cache" if self.cached else "not from a cache",
-            **{name: f"{name.replace('_', ' ')} {value}" for name, value in self.manner},
+            **{name: f"{name} {value}" for name, value in self.manner + self.place},
         }
 
 
@@ -95,44 +80,46 @@ def instance_of(measurement: Measurement) -> str:
 def samples_of(measurement: Measurement) -> list[Sample]:
     """All readings of a measurement."""
     instance, name = instance_of(measurement), measurement.id
+    if measurement.kind == NET:
+        return list(_of_rounds(measurement))
     ours = [
         Sample(instance, name, trial.reading, trial, _moment(trial))
         for trial in measurement.trials
         if trial.reading
     ]
-    return ours + [Sample(instance, name, reading) for reading in measurement.imported]
+    return ours + [
+        Sample(f"{instance}, {host}" if host else instance, name, reading)
+        for reading, host in zip(measurement.imported, _hosts(measurement), strict=True)
+    ]
 
 
 def by_kind(measurements: Iterable[Measurement]) -> dict[Kind, list[Sample]]:
     """Samples that are of the same thing, in order of their names."""
+    several = list(measurements)
+    where = places(several)
     found: dict[Kind, list[Sample]] = {}
-    for measurement in measurements:
-        layout = measurement.settings.get("layout")
+    for measurement in several:
         for sample in samples_of(measurement):
-            kind = kind_of(sample, layout if isinstance(layout, str) else None)
+            kind = kind_of(sample, measurement, where.get(measurement.id, ()))
             found.setdefault(kind, []).append(sample)
     return {kind: found[kind] for kind in sorted(found, key=_order)}
 
 
-def kind_of(sample: Sample, layout: str | None = None) -> Kind:
-    """What a sample is of; ``layout`` is its measurement's, if that has one."""
+def kind_of(sample: Sample, measurement: Measurement, place: Told = ()) -> Kind:
+    """What a sample of a measurement is of."""
     reading, trial = sample.reading, sample.trial
-    details = reading.details
-    own = details.get("layout")
-    named = trial.step.operation if trial and trial.step else None
+    layout = reading.details.get("layout") or measurement.settings.get("layout")
+    named = (trial.step.operation if trial and trial.step else None) or _label(reading)
     return Kind(
         tool=reading.source.tool,
-        label=named or _label(reading),
+        label=f"{named}, {sample.part}" if sample.part else named,
         operation=reading.operation,
         block_bytes=reading.block_bytes,
         direct=reading.direct,
-        layout=own if isinstance(own, str) else layout,
+        layout=layout if isinstance(layout, str) else None,
         cached=bool(reading.cached),
-        manner=tuple(
-            (name.removesuffix("_bytes"), _in_words(name, details[name]))
-            for name in MANNERS
-            if details.get(name) is not None
-        ),
+        manner=manner_of(measurement, reading, trial),
+        place=place,
     )
 
 
@@ -194,30 +181,38 @@ def cited(samples: Iterable[Sample]) -> list[str]:
 def _label(reading: Reading) -> str:
     if reading.source.tool == OURS:
         return reading.operation
-    size = f" {_size(reading.block_bytes)}" if reading.block_bytes is not None else ""
-    return f"{reading.source.tool}: {reading.operation}{size}"
-
-
-def _in_words(name: str, value: object) -> str:
-    return (
-        _size(value)
-        if name.endswith("_bytes") and isinstance(value, int)
-        else (words.setting(name, value))
-    )
-
-
-def _size(block_bytes: int | None) -> str:
-    """A block's size in words."""
-    if block_bytes is None:
-        return "unknown size"
-    return words.memory(block_bytes) if block_bytes >= 1024 else f"{block_bytes} B"
+    block = f" {size(reading.block_bytes)}" if reading.block_bytes is not None else ""
+    return f"{reading.source.tool}: {reading.operation}{block}"
 
 
 def _order(kind: Kind) -> tuple[bool, str, str, int, str]:
     """Ours first, then by operation, small blocks before large ones."""
-    rest = (kind.label, kind.direct, kind.layout, kind.cached, kind.manner)
+    rest = (kind.label, kind.direct, kind.layout, kind.cached, kind.manner, kind.place)
     named = kind.label if kind.tool == OURS else kind.operation
     return (kind.tool != OURS, kind.tool, named, kind.block_bytes or 0, str(rest))
+
+
+def _of_rounds(measurement: Measurement) -> Iterator[Sample]:
+    """Of each round of the network what it comes to, and what each endpoint had."""
+    host, name = instance_of(measurement), measurement.id
+    for together in net.ways(measurement):
+        parts = [(host, part, trial) for part, trial in net.told(together).items()]
+        parts += [(f"{host}, {_endpoint(trial)}", EACH, trial) for trial in together]
+        for instance, part, trial in parts:
+            if trial.reading:
+                yield Sample(instance, name, trial.reading, trial, _moment(trial), part)
+
+
+def _hosts(measurement: Measurement) -> list[str | None]:
+    """Whose each imported reading is, if it is of several hosts."""
+    named = [reading.details.get("host") for reading in measurement.imported]
+    tools = {reading.source.tool for reading in measurement.imported}
+    several = len({*filter(None, named)}) > 1 and tools <= NAMES_HOSTS
+    return [host if several else None for host in named]
+
+
+def _endpoint(trial: Trial) -> str:
+    return trial.name.rpartition(", ")[2]
 
 
 def _moment(trial: Trial) -> float | None:

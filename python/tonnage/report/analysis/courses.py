@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tonnage import words
-from tonnage.artifacts.analysis import Course, Estimate, Subject
+from tonnage.artifacts.analysis import Course, Estimate, Steadiness, Subject
 from tonnage.report.analysis.figures import BREAK, MARGIN, counted, interval, linear, unit
 from tonnage.report.charts import Chart, Trace
 
@@ -37,14 +37,20 @@ def course_chart(subject: Subject) -> Chart | None:
     order = sorted(subject.courses, key=lambda course: course.instance in marked)
     alone = len(order) == 1
     known = {each.name: _median(each.rate, unit(subject)) for each in subject.instances}
+    for course in subject.courses:
+        known.setdefault(course.instance, []).extend(_steady(course.steady))
     traces = [
-        _line(course, marked, HOUR if hours else 1.0, alone, known.get(course.instance, []))
+        _line(course, marked, HOUR if hours else 1.0, alone, known[course.instance])
         for course in order
     ]
     highest = words.per_second(subject.highest, subject.unit)
     standing_out = [f"{name} ({what})" for name, what in marked.items()]
     said = f" Standing out: {words.listing(standing_out)}." if standing_out else ""
-    middle = f" {words.sentence(', '.join(known[order[0].instance]))}" if alone and known else ""
+    middle = (
+        f" {words.sentence(', '.join(known[order[0].instance]))}"
+        if alone and known[order[0].instance]
+        else ""
+    )
     shown = [] if alone else [(OTHERS, "others"), *((MARKS[m], m) for m in _used(marked))]
     return Chart(
         name=f"chart-{subject.key}-courses",
@@ -72,6 +78,20 @@ def _median(estimate: Estimate, figure: words.Unit) -> list[str]:
         f"interval {interval(estimate, figure)}",
         f"of {counted(estimate)}",
     ]
+
+
+def _steady(found: Steadiness | None) -> list[str]:
+    """From when a long trial was steady, and by which rule."""
+    if found is None:
+        return []
+    if found.begins_seconds is None:
+        return [f"never steady ({found.rule})"]
+    slope = "" if found.slope_per_second is None else _slope(found.slope_per_second)
+    return [f"steady from {words.duration(found.begins_seconds)} on ({found.rule}{slope})"]
+
+
+def _slope(per_second: float) -> str:
+    return f"; it changed by {words.percent(60 * per_second)} a minute"
 
 
 def _used(marked: dict[str, str]) -> list[str]:

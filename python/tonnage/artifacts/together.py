@@ -1,0 +1,30 @@
+"""Rounds that several endpoints do at once: which of them were kept whole, and by which way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tonnage.artifacts.measurement import Trial
+
+SEND, RECEIVE = "send", "receive"
+SLOWEST, ALL = "slowest endpoint", "all endpoints"
+"""What a round comes to: a shuffle waits for its slowest endpoint; beside it what all carried."""
+
+
+def trials_a_round(endpoints: int, one_way: bool) -> int:
+    """One for each endpoint and each way that it uses; one way, only the first sends."""
+    return endpoints if one_way else 2 * endpoints
+
+
+def whole_rounds(trials: Sequence[Trial], size: int) -> list[list[Trial]]:
+    """The trials of each round that has as many of them as it should."""
+    rounds: dict[int, list[Trial]] = {}
+    for each in trials:
+        if each.step:
+            rounds.setdefault(each.step.round, []).append(each)
+    return [together for together in rounds.values() if len(together) == size]
+
+
+def of_way(together: Sequence[Trial], way: str) -> list[Trial]:
+    """The trials of a round that went one way."""
+    return [each for each in together if each.step and each.step.operation == way]
