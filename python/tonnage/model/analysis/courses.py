@@ -26,7 +26,7 @@ POINTS = 150
 TOGETHER = 2.0
 """All begin and end within so many times the longest one's length, if they share a clock."""
 GAP = 1.75
-"""Steps of time, longer by this than the usual one, in which nothing was measured: one missed is two."""
+"""Steps so much longer than the usual one hold a gap: a slot that was missed makes it two."""
 
 LONG_SAMPLES = 120
 """A trial of fewer is too short: a quarter of it, or its noise, would look like a slope."""
