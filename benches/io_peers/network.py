@@ -48,6 +48,7 @@ def ours(streams: int, warm_up: float, block: int | None, seconds: float) -> Sam
         block_bytes=block or OUR_BLOCK_BYTES,
         seconds=lasts,
         rounds=1,
+        until_confidence=None,
         one_way=True,
         namespaces=False,
         rate_bits_per_second=None,
