@@ -594,7 +594,7 @@ def test_what_a_killed_command_left_is_gathered(tmp_path: Path) -> None:
 def test_other_files_of_a_directory_are_passed_over(tmp_path: Path) -> None:
     sweep().write(tmp_path / "study" / "measurements" / "ops-a.json")
     (tmp_path / "study" / "other.json").write_text("no JSON at all")
-    analyse([sweep()]).write(tmp_path / "analysis.json")
+    analyse([sweep()]).write(tmp_path / "report.json")
     assert places(tmp_path) == [tmp_path / "study" / "measurements" / "ops-a.json"]
     (tmp_path / "none").mkdir()
     with pytest.raises(ArtifactError, match="holds no measurement"):
@@ -609,7 +609,7 @@ def test_the_command_prints_one_document(tonnage: Tonnage, tmp_path: Path) -> No
     out = tmp_path / "page.html"
     done = tonnage.run("report", file, "--json", "--out", out, check=True)
     printed = Analysis.from_json(json.loads(done.stdout))
-    assert printed == Analysis.read(tmp_path / "analysis.json") == analyse([sweep()])
+    assert printed == Analysis.read(tmp_path / "page.json") == analyse([sweep()])
     assert out.is_file() and done.stderr == ""
 
 
@@ -638,7 +638,7 @@ def test_the_command_refuses_in_a_line(
     done = tonnage.run("report", *given, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1 and why in done.stderr
-    assert not (tmp_path / "report.html").exists() and not (tmp_path / "analysis.json").exists()
+    assert not (tmp_path / "report.html").exists() and not (tmp_path / "report.json").exists()
 
 
 def test_the_same_file_given_twice_counts_once(tonnage: Tonnage, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def report(
         typer.Option(
             "--out",
             metavar="FILE.html",
-            help="Where the page goes; analysis.json is put beside it.",
+            help="Where the page goes; its figures are put beside it, in FILE.json.",
         ),
     ] = Path("report.html"),
     seed: Annotated[

@@ -186,6 +186,7 @@ def reading_of(
             "engine": sorted({mode["engine"] for mode in phase.disk_modes}),
             "submission": "batched" if config["batched"] else "single",
             "durable_one_in": config["durable_one_in"],
+            "durable_writes": outcome["durable_writes"],
             **not_proved(happened),
         },
     )

@@ -24,8 +24,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import SINGLE, Environment, Measurement, Step, Trial
-from tonnage.measure import environment, system
-from tonnage.measure.cutting import beside
+from tonnage.measure import environment
 from tonnage.measure.disk import OPERATIONS, measure_disk, outstanding
 from tonnage.measure.kept import Kept, kept, parted
 from tonnage.measure.layouts.arrangement import Arrangement, Manner, arrange, choose, made_by
@@ -194,33 +193,25 @@ def _measure(
     on_progress: engine.OnProgress,
 ) -> Measurement:
     """One round of a layout that stands; with its trials goes what is as it is in this one only."""
-    names = [Path(device).name for device in arrangement.devices]
-    with system.Watch(names) as watch:
-        done = measure_disk(
-            arrangement.mounts,
-            arrangement.mounts,
-            modes=modes,
-            rounds=1,
-            seconds=settings.seconds,
-            size_bytes=settings.size_bytes,
-            memory_bytes=settings.memory_bytes,
-            environment=_environment(arrangement.mounts),
-            command=command,
-            on_progress=on_progress,
-        )
+    done = measure_disk(
+        arrangement.mounts,
+        arrangement.mounts,
+        modes=modes,
+        rounds=1,
+        seconds=settings.seconds,
+        size_bytes=settings.size_bytes,
+        memory_bytes=settings.memory_bytes,
+        environment=_environment(arrangement.mounts),
+        command=command,
+        on_progress=on_progress,
+    )
     told = {
         "devices": list(arrangement.devices),
         "commands": [shlex.join(step.do) for step in arrangement.steps],
         "page_cache": _page_cache(done, arrangement.devices),
     }
     trials = [
-        dataclasses.replace(
-            trial,
-            began_at=done.began_at,
-            step=_step(trial, number),
-            settings=told,
-            beside=beside(trial.phase, names, watch),
-        )
+        dataclasses.replace(trial, step=_step(trial, number), settings=told)
         for trial in done.trials
     ]
     return dataclasses.replace(done, trials=trials)

@@ -20,12 +20,12 @@ __all__ = ["render", "write_analysis"]
 
 
 def write_analysis(analysis: Analysis, path: Path) -> Path:
-    """Writes the page to ``path``, and the analysis beside it as ``analysis.json``.
+    """Writes the page to ``path``, and the analysis beside it, as JSON of the same name.
 
     Raises:
         OSError: A file cannot be written.
     """
-    analysis.write(path.with_name("analysis.json"))
+    analysis.write(path.with_suffix(".json"))
     write_atomically(path, render(analysis).encode())
     return path
 
