@@ -19,6 +19,7 @@ PARTS = {
     "words": set(),
     "statistics": set(),
     "cloud_truth": {"artifacts", "words"},
+    "catalog": {"artifacts", "words"},
     "model": {"artifacts", "words", "statistics", "cloud_truth"},
     "report": {"artifacts", "words"},
     "engine": {"artifacts", "_core"},

@@ -134,6 +134,17 @@ def per_second(value: float, unit: str) -> str:
     return rate(value) if unit == "bytes" else f"{significant(value)} operations/s"
 
 
+def gigabits(bytes_per_second: float) -> str:
+    """A network's rate, as it is advertised."""
+    return f"{bytes_per_second * 8 / 1e9:.6g} Gbit/s"
+
+
+def usd(value: float) -> str:
+    """A price, with cents at least and every digit that a price list has."""
+    whole, _, cents = f"{value:,.6f}".rstrip("0").partition(".")
+    return f"${whole}.{cents:0<2}"
+
+
 def count(value: int) -> str:
     """How many."""
     return f"{value:,}"

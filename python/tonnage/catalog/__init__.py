@@ -1,0 +1,56 @@
+"""Catalog: what can be rented and at what price; each figure with its source and its date.
+
+``load`` gives a catalog by name or from a file, ``names`` those that come with the package,
+``find`` an offer; ``choose`` filters, ``difference`` compares. What is unknown is ``None``, and
+`missing` says so. ``tonnage.catalog.refresh`` asks the provider for a new catalog, and is the only
+part with effects.
+"""
+
+from tonnage.catalog.choose import Chosen, Wanted, choose
+from tonnage.catalog.difference import Changed, Difference, Repriced, difference
+from tonnage.catalog.loading import did_you_mean, find, load, names, newest
+from tonnage.catalog.offer import (
+    Billing,
+    Catalog,
+    Disks,
+    Grant,
+    Network,
+    ObjectStore,
+    Offer,
+    Price,
+    Spot,
+    VolumeKind,
+    VolumeLink,
+    cautions,
+    missing,
+)
+from tonnage.catalog.rows import CatalogError
+
+__all__ = [
+    "Billing",
+    "Catalog",
+    "CatalogError",
+    "Changed",
+    "Chosen",
+    "Difference",
+    "Disks",
+    "Grant",
+    "Network",
+    "ObjectStore",
+    "Offer",
+    "Price",
+    "Repriced",
+    "Spot",
+    "VolumeKind",
+    "VolumeLink",
+    "Wanted",
+    "cautions",
+    "choose",
+    "did_you_mean",
+    "difference",
+    "find",
+    "load",
+    "missing",
+    "names",
+    "newest",
+]

@@ -1,0 +1,102 @@
+"""Which offers will do: filters that never take an unknown figure for a small or a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tonnage.catalog.offer import Offer
+
+Test = Callable[[Offer], bool | None]
+"""Whether an offer will do; ``None`` where the figure that decides is unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What an offer has to be; ``None`` is anything. Bytes, US dollars an hour on demand.
+
+    The network's figure is its baseline, since a burst does not last.
+    """
+
+    provider: str | None = None
+    arch: str | None = None
+    least_vcpus: float | None = None
+    least_memory_bytes: int | None = None
+    least_local_bytes: int | None = None
+    least_network_bytes_per_second: float | None = None
+    most_usd_per_hour: float | None = None
+
+    def tests(self) -> dict[str, Test]:
+        """What is asked, by the figure that decides."""
+        found: dict[str, Test] = {}
+        provider, arch = self.provider, self.arch
+        if provider is not None:
+            found["provider"] = lambda offer: offer.provider == provider
+        if arch is not None:
+            found["architecture"] = lambda offer: None if offer.arch is None else offer.arch == arch
+        for what, least, figure in (
+            ("vCPUs", self.least_vcpus, _vcpus),
+            ("memory", self.least_memory_bytes, _memory),
+            ("lasting network bandwidth", self.least_network_bytes_per_second, _network),
+        ):
+            if least is not None:
+                found[what] = _at_least(figure, least)
+        local, usd = self.least_local_bytes, self.most_usd_per_hour
+        if local is not None:
+            found["local disks"] = lambda offer: _has_local(offer, local)
+        if usd is not None:
+            found["on-demand price"] = lambda offer: (
+                None if offer.on_demand is None else offer.on_demand.usd_per_hour <= usd
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The offers that will do, and how many may or may not, by the figure that is unknown."""
+
+    offers: tuple[Offer, ...]
+    undecided: dict[str, int]
+
+
+def choose(offers: Iterable[Offer], wanted: Wanted) -> Chosen:
+    """Those of the offers that are as wanted."""
+    tests = wanted.tests()
+    chosen = []
+    undecided: dict[str, int] = {}
+    for offer in offers:
+        answers = {what: test(offer) for what, test in tests.items()}
+        if False in answers.values():
+            continue
+        unknown = [what for what, answer in answers.items() if answer is None]
+        if not unknown:
+            chosen.append(offer)
+        for what in unknown:
+            undecided[what] = undecided.get(what, 0) + 1
+    return Chosen(tuple(chosen), undecided)
+
+
+def _at_least(figure: Callable[[Offer], float | None], least: float) -> Test:
+    def test(offer: Offer) -> bool | None:
+        found = figure(offer)
+        return None if found is None else found >= least
+
+    return test
+
+
+def _has_local(offer: Offer, least: int) -> bool | None:
+    if (offer.local_bytes or 0) >= least:
+        return True  # What is known is enough, whatever else there is.
+    return False if offer.all_disks_known else None
+
+
+def _vcpus(offer: Offer) -> float | None:
+    return offer.vcpus
+
+
+def _memory(offer: Offer) -> float | None:
+    return offer.memory_bytes
+
+
+def _network(offer: Offer) -> float | None:
+    return offer.network.baseline_bytes_per_second

@@ -1,0 +1,123 @@
+"""What is new, gone, dearer, cheaper or changed from one catalog to another, by type."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tonnage.catalog.offer import Catalog, Offer
+from tonnage.catalog.rows import CatalogError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repriced:
+    """An offer whose price on demand moved."""
+
+    type: str
+    before_usd_per_hour: float
+    after_usd_per_hour: float
+
+    @property
+    def by_share(self) -> float:
+        """By what share: 0.1 is a tenth dearer."""
+        return self.after_usd_per_hour / self.before_usd_per_hour - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """An offer with figures that are others, or that only one of the catalogs knows."""
+
+    type: str
+    others: tuple[str, ...]
+    known_in_one: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What differs; types in the order of their names."""
+
+    before: str
+    after: str
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    dearer: tuple[Repriced, ...]
+    cheaper: tuple[Repriced, ...]
+    changed: tuple[Changed, ...]
+
+
+def difference(before: Catalog, after: Catalog) -> Difference:
+    """What differs between two catalogs of one provider.
+
+    Raises:
+        CatalogError: They are of different providers, whose types have nothing in common.
+    """
+    if before.provider != after.provider:
+        raise CatalogError(
+            f"{before.name} is of {before.provider}, {after.name} of {after.provider}: give two "
+            "catalogs of one provider"
+        )
+    was = {offer.type: offer for offer in before.offers}
+    now = {offer.type: offer for offer in after.offers}
+    both = sorted(was.keys() & now.keys())
+    moved = [
+        Repriced(
+            type=name,
+            before_usd_per_hour=old.usd_per_hour,
+            after_usd_per_hour=new.usd_per_hour,
+        )
+        for name in both
+        if (old := was[name].on_demand) and (new := now[name].on_demand)
+    ]
+    return Difference(
+        before=before.name,
+        after=after.name,
+        new=tuple(sorted(now.keys() - was.keys())),
+        gone=tuple(sorted(was.keys() - now.keys())),
+        dearer=tuple(each for each in moved if each.by_share > 0),
+        cheaper=tuple(each for each in moved if each.by_share < 0),
+        changed=tuple(
+            changed
+            for changed in (_changed(was[name], now[name]) for name in both)
+            if changed.others or changed.known_in_one
+        ),
+    )
+
+
+def _changed(was: Offer, now: Offer) -> Changed:
+    """Figures but the price on demand, of which only is told whether it is known."""
+    before, after = _figures(was), _figures(now)
+    others, known_in_one = {}, {}
+    for (what, old), new in zip(before, (figure for _, figure in after), strict=True):
+        if (old is None) != (new is None):
+            known_in_one[what] = True
+        elif old is not None and what != "on-demand price" and not _alike(old, new):
+            others[what] = True
+    return Changed(type=was.type, others=tuple(others), known_in_one=tuple(known_in_one))
+
+
+def _figures(offer: Offer) -> list[tuple[str, object]]:
+    """What is compared, in words; several figures may go by one name."""
+    network, link, spot = offer.network, offer.volume_link, offer.spot
+    return [
+        ("on-demand price", offer.on_demand),
+        ("spot price", spot and spot.low_usd_per_hour),
+        ("spot price", spot and spot.high_usd_per_hour),
+        ("architecture", offer.arch),
+        ("vCPUs", offer.vcpus),
+        ("memory", offer.memory_bytes),
+        ("local disks", offer.local_bytes),
+        ("network", network.baseline_bytes_per_second),
+        ("network", network.peak_bytes_per_second),
+        ("link to volumes", link.baseline_bytes_per_second),
+        ("link to volumes", link.most_bytes_per_second),
+        ("link to volumes", link.baseline_iops),
+        ("link to volumes", link.most_iops),
+        ("placement groups", offer.placement_groups),
+    ]
+
+
+def _alike(was: object, now: object) -> bool:
+    """Whether figures are the same; sources round differently: 1.7 and 1.699 GiB."""
+    if isinstance(was, (int, float)) and isinstance(now, (int, float)):
+        return math.isclose(was, now, rel_tol=0.001)
+    return was == now

@@ -1,0 +1,142 @@
+"""Catalogs by name or from files: a table of offers, and beside it its volumes and object storage.
+
+``aws-us-east-1-2026.csv`` names the provider, the region and the date; ``….volumes.csv`` and
+``….objects.csv`` beside it are that catalog's, and need not be there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tonnage.catalog.offer import Catalog, Offer
+from tonnage.catalog.rows import CatalogError, Row, read_rows, refuse_columns
+from tonnage.catalog.schemas import (
+    OBJECT_COLUMNS,
+    SCHEMAS,
+    VOLUME_COLUMNS,
+    Schema,
+    object_store,
+    volume_kind,
+)
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+"""The catalogs that come with the package."""
+NAMED = re.compile(r"(?:aws|gcp|azure)[-_](?P<region>[a-z0-9-]+?)[-_]\d{4}.*")
+
+
+def names() -> list[str]:
+    """The names of the catalogs that come with the package."""
+    # A part of another catalog has a second suffix.
+    return sorted(path.stem for path in SNAPSHOTS.glob("*.csv") if "." not in path.stem)
+
+
+def load(name: str | Path) -> Catalog:
+    """The catalog of this name, or in this file.
+
+    Raises:
+        CatalogError: There is none, or a figure in it is none; the line names the file, the row
+            and the column.
+    """
+    if str(name) in names():
+        return _read(SNAPSHOTS / f"{name}.csv")
+    if not Path(name).exists():
+        raise CatalogError(
+            f"no catalog {name}{did_you_mean(str(name), names())}; there are "
+            f"{', '.join(names())}, or give a CSV file"
+        )
+    return _read(Path(name))
+
+
+def newest() -> list[Catalog]:
+    """Of each provider the newest catalog that comes with the package."""
+    found: dict[str, Catalog] = {}
+    for catalog in map(load, names()):
+        known = found.get(catalog.provider)
+        if known is None or (catalog.date or "") > (known.date or ""):
+            found[catalog.provider] = catalog
+    return list(found.values())
+
+
+def find(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
+    """The offer of this type, and the first catalog that has it.
+
+    Raises:
+        CatalogError: None has; says which type may have been meant.
+    """
+    catalogs = list(catalogs)
+    for catalog in catalogs:
+        for offer in catalog.offers:
+            if offer.type == name:
+                return catalog, offer
+    types = {offer.type for catalog in catalogs for offer in catalog.offers}
+    raise CatalogError(
+        f"no offer {name}{did_you_mean(name, types)} in {', '.join(each.name for each in catalogs)}"
+    )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What is closest to a name, to be said after it; empty if nothing is close."""
+    lower = {each.lower(): each for each in sorted(known)}
+    close = difflib.get_close_matches(name.lower(), lower, n=1)
+    return f" (did you mean {lower[close[0]]}?)" if close else ""
+
+
+def _read(path: Path) -> Catalog:
+    header, rows = read_rows(path)
+    schema = _schema(path, header)
+    refuse_columns(path, header, schema.columns, schema.optional)
+    named = NAMED.fullmatch(path.stem)
+    offers = tuple(_offers(schema, rows, named["region"] if named else None))
+    if not offers:
+        raise CatalogError(f"{path}: no offers, only a header")
+    prices = [offer.on_demand for offer in offers if offer.on_demand]
+    return Catalog(
+        name=path.stem,
+        provider=schema.provider,
+        region=offers[0].region,
+        date=max((price.date for price in prices if price.date), default=None),
+        offers=offers,
+        volume_kinds=tuple(map(volume_kind, _beside(path, "volumes", VOLUME_COLUMNS))),
+        object_store=next(map(object_store, _beside(path, "objects", OBJECT_COLUMNS)), None),
+        billing=schema.billing,
+        sources=tuple(
+            dict.fromkeys(
+                source
+                for offer in offers
+                for source in (offer.spec_source, offer.on_demand and offer.on_demand.source)
+                if source
+            )
+        ),
+    )
+
+
+def _schema(path: Path, header: list[str]) -> Schema:
+    """The schema that the header is most like."""
+    schema = max(SCHEMAS, key=lambda each: len({*each.columns} & {*header}))
+    if schema.key not in header:
+        keys = dict.fromkeys(each.key for each in SCHEMAS)
+        raise CatalogError(f"{path}, row 1: no column {' or '.join(keys)}, so no table of offers")
+    return schema
+
+
+def _offers(schema: Schema, rows: Iterable[Row], region: str | None) -> Iterator[Offer]:
+    seen: dict[str, int] = {}
+    for row in rows:
+        offer = schema.offer(row, region)
+        if offer.type in seen:
+            raise row.wrong(schema.key, f"{offer.type} is in row {seen[offer.type]} already")
+        seen[offer.type] = row.number_in_file
+        yield offer
+
+
+def _beside(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:
+    """The rows of a catalog's other table; none where there is no such table."""
+    other = path.with_suffix(f".{part}.csv")
+    if not other.exists():
+        return []
+    header, rows = read_rows(other)
+    refuse_columns(other, header, columns)
+    return rows

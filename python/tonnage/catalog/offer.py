@@ -1,0 +1,303 @@
+"""What can be rented: offers, their volumes and object storage, and how all of it is billed.
+
+Every figure's unit is in its name. ``None`` is unknown, never zero and never "none of it": a
+machine without local disks has an empty tuple of them. Bytes are bytes; of a price, a GB is
+decimal and a GiB binary. Prices are US dollars, dates ISO 8601.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """A price by the hour, when it was so, and who says it.
+
+    A ``caution`` tells why it may be another: some are of dedicated tenancy.
+    """
+
+    usd_per_hour: float
+    date: str | None
+    source: str
+    caution: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot:
+    """What spare capacity cost: the range is what counts.
+
+    ``typical_usd_per_hour`` is the source's average, or its only price; it is unknown where it lies
+    outside the range, since then it is of another time. ``interrupted`` is the share of machines
+    that were taken back within a month, in the source's words.
+    """
+
+    low_usd_per_hour: float
+    typical_usd_per_hour: float | None
+    high_usd_per_hour: float
+    date: str | None
+    source: str | None
+    interrupted: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disks:
+    """Local disks that are alike: ``nvme``, ``ssd``, ``hdd``, or ``temporary`` of unknown make.
+
+    Some sources tell only what they hold together. Rates are advertised, and mostly unknown: what a
+    local disk carries has to be measured.
+    """
+
+    kind: str | None
+    count: int | None
+    bytes_each: int | None
+    total_bytes: int | None
+    read_bytes_per_second: float | None = None
+    write_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """What is advertised of the network, each way.
+
+    The baseline is what a long job gets; the peak is a burst, or a limit without a promise.
+    """
+
+    baseline_bytes_per_second: float | None
+    peak_bytes_per_second: float | None
+    words: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeLink:
+    """The machine's own cap on all its network-attached volumes together.
+
+    The baseline lasts, the maximum is a burst. ``optional``: the link has to be asked for and is
+    paid for on its own (``extra``).
+    """
+
+    baseline_bytes_per_second: float | None = None
+    most_bytes_per_second: float | None = None
+    baseline_iops: float | None = None
+    most_iops: float | None = None
+    optional: bool | None = None
+    extra: Price | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """A machine type in a region, with its prices.
+
+    ``disks`` of ``None``: whether it has any local ones is unknown.
+    ``placement_groups`` tells whether machines can be put close to each other.
+    """
+
+    provider: str
+    region: str | None
+    type: str
+    arch: str | None
+    vcpus: float | None
+    cores: float | None
+    memory_bytes: int | None
+    disks: tuple[Disks, ...] | None
+    network: Network
+    volume_link: VolumeLink
+    placement_groups: bool | None
+    on_demand: Price | None
+    spot: Spot | None
+    spec_source: str
+
+    @property
+    def local_bytes(self) -> int | None:
+        """What the local disks hold that are known; ``None`` where none is, and some may be."""
+        if self.disks is None:
+            return None
+        known = [each.total_bytes for each in self.disks if each.total_bytes is not None]
+        return sum(known) if known or not self.disks else None
+
+    @property
+    def all_disks_known(self) -> bool:
+        """Whether there can be no more local disks than are told."""
+        return self.disks is not None and all(each.total_bytes is not None for each in self.disks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """What a volume gets of a rate: operations, or bytes, per second.
+
+    Either so much whatever its size (``included``), or so much for each GiB (``per_gib``, but
+    ``least``), never above ``most``. Bursts are not what lasts. More than is included costs
+    ``usd_each_month`` for one more per second; ``None`` there is unknown, or not to be bought.
+    """
+
+    included: float | None = None
+    per_gib: float | None = None
+    least: float | None = None
+    most: float | None = None
+    burst: float | None = None
+    burst_per_gib: float | None = None
+    usd_each_month: float | None = None
+
+    def lasting(self, size_bytes: float) -> float | None:
+        """What a volume of this size has for good without buying more; ``None`` is unknown."""
+        if self.per_gib is not None:
+            found = max(self.per_gib * size_bytes / GIB, self.least or 0.0)
+        elif self.included is not None:
+            found = self.included
+        else:
+            return None
+        return found if self.most is None else min(found, self.most)
+
+    def usd_per_month(self, wanted: float | None, size_bytes: float) -> float | None:
+        """What it costs to have ``wanted``; nothing if it is included. ``None``: not known."""
+        has = self.lasting(size_bytes) or 0.0
+        if wanted is None or wanted <= has:
+            return 0.0
+        if self.usd_each_month is None or (self.most is not None and wanted > self.most):
+            return None
+        return (wanted - has) * self.usd_each_month
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeKind:
+    """A kind of network-attached volume.
+
+    A month's GB is a GiB, as the provider bills it. ``largest_operation_bytes`` bounds what the
+    operations can carry: a small volume's bytes per second follow from its operations.
+    """
+
+    name: str
+    media: str
+    usd_per_gib_month: float | None
+    most_bytes: int | None
+    largest_operation_bytes: int | None
+    operations: Grant
+    throughput: Grant
+    date: str | None
+    price_source: str
+    limit_source: str
+
+    def iops(self, size_bytes: float, bought: float | None = None) -> float | None:
+        """The operations per second that last, or those that are ``bought`` up to the most."""
+        if bought is None:
+            return self.operations.lasting(size_bytes)
+        return bought if self.operations.most is None else min(bought, self.operations.most)
+
+    def bytes_per_second(
+        self, size_bytes: float, bought: float | None = None, bought_iops: float | None = None
+    ) -> float | None:
+        """The bytes per second that last; ``None`` is unknown."""
+        if bought is None:
+            found = self.throughput.lasting(size_bytes)
+        else:
+            found = min(bought, self.throughput.most or math.inf)
+        operations = self.iops(size_bytes, bought_iops)
+        if operations is None or self.largest_operation_bytes is None:
+            return found
+        carried = operations * self.largest_operation_bytes
+        return min(carried, found if found is not None else (self.throughput.most or carried))
+
+    def usd_per_hour(
+        self,
+        size_bytes: float,
+        hours_per_month: float,
+        iops: float | None = None,
+        bytes_per_second: float | None = None,
+    ) -> float | None:
+        """What a volume of this size with these rates costs; ``None`` where a price is unknown.
+
+        Without rates it has what is included; where nothing is, some have to be given.
+        """
+        nothing_included = (
+            self.operations.lasting(size_bytes) is None
+            and self.throughput.lasting(size_bytes) is None
+        )
+        if self.usd_per_gib_month is None or (nothing_included and iops is None):
+            return None
+        more = self.operations.usd_per_month(iops, size_bytes)
+        faster = self.throughput.usd_per_month(bytes_per_second, size_bytes)
+        if more is None or faster is None:
+            return None
+        return (self.usd_per_gib_month * size_bytes / GIB + more + faster) / hours_per_month
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectStore:
+    """Object storage: what requests, keeping and taking out cost. A GB is decimal."""
+
+    name: str
+    usd_per_gb_month: float | None
+    usd_per_1000_puts: float | None
+    usd_per_1000_gets: float | None
+    usd_per_gb_to_internet: float | None
+    usd_per_gb_in_region: float | None
+    date: str | None
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Billing:
+    """How time is rounded up on the bill, and how many hours the provider's month has."""
+
+    granularity_seconds: float
+    least_seconds: float
+    hours_per_month: float
+    source: str
+
+    def billed_seconds(self, seconds: float) -> float:
+        """The seconds that are paid for when a machine ran this long."""
+        units = math.ceil(max(seconds, self.least_seconds) / self.granularity_seconds)
+        return units * self.granularity_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """What one provider offered in one region on one date. Never mix two: prices move."""
+
+    name: str
+    provider: str
+    region: str | None
+    date: str | None
+    offers: tuple[Offer, ...]
+    volume_kinds: tuple[VolumeKind, ...]
+    object_store: ObjectStore | None
+    billing: Billing
+    sources: tuple[str, ...]
+
+
+def missing(offer: Offer) -> list[str]:
+    """What is unknown of an offer, in words."""
+    link, network = offer.volume_link, offer.network
+    unknown = {
+        "on-demand price": offer.on_demand is None,
+        "spot price": offer.spot is None,
+        "source of the spot price": offer.spot is not None and offer.spot.source is None,
+        "architecture": offer.arch is None,
+        "vCPUs": offer.vcpus is None,
+        "memory": offer.memory_bytes is None,
+        "local disks": offer.disks is None,
+        **{f"{each.kind} disks": True for each in offer.disks or () if each.total_bytes is None},
+        "number of local disks": any(
+            each.count is None and each.total_bytes is not None for each in offer.disks or ()
+        ),
+        "lasting network bandwidth": network.baseline_bytes_per_second is None,
+        "peak network bandwidth": network.peak_bytes_per_second is None,
+        "lasting throughput of volumes": link.baseline_bytes_per_second is None,
+        "lasting operations of volumes": link.baseline_iops is None,
+        "price of the link to volumes": link.optional is True and link.extra is None,
+        "placement groups": offer.placement_groups is None,
+    }
+    return [what for what, is_unknown in unknown.items() if is_unknown]
+
+
+def cautions(offer: Offer) -> list[str]:
+    """What is to be minded of an offer's figures, in words."""
+    found = []
+    if offer.on_demand and offer.on_demand.caution:
+        found.append(f"on-demand price: {offer.on_demand.caution}")
+    if offer.spot and offer.spot.typical_usd_per_hour is None:
+        found.append("spot price: the average is not of the same time as the range; use the range")
+    return found

@@ -1,0 +1,120 @@
+"""A table's cells as figures; what cannot be one is said with the file, the row and the column.
+
+Rows are counted as an editor counts lines: the header is the first.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class CatalogError(Exception):
+    """A catalog that cannot be used, or has not what was asked for; says why in one line."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table. A blank cell is ``None``, and so is a column that the table lacks."""
+
+    file: str
+    number_in_file: int
+    cells: dict[str, str]
+
+    def text(self, column: str) -> str | None:
+        """The cell's words."""
+        return self.cells.get(column, "").strip() or None
+
+    def known(self, column: str) -> str:
+        """The cell's words, which must be there."""
+        found = self.text(column)
+        if found is None:
+            raise self.wrong(column, "is blank")
+        return found
+
+    def number(self, column: str, factor: float = 1.0) -> float | None:
+        """A number from zero up, times ``factor``."""
+        said = self.text(column)
+        if said is None:
+            return None
+        try:
+            found = float(said)
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found) or "_" in said:
+            raise self.wrong(column, f"{said!r} is no number; leave blank what is unknown")
+        if found < 0:
+            raise self.wrong(column, f"{said} is negative")
+        return found * factor
+
+    def whole(self, column: str, factor: float = 1.0) -> int | None:
+        """A number from zero up, times ``factor``, as whole bytes or things."""
+        found = self.number(column, factor)
+        return None if found is None else round(found)
+
+    def price(self, column: str) -> float | None:
+        """A number above zero: what is free is not in these tables, so a zero is a mistake."""
+        found = self.number(column)
+        if found == 0:
+            raise self.wrong(column, "a price of 0; leave blank what is unknown")
+        return found
+
+    def flag(self, column: str) -> bool | None:
+        """True or False."""
+        said = self.text(column)
+        if said not in (None, "True", "False"):
+            raise self.wrong(column, f"{said!r} is neither True nor False")
+        return None if said is None else said == "True"
+
+    def wrong(self, column: str, why: str) -> CatalogError:
+        """The error that names this cell."""
+        return CatalogError(f"{self.file}, row {self.number_in_file}, {column}: {why}")
+
+
+def read_rows(path: Path) -> tuple[list[str], list[Row]]:
+    """The columns of a CSV file, and its rows.
+
+    Raises:
+        CatalogError: It cannot be read, is no CSV in UTF-8, or a row is longer or shorter.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.reader(file, strict=True)
+            header = next(lines, [])
+            rows = []
+            for cells in lines:
+                if cells and len(cells) != len(header):
+                    raise CatalogError(
+                        f"{path}, row {lines.line_num}: {len(cells)} columns, the header has "
+                        f"{len(header)}"
+                    )
+                if cells:
+                    cell = dict(zip(header, cells, strict=True))
+                    rows.append(Row(str(path), lines.line_num, cell))
+            return header, rows
+    except (UnicodeDecodeError, csv.Error) as why:
+        raise CatalogError(f"{path}: expected a CSV in UTF-8 ({why})") from None
+    except OSError as why:
+        raise CatalogError(f"{path}: {why.strerror}") from None
+
+
+def refuse_columns(
+    path: Path, header: list[str], needed: Iterable[str], optional: Iterable[str] = ()
+) -> None:
+    """Refuses a header that is not of the schema, and names the columns.
+
+    Raises:
+        CatalogError: A column is missing, unknown, or there twice.
+    """
+    needed = list(needed)
+    told = {
+        "missing column": [name for name in needed if name not in header],
+        "unknown column": [name for name in header if name not in {*needed, *optional}],
+        "column twice": sorted({name for name in header if header.count(name) > 1}),
+    }
+    for what, names in told.items():
+        if names:
+            raise CatalogError(f"{path}, row 1: {what} {', '.join(names)}")
