@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from tonnage import __version__, engine
 from tonnage.cli import (
+    catalog,
     imports,
     measure_disk,
     measure_layouts,
@@ -67,8 +68,12 @@ run_app = typer.Typer(no_args_is_help=True, help="Run a job.", rich_markup_mode=
 measure_app = typer.Typer(
     no_args_is_help=True, help="Measure what this machine carries.", rich_markup_mode=None
 )
+catalog_app = typer.Typer(
+    no_args_is_help=True, help="What can be rented, and at what price.", rich_markup_mode=None
+)
 app.add_typer(run_app, name="run")
 app.add_typer(measure_app, name="measure")
+app.add_typer(catalog_app, name="catalog")
 
 app.command()(study.study)
 app.command()(report.report)
@@ -80,6 +85,10 @@ measure_app.command("object")(measure_object.measure_object)
 measure_app.command("layouts")(measure_layouts.measure_layouts)
 measure_app.command("stream")(measure_stream.measure_stream)
 measure_app.command("over-time")(measure_over_time.measure_over_time)
+catalog_app.command("ls")(catalog.ls)
+catalog_app.command("show")(catalog.show)
+catalog_app.command("diff")(catalog.diff)
+catalog_app.command("refresh")(catalog.refresh)
 app.command("import")(imports.import_files)
 app.command()(records.gensort)
 app.command()(records.valsort)

@@ -1,0 +1,271 @@
+"""Offers and catalogs on the terminal: tables, all of one offer, and what differs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+
+from tonnage import catalog as offered
+from tonnage import words
+from tonnage.catalog import Catalog, Difference, Disks, Offer, VolumeKind, Wanted
+
+UNKNOWN = "?"
+"""What stands for a figure that is unknown."""
+DOUBTFUL = "!"
+"""What stands behind a price that has a caution."""
+
+
+def print_catalogs(catalogs: list[Catalog], as_json: bool) -> None:
+    """Prints what catalogs there are."""
+    rows = [
+        {
+            "name": each.name,
+            "provider": each.provider,
+            "region": each.region,
+            "date": each.date,
+            "offers": len(each.offers),
+            "priced": sum(offer.on_demand is not None for offer in each.offers),
+            "volume_kinds": [kind.name for kind in each.volume_kinds],
+            "object_store": each.object_store.name if each.object_store else None,
+        }
+        for each in catalogs
+    ]
+    if as_json:
+        print(json.dumps({"catalogs": rows}))
+        return
+    _print_table(
+        ["CATALOG", "PROVIDER", "REGION", "PRICES OF", "OFFERS", "PRICED", "VOLUMES", "OBJECTS"],
+        [
+            [
+                *(str(each[name] or UNKNOWN) for name in ("name", "provider", "region", "date")),
+                *(words.count(len(found.offers)), str(each["priced"])),
+                ", ".join(kind.name for kind in found.volume_kinds) or UNKNOWN,
+                str(each["object_store"] or UNKNOWN),
+            ]
+            for each, found in zip(rows, catalogs, strict=True)
+        ],
+    )
+
+
+def print_offers(
+    catalogs: list[Catalog],
+    wanted: Wanted,
+    by: Callable[[Offer], tuple[bool, float | str]],
+    as_json: bool,
+) -> None:
+    """Prints the offers that are as wanted, sorted, and counts those that cannot be decided."""
+    chosen: list[tuple[Catalog, Offer]] = []
+    undecided: dict[str, int] = {}
+    for each in catalogs:
+        found = offered.choose(each.offers, wanted)
+        chosen += [(each, offer) for offer in found.offers]
+        for what, how_many in found.undecided.items():
+            undecided[what] = undecided.get(what, 0) + how_many
+    chosen.sort(key=lambda pair: by(pair[1]))
+    if as_json:
+        offers = [{"catalog": each.name} | told(offer) for each, offer in chosen]
+        print(json.dumps({"offers": offers, "undecided": undecided}))
+        return
+    several = len(catalogs) > 1
+    header = [
+        *("TYPE", "USD/H", "SPOT USD/H", "ARCH", "VCPUS", "MEMORY", "LOCAL DISKS"),
+        *("NETWORK LASTS", "AT MOST", "VOLUMES"),
+    ]
+    rows = [_line(offer) for _, offer in chosen]
+    if several:
+        header.append("CATALOG")
+        rows = [[*row, each.name] for row, (each, _) in zip(rows, chosen, strict=True)]
+    if rows:
+        _print_table(header, rows)
+    total = sum(len(each.offers) for each in catalogs)
+    said = f"{words.count(len(chosen))} of {words.several(total, 'offer')}."
+    if undecided:
+        left = (f"{what} ({words.count(how_many)})" for what, how_many in undecided.items())
+        said += f" Left out because it is unknown: {words.listing(left)}."
+    if any(offer.on_demand and offer.on_demand.caution for _, offer in chosen):
+        said += f" {DOUBTFUL} is a price to mind: tonnage catalog show says why."
+    print(said)
+
+
+def print_difference(found: Difference) -> None:
+    """Prints what differs, a type a line, and at last how many there are of each."""
+    for each in (*found.dearer, *found.cheaper):
+        is_dearer = each.by_share > 0
+        was, now = words.usd(each.before_usd_per_hour), words.usd(each.after_usd_per_hour)
+        print(
+            f"{'dearer' if is_dearer else 'cheaper'}  {each.type}  {was} -> {now} an hour "
+            f"({'+' if is_dearer else ''}{words.percent(each.by_share)})"
+        )
+    for changed in found.changed:
+        if changed.others:
+            print(f"changed  {changed.type}  {words.listing(changed.others)}")
+    for label, types in (("new", found.new), ("gone", found.gone)):
+        for name in types:
+            print(f"{label}  {name}")
+    others = sum(bool(each.others) for each in found.changed)
+    half = sum(bool(each.known_in_one) for each in found.changed)
+    print(
+        f"From {found.before} to {found.after}: {words.count(len(found.new))} new, "
+        f"{words.count(len(found.gone))} gone, {words.count(len(found.dearer))} dearer, "
+        f"{words.count(len(found.cheaper))} cheaper, {words.count(others)} changed in other "
+        f"figures. Of {words.count(half)} a figure is known in one catalog only."
+    )
+
+
+def _line(offer: Offer) -> list[str]:
+    price, spot, network = offer.on_demand, offer.spot, offer.network
+    return [
+        offer.type,
+        words.usd(price.usd_per_hour) + (DOUBTFUL if price.caution else "") if price else UNKNOWN,
+        _between(words.usd(spot.low_usd_per_hour), words.usd(spot.high_usd_per_hour))
+        if spot
+        else UNKNOWN,
+        offer.arch or UNKNOWN,
+        _or_unknown(offer.vcpus, lambda value: f"{value:g}"),
+        _or_unknown(offer.memory_bytes, words.memory),
+        _disks(offer),
+        _or_unknown(network.baseline_bytes_per_second, words.gigabits),
+        _or_unknown(network.peak_bytes_per_second, words.gigabits),
+        _or_unknown(offer.volume_link.baseline_bytes_per_second, words.rate),
+    ]
+
+
+def print_offer(where: Catalog, offer: Offer) -> None:
+    """Prints all that is known of an offer, a line each."""
+    for label, said in _description(where, offer):
+        print(f"{label + ':':<22} {said}")
+
+
+def _description(where: Catalog, offer: Offer) -> Iterator[tuple[str, str]]:
+    """All that is known of an offer: labels, and what is said."""
+    network, link, spot, price = offer.network, offer.volume_link, offer.spot, offer.on_demand
+    yield "Offer", f"{offer.type}, {offer.provider} {offer.region or 'in an unknown region'}"
+    yield "Catalog", f"{where.name}, prices of {where.date or UNKNOWN}"
+    if price:
+        yield "On demand", f"{words.usd(price.usd_per_hour)} an hour ({_source(price)})"
+    if spot:
+        low, high = words.usd(spot.low_usd_per_hour), words.usd(spot.high_usd_per_hour)
+        typical = _or_unknown(spot.typical_usd_per_hour, words.usd)
+        usually = "" if low == high else f", typically {typical}"
+        yield "Spot", f"{_between(low, high)} an hour{usually} ({_source(spot)})"
+        yield "Taken back", f"{spot.interrupted or UNKNOWN} of spot machines within a month"
+    yield "Architecture", offer.arch or UNKNOWN
+    cores = "" if offer.cores is None else f" on {offer.cores:g} cores"
+    yield "vCPUs", _or_unknown(offer.vcpus, lambda value: f"{value:g}") + cores
+    yield "Memory", _or_unknown(offer.memory_bytes, words.memory)
+    yield "Local disks", _disks(offer)
+    if offer.disks:
+        yield "Local disks carry", "no catalog tells what lasts: measure it"
+    yield (
+        "Network",
+        f"{_or_unknown(network.baseline_bytes_per_second, words.gigabits)} lasts, at most "
+        f"{_or_unknown(network.peak_bytes_per_second, words.gigabits)}; advertised as "
+        f"{network.words or UNKNOWN}",
+    )
+    yield (
+        "All volumes",
+        f"{_or_unknown(link.baseline_bytes_per_second, words.rate)} and "
+        f"{_or_unknown(link.baseline_iops, _operations)} last, at most "
+        f"{_or_unknown(link.most_bytes_per_second, words.rate)} and "
+        f"{_or_unknown(link.most_iops, _operations)}",
+    )
+    if link.optional:
+        cost = f"{words.usd(link.extra.usd_per_hour)} an hour" if link.extra else "at a price"
+        yield (
+            "Link to volumes",
+            f"of its own {cost}"
+            + (f" ({_source(link.extra)})" if link.extra else ", which is unknown"),
+        )
+    for kind in where.volume_kinds:
+        yield f"Volume {kind.name}", _volume(kind)
+    store = where.object_store
+    if store:
+        costs = {
+            "a GB and month": store.usd_per_gb_month,
+            "for 1,000 puts": store.usd_per_1000_puts,
+            "for 1,000 gets": store.usd_per_1000_gets,
+            "a GB out to the internet": store.usd_per_gb_to_internet,
+            "a GB within the region": store.usd_per_gb_in_region,
+        }
+        said = (f"{_or_unknown(usd, words.usd)} {what}" for what, usd in costs.items())
+        yield store.name, f"{', '.join(said)} ({_source(store)})"
+    bill = where.billing
+    yield (
+        "Billed by",
+        f"{bill.granularity_seconds:g} s, at least {bill.least_seconds:g} s; a month is "
+        f"{bill.hours_per_month:g} h ({bill.source})",
+    )
+    yield "Figures from", offer.spec_source
+    yield "Unknown", words.listing(offered.missing(offer)) or "nothing"
+    for caution in offered.cautions(offer):
+        yield "Mind", caution
+
+
+def _volume(kind: VolumeKind) -> str:
+    """What a kind of volume costs and carries."""
+    each, faster = kind.operations, kind.throughput
+    parts = [f"{_or_unknown(kind.usd_per_gib_month, words.usd)} a GiB and month"]
+    if each.included is not None:
+        parts.append(f"{_operations(each.included)} included")
+    if each.per_gib is not None:
+        parts.append(f"{each.per_gib:g} operations/s for each GiB")
+    if faster.included is not None:
+        parts.append(f"{words.rate(faster.included)} included")
+    if faster.per_gib is not None:
+        parts.append(f"{words.rate(faster.per_gib * 1024)} for each TiB")
+    if each.usd_each_month is not None:
+        parts.append(f"{words.usd(each.usd_each_month)} a month for one operation/s more")
+    if faster.usd_each_month is not None:
+        more = faster.usd_each_month * (1 << 20)
+        parts.append(f"{words.usd(more)} a month for one MiB/s more")
+    parts.append(
+        f"at most {_or_unknown(each.most, _operations)} and {_or_unknown(faster.most, words.rate)}"
+    )
+    source = f"price {kind.date or 'of an unknown date'}: {kind.price_source}"
+    return f"{', '.join(parts)} ({source}; limits: {kind.limit_source})"
+
+
+def told(offer: Offer) -> dict[str, object]:
+    """An offer as JSON values, with what is unknown of it and to be minded."""
+    return dataclasses.asdict(offer) | {
+        "missing": offered.missing(offer),
+        "cautions": offered.cautions(offer),
+    }
+
+
+def _disks(offer: Offer) -> str:
+    if offer.disks is None:
+        return UNKNOWN
+    return " + ".join(map(_group, offer.disks)) or "none"
+
+
+def _group(disks: Disks) -> str:
+    if disks.total_bytes is None:
+        return f"{UNKNOWN} {disks.kind}"
+    if disks.count is None or disks.bytes_each is None:
+        return f"{words.size(disks.total_bytes)} {disks.kind}"
+    return f"{disks.count} x {words.size(disks.bytes_each)} {disks.kind}"
+
+
+def _source(what: offered.Price | offered.Spot | offered.ObjectStore) -> str:
+    return f"{what.date or 'of an unknown date'}, {what.source or 'of an unknown source'}"
+
+
+def _operations(value: float) -> str:
+    return words.per_second(value, "operations")
+
+
+def _between(low: str, high: str) -> str:
+    return low if low == high else f"{low} – {high}"
+
+
+def _or_unknown(value: float | None, said: Callable[[float], str]) -> str:
+    return UNKNOWN if value is None else said(value)
+
+
+def _print_table(header: list[str], rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())

@@ -1,0 +1,482 @@
+"""Catalogs: what the shipped ones hold, their traps, what is refused, choosing and comparing."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.command import Tonnage
+from tonnage.catalog import (
+    Billing,
+    CatalogError,
+    Grant,
+    Offer,
+    Wanted,
+    cautions,
+    choose,
+    difference,
+    find,
+    load,
+    missing,
+    names,
+    newest,
+)
+from tonnage.catalog.loading import SNAPSHOTS
+from tonnage.catalog.refresh import COLUMNS, write_rows
+
+GIB, GIGABIT = 1 << 30, 1e9 / 8
+AWS_2014, AWS, AZURE, GCP = (
+    *("aws-us-east-1-2014", "aws-us-east-1-2026", "azure-us-east-2025", "gcp-us-central1-2026"),
+)
+
+
+def offer(catalog: str, name: str) -> Offer:
+    """An offer of a shipped catalog."""
+    return find([load(catalog)], name)[1]
+
+
+def table(directory: Path, rows: list[dict[str, object]], name: str = "offers.csv") -> Path:
+    """A catalog of AWS with these rows over a plain one."""
+    plain = {"instance_type": "a.large", "vcpu": 2, "memory_gib": 4, "spec_source": "a test"}
+    write_rows(directory / name, [plain | row for row in rows])
+    return directory / name
+
+
+# What the shipped catalogs hold.
+
+
+@pytest.mark.parametrize(
+    ("name", "offers", "priced", "spot_priced", "with_local_disks"),
+    [
+        (AWS_2014, 37, 37, 0, 33),
+        (AWS, 1402, 1361, 881, 557),
+        (AZURE, 922, 922, 912, 586),
+        (GCP, 522, 522, 518, 92),
+    ],
+)
+def test_every_row_of_the_shipped_catalogs_loads(
+    name: str, offers: int, priced: int, spot_priced: int, with_local_disks: int
+) -> None:
+    catalog = load(name)
+    rows = list(csv.DictReader((SNAPSHOTS / f"{name}.csv").open(newline="")))
+    assert [each.type for each in catalog.offers] == [next(iter(row.values())) for row in rows]
+    assert len(catalog.offers) == offers
+    assert sum(each.on_demand is not None for each in catalog.offers) == priced
+    assert sum(each.spot is not None for each in catalog.offers) == spot_priced
+    disks = [each for each in catalog.offers if each.on_demand and each.local_bytes]
+    assert len(disks) == with_local_disks
+    assert catalog.sources and all(each.spec_source for each in catalog.offers)
+    assert all(each.on_demand.source and each.on_demand.date for each in disks if each.on_demand)
+
+
+def test_names_are_those_of_tables_of_offers_and_the_newest_is_of_each_provider() -> None:
+    assert names() == [AWS_2014, AWS, AZURE, GCP]
+    assert [catalog.name for catalog in newest()] == [AWS, AZURE, GCP]
+    found = [(each.provider, each.region, each.date) for each in map(load, names())]
+    assert found == [
+        ("aws", "us-east-1", "2014-12-07"),
+        ("aws", "us-east-1", "2026-07-06"),
+        ("azure", "eastus", "2025-05-28"),
+        ("gcp", "us-central1", "2026-07-30"),
+    ]
+
+
+def test_figures_are_in_the_units_of_their_names() -> None:
+    found = offer(AWS, "i4i.4xlarge")
+    (disks,) = found.disks or ()
+    assert (disks.count, disks.bytes_each, disks.kind) == (1, 3_750_000_000_000, "nvme")
+    assert found.memory_bytes == 128 * GIB and (found.vcpus, found.cores) == (16, 8)
+    assert found.network.baseline_bytes_per_second == 9.375 * GIGABIT
+    assert found.volume_link.baseline_bytes_per_second == 625e6
+    assert found.volume_link.most_iops == 40_000
+    assert found.placement_groups is True
+
+
+# What was paid for records of the past follows from the catalogs.
+
+
+def test_the_first_record_of_the_study_costs_what_it_says() -> None:
+    price = offer(AWS_2014, "i2.8xlarge").on_demand
+    # It says $299.45, of seconds that it rounds to 888.
+    assert price and 178 * 888 * price.usd_per_hour / 3600 == pytest.approx(299.45, abs=0.01)
+    # As a fact of that time, the bill was of whole hours.
+    assert load(AWS_2014).billing.billed_seconds(888) == 3600
+
+
+def test_the_third_record_of_the_study_costs_what_it_says() -> None:
+    catalog, found = find([load(AWS_2014)], "r3.4xlarge")
+    (gp2,) = catalog.volume_kinds
+    volume = gp2.usd_per_hour(135 * GIB, catalog.billing.hours_per_month)
+    assert found.on_demand and found.volume_link.extra and volume
+    usd = found.on_demand.usd_per_hour + found.volume_link.extra.usd_per_hour + 8 * volume
+    assert usd == pytest.approx(1.65)
+
+
+def test_the_workers_of_cloudsort_cost_what_it_says() -> None:
+    price = offer(AWS, "i4i.4xlarge").on_demand
+    assert price and round(40 * price.usd_per_hour * 5378 / 3600, 2) == 82.04
+
+
+# The traps.
+
+
+def test_a_blank_is_never_zero() -> None:
+    # The four types of 2014 that have no disks have blanks for the disks' size.
+    assert offer(AWS_2014, "t2.micro").disks == ()
+    unknown = offer(AWS, "g2.2xlarge")
+    assert unknown.disks is None and unknown.local_bytes is None
+    assert unknown.network.baseline_bytes_per_second is None
+    assert {"local disks", "lasting network bandwidth"} <= {*missing(unknown)}
+    unpriced = offer(AWS, "mac2.metal")
+    assert unpriced.on_demand is None and "on-demand price" in missing(unpriced)
+
+
+def test_prices_of_dedicated_tenancy_stay_flagged() -> None:
+    flagged = [each for each in load(AWS).offers if each.on_demand and each.on_demand.caution]
+    assert len(flagged) == 63 and all(".metal" in each.type for each in flagged)
+    assert "6 to 10 % high" in cautions(flagged[0])[0]
+    assert cautions(offer(AWS, "i3.metal")) == []
+
+
+def test_up_to_is_a_burst_and_the_baseline_lasts() -> None:
+    network = offer(AWS, "m5d.large").network
+    assert network.words == "Up to 10 Gigabit"
+    assert network.baseline_bytes_per_second == 0.75 * GIGABIT
+    assert network.peak_bytes_per_second == 10 * GIGABIT
+    for catalog in map(load, names()):
+        for each in catalog.offers:
+            lasts, at_most = (
+                each.network.baseline_bytes_per_second,
+                each.network.peak_bytes_per_second,
+            )
+            assert lasts is None or at_most is None or lasts <= at_most
+    # A limit without a promise, and words, are no baseline.
+    assert offer(GCP, "n2-standard-80").network.baseline_bytes_per_second is None
+    assert offer(GCP, "n2-standard-80").network.peak_bytes_per_second == 32 * GIGABIT
+    assert offer(AWS_2014, "i2.8xlarge").network.baseline_bytes_per_second is None
+    assert offer(AWS_2014, "i2.8xlarge").network.peak_bytes_per_second == 10 * GIGABIT
+    assert offer(AWS_2014, "r3.4xlarge").network.peak_bytes_per_second is None
+
+
+def test_a_spot_average_outside_its_range_is_dropped() -> None:
+    spots = [each.spot for each in load(AWS).offers if each.spot]
+    assert sum(spot.typical_usd_per_hour is None for spot in spots) == 85 + 35
+    for spot in spots:
+        typical = spot.typical_usd_per_hour
+        assert typical is None or spot.low_usd_per_hour <= typical <= spot.high_usd_per_hour
+    assert "range" in cautions(offer(AWS, "z1d.large"))[0]
+    assert "source of the spot price" in missing(offer(AWS, "z1d.large"))
+
+
+def test_what_azure_did_not_know_is_unknown() -> None:
+    # Zeros of throughput, kB/s for MB/s, operations for MB/s.
+    assert offer(AZURE, "Basic_A0").volume_link.baseline_bytes_per_second is None
+    assert offer(AZURE, "Basic_A0").volume_link.baseline_iops is None
+    assert offer(AZURE, "Standard_NC24rs_v3").volume_link.baseline_bytes_per_second is None
+    assert (offer(AZURE, "Standard_DC48ds_v3").disks or ())[0].read_bytes_per_second is None
+    large = offer(AZURE, "Standard_L8s_v3")
+    assert large.volume_link.baseline_bytes_per_second == 290e6
+    assert large.local_bytes == (80 + 1788) * GIB and large.all_disks_known
+    # Of most it is not told whether they have NVMe disks.
+    small = offer(AZURE, "Standard_D2s_v3")
+    assert small.local_bytes == 16 * GIB and not small.all_disks_known
+    assert "nvme disks" in missing(small)
+
+
+@pytest.mark.parametrize(
+    ("catalog", "name", "arch"),
+    [
+        (AWS, "m1.small", "x86_64"),
+        (AWS, "mac2.metal", "arm64_mac"),
+        (AWS, "c7g.large", "arm64"),
+        (AWS_2014, "c1.medium", "x86_64"),
+        (GCP, "t2a-standard-1", "arm64"),
+        (GCP, "c4a-highmem-1", "arm64"),
+        (GCP, "n4-highcpu-4", "x86_64"),
+        (GCP, "c4n-highmem-16", None),
+        (AZURE, "Standard_E32ps_v5", "arm64"),
+        (AZURE, "D2pds_v6", "arm64"),
+        (AZURE, "Standard_E16a_v4", "x86_64"),
+    ],
+)
+def test_architectures(catalog: str, name: str, arch: str | None) -> None:
+    assert offer(catalog, name).arch == arch
+
+
+# Volumes, object storage, bills.
+
+
+def test_what_volumes_have_follows_from_their_size_and_what_is_bought() -> None:
+    kinds = {kind.name: kind for kind in load(AWS).volume_kinds}
+    assert list(kinds) == ["gp3", "gp2", "io2", "io1", "st1", "sc1"]
+    gp3, gp2, st1 = kinds["gp3"], kinds["gp2"], kinds["st1"]
+    assert gp3.iops(GIB) == 3000 and gp3.bytes_per_second(GIB) == 125 * 1024**2
+    assert gp3.usd_per_hour(1000 * GIB, 730) == pytest.approx(80 / 730)
+    dearer = gp3.usd_per_hour(1000 * GIB, 730, iops=4000, bytes_per_second=225 * 1024**2)
+    assert dearer == pytest.approx((80 + 5 + 4) / 730)
+    assert gp3.usd_per_hour(1000 * GIB, 730, iops=80_001) is None
+    assert gp2.iops(10 * GIB) == 100 and gp2.iops(200 * GIB) == 600
+    assert gp2.iops(16384 * GIB) == 16_000
+    assert gp2.bytes_per_second(100 * GIB) == 300 * 256 * 1024
+    assert gp2.bytes_per_second(334 * GIB) == 250 * 1024**2
+    assert st1.bytes_per_second(1024 * GIB) == 40 * 1024**2
+    assert st1.bytes_per_second(16384 * GIB) == 500 * 1024**2
+
+
+def test_a_price_that_nobody_verified_is_unknown() -> None:
+    io2 = next(kind for kind in load(AWS).volume_kinds if kind.name == "io2")
+    assert io2.usd_per_gib_month == 0.125 and io2.operations.usd_each_month is None
+    assert io2.usd_per_hour(1000 * GIB, 730) is None, "operations have to be bought"
+    assert io2.usd_per_hour(1000 * GIB, 730, iops=1000) is None
+
+
+@given(
+    size=st.floats(1, 1e15),
+    included=st.none() | st.floats(0, 1e6),
+    per_gib=st.none() | st.floats(0, 1e3),
+    most=st.none() | st.floats(1, 1e6),
+    wanted=st.floats(0, 2e6),
+    usd=st.none() | st.floats(1e-6, 1),
+)
+def test_grants_never_exceed_the_most_nor_pay_for_what_is_included(
+    size: float,
+    included: float | None,
+    per_gib: float | None,
+    most: float | None,
+    wanted: float,
+    usd: float | None,
+) -> None:
+    grant = Grant(included=included, per_gib=per_gib, most=most, usd_each_month=usd)
+    lasting = grant.lasting(size)
+    assert (lasting is None) == (included is None and per_gib is None)
+    assert lasting is None or most is None or lasting <= most
+    cost = grant.usd_per_month(wanted, size)
+    if wanted <= (lasting or 0):
+        assert cost == 0
+    elif usd is None or (most is not None and wanted > most):
+        assert cost is None
+    else:
+        assert cost is not None and cost > 0
+
+
+def test_object_storage_tells_that_it_was_not_given() -> None:
+    store = load(AWS).object_store
+    assert store and store.usd_per_gb_in_region == 0 and store.usd_per_1000_puts == 0.005
+    assert store.source.endswith("check") and store.date is None
+    assert load(AWS_2014).object_store is None
+
+
+@given(seconds=st.floats(0, 1e6), granularity=st.sampled_from([1, 60, 3600]))
+def test_bills_are_rounded_up(seconds: float, granularity: float) -> None:
+    billing = Billing(
+        granularity_seconds=granularity, least_seconds=60, hours_per_month=730, source="a test"
+    )
+    billed = billing.billed_seconds(seconds)
+    assert billed >= max(seconds, 60) and billed % granularity == 0
+    assert billed < max(seconds, 60) + granularity
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"price_od_hour": "-0.1"}, "row 2, price_od_hour: -0.1 is negative"),
+        ({"price_od_hour": "0"}, "row 2, price_od_hour: a price of 0"),
+        ({"price_od_hour": "nan"}, "row 2, price_od_hour: 'nan' is no number"),
+        ({"price_od_hour": "1_0"}, "row 2, price_od_hour: '1_0' is no number"),
+        ({"price_od_hour": "0.1"}, "row 2, price_od_source: is blank"),
+        ({"vcpu": "many"}, "row 2, vcpu: 'many' is no number; leave blank"),
+        ({"ebs_base_iops": "inf"}, "row 2, ebs_base_iops: 'inf' is no number"),
+        ({"placement_cluster": "yes"}, "row 2, placement_cluster: 'yes' is neither"),
+        ({"instance_type": " "}, "row 2, instance_type: is blank"),
+        ({"spec_source": ""}, "row 2, spec_source: is blank"),
+        ({"spot_min_hour": "2", "spot_max_hour": "1"}, "row 2, spot_min_hour: 2.0 is above"),
+    ],
+)
+def test_a_bad_figure_is_told_with_its_place(
+    tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    file = table(tmp_path, [change])
+    with pytest.raises(CatalogError) as why:
+        load(file)
+    assert str(why.value).startswith(f"{file}, {told}")
+
+
+def test_a_missing_price_leaves_the_offer_without_one(tmp_path: Path) -> None:
+    (found,) = load(table(tmp_path, [{}])).offers
+    assert found.on_demand is None and found.spot is None and found.disks is None
+    assert {"on-demand price", "spot price", "local disks"} <= {*missing(found)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "row 1: no column instance_type or machine_type or vm_size"),
+        ("name,price\na,1\n", "row 1: no column"),
+        ("instance_type,vcpu\na,1\n", "row 1: missing column ecu"),
+        (",".join([*COLUMNS, "colour"]) + "\n", "row 1: unknown column colour"),
+        (",".join([*COLUMNS, "vcpu"]) + "\n", "row 1: column twice vcpu"),
+        (",".join(COLUMNS) + "\n", "no offers, only a header"),
+        (",".join(COLUMNS) + "\na.large,2\n", f"row 2: 2 columns, the header has {len(COLUMNS)}"),
+    ],
+)
+def test_a_table_of_another_schema_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "offers.csv").write_text(text)
+    with pytest.raises(CatalogError) as why:
+        load(tmp_path / "offers.csv")
+    assert told in str(why.value)
+
+
+def test_what_is_no_table_at_all_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "binary.csv", tmp_path):
+        with pytest.raises(CatalogError, match=r"expected a CSV|Is a directory"):
+            load(path)
+    with pytest.raises(CatalogError, match="did you mean aws-us-east-1-2026"):
+        load("aws-us-east-1-2025")
+
+
+def test_a_type_may_be_there_but_once(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match=r"row 3, instance_type: .* in row 2 already"):
+        load(table(tmp_path, [{}, {}]))
+
+
+# A written catalog reads back.
+
+
+@given(
+    memory=st.integers(1, 1 << 25),
+    disks=st.none() | st.tuples(st.integers(0, 60), st.integers(1, 30_000)),
+    gigabits=st.none() | st.floats(0.01, 10_000),
+    usd=st.none() | st.floats(1e-4, 1e4),
+)
+def test_what_is_written_reads_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    memory: int,
+    disks: tuple[int, int] | None,
+    gigabits: float | None,
+    usd: float | None,
+) -> None:
+    count, size = disks or (None, None)
+    row: dict[str, object] = {
+        "memory_gib": memory / 1024,
+        "disk_count": count,
+        "disk_gb_each": size if count else None,
+        "net_baseline_gbps": gigabits,
+        "price_od_hour": usd,
+        "price_od_source": "a test",
+    }
+    file = table(tmp_path_factory.mktemp("catalog"), [row], "aws-eu-west-1-2026-11-21.csv")
+    catalog = load(file)
+    (found,) = catalog.offers
+    assert (catalog.provider, catalog.region) == ("aws", "eu-west-1")
+    assert found.memory_bytes == memory << 20
+    assert found.local_bytes == (None if disks is None else disks[0] * disks[1] * 10**9)
+    baseline = found.network.baseline_bytes_per_second
+    assert baseline == (None if gigabits is None else pytest.approx(gigabits * GIGABIT))
+    assert (found.on_demand and found.on_demand.usd_per_hour) == usd
+
+
+# Choosing and comparing.
+
+
+def test_offers_are_chosen_and_the_undecided_counted() -> None:
+    wanted = Wanted(least_local_bytes=10**12, arch="arm64", most_usd_per_hour=1.0)
+    for catalog in newest():
+        found = choose(catalog.offers, wanted)
+        for each in found.offers:
+            assert (each.local_bytes or 0) >= 10**12 and each.arch == "arm64"
+            assert each.on_demand and each.on_demand.usd_per_hour <= 1
+    everything = choose(load(AWS).offers, Wanted())
+    assert len(everything.offers) == 1402 and everything.undecided == {}
+    priced = choose(load(AWS).offers, Wanted(most_usd_per_hour=1e6))
+    assert len(priced.offers) == 1361 and priced.undecided == {"on-demand price": 41}
+    # What is known of Azure's disks may be enough, though not all is known.
+    azure = choose(load(AZURE).offers, Wanted(least_local_bytes=10**12))
+    assert any(not each.all_disks_known for each in azure.offers)
+    assert azure.undecided["local disks"] > 0
+    assert choose(load(GCP).offers, Wanted(provider="aws")).offers == ()
+    assert choose(load(AWS).offers, Wanted(least_vcpus=897)).offers == ()
+
+
+def test_a_catalog_differs_from_a_later_one() -> None:
+    found = difference(load(AWS_2014), load(AWS))
+    assert found.gone == ("cc2.8xlarge", "cg1.4xlarge", "hi1.4xlarge", "hs1.8xlarge")
+    assert len(found.new) == 1402 - 33 and found.dearer == ()
+    large = next(each for each in found.cheaper if each.type == "m3.large")
+    assert (large.before_usd_per_hour, large.after_usd_per_hour) == (0.140, 0.133)
+    assert large.by_share == pytest.approx(-0.05)
+    (micro,) = (each for each in found.changed if each.type == "cr1.8xlarge")
+    assert "local disks" in micro.known_in_one and micro.others == ()
+
+
+def test_a_catalog_does_not_differ_from_itself() -> None:
+    for catalog in map(load, names()):
+        same = difference(catalog, catalog)
+        assert not any((same.new, same.gone, same.dearer, same.cheaper, same.changed))
+
+
+def test_what_changed_is_told_by_name() -> None:
+    before = load(AWS)
+    changed = tuple(
+        replace(each, on_demand=None, vcpus=99.0) if each.type == "i4i.4xlarge" else each
+        for each in before.offers
+    )
+    (found,) = difference(before, replace(before, offers=changed)).changed
+    assert found.others == ("vCPUs",) and found.known_in_one == ("on-demand price",)
+    with pytest.raises(CatalogError, match="one provider"):
+        difference(before, load(GCP))
+
+
+# The command.
+
+
+def said(tonnage: Tonnage, *arguments: str) -> str:
+    """What the command says."""
+    return tonnage.run("catalog", *arguments, check=True).stdout
+
+
+def test_ls_lists_catalogs_and_offers(tonnage: Tonnage) -> None:
+    assert [line.split()[0] for line in said(tonnage, "ls").splitlines()[1:]] == names()
+    *lines, last = said(tonnage, "ls", AWS_2014, "--min-local-disk", "6TB").splitlines()
+    assert [line.split()[0] for line in lines] == ["TYPE", "hs1.8xlarge", "i2.8xlarge"]
+    assert last == "2 of 37 offers."
+    document = json.loads(said(tonnage, "ls", "--provider", "aws", "--max-price", "9", "--json"))
+    assert document["undecided"] == {"on-demand price": 41}
+    prices = [each["on_demand"]["usd_per_hour"] for each in document["offers"]]
+    assert prices == sorted(prices) and prices[-1] <= 9
+    catalogs = json.loads(said(tonnage, "ls", "--json"))["catalogs"]
+    assert [each["offers"] for each in catalogs] == [37, 1402, 922, 522]
+
+
+def test_show_tells_all_and_what_is_unknown(tonnage: Tonnage) -> None:
+    shown = said(tonnage, "show", "i2.8xlarge", "--catalog", AWS_2014)
+    for told in ("$6.82 an hour (2014-12-07, vantage", "8 x 800 GB ssd", "Volume gp2", "3600 s"):
+        assert told in shown
+    assert "Unknown:               spot price, lasting network bandwidth" in shown
+    document = json.loads(said(tonnage, "show", "n2-standard-80", "--json"))
+    assert document["offer"]["network"]["baseline_bytes_per_second"] is None
+    assert document["catalog"]["name"] == GCP and document["catalog"]["volume_kinds"] == []
+    assert "placement groups" in document["offer"]["missing"]
+
+
+def test_diff_tells_what_moved(tonnage: Tonnage) -> None:
+    shown = said(tonnage, "diff", AWS_2014, AWS)
+    assert "cheaper  m3.large  $0.14 -> $0.133 an hour (−5.0 %)" in shown
+    assert shown.splitlines()[-1].startswith(f"From {AWS_2014} to {AWS}: 1,369 new, 4 gone")
+    assert json.loads(said(tonnage, "diff", AWS, AWS, "--json"))["changed"] == []
+
+
+def test_a_catalog_of_ones_own_is_read(tonnage: Tonnage, tmp_path: Path) -> None:
+    file = table(tmp_path, [{"price_od_hour": 0.5, "price_od_source": "a bill"}])
+    assert "$0.50" in said(tonnage, "ls", str(file))
+    bad = table(tmp_path, [{"price_od_hour": -1}], "bad.csv")
+    done = tonnage.run("catalog", "ls", bad)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"tonnage: {bad}, row 2, price_od_hour: -1 is negative\n"

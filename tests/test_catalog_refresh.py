@@ -1,0 +1,253 @@
+"""`tonnage catalog refresh aws`: what AWS answers as a catalog, and what is said without one."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.stub import Stubber
+
+from support.aws import KEYS, PRICES, product, server
+from support.command import Tonnage
+from tonnage.catalog import find, load, missing
+from tonnage.catalog.refresh import Clients, Refreshed, RefreshError, connect, refresh_aws
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+OFFER = {
+    "InstanceType": "x1.large",
+    "CurrentGeneration": True,
+    "VCpuInfo": {"DefaultVCpus": 2, "DefaultCores": 1},
+    "MemoryInfo": {"SizeInMiB": 8192},
+    "ProcessorInfo": {"SupportedArchitectures": ["x86_64", "i386"]},
+    "InstanceStorageSupported": False,
+    "NetworkInfo": {
+        "NetworkPerformance": "Up to 10 Gigabit",
+        "NetworkCards": [{"BaselineBandwidthInGbps": 0.75, "PeakBandwidthInGbps": 10.0}],
+    },
+    "EbsInfo": {
+        "EbsOptimizedInfo": {"BaselineThroughputInMBps": 81.25, "MaximumThroughputInMBps": 593.75}
+    },
+    "PlacementGroupInfo": {"SupportedStrategies": ["cluster", "spread"]},
+}
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that are nobody's, and no others."""
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """A server that answers as AWS does."""
+    with server() as running:
+        yield running
+
+
+class Answers:
+    """AWS with answers made by hand: types, products, spot prices."""
+
+    def __init__(self) -> None:
+        self.clients = connect("us-east-1")
+        self.ec2, self.pricing = Stubber(self.clients.ec2), Stubber(self.clients.pricing)
+
+    def types(self, *described: dict[str, Any]) -> None:
+        """The next answer of EC2."""
+        self.ec2.add_response("describe_instance_types", {"InstanceTypes": [*described]})
+
+    def products(self, *listed: str, more: str | None = None) -> None:
+        """The next page of the price list."""
+        page: dict[str, Any] = {"PriceList": [*listed]} | ({"NextToken": more} if more else {})
+        self.pricing.add_response("get_products", page)
+
+    def spots(self, *prices: tuple[str, str, float, str]) -> None:
+        """The next answer of EC2: type, zone, days ago, price."""
+        history = [
+            {
+                "InstanceType": name,
+                "AvailabilityZone": zone,
+                "Timestamp": NOW - timedelta(days=days),
+                "SpotPrice": usd,
+            }
+            for name, zone, days, usd in prices
+        ]
+        self.ec2.add_response("describe_spot_price_history", {"SpotPriceHistory": history})
+
+    def refresh(self, path: Path) -> Refreshed:
+        """What comes of it all."""
+        with self.ec2, self.pricing:
+            return refresh_aws(path, "us-east-1", self.clients, NOW, lambda *_: None)
+
+
+def test_what_aws_answers_is_a_catalog_of_the_shipped_schema(tmp_path: Path) -> None:
+    aws = Answers()
+    aws.types(OFFER)
+    aws.products(product("x1.large", "0.5000000000"), more="next")
+    aws.products(product("x1.huge", "9.0"))
+    aws.spots(
+        ("x1.large", "a", 9.0, "0.10"),  # before the range begins, and in force then
+        ("x1.large", "a", 3.5, "0.30"),
+        ("x1.large", "b", 7.0, "0.40"),
+    )
+    path = tmp_path / "aws-us-east-1-2026-11-21.csv"
+    done = aws.refresh(path)
+    assert (done.types, done.priced, done.spot_priced) == (1, 1, 1)
+    catalog, offer = find([load(path)], "x1.large")
+    assert (catalog.region, catalog.date) == ("us-east-1", "2026-11-21")
+    assert offer.on_demand and offer.on_demand.usd_per_hour == 0.5
+    assert offer.on_demand.source == "AWS price list, published 2026-11-20"
+    assert offer.spot and (offer.spot.low_usd_per_hour, offer.spot.high_usd_per_hour) == (0.1, 0.4)
+    assert offer.spot.typical_usd_per_hour == pytest.approx((0.2 + 0.4) / 2)
+    assert offer.spot.source == "EC2 DescribeSpotPriceHistory, 7 days"
+    assert (offer.arch, offer.vcpus, offer.cores, offer.memory_bytes) == ("x86_64", 2, 1, 8 << 30)
+    assert offer.disks == () and offer.placement_groups is True
+    assert offer.network.baseline_bytes_per_second == 0.75e9 / 8
+    assert offer.volume_link.most_bytes_per_second == 593.75e6
+    assert offer.volume_link.baseline_iops is None
+    assert missing(offer) == ["lasting operations of volumes"]
+
+
+def test_what_aws_does_not_tell_stays_missing(tmp_path: Path) -> None:
+    aws = Answers()
+    aws.types({"InstanceType": "x1.bare"}, {"InstanceType": "x1.two"}, OFFER)
+    # Of two prices none is the price; of zero, and of another unit, neither.
+    aws.products(
+        product("x1.two", "0.4"),
+        product("x1.two", "0.5"),
+        product("x1.bare", "0.0000000000"),
+        product("x1.large", "12", unit="Quantity"),
+    )
+    aws.spots()
+    done = aws.refresh(tmp_path / "new.csv")
+    assert (done.types, done.priced, done.spot_priced) == (3, 0, 0)
+    bare, large, _ = load(tmp_path / "new.csv").offers
+    assert bare.type == "x1.bare" and bare.disks is None and bare.memory_bytes is None
+    assert large.on_demand is None and large.spot is None
+
+
+@pytest.mark.parametrize(
+    ("words", "cards", "gigabits"),
+    [
+        ("200 Gigabit", [200.0, 200.0], 200.0),
+        ("4x 100 Gigabit", [100.0] * 4, 400.0),
+        ("High", [2.0], 2.0),
+        ("25 Gigabit", [None], None),
+        ("25 Gigabit", [], None),
+    ],
+)
+def test_cards_are_added_up_to_what_is_advertised(
+    tmp_path: Path, words: str, cards: list[float | None], gigabits: float | None
+) -> None:
+    told: list[dict[str, Any]] = [
+        {} if each is None else {"BaselineBandwidthInGbps": each} for each in cards
+    ]
+    aws = Answers()
+    aws.types(OFFER | {"NetworkInfo": {"NetworkPerformance": words, "NetworkCards": told}})
+    aws.products()
+    aws.spots()
+    aws.refresh(tmp_path / "new.csv")
+    (offer,) = load(tmp_path / "new.csv").offers
+    expected = None if gigabits is None else gigabits * 1e9 / 8
+    assert offer.network.baseline_bytes_per_second == expected
+
+
+def test_disks_of_several_sizes_are_known_together(tmp_path: Path) -> None:
+    disks = [{"Count": 1, "SizeInGB": 100, "Type": "ssd"}, {"Count": 2, "SizeInGB": 300}]
+    store = {"Disks": disks, "NvmeSupport": "unsupported"}
+    aws = Answers()
+    aws.types(OFFER | {"InstanceStorageSupported": True, "InstanceStorageInfo": store})
+    aws.products()
+    aws.spots()
+    aws.refresh(tmp_path / "new.csv")
+    (offer,) = load(tmp_path / "new.csv").offers
+    (found,) = offer.disks or ()
+    assert (found.kind, found.count, found.bytes_each) == ("ssd", 3, None)
+    assert offer.local_bytes == 700 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("RequestLimitExceeded", r"throttles DescribeInstanceTypes .* again in some minutes"),
+        ("AuthFailure", r"does not take these credentials .*AWS_PROFILE"),
+        ("UnauthorizedOperation", r"allow ec2:DescribeInstanceTypes"),
+        ("InternalError", r"refuses DescribeInstanceTypes \(InternalError\): so it is"),
+    ],
+)
+def test_a_refusal_is_one_line_and_nothing_is_written(tmp_path: Path, code: str, told: str) -> None:
+    aws = Answers()
+    aws.ec2.add_client_error("describe_instance_types", code, "so it is")
+    with pytest.raises(RefreshError, match=told):
+        aws.refresh(tmp_path / "new.csv")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_price_list_is_allowed_apart(tmp_path: Path) -> None:
+    aws = Answers()
+    aws.types(OFFER)
+    aws.pricing.add_client_error("get_products", "AccessDeniedException")
+    with pytest.raises(RefreshError, match="allow pricing:GetProducts"):
+        aws.refresh(tmp_path / "new.csv")
+
+
+def test_a_region_without_types_is_none(tmp_path: Path) -> None:
+    aws = Answers()
+    aws.types()
+    aws.products()
+    aws.spots()
+    with pytest.raises(RefreshError, match="us-east-1: is that the region's name"):
+        aws.refresh(tmp_path / "new.csv")
+
+
+def test_without_credentials_nothing_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name)
+    clients: Clients = connect("us-east-1", endpoint)
+    with pytest.raises(RefreshError, match=r"no whole credentials .*AWS_PROFILE"):
+        refresh_aws(tmp_path / "new.csv", "us-east-1", clients, NOW, lambda *_: None)
+
+
+def test_an_endpoint_that_is_none_is_told() -> None:
+    with pytest.raises(RefreshError, match="nowhere"):
+        connect("us-east-1", "nowhere")
+
+
+def test_the_command_asks_a_server(tonnage: Tonnage, tmp_path: Path, endpoint: str) -> None:
+    path = tmp_path / "aws-us-east-1-2026-11-21.csv"
+    done = tonnage.run(
+        *("catalog", "refresh", "aws", "--endpoint-url", endpoint, "--out", str(path), "--json"),
+        check=True,
+    )
+    document = json.loads(done.stdout)
+    catalog = load(path)
+    assert document["types"] == len(catalog.offers) > 500
+    assert document["priced"] == len(PRICES) and document["path"] == str(path)
+    assert {each.type for each in catalog.offers if each.on_demand} == {*PRICES}
+    _, offer = find([catalog], "i4i.4xlarge")
+    _, shipped = find([load("aws-us-east-1-2026")], "i4i.4xlarge")
+    # The shipped one was made from the same table.
+    assert (offer.disks, offer.memory_bytes, offer.network, offer.volume_link) == (
+        *(shipped.disks, shipped.memory_bytes, shipped.network, shipped.volume_link),
+    )
+    shown = tonnage.run("catalog", "show", "i4i.4xlarge", "--catalog", path, check=True).stdout
+    assert "AWS price list, published 2026-11-20" in shown
+
+
+def test_a_server_that_is_not_there_is_told(tonnage: Tonnage, tmp_path: Path) -> None:
+    done = tonnage.run(
+        *("catalog", "refresh", "aws", "--endpoint-url", "http://127.0.0.1:9", "--out", "new.csv"),
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.splitlines()) == 1 and "AWS cannot be reached" in done.stderr
+    assert [*tmp_path.iterdir()] == []
