@@ -460,6 +460,7 @@ def test_show_tells_all_and_what_is_unknown(tonnage: Tonnage) -> None:
     for told in ("$6.82 an hour (2014-12-07, vantage", "8 x 800 GB ssd", "Volume gp2", "3600 s"):
         assert told in shown
     assert "Unknown:               spot price, lasting network bandwidth" in shown
+    assert "Object storage:        ?, the catalog has none" in shown
     document = json.loads(said(tonnage, "show", "n2-standard-80", "--json"))
     assert document["offer"]["network"]["baseline_bytes_per_second"] is None
     assert document["catalog"]["name"] == GCP and document["catalog"]["volume_kinds"] == []

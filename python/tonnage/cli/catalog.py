@@ -45,7 +45,7 @@ def ls(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[CATALOG...]",
+            metavar="CATALOG",
             help="Catalogs by name or as CSV files. Default: the newest of each provider, if "
             "anything is asked of their offers; else the catalogs are listed.",
         ),

@@ -179,8 +179,12 @@ def _description(where: Catalog, offer: Offer) -> Iterator[tuple[str, str]]:
         )
     for kind in where.volume_kinds:
         yield f"Volume {kind.name}", _volume(kind)
+    if not where.volume_kinds:
+        yield "Volumes", f"{UNKNOWN}, the catalog has none"
     store = where.object_store
-    if store:
+    if store is None:
+        yield "Object storage", f"{UNKNOWN}, the catalog has none"
+    else:
         costs = {
             "a GB and month": store.usd_per_gb_month,
             "for 1,000 puts": store.usd_per_1000_puts,
