@@ -1,0 +1,94 @@
+"""Two-pass MapReduce, of which sorting is the case where nothing is left out or added.
+
+Themis on EC2, section 3.3: the first pass reads, maps, shuffles and writes partitions, the second
+reads, sorts, reduces and writes. Each record is read and written exactly twice (2-IO). For an input
+of D bytes on all nodes, a map that makes ``map_share`` bytes of each, and a reduction that makes
+``reduce_share`` of each of those:
+
+    map and shuffle    max(D / read, M / network, M / write)              equation 1
+    sort and reduce    max(M / read, R / write)                           equation 3
+    replicated         max(M / read, R / network, 2 R / write)            equation 8
+    volumes            D and R on volumes, M on local disks               equations 10 and 11
+
+Reading and writing of a pass share the devices, so both are set against the rate of the mix
+(equation 5): where rates were measured apart, each against its own.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tonnage.artifacts.job import Demand, Job, JobPhase, Resource, Room
+
+Durability = Literal["none", "replicated", "volumes"]
+DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")
+STUDY = "Themis on EC2"
+
+
+def mapreduce(
+    durability: Durability = "none",
+    *,
+    map_share: float = 1.0,
+    reduce_share: float = 1.0,
+    name: str = "mapreduce",
+) -> Job:
+    """The job.
+
+    Args:
+        durability: ``none``; ``replicated``: a second copy of the output on another node;
+            ``volumes``: input and output on network-attached volumes.
+        map_share: Bytes that the map makes of each byte of input.
+        reduce_share: Bytes that the reduction makes of each byte of those.
+        name: What it is called.
+
+    Raises:
+        ValueError: A share is not positive and finite.
+    """
+    for share in (map_share, reduce_share):
+        if not 0 < share < float("inf"):
+            raise ValueError(f"a selectivity of {share}: it is more than 0")
+    made, out = map_share, map_share * reduce_share
+    apart = durability == "volumes"
+    first, second = ("equation 10", "equation 11") if apart else ("equation 1", "equation 3")
+    outer: tuple[Resource, Resource] = ("local read", "local write")
+    if apart:
+        outer = ("volume read", "volume write")
+    map_phase = [
+        _row(outer[0], 1.0, first),
+        _row("network", made, first),
+        _row("local write", made, first),
+    ]
+    copies = 1
+    reduce_phase = [_row("local read", made, second)]
+    if durability == "replicated":
+        copies = 2
+        reduce_phase.append(_row("network", out, "equation 8"))
+    reduce_phase.append(_row(outer[1], copies * out, "equation 8" if copies > 1 else second))
+    kept: Literal["local", "volume"] = "volume" if apart else "local"
+    return Job(
+        name=name,
+        phases=[
+            JobPhase(name="map and shuffle", demands=map_phase),
+            JobPhase(name="sort and reduce", demands=reduce_phase),
+        ],
+        # As the study counts it: a 100 TB sort needs 300 TB (section 4.2.3).
+        room=[
+            Room(where=kept, what="input", per_byte=1.0),
+            Room(where="local", what="intermediate", per_byte=made),
+            Room(where=kept, what="output", per_byte=copies * out),
+        ],
+        settings={
+            "durability": durability,
+            "map_share": map_share,
+            "reduce_share": reduce_share,
+        },
+    )
+
+
+def sort(durability: Durability = "none") -> Job:
+    """A sort: the map makes as much as it reads, and so does the reduction (equations 2 and 4)."""
+    return mapreduce(durability, name="sort")
+
+
+def _row(resource: Resource, per_byte: float, equation: str) -> Demand:
+    return Demand(resource=resource, per_byte=per_byte, source=f"{STUDY}, {equation}")

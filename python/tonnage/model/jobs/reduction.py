@@ -1,0 +1,53 @@
+"""Generalized reduction over data in object storage, in one or several passes (MATE-EC2).
+
+Each pass gets all chunks, which threads of the nodes retrieve, and reduces them into an object that
+is small beside the data (KMeans's centres, PCA's matrices) or is a vector of the graph's size
+(PageRank's ranks); the nodes' objects are combined at the end of the pass. Data that fits the
+nodes' memory or disks can be kept between passes, which is not assumed here: MATE-EC2 gets it anew.
+"""
+
+from __future__ import annotations
+
+from tonnage.artifacts.job import Demand, Job, JobPhase, Requests, Room
+
+STUDY = "MATE-EC2"
+
+
+def reduction(
+    passes: int = 1,
+    *,
+    chunk_bytes: int = 8 << 20,
+    object_share: float = 0.0,
+    cpu_seconds_per_byte: float | None = None,
+) -> Job:
+    """The job.
+
+    Args:
+        passes: How often all data is gone through.
+        chunk_bytes: What a request gets.
+        object_share: Bytes of a node's reduction object that are sent, for each byte of input.
+        cpu_seconds_per_byte: Core seconds of the work, if it was measured.
+
+    Raises:
+        ValueError: No pass, a chunk of nothing, or a negative share.
+    """
+    if passes < 1 or object_share < 0 or chunk_bytes < 1:
+        raise ValueError("a reduction has a pass, gets a byte at least and sends none or more")
+    demands = [Demand(resource="object get", per_byte=1.0, source=f"{STUDY}: all chunks, once")]
+    if object_share:
+        demands.append(
+            Demand(
+                resource="network",
+                per_byte=object_share,
+                source=f"{STUDY}: reduction objects, combined",
+            )
+        )
+    if cpu_seconds_per_byte is not None:
+        demands.append(Demand(resource="cpu", per_byte=cpu_seconds_per_byte, source="measured"))
+    return Job(
+        name="reduction",
+        phases=[JobPhase(name=f"pass {number + 1}", demands=demands) for number in range(passes)],
+        room=[Room(where="object", what="input", per_byte=1.0)],
+        requests=[Requests(kind="get", per_byte=passes / chunk_bytes)],
+        settings={"passes": passes, "chunk_bytes": chunk_bytes, "object_share": object_share},
+    )

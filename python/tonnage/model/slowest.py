@@ -1,0 +1,121 @@
+"""The slowest of N nodes, for which a phase has to wait.
+
+A phase ends when its last node does: ``max over nodes, max over resources of demand / capacity``,
+which is ``max over resources of demand / (the least capacity of N nodes)``. So each resource is
+drawn once, as the least of N.
+
+A node's rate is ``common * mode``, with `Law` saying how both vary. Of a mode with distribution F
+that n nodes belong to, the least is distributed as ``1 - (1 - F)^n``, and is drawn by inversion.
+What is known of a law comes from few instances, so its parameters are drawn too, for each fleet
+(the normal's reference posterior: Gelman et al., Bayesian Data Analysis, section 3.2; a mode's
+share by Jeffreys' Dirichlet): ``s'^2 = s^2 (k - 1) / chi^2(k - 1)``, ``m' ~ N(m, s'^2 / k)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.artifacts.profile import Law, Mode
+from tonnage.statistics.distributions import gamma_quantiles, normal_quantiles
+
+Draws = npt.NDArray[np.float64]
+FEW = 8
+"""Spreads that are another's are believed as those of so many instances."""
+
+
+class Fleets:
+    """The same imagined fleets for whatever is compared: its dice are thrown once."""
+
+    def __init__(self, count: int = 400, seed: int = 20_141_105) -> None:
+        self._generator = np.random.default_rng(seed)
+        self.count = count
+        self._dice: dict[str, Draws] = {}
+        self._chi: dict[tuple[str, int], Draws] = {}
+
+    def dice(self, name: str) -> Draws:
+        """Numbers between 0 and 1, as evenly spread as they can be, shape ``(count,)``."""
+        if name not in self._dice:
+            even = (np.arange(self.count) + 0.5) / self.count
+            self._dice[name] = self._generator.permutation(even)
+        return self._dice[name]
+
+    def slowest(self, law: Law, nodes: Sequence[int] | npt.NDArray[np.int64]) -> Draws:
+        """The least rate of so many nodes in each fleet, shape ``(count, len(nodes))``."""
+        sizes = np.asarray(nodes, dtype=float)[None, :]
+        if law.of_fleet:
+            sizes = np.ones_like(sizes)
+        shares = self._shares(law)
+        least = np.full((self.count, sizes.size), np.inf)
+        left, rest = np.broadcast_to(sizes, least.shape), np.ones(self.count)
+        for place, mode in enumerate(law.modes):
+            name = f"{law.resource} {place}"
+            last = place == len(law.modes) - 1
+            belong = left if last else self._belong(name, left, shares[place] / rest)
+            with np.errstate(divide="ignore"):
+                chance = -np.expm1(np.log1p(-self.dice(f"{name} least"))[:, None] / belong)
+            off = self._spread(name, mode)[:, None] * normal_quantiles(chance)
+            rates = np.exp(self._mean(name, mode)[:, None] + off)
+            least = np.where(belong > 0, np.minimum(least, rates), least)
+            left, rest = left - belong, np.maximum(rest - shares[place], 1e-12)
+        return least * self._common(law)[:, None]
+
+    def _shares(self, law: Law) -> list[Draws]:
+        """What share of nodes each mode has, in each fleet."""
+        if len(law.modes) == 1:
+            return [np.ones(self.count)]
+        drawn = [
+            gamma_quantiles(mode.instances + 0.5, self.dice(f"{law.resource} {place} share"))
+            for place, mode in enumerate(law.modes)
+        ]
+        total = np.sum(drawn, axis=0)
+        return [each / total for each in drawn]
+
+    def _belong(self, name: str, left: Draws, share: Draws) -> Draws:
+        """How many of the nodes that are left belong to a mode: a binomial's quantile, nearly."""
+        share = np.clip(share, 1e-12, 1 - 1e-12)[:, None]
+        dice = self.dice(f"{name} belong")[:, None]
+        small = left * share < 20
+        normal = left * share + np.sqrt(left * share * (1 - share)) * normal_quantiles(dice)
+        found = np.where(small, _poisson_quantile(dice, left * share), np.round(normal))
+        return np.clip(found, 0, left)
+
+    def _spread(self, name: str, mode: Mode) -> Draws:
+        """The standard deviation, in each fleet."""
+        return mode.spread * self._wider(f"{name} spread", max(mode.instances, FEW) - 1)
+
+    def _mean(self, name: str, mode: Mode) -> Draws:
+        off = normal_quantiles(self.dice(f"{name} mean")) / np.sqrt(max(mode.instances, 1))
+        return np.asarray(np.log(mode.median) + self._spread(name, mode) * off)
+
+    def _wider(self, name: str, freedom: int) -> Draws:
+        """By what factor a standard deviation may be another than was seen."""
+        if (name, freedom) not in self._chi:
+            chi = 2 * gamma_quantiles(freedom / 2, self.dice(name))
+            self._chi[name, freedom] = np.sqrt(freedom / chi)
+        return self._chi[name, freedom]
+
+    def _common(self, law: Law) -> Draws:
+        """What all nodes of a fleet have in common: one throw, whatever the resource."""
+        if not law.fleet_spread:
+            return np.ones(self.count)
+        spread = law.fleet_spread * self._wider("fleet spread", max(law.fleets, 3) - 1)
+        return np.asarray(np.exp(spread * normal_quantiles(self.dice("fleet"))))
+
+
+def _poisson_quantile(chance: Draws, mean: Draws) -> Draws:
+    """The least k with ``P(K <= k) >= chance``, for means of some twenty at most."""
+    chance, mean = np.broadcast_arrays(chance, mean)
+    found = np.zeros(mean.shape)
+    term = np.exp(-mean)
+    total = term.copy()
+    for k in range(1, 60):
+        open_ = total < chance
+        if not open_.any():
+            break
+        found[open_] = k
+        term = term * mean / k
+        total = total + term
+    return found
