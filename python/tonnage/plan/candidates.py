@@ -1,0 +1,138 @@
+"""Candidates as they are reported: of each offer and layout the best number of nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tonnage.artifacts.job import Job
+from tonnage.artifacts.plan import Candidate, Fit, PlannedPhase, Range
+from tonnage.plan.draws import Outcome, outcome
+from tonnage.plan.evaluate import Array
+from tonnage.plan.options import Group, Machine, needed_and_had
+from tonnage.plan.rates import Rates
+from tonnage.plan.search import Limits, missed_by
+from tonnage.plan.shapes import Shape
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A machine of a group and a number of nodes."""
+
+    group: Group
+    place: int
+    nodes: int
+    value: float = 0.0
+    """What was minimised."""
+
+    @property
+    def machine(self) -> Machine:
+        """The machine."""
+        return self.group.machines[self.place]
+
+    @property
+    def kind(self) -> tuple[str, str, bool, bool]:
+        """What of several choices is the same offer and layout, with whatever volumes."""
+        machine = self.machine
+        return (
+            machine.catalog.name,
+            machine.offer.type,
+            machine.placement,
+            self.group.shape.own_disks,
+        )
+
+
+def candidates(
+    job: Job, size: int, choices: Iterable[Choice], rates: Rates, limits: Limits
+) -> list[Candidate]:
+    """The choices as candidates, group by group."""
+    together: dict[int, list[Choice]] = {}
+    for choice in choices:
+        together.setdefault(id(choice.group), []).append(choice)
+    found = []
+    for same in together.values():
+        group = same[0].group
+        places, nodes = [each.place for each in same], [each.nodes for each in same]
+        came = outcome(group, places, nodes, size, rates, limits.charged)
+        in_time = came.in_time(limits.deadline_seconds)
+        found += [
+            _candidate(job, size, each, came, at, float(in_time[at]), limits)
+            for at, each in enumerate(same)
+        ]
+    return found
+
+
+def _candidate(
+    job: Job, size: int, choice: Choice, came: Outcome, at: int, in_time: float, limits: Limits
+) -> Candidate:
+    machine, shape = choice.machine, choice.group.shape
+    needed, had = needed_and_had(job, size, shape, machine, choice.nodes)
+    return Candidate(
+        catalog=machine.catalog.name,
+        provider=machine.offer.provider,
+        offer=machine.offer.type,
+        layout=shape.layout,
+        placement=machine.placement,
+        nodes=choice.nodes,
+        seconds=_range(came.seconds_between, came.seconds, at),
+        cost_usd=_range(came.usd_between, came.usd, at),
+        usd_per_hour=float(came.usd_per_hour[at]),
+        phases=[_phase(name, terms, at) for name, terms in came.phases],
+        capacity=Fit(needed_bytes=needed, have_bytes=had),
+        evidence=shape.evidence,
+        deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
+        notes=_notes(shape, machine, choice.nodes),
+    )
+
+
+def _range(between: Array, middle: Array, at: int) -> Range:
+    return Range(low=float(between[0, at]), median=float(middle[at]), high=float(between[1, at]))
+
+
+def _phase(name: str, terms: Sequence[tuple[str, Array]], at: int) -> PlannedPhase:
+    if not terms:
+        return PlannedPhase(name=name, seconds=0.0, bottleneck="nothing")
+    thing, seconds = max(terms, key=lambda term: float(term[1][at]))
+    return PlannedPhase(name=name, seconds=float(seconds[at]), bottleneck=thing)
+
+
+def _notes(shape: Shape, machine: Machine, nodes: int) -> list[str]:
+    """What is to be minded of a candidate."""
+    notes = []
+    price = machine.offer.on_demand
+    if price and price.caution:
+        notes.append(f"its price is {price.caution}")
+    used = {term.thing for _, terms in shape.phases for term in terms}
+    if "network" in shape.figures and machine.offer.network.baseline_bytes_per_second is None:
+        notes.append("of its network only the peak is told: what lasts may be less")
+    if "network" in used and shape.curve is None:
+        notes.append("its network was not measured in fleets of several sizes")
+    if shape.curve and (warning := shape.curve.warning(nodes)):
+        notes.append(warning)
+    return notes
+
+
+def best_of_each(choices: Iterable[Choice]) -> list[Choice]:
+    """Of each offer and layout the best, whatever its volumes; ties to fewer nodes."""
+    best: dict[tuple[str, str, bool, bool], Choice] = {}
+    for choice in choices:
+        known = best.get(choice.kind)
+        if known is None or (choice.value, choice.nodes) < (known.value, known.nodes):
+            best[choice.kind] = choice
+    return list(best.values())
+
+
+def rank(each: Candidate, limits: Limits) -> tuple[float, float, int, str, str]:
+    """What comes first: to eight digits, since what differs by less is alike."""
+    usd, seconds = (float(f"{value:.8g}") for value in (each.cost_usd.median, each.seconds.median))
+    if limits.objective == "nearest":
+        missed = float(missed_by(np.array([seconds]), np.array([usd]), limits)[0])
+        return missed, usd, each.nodes, each.offer, each.layout
+    first, second = (usd, seconds) if limits.objective == "cost" else (seconds, usd)
+    # Fewer nodes come before what comes second, which for money is time.
+    if limits.objective == "cost":
+        return first, each.nodes, 0, each.offer, each.layout
+    return first, second, each.nodes, each.offer, each.layout

@@ -1,0 +1,260 @@
+"""From a job, a size, offers and what is known of them to a plan.
+
+Of every machine and layout the best number of nodes is found with every resource at its middle
+(`search`); intervals and the probability of keeping the deadline come from imagined fleets
+(`draws`), for the best number alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tonnage.artifacts.job import Job
+from tonnage.artifacts.plan import Candidate, Excluded, Plan
+from tonnage.catalog import Catalog
+from tonnage.model.known import Known
+from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
+from tonnage.plan.draws import CONFIDENCE, INTERVAL_RULE, outcome
+from tonnage.plan.front import front
+from tonnage.plan.options import Group, Network, Options, options
+from tonnage.plan.rates import Rates
+from tonnage.plan.search import Found, Limits, search
+from tonnage.plan.survey import survey
+
+SURE = 0.95
+MOST_CANDIDATES = 20_000
+"""With every number of nodes, no more are computed."""
+
+
+class PlanError(Exception):
+    """What cannot be planned; says why in one line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is asked."""
+
+    job: Job
+    size: int
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    network: Network = "scaled"
+    providers: tuple[str, ...] = ()
+    arch: str | None = None
+    placement: bool | None = None
+    every: bool = False
+    """All numbers of nodes and volumes, not only the best of each offer and layout."""
+
+
+def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
+    """The plan.
+
+    Raises:
+        PlanError: There is nothing to move, or more candidates than can be told.
+    """
+    if question.size < 1:
+        raise PlanError("0 bytes: there is nothing to plan")
+    job, size, limits = question.job, question.size, question.limits
+    offered = offered_to(question, catalogs, known)
+    rates = Rates(limits.most_nodes)
+    found = [search(group, size, rates, limits) for group in offered.groups]
+    choices = _choices(offered.groups, found)
+    if question.every:
+        some = _kept(candidates(job, size, _every(offered.groups, limits), rates, limits), limits)
+    else:
+        some = candidates(job, size, best_of_each(choices), rates, limits)
+    best = sorted(some, key=lambda each: rank(each, limits))
+    return Plan(
+        job=job,
+        bytes=size,
+        settings=_settings(question),
+        made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        catalogs=[catalog.name for catalog in catalogs],
+        profiles=list(known.names),
+        confidence=CONFIDENCE,
+        interval_rule=INTERVAL_RULE,
+        candidates=best,
+        pareto=front(offered.groups, found, size, rates, limits),
+        excluded=_excluded(offered, found, limits, best),
+        survey=survey(offered, size, rates, limits, best[0] if best else None, known),
+        sure=_sure(question, choices, rates) if math.isfinite(limits.deadline_seconds) else None,
+        nearest=None if best else _nearest(question, offered),
+        notes=_notes(question, catalogs),
+    )
+
+
+def offered_to(question: Question, catalogs: Sequence[Catalog], known: Known) -> Options:
+    """Every layout of every offer that is asked for."""
+    return options(
+        question.job,
+        question.size,
+        catalogs,
+        known,
+        network=question.network,
+        providers=question.providers,
+        arch=question.arch,
+        placement=question.placement,
+    )
+
+
+def _choices(groups: Sequence[Group], found: Sequence[Found]) -> list[Choice]:
+    return [
+        Choice(group, place, nodes, value)
+        for group, each in zip(groups, found, strict=True)
+        for place, (nodes, value) in enumerate(
+            zip(each.nodes.tolist(), each.value.tolist(), strict=True)
+        )
+        if nodes
+    ]
+
+
+def _every(groups: Sequence[Group], limits: Limits) -> list[Choice]:
+    count = sum(
+        max(limits.most_nodes + 1 - max(least, limits.least_nodes), 0)
+        for group in groups
+        for least in group.least_nodes
+    )
+    if count > MOST_CANDIDATES:
+        raise PlanError(
+            f"--all: {count} candidates, more than the {MOST_CANDIDATES} that are told: give "
+            "--provider, --catalog or a smaller --max-nodes"
+        )
+    return [
+        Choice(group, place, nodes)
+        for group in groups
+        for place, least in enumerate(group.least_nodes)
+        for nodes in range(max(least, limits.least_nodes), limits.most_nodes + 1)
+    ]
+
+
+def _kept(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
+    return [
+        each
+        for each in some
+        if each.seconds.median <= limits.deadline_seconds
+        and each.cost_usd.median <= limits.budget_usd
+    ]
+
+
+def _sure(question: Question, choices: Sequence[Choice], rates: Rates) -> Candidate | None:
+    """The cheapest that keeps the deadline in 95 % of fleets, whatever is to be minimised else.
+
+    The cheapest that keeps it in the middle costs no more than one that surely keeps it, so
+    machines are tried in the order of that cost until it exceeds the best found.
+    """
+    job, size = question.job, question.size
+    limits = dataclasses.replace(question.limits, objective="cost")
+    groups = list({id(choice.group): choice.group for choice in choices}.values())
+    found = [search(group, size, rates, limits) for group in groups]
+    bounds = []
+    for group, each in zip(groups, found, strict=True):
+        places = np.flatnonzero(each.nodes)
+        if len(places):
+            came = outcome(group, places, each.nodes[places], size, rates, limits.charged)
+            bounds += [
+                (float(usd), Choice(group, int(place), int(each.nodes[place])))
+                for usd, place in zip(came.usd, places, strict=True)
+            ]
+    best: tuple[float, Choice] | None = None
+    for bound, choice in sorted(bounds, key=lambda pair: pair[0]):
+        if best and bound >= best[0]:
+            break
+        least = max(choice.group.least_nodes[choice.place], limits.least_nodes)
+        nodes = np.arange(least, limits.most_nodes + 1)
+        came = outcome(
+            choice.group, [choice.place] * len(nodes), nodes, size, rates, limits.charged
+        )
+        share = came.in_time(limits.deadline_seconds)
+        good = np.flatnonzero((share >= SURE) & (came.usd <= limits.budget_usd))
+        if len(good):
+            at = good[np.argmin(came.usd[good])]
+            if best is None or came.usd[at] < best[0]:
+                best = float(came.usd[at]), dataclasses.replace(choice, nodes=int(nodes[at]))
+    if best is None:
+        return None
+    return candidates(job, size, [best[1]], rates, limits)[0]
+
+
+def _nearest(question: Question, offered: Options) -> Candidate | None:
+    """What misses the deadline or the budget by least; or, if none fits, what fits with fewest."""
+    job, size, limits = question.job, question.size, question.limits
+    limits = dataclasses.replace(limits, objective="nearest")
+    least = min((each for group in offered.groups for each in group.least_nodes), default=1 << 62)
+    if least >= 1 << 40:
+        return None
+    if least > limits.most_nodes:
+        limits = dataclasses.replace(limits, least_nodes=least, most_nodes=least)
+    if math.isinf(limits.deadline_seconds) and math.isinf(limits.budget_usd):
+        limits = dataclasses.replace(limits, objective=question.limits.objective)
+    rates = Rates(limits.most_nodes)
+    found = [search(group, size, rates, limits) for group in offered.groups]
+    some = candidates(job, size, best_of_each(_choices(offered.groups, found)), rates, limits)
+    return min(some, key=lambda each: rank(each, limits), default=None)
+
+
+def _excluded(
+    offered: Options, found: Sequence[Found], limits: Limits, best: Sequence[Candidate]
+) -> list[Excluded]:
+    """Offers of which no layout is a candidate, each with the first reason there is."""
+    have = {each.offer for each in best}
+    why: dict[str, str] = {}
+    for group, each in zip(offered.groups, found, strict=True):
+        for place in np.flatnonzero(each.nodes == 0).tolist():
+            offer = group.machines[place].offer.type
+            why.setdefault(offer, _limit(group, place, each, limits))
+    for group in offered.unmeasured:
+        for machine in group.machines:
+            why.setdefault(machine.offer.type, "what its disks carry was not measured")
+    for refused in offered.refused:
+        why.setdefault(refused.offer.type, refused.why)
+    return [Excluded(offer=offer, why=said) for offer, said in why.items() if offer not in have]
+
+
+def _limit(group: Group, place: int, found: Found, limits: Limits) -> str:
+    """Why no number of nodes of this machine keeps the limits."""
+    least = group.least_nodes[place]
+    if least > limits.most_nodes:
+        return f"too small: it takes {least} nodes to hold the job"
+    if found.fastest_seconds[place] > limits.deadline_seconds:
+        return f"too slow: {found.fastest_seconds[place]:.0f} s at best"
+    if found.cheapest_usd[place] > limits.budget_usd:
+        return f"too dear: {found.cheapest_usd[place]:.2f} USD at least"
+    return "not both in time and within the budget"
+
+
+def _notes(question: Question, catalogs: Sequence[Catalog]) -> list[str]:
+    """What is to be minded of the whole plan."""
+    notes = [
+        f"by {each.name} begun hours were billed, which is not counted (--billing hours)"
+        for each in catalogs
+        if question.limits.charged == "seconds" and each.billing.granularity_seconds >= 3600
+    ]
+    demands = [demand for phase in question.job.phases for demand in phase.demands]
+    if not any(demand.resource == "cpu" for demand in demands):
+        notes.append("what cores have to do is not known of this job, and not counted")
+    return notes
+
+
+def _settings(question: Question) -> dict[str, Any]:
+    limits = question.limits
+    return {
+        "deadline_seconds": _told(limits.deadline_seconds),
+        "budget_usd": _told(limits.budget_usd),
+        "least_nodes": limits.least_nodes,
+        "most_nodes": limits.most_nodes,
+        "objective": limits.objective,
+        "charged": limits.charged,
+        "network": question.network,
+        "providers": list(question.providers),
+        "arch": question.arch,
+        "placement": question.placement,
+    }
+
+
+def _told(limit: float) -> float | None:
+    return limit if math.isfinite(limit) else None

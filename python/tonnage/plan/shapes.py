@@ -1,0 +1,201 @@
+"""A job on a layout: what of each phase a node's disks, volumes, network and cores have to carry.
+
+    seconds(phase) = max over terms of (sum over parts of demand / capacity)
+
+A term is what one thing carries: its parts' times add up, since reading and writing share it. Local
+disks whose rate was measured each way while both are used have one part, the larger of both ways
+(Themis on EC2, equation 5); where the ways were measured apart, a part each. Volumes share a node's
+link, so reading and writing are a part each.
+
+A part's capacity is a law; where the law is one of shares, times what is advertised. All machines
+with the same shape are computed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tonnage.artifacts.job import Demand, Job, Resource
+from tonnage.artifacts.profile import Law, Mode
+from tonnage.model.capacity import UNKNOWN_SPREAD
+from tonnage.model.known import Laws
+from tonnage.model.scaling import Curve
+from tonnage.plan.volumes import Volumes
+
+Thing = Literal["local disks", "volumes", "network", "object storage", "cpu"]
+THINGS: Mapping[Resource, Thing] = {
+    "local read": "local disks",
+    "local write": "local disks",
+    "volume read": "volumes",
+    "volume write": "volumes",
+    "object get": "object storage",
+    "object put": "object storage",
+    "network": "network",
+    "cpu": "cpu",
+}
+CORES = Law(
+    resource="cpu",
+    modes=[Mode(median=1.0, spread=UNKNOWN_SPREAD, instances=1)],
+    of_fleet=True,
+    evidence="advertised",
+    source="vCPUs, taken for the cores of the machine that was watched",
+    spread_source="assumed, as of a single trial",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """So much of a resource for each byte of input, and the law of what is carried."""
+
+    resource: str
+    per_byte: float
+    law: Law
+    advertised: bool
+    """Whether the law is of shares of the advertised figure of the term's thing."""
+    sources: str
+    curve: Curve | None = None
+    """How the capacity falls with the number of nodes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """What one thing carries in a phase."""
+
+    thing: Thing
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A job on a layout."""
+
+    layout: str
+    own_disks: bool
+    """Whether a node's own disks are used."""
+    volumes: Volumes | None
+    phases: tuple[tuple[str, tuple[Term, ...]], ...]
+    missing: tuple[str, ...]
+    """Resources of which nothing is known, whatever the machine."""
+    figures: frozenset[Thing]
+    """Things of which a machine's advertised figure is needed."""
+    curve: Curve | None
+
+    @property
+    def evidence(self) -> Literal["measured", "advertised", "mixed"]:
+        """What the capacities rest on."""
+        kinds = {
+            part.law.evidence == "advertised"
+            for _, terms in self.phases
+            for term in terms
+            for part in term.parts
+        }
+        if len(kinds) > 1:
+            return "mixed"
+        return "advertised" if True in kinds else "measured"
+
+
+def on_volumes(demand: Demand) -> Demand:
+    """The demand where everything lies on volumes."""
+    if demand.resource == "local read":
+        return Demand(
+            resource="volume read", per_byte=demand.per_byte, source=f"{demand.source}, on volumes"
+        )
+    if demand.resource == "local write":
+        return Demand(
+            resource="volume write", per_byte=demand.per_byte, source=f"{demand.source}, on volumes"
+        )
+    return demand
+
+
+def shape(
+    job: Job,
+    layout: str,
+    *,
+    own_disks: bool,
+    volumes: Volumes | None,
+    laws: Laws,
+    shares: Mapping[str, Law],
+    network: str,
+) -> Shape:
+    """The job on this layout.
+
+    Args:
+        job: The job.
+        layout: What the layout is called.
+        own_disks: Whether what the job keeps locally lies on the node's own disks; else on volumes.
+        volumes: The volumes, if there are any.
+        laws: What was measured of the machine.
+        shares: What share of advertised figures is reached.
+        network: ``scaled``: as it was measured to fall in larger fleets; ``baseline``: as between
+            two nodes; ``infinite``: left out.
+    """
+    fall = laws.curve if network == "scaled" else None
+    missing: dict[str, None] = {}
+    figures: set[Thing] = set()
+    phases = []
+    for phase in job.phases:
+        wanted: dict[Thing, list[Demand]] = {}
+        for demand in phase.demands:
+            if network == "infinite" and demand.resource == "network":
+                continue
+            if demand.per_byte > 0:
+                moved = demand if own_disks else on_volumes(demand)
+                wanted.setdefault(THINGS[moved.resource], []).append(moved)
+        terms = []
+        for thing, demands in wanted.items():
+            parts = _parts(thing, demands, laws.laws, shares, fall)
+            if not parts:
+                missing[thing] = None
+                parts = ()
+            if any(part.advertised for part in parts):
+                figures.add("network" if thing == "object storage" else thing)
+            terms.append(Term(thing, parts))
+        phases.append((phase.name, tuple(terms)))
+    return Shape(
+        layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures), fall
+    )
+
+
+def _parts(
+    thing: Thing,
+    demands: list[Demand],
+    laws: Mapping[str, Law],
+    shares: Mapping[str, Law],
+    fall: Curve | None,
+) -> tuple[Part, ...]:
+    """Parts of one thing; none if its capacity for one of them is unknown."""
+    both = laws.get("local both")
+    if thing == "local disks" and both:
+        mixed = len({demand.resource for demand in demands}) > 1
+        apart = all(demand.resource in laws for demand in demands)
+        if mixed or not apart:
+            # Of one way alone at least as much is carried as of each of two.
+            per_way: dict[str, float] = {}
+            for demand in demands:
+                per_way[demand.resource] = per_way.get(demand.resource, 0) + demand.per_byte
+            sources = "; ".join(dict.fromkeys(demand.source for demand in demands))
+            return (Part("local both", max(per_way.values()), both, False, sources),)
+    found = []
+    for demand in demands:
+        law = laws.get(demand.resource)
+        share = _share(demand.resource, shares)
+        if law:
+            curve = fall if demand.resource == "network" else None
+            found.append(Part(demand.resource, demand.per_byte, law, False, demand.source, curve))
+        elif share:
+            found.append(Part(demand.resource, demand.per_byte, share, True, demand.source))
+        else:
+            return ()
+    return tuple(found)
+
+
+def _share(resource: str, shares: Mapping[str, Law]) -> Law | None:
+    """The share of an advertised figure that is reached.
+
+    Object storage is reached through the network, whose figure bounds it.
+    """
+    if resource == "cpu":
+        return CORES
+    return shares.get("network" if resource.startswith("object") else resource)

@@ -1,0 +1,76 @@
+"""Network-attached volumes of a node: how large, how fast and how dear, for many fleets at once.
+
+What a job keeps on volumes is shared evenly by all volumes of all nodes, so volumes are smaller the
+more nodes there are; those whose rate follows from their size are slower then. Rates are those that
+last and are included in the price: bursts and bought operations are not counted on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.catalog import Grant, VolumeKind
+
+Floats = npt.NDArray[np.float64]
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """So many volumes of a kind for each node; ``kept_bytes`` on those of all nodes together."""
+
+    kind: VolumeKind
+    count: int
+    kept_bytes: float
+    hours_per_month: float
+
+    def gib_each(self, nodes: Floats) -> Floats:
+        """The size of a volume in whole GiB, as it is bought."""
+        return np.maximum(np.ceil(self.kept_bytes / (nodes * self.count) / GIB), 1.0)
+
+    def bytes_per_second(self, nodes: Floats) -> Floats:
+        """What a node's volumes are to carry together, if the node can."""
+        sizes = self.gib_each(nodes)
+        rate = _lasting(self.kind.throughput, sizes)
+        operations = _lasting(self.kind.operations, sizes)
+        largest = self.kind.largest_operation_bytes
+        if operations is not None and largest is not None:
+            most = self.kind.throughput.most or math.inf
+            rate = np.minimum(operations * largest, most if rate is None else rate)
+        if rate is None:
+            raise ValueError(f"what a volume of {self.kind.name} carries is unknown")
+        return np.asarray(self.count * rate)
+
+    def usd_per_hour(self, nodes: Floats) -> Floats:
+        """Of a node's volumes."""
+        if self.kind.usd_per_gib_month is None:
+            raise ValueError(f"what a volume of {self.kind.name} costs is unknown")
+        monthly = self.kind.usd_per_gib_month * self.count * self.gib_each(nodes)
+        return np.asarray(monthly / self.hours_per_month)
+
+    @property
+    def least_nodes(self) -> int:
+        """With fewer, a volume would be larger than the kind's largest."""
+        if self.kind.most_bytes is None:
+            return 1
+        return max(math.ceil(self.kept_bytes / (self.count * self.kind.most_bytes)), 1)
+
+
+def usable(kind: VolumeKind) -> bool:
+    """Whether both what it carries and what it costs are known."""
+    return kind.usd_per_gib_month is not None and kind.bytes_per_second(GIB) is not None
+
+
+def _lasting(grant: Grant, gib: Floats) -> Floats | None:
+    """`Grant.lasting` for many sizes."""
+    if grant.per_gib is not None:
+        found = np.maximum(grant.per_gib * gib, grant.least or 0.0)
+    elif grant.included is not None:
+        found = np.full_like(gib, grant.included)
+    else:
+        return None
+    return found if grant.most is None else np.minimum(found, grant.most)
