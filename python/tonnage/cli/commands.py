@@ -21,6 +21,7 @@ from tonnage.cli import (
     measure_ops,
     measure_over_time,
     measure_stream,
+    plan,
     records,
     report,
     run,
@@ -77,6 +78,7 @@ app.add_typer(catalog_app, name="catalog")
 
 app.command()(study.study)
 app.command()(report.report)
+app.command()(plan.plan)
 run_app.command("sort", cls=run.InputsFirst)(run.run_sort)
 measure_app.command("disk")(measure_disk.measure_disk)
 measure_app.command("ops")(measure_ops.measure_ops)

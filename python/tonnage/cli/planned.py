@@ -1,0 +1,172 @@
+"""How a plan is shown: a table of the best, what limits them, and what to measure next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tonnage import words
+from tonnage.artifacts.plan import Candidate, Explanation, Plan, Range
+from tonnage.plan.survey import within
+
+BEST = 10
+
+
+def show(plan: Plan, every: bool) -> None:
+    """Prints the best candidates, and what is to be said of them."""
+    if not plan.candidates:
+        return
+    console = Console(width=None if Console().is_terminal else 140)
+    shown = plan.candidates if every else plan.candidates[:BEST]
+    console.print(_table(shown))
+    best = plan.candidates[0]
+    limits = ", ".join(f"{phase.name}: {phase.bottleneck}" for phase in best.phases)
+    lines = [f"What limits {best.offer}: {limits}."]
+    lines += [f"{best.offer}: {words.sentence(note)}" for note in best.notes]
+    if plan.sure:
+        lines.append(
+            f"To be 95 % sure of the deadline: {plan.sure.nodes} x {plan.sure.offer} "
+            f"({plan.sure.layout}), {usd(plan.sure.cost_usd.median)}."
+        )
+    elif plan.settings["deadline_seconds"] is not None:
+        lines.append("None is 95 % sure to meet the deadline: give a later --deadline.")
+    lines += [words.sentence(note) for note in plan.notes]
+    left = len(plan.candidates) - len(shown)
+    more = f"{left} more with --json; " if left else ""
+    lines.append(f"{more}{len(plan.excluded)} offers are excluded.")
+    if plan.survey:
+        first = plan.survey[0]
+        lines.append(
+            f"{len(plan.survey)} offers that nobody measured could still win, {first.offer} first "
+            f"({usd(first.usd_to_measure)} to measure): tonnage plan ... --survey --budget 50USD"
+        )
+    print("\n".join(lines))
+
+
+def nothing(plan: Plan) -> str:
+    """Why there is no candidate, and what comes nearest."""
+    asked = {
+        "--deadline": plan.settings["deadline_seconds"],
+        "--budget": plan.settings["budget_usd"],
+        "--max-nodes": plan.settings["most_nodes"],
+    }
+    flags = ", ".join(flag for flag, value in asked.items() if value is not None)
+    if plan.nearest is None:
+        why = next((each.why for each in plan.excluded), "no offer is asked for")
+        return f"nothing can be planned with: {why} ({len(plan.excluded)} offers are excluded)"
+    near = plan.nearest
+    return (
+        f"no offer keeps {flags}; nearest: {near.nodes} x {near.offer} ({near.layout}), "
+        f"{words.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
+    )
+
+
+def show_survey(plan: Plan, budget: float | None) -> None:
+    """Prints what to measure next."""
+    rows = within(plan, budget)
+    if not rows:
+        print("Nothing to measure: no offer that nobody measured could still win for that money.")
+        return
+    table = Table(box=None, header_style="bold")
+    for name in ("offer", "layout", "nodes", "has to carry", "chance", "to measure"):
+        table.add_column(name, justify="left" if name in ("offer", "layout") else "right")
+    for row in rows:
+        table.add_row(
+            row["offer"],
+            row["layout"],
+            str(row["nodes"]),
+            words.rate(row["least_bytes_per_second"]),
+            words.percent(row["chance"]),
+            usd(row["usd_to_measure"]),
+        )
+    Console(width=120).print(table)
+    total = sum(row["usd_to_measure"] for row in rows)
+    print(f"{words.several(len(rows), 'screening')} of two nodes for ten minutes: {usd(total)}.")
+    print(f"The chance: {rows[0]['rule']}.")
+
+
+def explanation(told: Explanation) -> str:
+    """The arithmetic, term by term."""
+    best = told.candidate
+    lines = [
+        f"{best.nodes} x {best.offer} ({best.layout}), {words.size(told.bytes)}",
+        "",
+        "Time: demand / nodes / capacity of the slowest node; of a phase the longest resource",
+    ]
+    for phase in best.phases:
+        lines.append(f"  {phase.name}: {words.seconds(phase.seconds)}, by {phase.bottleneck}")
+        for term in told.terms:
+            if term.phase != phase.name:
+                continue
+            lines.append(
+                f"    {term.resource}: {_amount(term.resource, term.demand)} / {best.nodes} / "
+                f"{_rate(term.resource, term.capacity)} = {words.seconds(term.seconds)}"
+            )
+            lines.append(f"      demand: {term.demand_source}")
+            lines.append(f"      capacity, {term.evidence}: {term.capacity_source}")
+            low, high = term.low_capacity, term.high_capacity
+            lines.append(
+                f"      90 %: {_rate(term.resource, low)} to {_rate(term.resource, high)}, "
+                f"{term.spread_source}"
+            )
+    lines += ["", "Cost"]
+    lines += [f"  {price}" for price in told.prices]
+    lines.append(f"  {_usd_range(best.cost_usd)} for {_seconds_range(best.seconds)}")
+    lines.append("")
+    lines.append(
+        f"Room: {words.size(best.capacity.needed_bytes)} needed, "
+        f"{words.size(best.capacity.have_bytes)} there"
+    )
+    lines += [words.sentence(note) for note in best.notes]
+    return "\n".join(lines)
+
+
+def usd(amount: float) -> str:
+    """Money."""
+    return f"${amount:,.2f}"
+
+
+def _amount(resource: str, value: float) -> str:
+    return f"{value:.4g} core s" if resource == "cpu" else words.size(value)
+
+
+def _rate(resource: str, value: float) -> str:
+    return f"{value:.3g} cores" if resource == "cpu" else words.rate(value)
+
+
+def _table(candidates: Iterable[Candidate]) -> Table:
+    table = Table(box=None, header_style="bold")
+    candidates = list(candidates)
+    columns = ["offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
+    in_time = any(each.deadline_probability is not None for each in candidates)
+    if in_time:
+        columns.append("in time")
+    for name in columns:
+        table.add_column(name, justify="right" if name in ("nodes", "in time") else "left")
+    for each in candidates:
+        longest = max(each.phases, key=lambda phase: phase.seconds)
+        row = [
+            each.offer + (" (placed)" if each.placement else ""),
+            each.layout,
+            str(each.nodes),
+            longest.bottleneck,
+            _seconds_range(each.seconds),
+            _usd_range(each.cost_usd),
+            each.evidence,
+        ]
+        if in_time:
+            row.append(words.percent(each.deadline_probability or 0.0))
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _seconds_range(seconds: Range) -> str:
+    middle, low, high = map(words.duration, (seconds.median, seconds.low, seconds.high))
+    return f"{middle} [{low}..{high}]"
+
+
+def _usd_range(cost: Range) -> str:
+    return f"{usd(cost.median)} [{usd(cost.low)}..{usd(cost.high)}]"
