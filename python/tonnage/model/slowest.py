@@ -13,6 +13,7 @@ share by Jeffreys' Dirichlet): ``s'^2 = s^2 (k - 1) / chi^2(k - 1)``, ``m' ~ N(m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -102,6 +103,8 @@ class Fleets:
         if not law.fleet_spread:
             return np.ones(self.count)
         spread = law.fleet_spread * self._wider("fleet spread", max(law.fleets, 3) - 1)
+        # The level of the fleets that were seen is not known better than they are many.
+        spread = spread * math.sqrt(1 + 1 / max(law.fleets, 1))
         return np.asarray(np.exp(spread * normal_quantiles(self.dice("fleet"))))
 
 

@@ -28,7 +28,7 @@ def explain(
         PlanError: It is no candidate; the message says why.
     """
     limits, size = question.limits, question.size
-    rates = Rates(limits.most_nodes)
+    rates = Rates(limits.most_nodes, limits.least_nodes)
     only = [
         _only(catalog, offer)
         for catalog in catalogs

@@ -61,7 +61,7 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
         raise PlanError("0 bytes: there is nothing to plan")
     job, size, limits = question.job, question.size, question.limits
     offered = offered_to(question, catalogs, known)
-    rates = Rates(limits.most_nodes)
+    rates = Rates(limits.most_nodes, limits.least_nodes)
     found = [search(group, size, rates, limits) for group in offered.groups]
     choices = _choices(offered.groups, found)
     if question.every:
@@ -191,7 +191,7 @@ def _nearest(question: Question, offered: Options) -> Candidate | None:
         limits = dataclasses.replace(limits, least_nodes=least, most_nodes=least)
     if math.isinf(limits.deadline_seconds) and math.isinf(limits.budget_usd):
         limits = dataclasses.replace(limits, objective=question.limits.objective)
-    rates = Rates(limits.most_nodes)
+    rates = Rates(limits.most_nodes, limits.least_nodes)
     found = [search(group, size, rates, limits) for group in offered.groups]
     some = candidates(job, size, best_of_each(_choices(offered.groups, found)), rates, limits)
     return min(some, key=lambda each: rank(each, limits), default=None)

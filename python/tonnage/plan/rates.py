@@ -21,23 +21,25 @@ Sizes = npt.NDArray[np.int64]
 
 
 class Rates:
-    """The slowest of N nodes, N from 1 to ``most_nodes``."""
+    """The slowest of N nodes, N from ``least_nodes`` to ``most_nodes``."""
 
-    def __init__(self, most_nodes: int, fleets: Fleets | None = None) -> None:
+    def __init__(self, most_nodes: int, least_nodes: int = 1, fleets: Fleets | None = None) -> None:
         self.most_nodes = most_nodes
+        self.least_nodes = least_nodes
         self.fleets = fleets or Fleets()
         self._middles: dict[object, Floats] = {}
         self._drawn: dict[object, Draws] = {}
 
     def middle(self, law: Law) -> Floats:
-        """The median over fleets, of 1, 2, ... nodes; a single one where it is that of any."""
+        """The median over fleets, of each number of nodes; a single one where it is that of any."""
         if law.of_fleet and len(law.modes) == 1:
             return np.array(
                 [law.modes[0].median]
             )  # What is unknown of it is as much as it is less.
         scale, shape, key = _shape(law)
         if key not in self._middles:
-            sizes = np.arange(1, (1 if law.of_fleet else self.most_nodes) + 1)
+            sizes = np.arange(self.least_nodes, self.most_nodes + 1)
+            sizes = sizes[:1] if law.of_fleet else sizes
             self._middles[key] = np.concatenate(
                 [
                     np.median(self.fleets.slowest(shape, sizes[begin : begin + AT_ONCE]), axis=0)
@@ -49,7 +51,7 @@ class Rates:
     def middle_of(self, law: Law, nodes: Sizes) -> Floats:
         """The median over fleets of these sizes."""
         middles = self.middle(law)
-        return middles if law.of_fleet else middles[nodes - 1]
+        return middles if law.of_fleet else middles[nodes - self.least_nodes]
 
     def draws(self, law: Law, nodes: Sizes) -> Draws:
         """Each fleet's slowest node, ``(fleets, len(nodes))``; of any number ``(fleets, 1)``."""

@@ -34,7 +34,8 @@ class Volumes:
 
     def bytes_per_second(self, nodes: Floats) -> Floats:
         """What a node's volumes are to carry together, if the node can."""
-        sizes = self.gib_each(nodes)
+        # Of what is needed and not of what is bought: a rounding up should make nothing faster.
+        sizes = self.kept_bytes / (nodes * self.count) / GIB
         rate = _lasting(self.kind.throughput, sizes)
         operations = _lasting(self.kind.operations, sizes)
         largest = self.kind.largest_operation_bytes

@@ -1,0 +1,135 @@
+"""Catalogs and profiles that tests make up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tonnage.artifacts.profile import Law, Mode, OfferProfile, Profile, Scaling
+from tonnage.catalog import Billing, Catalog, Disks, Grant, Network, Offer, Price, VolumeKind
+from tonnage.catalog import VolumeLink as Link
+
+MIB = 1 << 20
+
+
+def offer(
+    name: str,
+    usd_per_hour: float | None = 1.0,
+    *,
+    local_bytes: int | None = 10**13,
+    network: float | None = 1e9,
+    link: float | None = 1e9,
+    arch: str = "x86_64",
+) -> Offer:
+    """An offer; ``None`` is unknown, local disks of 0 bytes are none."""
+    disks = (Disks(kind="ssd", count=1, bytes_each=local_bytes, total_bytes=local_bytes),)
+    return Offer(
+        provider="aws",
+        region="here",
+        type=name,
+        arch=arch,
+        vcpus=8,
+        cores=4,
+        memory_bytes=64 << 30,
+        disks=() if local_bytes == 0 else disks,
+        network=Network(baseline_bytes_per_second=network, peak_bytes_per_second=None, words=None),
+        volume_link=Link(baseline_bytes_per_second=link),
+        placement_groups=True,
+        on_demand=None
+        if usd_per_hour is None
+        else Price(usd_per_hour=usd_per_hour, date="2026-01-01", source="made up"),
+        spot=None,
+        spec_source="made up",
+    )
+
+
+STEADY = VolumeKind(
+    name="steady",
+    media="ssd",
+    usd_per_gib_month=0.08,
+    most_bytes=64 << 40,
+    largest_operation_bytes=None,
+    operations=Grant(),
+    throughput=Grant(included=125 * MIB),
+    date="2026-01-01",
+    price_source="made up",
+    limit_source="made up",
+)
+SIZED = VolumeKind(
+    name="sized",
+    media="ssd",
+    usd_per_gib_month=0.1,
+    most_bytes=16 << 40,
+    largest_operation_bytes=256 << 10,
+    operations=Grant(per_gib=3, least=100, most=16_000),
+    throughput=Grant(most=250 * MIB),
+    date="2026-01-01",
+    price_source="made up",
+    limit_source="made up",
+)
+
+
+def catalog(
+    offers: Sequence[Offer],
+    kinds: Sequence[VolumeKind] = (STEADY, SIZED),
+    *,
+    least_seconds: float = 60,
+) -> Catalog:
+    """A catalog of these."""
+    return Catalog(
+        name="made-up",
+        provider="aws",
+        region="here",
+        date="2026-01-01",
+        offers=tuple(offers),
+        volume_kinds=tuple(kinds),
+        object_store=None,
+        billing=Billing(
+            granularity_seconds=1,
+            least_seconds=least_seconds,
+            hours_per_month=730,
+            source="made up",
+        ),
+        sources=("made up",),
+    )
+
+
+def law(
+    resource: str,
+    median: float,
+    spread: float = 0.05,
+    instances: int = 20,
+    fleet_spread: float = 0.0,
+    more: Sequence[Mode] = (),
+) -> Law:
+    """A law with this mode, and more of them."""
+    return Law(
+        resource=resource,
+        modes=[Mode(median=median, spread=spread, instances=instances), *more],
+        fleet_spread=fleet_spread,
+        fleets=4,
+        evidence="measured",
+        source="made up",
+        spread_source="made up",
+    )
+
+
+def profile(
+    laws: dict[str, list[Law]],
+    scaling: list[tuple[int, float]] | None = None,
+    shares: Sequence[Law] = (),
+) -> Profile:
+    """What was measured of each offer."""
+    return Profile(
+        name="made-up",
+        made_at="2026-01-01T00:00:00Z",
+        offers=[
+            OfferProfile(
+                provider="aws",
+                type=name,
+                laws=each,
+                scaling=Scaling(points=scaling, source="made up") if scaling else None,
+            )
+            for name, each in laws.items()
+        ],
+        shares=list(shares),
+    )
