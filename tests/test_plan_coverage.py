@@ -94,7 +94,7 @@ def test_intervals_hold_what_comes(truth: Fleet, fleets: int, nodes: int) -> Non
 
 
 def test_the_long_tail_is_avoided_although_its_middle_is_cheaper() -> None:
-    """As the study did: c3.4xlarge costs less than r3.4xlarge, but 5 % of it are three times slower."""
+    """As the study did: c3.4xlarge costs less than r3.4xlarge, but 5 % are three times slower."""
     tail = [Mode(median=80e6, spread=0.06, instances=16)]
     found = {
         "cheap with a tail": [

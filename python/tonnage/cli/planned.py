@@ -78,7 +78,7 @@ def show_survey(plan: Plan, budget: float | None) -> None:
             row["offer"],
             row["layout"],
             str(row["nodes"]),
-            words.rate(row["least_bytes_per_second"]),
+            words.rate(row["least_bytes_per_second"]) if row["least_bytes_per_second"] else "any",
             words.percent(row["chance"]),
             usd(row["usd_to_measure"]),
         )

@@ -72,7 +72,7 @@ def law(
 
 
 def _kinds(values: FloatArray) -> list[FloatArray]:
-    """The fast and the slow ones of sorted values, the fast first; or all, if they are of a kind."""
+    """The fast and the slow ones of sorted values; or all, if they are of a kind."""
     count = len(values)
     best, place = _criterion([values]), 0
     for split in range(1, count):
@@ -86,7 +86,7 @@ def _kinds(values: FloatArray) -> list[FloatArray]:
 
 
 def _criterion(kinds: Sequence[FloatArray]) -> float:
-    """``-2 log likelihood`` of kinds with one spread and the shares they have, but for constants."""
+    """``-2 log likelihood`` of kinds with one spread and their own shares, but for constants."""
     count = sum(len(kind) for kind in kinds)
     within = sum(float(np.sum((kind - kind.mean()) ** 2)) for kind in kinds)
     # No spread is believed to be smaller, or two rates that are nearly alike would be two kinds.

@@ -13,7 +13,7 @@ with the same shape are computed at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -81,6 +81,8 @@ class Shape:
     figures: frozenset[Thing]
     """Things of which a machine's advertised figure is needed."""
     curve: Curve | None
+    local_demands: Mapping[str, float]
+    """Of each phase what local disks have to carry, the larger of both ways, for each byte."""
 
     @property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
@@ -135,6 +137,7 @@ def shape(
     missing: dict[str, None] = {}
     figures: set[Thing] = set()
     phases = []
+    local: dict[str, float] = {}
     for phase in job.phases:
         wanted: dict[Thing, list[Demand]] = {}
         for demand in phase.demands:
@@ -144,6 +147,7 @@ def shape(
                 moved = demand if own_disks else on_volumes(demand)
                 wanted.setdefault(THINGS[moved.resource], []).append(moved)
         terms = []
+        local[phase.name] = _larger_way(wanted.get("local disks", ()))
         for thing, demands in wanted.items():
             parts = _parts(thing, demands, laws.laws, shares, fall)
             if not parts:
@@ -154,7 +158,7 @@ def shape(
             terms.append(Term(thing, parts))
         phases.append((phase.name, tuple(terms)))
     return Shape(
-        layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures), fall
+        layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures), fall, local
     )
 
 
@@ -172,11 +176,8 @@ def _parts(
         apart = all(demand.resource in laws for demand in demands)
         if mixed or not apart:
             # Of one way alone at least as much is carried as of each of two.
-            per_way: dict[str, float] = {}
-            for demand in demands:
-                per_way[demand.resource] = per_way.get(demand.resource, 0) + demand.per_byte
             sources = "; ".join(dict.fromkeys(demand.source for demand in demands))
-            return (Part("local both", max(per_way.values()), both, False, sources),)
+            return (Part("local both", _larger_way(demands), both, False, sources),)
     found = []
     for demand in demands:
         law = laws.get(demand.resource)
@@ -189,6 +190,14 @@ def _parts(
         else:
             return ()
     return tuple(found)
+
+
+def _larger_way(demands: Iterable[Demand]) -> float:
+    """Of what is read and what is written the more (equation 5)."""
+    per_way: dict[str, float] = {}
+    for demand in demands:
+        per_way[demand.resource] = per_way.get(demand.resource, 0.0) + demand.per_byte
+    return max(per_way.values(), default=0.0)
 
 
 def _share(resource: str, shares: Mapping[str, Law]) -> Law | None:
