@@ -31,7 +31,7 @@ class Fleets:
     """The same imagined fleets for whatever is compared: its dice are thrown once."""
 
     def __init__(self, count: int = 400, seed: int = 20_141_105) -> None:
-        self._generator = np.random.default_rng(seed)
+        self._seed = seed
         self.count = count
         self._dice: dict[str, Draws] = {}
         self._chi: dict[tuple[str, int], Draws] = {}
@@ -40,7 +40,9 @@ class Fleets:
         """Numbers between 0 and 1, as evenly spread as they can be, shape ``(count,)``."""
         if name not in self._dice:
             even = (np.arange(self.count) + 0.5) / self.count
-            self._dice[name] = self._generator.permutation(even)
+            # By name and not in turn: whatever else is asked for, these are the same.
+            generator = np.random.default_rng([self._seed, *name.encode()])
+            self._dice[name] = generator.permutation(even)
         return self._dice[name]
 
     def slowest(self, law: Law, nodes: Sequence[int] | npt.NDArray[np.int64]) -> Draws:
@@ -80,7 +82,9 @@ class Fleets:
         dice = self.dice(f"{name} belong")[:, None]
         small = left * share < 20
         normal = left * share + np.sqrt(left * share * (1 - share)) * normal_quantiles(dice)
-        found = np.where(small, _poisson_quantile(dice, left * share), np.round(normal))
+        found = np.round(normal)
+        chances = np.broadcast_to(dice, found.shape)[small]
+        found[small] = _poisson_quantile(chances, (left * share)[small])
         return np.clip(found, 0, left)
 
     def _spread(self, name: str, mode: Mode) -> Draws:
@@ -110,7 +114,6 @@ class Fleets:
 
 def _poisson_quantile(chance: Draws, mean: Draws) -> Draws:
     """The least k with ``P(K <= k) >= chance``, for means of some twenty at most."""
-    chance, mean = np.broadcast_arrays(chance, mean)
     found = np.zeros(mean.shape)
     term = np.exp(-mean)
     total = term.copy()

@@ -56,14 +56,15 @@ def term_work(
             measured = measured + size * part.per_byte / np.minimum(carried, attached)
         else:
             measured = measured + size * part.per_byte / carried
+    whole = np.asarray(measured, dtype=dtype)
     if any(part.advertised for part in term.parts):
         slowness = 1 / figures["network" if term.thing == "object storage" else term.thing]
         if attached is not None:
             slowness = np.maximum(slowness, (1 / attached).astype(dtype))
         # Everything so far is a row or a column; this alone is as large as their product.
-        found = slowness * np.asarray(shares, dtype=dtype)
-        return np.asarray(found + np.asarray(measured, dtype=dtype))
-    return np.asarray(measured, dtype=dtype)
+        product = slowness * np.asarray(shares, dtype=dtype)
+        whole = product + whole if np.ndim(measured) else product
+    return np.asarray(whole)
 
 
 def work(
@@ -75,15 +76,15 @@ def work(
     dtype: npt.DTypeLike = np.float64,
 ) -> Array:
     """Node-seconds of the whole job: phases add up, each as long as its longest term."""
-    total: Any = np.zeros((1,) * np.ndim(nodes), dtype=dtype)
+    total: Any = None
     for _, terms in shape.phases:
         longest: Any = None
         for term in terms:
             found = term_work(term, shape, size, rate, nodes, figures, dtype)
             longest = found if longest is None else np.maximum(longest, found)
         if longest is not None:
-            total = total + longest
-    return np.asarray(total)
+            total = longest if total is None else total + longest
+    return np.zeros_like(nodes, dtype=dtype) if total is None else np.asarray(total)
 
 
 def usd(
@@ -112,4 +113,6 @@ def usd(
         found = work * ((machine_usd_per_hour + volume_usd_per_hour) / 3600)
     else:
         found = machines * (machine_usd_per_hour / 3600) + work * (volume_usd_per_hour / 3600)
-    return np.asarray(found + np.asarray(requests_usd, dtype=work.dtype))
+    if requests_usd:
+        found = found + np.asarray(requests_usd, dtype=work.dtype)
+    return np.asarray(found)

@@ -26,37 +26,46 @@ def front(
     groups: Sequence[Group], found: Sequence[Found], size: int, rates: Rates, limits: Limits
 ) -> list[Tradeoff]:
     """The front, fastest first; of the points that keep the limits."""
-    bounds = [
-        (float(each.fastest_seconds[place]), float(each.cheapest_usd[place]), group, int(place))
+    which = [
+        (group, place)
         for group, each in zip(groups, found, strict=True)
-        for place in np.flatnonzero(each.nodes)
+        for place in np.flatnonzero(each.nodes).tolist()
     ]
-    seconds, cost = np.empty(0), np.empty(0)
-    points: list[tuple[Group, int, int]] = []
-    # The cheapest and the fastest come first: what they give leaves out the most.
-    bounds.sort(key=lambda bound: bound[0] * bound[1])
-    for fastest, cheapest, group, place in bounds:
-        if np.any((seconds < fastest * (1 - ALIKE)) & (cost < cheapest * (1 - ALIKE))):
+    if not which:
+        return []
+    fastest, cheapest = (
+        np.concatenate([bound[each.nodes > 0] for bound, each in zip(bounds, found, strict=True)])
+        for bounds in (
+            [each.fastest_seconds for each in found],
+            [each.cheapest_usd for each in found],
+        )
+    )
+    left = np.ones(len(which), dtype=bool)
+    # Columns: seconds, dollars, machine, nodes. What is left out the most by comes first.
+    points = np.empty((0, 4))
+    order = np.argsort(fastest.astype(float) * cheapest)
+    for at in [int(np.argmin(cheapest)), int(np.argmin(fastest)), *order.tolist()]:
+        if not left[at]:
             continue
-        least = max(group.least_nodes[place], limits.least_nodes)
-        nodes = np.arange(least, limits.most_nodes + 1)
-        took, cost_here = _points(group, place, nodes, size, rates, limits)
-        kept = np.flatnonzero((took <= limits.deadline_seconds) & (cost_here <= limits.budget_usd))
-        seconds = np.concatenate([seconds, took[kept]])
-        cost = np.concatenate([cost, cost_here[kept]])
-        points += [(group, place, int(nodes[at])) for at in kept]
-        left = _undominated(seconds, cost)
-        seconds, cost, points = seconds[left], cost[left], [points[at] for at in left]
+        left[at] = False
+        group, place = which[at]
+        nodes = np.arange(max(group.least_nodes[place], limits.least_nodes), limits.most_nodes + 1)
+        seconds, dollars = _points(group, place, nodes, size, rates, limits)
+        kept = (seconds <= limits.deadline_seconds) & (dollars <= limits.budget_usd)
+        here = np.column_stack([seconds, dollars, np.full(len(nodes), at), nodes])[kept]
+        points = _undominated(np.concatenate([points, here]))
+        left &= ~_dominated(points, fastest, cheapest)
     return [
         Tradeoff(
             offer=group.machines[place].offer.type,
             layout=group.shape.layout,
             placement=group.machines[place].placement,
-            nodes=nodes,
+            nodes=int(nodes),
             seconds=float(took),
             cost_usd=float(paid),
         )
-        for (group, place, nodes), took, paid in zip(points, seconds, cost, strict=True)
+        for took, paid, at, nodes in points
+        for group, place in [which[int(at)]]
     ]
 
 
@@ -87,9 +96,17 @@ def _points(
     return spent / fleet, cost
 
 
-def _undominated(seconds: Array, cost: Array) -> Array:
-    """The places of points that none is as fast and as cheap as, in the order of time."""
-    order = np.lexsort((cost, seconds))
-    before = np.concatenate([[math.inf], np.minimum.accumulate(cost[order])[:-1]])
+def _undominated(points: Array) -> Array:
+    """Those that none is as fast and as cheap as, in the order of time."""
+    ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
+    before = np.concatenate([[math.inf], np.minimum.accumulate(ordered[:, 1])[:-1]])
     # To nine digits: what is cheaper by less is so by rounding.
-    return np.asarray(order[cost[order] < before * (1 - 1e-9)])
+    return np.asarray(ordered[ordered[:, 1] < before * (1 - 1e-9)])
+
+
+def _dominated(front: Array, fastest: Array, cheapest: Array) -> Array:
+    """Which bounds some point of the front is within: the cheapest of those as fast is as cheap."""
+    if not len(front):
+        return np.zeros(len(fastest), dtype=bool)
+    at = np.searchsorted(front[:, 0], fastest * (1 - ALIKE)) - 1
+    return np.asarray((at >= 0) & (front[at, 1] < cheapest * (1 - ALIKE)))

@@ -41,6 +41,8 @@ class Machine:
     link_usd_per_hour: float | None
     """Of its link to volumes; ``None``: has a price, which is unknown."""
     figures: Mapping[Thing, float]
+    local_bytes: int | None
+    """On its own disks; ``None`` is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,9 @@ def _machine(catalog: Catalog, offer: Offer, placed: bool, network: Network) -> 
         if figure:
             figures[thing] = figure  # type: ignore[index]
     link_usd = (link.extra.usd_per_hour if link.extra else None) if link.optional else 0.0
-    return Machine(catalog, offer, placed, offer.on_demand.usd_per_hour, link_usd, figures)
+    return Machine(
+        catalog, offer, placed, offer.on_demand.usd_per_hour, link_usd, figures, offer.local_bytes
+    )
 
 
 def _shapes(
@@ -200,9 +204,9 @@ def _sort_out(
 def _refusal(shape: Shape, machine: Machine) -> str | None:
     """Why this machine cannot have this layout."""
     if shape.own_disks:
-        if machine.offer.local_bytes == 0:
+        if machine.local_bytes == 0:
             return "it has no disks of its own"
-        if machine.offer.local_bytes is None:
+        if machine.local_bytes is None:
             return "what its disks hold is unknown"
     if shape.volumes and machine.link_usd_per_hour is None:
         return "the price of its link to volumes is unknown"
@@ -216,14 +220,16 @@ def _refusal(shape: Shape, machine: Machine) -> str | None:
 def least_nodes(job: Job, size: int, shape: Shape, machine: Machine) -> int:
     """The fewest nodes that hold the job."""
     least = shape.volumes.least_nodes if shape.volumes else 1
-    has = {"memory": machine.offer.memory_bytes}
     if shape.own_disks:
-        has["local"] = machine.offer.local_bytes
-    for where, holds in has.items():
-        needed = _kept(job, where) * size
-        if needed:
-            least = max(least, math.ceil(needed / holds) if holds else NEVER)
-    return least
+        least = max(least, _nodes_for(_kept(job, "local") * size, machine.local_bytes))
+    return max(least, _nodes_for(_kept(job, "memory") * size, machine.offer.memory_bytes))
+
+
+def _nodes_for(needed: float, each: int | None) -> int:
+    """How many nodes hold so much, if each holds as much."""
+    if not needed:
+        return 1
+    return math.ceil(needed / each) if each else NEVER
 
 
 def needed_and_had(
@@ -233,7 +239,7 @@ def needed_and_had(
     needed, had = 0.0, 0
     if shape.own_disks:
         needed += _kept(job, "local") * size
-        had += nodes * (machine.offer.local_bytes or 0)
+        had += nodes * (machine.local_bytes or 0)
     if shape.volumes:
         needed += shape.volumes.kept_bytes
         gib = float(shape.volumes.gib_each(np.array([float(nodes)]))[0])

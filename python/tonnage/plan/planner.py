@@ -24,7 +24,7 @@ from tonnage.plan.draws import CONFIDENCE, INTERVAL_RULE, outcome
 from tonnage.plan.front import front
 from tonnage.plan.options import Group, Network, Options, options
 from tonnage.plan.rates import Rates
-from tonnage.plan.search import Found, Limits, search
+from tonnage.plan.search import Found, Limits, search_all
 from tonnage.plan.survey import survey
 
 SURE = 0.95
@@ -62,7 +62,7 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
     job, size, limits = question.job, question.size, question.limits
     offered = offered_to(question, catalogs, known)
     rates = Rates(limits.most_nodes, limits.least_nodes)
-    found = [search(group, size, rates, limits) for group in offered.groups]
+    found = search_all(offered.groups, size, rates, limits)
     choices = _choices(offered.groups, found)
     if question.every:
         some = _kept(candidates(job, size, _every(offered.groups, limits), rates, limits), limits)
@@ -150,7 +150,7 @@ def _sure(question: Question, choices: Sequence[Choice], rates: Rates) -> Candid
     job, size = question.job, question.size
     limits = dataclasses.replace(question.limits, objective="cost")
     groups = list({id(choice.group): choice.group for choice in choices}.values())
-    found = [search(group, size, rates, limits) for group in groups]
+    found = search_all(groups, size, rates, limits)
     bounds = []
     for group, each in zip(groups, found, strict=True):
         places = np.flatnonzero(each.nodes)
@@ -192,7 +192,7 @@ def _nearest(question: Question, offered: Options) -> Candidate | None:
     if math.isinf(limits.deadline_seconds) and math.isinf(limits.budget_usd):
         limits = dataclasses.replace(limits, objective=question.limits.objective)
     rates = Rates(limits.most_nodes, limits.least_nodes)
-    found = [search(group, size, rates, limits) for group in offered.groups]
+    found = search_all(offered.groups, size, rates, limits)
     some = candidates(job, size, best_of_each(_choices(offered.groups, found)), rates, limits)
     return min(some, key=lambda each: rank(each, limits), default=None)
 
