@@ -21,6 +21,8 @@ SPLIT_PARAMETERS = 2
 """A second kind adds where it is and how many belong to it."""
 LEAST_FACTOR = 1.2
 """Kinds whose medians are nearer than this are one: it would make no difference to a plan."""
+LEAST_GAP = 3.0
+"""Between two kinds lies a gap of so many spreads, else a tail would be taken for a kind."""
 
 
 def law(
@@ -78,6 +80,9 @@ def _kinds(values: FloatArray) -> list[FloatArray]:
     for split in range(1, count):
         slow, fast = values[:split], values[split:]
         if fast.mean() - slow.mean() < math.log(LEAST_FACTOR):
+            continue
+        within = float(np.sum((slow - slow.mean()) ** 2) + np.sum((fast - fast.mean()) ** 2))
+        if fast[0] - slow[-1] < LEAST_GAP * math.sqrt(within / count):
             continue
         found = _criterion([slow, fast]) + SPLIT_PARAMETERS * math.log(count)
         if found < best:

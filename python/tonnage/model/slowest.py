@@ -50,12 +50,14 @@ class Fleets:
         sizes = np.asarray(nodes, dtype=float)[None, :]
         if law.of_fleet:
             sizes = np.ones_like(sizes)
-        shares = self._shares(law)
+        # The rarest first: what is left belongs to the last.
+        modes = sorted(law.modes, key=lambda mode: mode.instances)
+        shares = self._shares(law.resource, modes)
         least = np.full((self.count, sizes.size), np.inf)
         left, rest = np.broadcast_to(sizes, least.shape), np.ones(self.count)
-        for place, mode in enumerate(law.modes):
+        for place, mode in enumerate(modes):
             name = f"{law.resource} {place}"
-            last = place == len(law.modes) - 1
+            last = place == len(modes) - 1
             belong = left if last else self._belong(name, left, shares[place] / rest)
             with np.errstate(divide="ignore"):
                 chance = -np.expm1(np.log1p(-self.dice(f"{name} least"))[:, None] / belong)
@@ -65,26 +67,29 @@ class Fleets:
             left, rest = left - belong, np.maximum(rest - shares[place], 1e-12)
         return least * self._common(law)[:, None]
 
-    def _shares(self, law: Law) -> list[Draws]:
+    def _shares(self, resource: str, modes: Sequence[Mode]) -> list[Draws]:
         """What share of nodes each mode has, in each fleet."""
-        if len(law.modes) == 1:
+        if len(modes) == 1:
             return [np.ones(self.count)]
         drawn = [
-            gamma_quantiles(mode.instances + 0.5, self.dice(f"{law.resource} {place} share"))
-            for place, mode in enumerate(law.modes)
+            gamma_quantiles(mode.instances + 0.5, self.dice(f"{resource} {place} share"))
+            for place, mode in enumerate(modes)
         ]
         total = np.sum(drawn, axis=0)
         return [each / total for each in drawn]
 
     def _belong(self, name: str, left: Draws, share: Draws) -> Draws:
-        """How many of the nodes that are left belong to a mode: a binomial's quantile, nearly."""
+        """How many of the nodes that are left belong to a mode: a binomial's quantile."""
         share = np.clip(share, 1e-12, 1 - 1e-12)[:, None]
         dice = self.dice(f"{name} belong")[:, None]
-        small = left * share < 20
-        normal = left * share + np.sqrt(left * share * (1 - share)) * normal_quantiles(dice)
-        found = np.round(normal)
-        chances = np.broadcast_to(dice, found.shape)[small]
-        found[small] = _poisson_quantile(chances, (left * share)[small])
+        mean = left * share
+        normal = normal_quantiles(dice)
+        # Cornish and Fisher's expansion of it (Johnson, Kotz and Kemp, section 3.6), for many.
+        found = mean + np.sqrt(mean * (1 - share)) * normal + (1 - 2 * share) * (normal**2 - 1) / 6
+        found = np.ceil(found - 0.5)
+        few = mean < 20
+        chances, shares = (np.broadcast_to(each, found.shape)[few] for each in (dice, share))
+        found[few] = _binomial_quantile(chances, left[few], shares)
         return np.clip(found, 0, left)
 
     def _spread(self, name: str, mode: Mode) -> Draws:
@@ -112,16 +117,17 @@ class Fleets:
         return np.asarray(np.exp(spread * normal_quantiles(self.dice("fleet"))))
 
 
-def _poisson_quantile(chance: Draws, mean: Draws) -> Draws:
+def _binomial_quantile(chance: Draws, tries: Draws, share: Draws) -> Draws:
     """The least k with ``P(K <= k) >= chance``, for means of some twenty at most."""
-    found = np.zeros(mean.shape)
-    term = np.exp(-mean)
+    found = np.zeros(chance.shape)
+    odds = share / (1 - share)
+    term = np.exp(tries * np.log1p(-share))
     total = term.copy()
     for k in range(1, 60):
-        open_ = total < chance
-        if not open_.any():
+        beyond = total < chance
+        if not beyond.any():
             break
-        found[open_] = k
-        term = term * mean / k
+        found[beyond] = k
+        term = term * odds * np.maximum(tries - k + 1, 0) / k
         total = total + term
     return found

@@ -1,0 +1,128 @@
+"""`tonnage plan`: what it prints, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.command import Tonnage
+from support.offers import law, profile
+from tonnage.artifacts.plan import Explanation, Plan
+from tonnage.model.jobs.mapreduce import sort
+
+STUDY = ("--data", "100TB", "--catalog", "aws-us-east-1-2014")
+
+
+def test_json_has_the_interfaces_fields(tonnage: Tonnage) -> None:
+    done = tonnage.run("plan", "sort", *STUDY, "--deadline", "1h", "--json", check=True)
+    found = json.loads(done.stdout)
+    first = found["candidates"][0]
+    assert {
+        *("offer", "nodes", "seconds", "cost_usd", "phases", "capacity", "evidence"),
+        "deadline_probability",
+    } <= first.keys()
+    assert first["seconds"].keys() == first["cost_usd"].keys() == {"low", "median", "high"}
+    assert first["phases"][0].keys() == {"name", "seconds", "bottleneck"}
+    assert first["capacity"].keys() == {"needed_bytes", "have_bytes"}
+    assert {"pareto", "excluded", "survey", "sure"} <= found.keys()
+    assert Plan.from_json(found).candidates[0].offer == first["offer"]
+    assert sum(phase["seconds"] for phase in first["phases"]) == pytest.approx(
+        first["seconds"]["median"]
+    )
+
+
+def test_table_and_explanation_are_of_the_same_plan(tonnage: Tonnage) -> None:
+    told = tonnage.run("plan", "sort", *STUDY, "--placement", "--nodes", "178", check=True).stdout
+    assert "i2.8xlarge (placed)" in told and "$324.52" in told and "network" in told
+    arguments = ("--placement", "--nodes", "178", "--explain", "i2.8xlarge")
+    text = tonnage.run("plan", "sort", *STUDY, *arguments, check=True).stdout
+    assert "100 TB / 178 / 879 MB/s = 639 s" in text and "equation 1" in text
+    said = tonnage.run("plan", "sort", *STUDY, *arguments, "--json", check=True).stdout
+    explanation = Explanation.from_json(json.loads(said))
+    for term in explanation.terms:
+        assert term.seconds == pytest.approx(term.demand / 178 / term.capacity)
+        assert term.demand_source and term.capacity_source and term.spread_source
+    for phase in explanation.candidate.phases:
+        longest = max(term.seconds for term in explanation.terms if term.phase == phase.name)
+        assert longest == pytest.approx(phase.seconds)
+
+
+def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
+    arguments = ("--network", "infinite", "--survey", "--budget", "1USD", "--json")
+    found = json.loads(tonnage.run("plan", "sort", *STUDY, *arguments, check=True).stdout)
+    rows = found["survey"]
+    assert rows and sum(row["usd_to_measure"] for row in rows) <= 1
+    measured = {each["offer"] for each in found["candidates"]}
+    assert not measured & {row["offer"] for row in rows}
+    per_dollar = [row["chance"] / row["usd_to_measure"] for row in rows]
+    assert per_dollar == sorted(per_dollar, reverse=True)
+
+
+def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> None:
+    arguments = ("plan", "sort", *STUDY, "--network", "infinite", "--json")
+    before = json.loads(tonnage.run(*arguments, check=True).stdout)
+    row = next(each for each in before["survey"] if each["offer"] == "i2.xlarge")
+    for factor, wins in ((0.99, False), (1.01, True)):
+        carried = law("local both", row["least_bytes_per_second"] * factor, spread=0.0)
+        directory = tmp_path / str(wins)
+        directory.mkdir()
+        profile({"i2.xlarge": [carried]}).write(directory / "p.json")
+        known = ("--profiles", "themis-2014", "--profiles", str(directory))
+        after = json.loads(tonnage.run(*arguments, *known, check=True).stdout)
+        assert (after["candidates"][0]["offer"] == "i2.xlarge") is wins
+
+
+def test_a_jobs_file_is_planned_as_the_job(tonnage: Tonnage, tmp_path: Path) -> None:
+    sort().write(tmp_path / "job.json")
+    own, built_in = (
+        json.loads(tonnage.run("plan", job, *STUDY, "--json", check=True).stdout)["candidates"]
+        for job in (str(tmp_path / "job.json"), "sort")
+    )
+    assert own == built_in
+
+
+def test_every_number_of_nodes(tonnage: Tonnage) -> None:
+    arguments = ("--placement", "--max-nodes", "60", "--all", "--json")
+    done = tonnage.run("plan", "sort", *STUDY, *arguments, check=True)
+    nodes = [
+        each["nodes"]
+        for each in json.loads(done.stdout)["candidates"]
+        if each["offer"] == "i2.8xlarge"
+    ]
+    assert sorted(nodes) == list(range(47, 61))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sort", "--data", "0"), "--data 0"),
+        (("sort", "--data", "10EB"), "less than 9EB"),
+        (("sort", *STUDY, "--deadline", "1s"), "nearest: 1000 x i2.8xlarge"),
+        (("sort", *STUDY, "--max-nodes", "3"), "nearest: 7 x hs1.8xlarge"),
+        (("sort", *STUDY, "--budget", "1USD"), "--budget"),
+        (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
+        (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
+        (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
+        (("sort", "--data", "1TB", "--profiles", "nobody"), "--profiles: no profiles nobody"),
+        (("sort", "--data", "1TB", "--durability", "some"), "--durability some: there are none"),
+        (("sort", *STUDY, "--provider", "gcp"), "the catalogs are of aws"),
+        (("shuffle", "--data", "1TB"), "JOB shuffle: give sort"),
+        (("sort", "--data", "100TB", "--all"), "--all: "),
+    ],
+)
+def test_refuses_and_says_what_mends_it(
+    tonnage: Tonnage, arguments: tuple[str, ...], said: str
+) -> None:
+    done = tonnage.run("plan", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) -> None:
+    profile({"my-laptop": [law("local both", 1e9)]}).write(tmp_path / "p.json")
+    done = tonnage.run("plan", "sort", *STUDY, "--profiles", str(tmp_path))
+    assert done.returncode == 2
+    assert "it is of my-laptop, which is in no catalog" in done.stderr

@@ -1,0 +1,142 @@
+"""What plans rest on: the slowest of N, a network's fall, laws of measured nodes, profiles."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.offers import law, profile
+from tonnage.artifacts.profile import Mode, Scaling
+from tonnage.model import laws
+from tonnage.model.jobs.mapreduce import mapreduce
+from tonnage.model.jobs.reduction import reduction
+from tonnage.model.known import ProfileError, known, read
+from tonnage.model.scaling import curve
+from tonnage.model.slowest import Fleets
+from tonnage.plan.rates import Rates
+
+
+def test_slowest_of_one_kind_is_the_order_statistic() -> None:
+    """With a spread that is well known: the median of the least of N is F^-1(1 - 2^(-1/N))."""
+    from scipy.stats import norm  # type: ignore[import-untyped]
+
+    of = law("network", 1e9, 0.1, instances=100_000)
+    nodes = np.array([1, 10, 100, 1_000])
+    drawn = np.median(Fleets().slowest(of, nodes), axis=0)
+    expected = 1e9 * np.exp(0.1 * norm.ppf(1 - 0.5 ** (1 / nodes)))
+    assert drawn == pytest.approx(expected, rel=0.005)
+
+
+def test_slowest_of_two_kinds_is_of_the_slow_one_as_soon_as_there_is_one() -> None:
+    of = law("volume read", 300e6, 0.01, 9_500, more=[Mode(median=1e8, spread=0.01, instances=500)])
+    slow = Fleets().slowest(of, [1, 14, 200]) < 150e6
+    shares = slow.mean(axis=0)
+    # 5 % of nodes are slow: of N, 1 - 0.95^N have one at least.
+    assert shares == pytest.approx([0.05, 1 - 0.95**14, 1 - 0.95**200], abs=0.03)
+
+
+def test_more_nodes_are_never_faster_in_any_fleet() -> None:
+    of = law("x", 3e8, 0.2, 290, 0.1, more=[Mode(median=1e8, spread=0.2, instances=10)])
+    drawn = Fleets().slowest(of, np.arange(1, 300))
+    assert np.all(np.diff(drawn, axis=1) <= 1e-6 * drawn[:, 1:])
+
+
+def test_laws_that_differ_in_speed_alone_have_the_same_factors() -> None:
+    rates = Rates(50)
+    one, two = (rates.middle(law("x", median, 0.1)) for median in (1e8, 2e8))
+    assert two == pytest.approx(2 * one)
+
+
+def test_curve_joins_points_and_goes_on_as_a_power() -> None:
+    points = [(size, 2.0 * size**-0.25) for size in (16, 32, 64, 128)]
+    found = curve(Scaling(points=points, source="made up"))
+    assert found.exponent == pytest.approx(0.25)
+    shares = found.share(np.array([16, 128, 1_024]))
+    assert shares == pytest.approx([1.0, points[-1][1], 2.0 * 1_024**-0.25])
+    assert found.warning(128) is None
+    assert "128 at most" in (found.warning(129) or "")
+
+
+def test_curve_that_does_not_fall_is_not_made_to() -> None:
+    found = curve(Scaling(points=[(2, 1.0), (8, 1.1)], source="made up"))
+    assert found.share(np.array([1_000]))[0] == pytest.approx(1.1)
+    with pytest.raises(ValueError):
+        curve(Scaling(points=[], source="made up"))
+
+
+def test_a_law_finds_the_slow_kind_of_node() -> None:
+    generator = np.random.default_rng(1)
+    rates = 3e8 * np.exp(0.06 * generator.standard_normal(100))
+    rates[:5] /= 3
+    found = laws.law("volume read", [list(rates)], evidence="measured", source="simulated")
+    assert [mode.instances for mode in found.modes] == [95, 5]
+    assert found.modes[0].median == pytest.approx(3e8, rel=0.03)
+    assert found.modes[1].median == pytest.approx(1e8, rel=0.1)
+    assert found.modes[1].spread == found.modes[0].spread == pytest.approx(0.06, rel=0.2)
+
+
+def test_a_law_of_one_kind_has_one_mode() -> None:
+    ones = 0
+    for seed in range(50):
+        rates = 3e8 * np.exp(0.1 * np.random.default_rng(seed).standard_normal(30))
+        found = laws.law("x", [list(rates)], evidence="measured", source="simulated")
+        ones += len(found.modes) == 1
+        assert found.fleet_spread == 0
+    assert ones >= 48
+
+
+def test_a_law_knows_what_fleets_have_in_common() -> None:
+    generator = np.random.default_rng(2)
+    fleets = [
+        list(3e8 * np.exp(0.2 * common + 0.05 * generator.standard_normal(20)))
+        for common in generator.standard_normal(30)
+    ]
+    found = laws.law("x", fleets, evidence="measured", source="simulated")
+    assert found.fleets == 30
+    assert found.fleet_spread == pytest.approx(0.2, rel=0.3)
+    assert found.modes[0].spread == pytest.approx(0.05, rel=0.1)
+
+
+def test_a_law_of_one_node_admits_that_it_knows_no_spread() -> None:
+    (mode,) = laws.law("x", [[1e9]], evidence="measured", source="made up").modes
+    assert mode.spread == 0.25
+    for wrong in ([], [[]], [[0.0]], [[math.inf]]):
+        with pytest.raises(ValueError):
+            laws.law("x", wrong, evidence="measured", source="made up")
+
+
+def test_profiles_are_joined_by_offer() -> None:
+    local, network = law("local both", 1e9), law("network", 2e9)
+    found = known([profile({"m": [local]}), profile({"m": [network]})])
+    assert found.offers["aws", "m"][False].laws == {"local both": local, "network": network}
+
+
+def test_profiles_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    for wrong in (law("network", -1.0), law("network", 1e9, instances=0)):
+        with pytest.raises(ProfileError, match="network"):
+            known([profile({"m": [wrong]})])
+    with pytest.raises(ProfileError, match="holds no"):
+        read(str(tmp_path))
+
+
+def test_rows_are_the_equations() -> None:
+    job = mapreduce("replicated", map_share=0.5, reduce_share=0.2)
+    rows = [{each.resource: each.per_byte for each in phase.demands} for phase in job.phases]
+    assert rows == [
+        {"local read": 1.0, "network": 0.5, "local write": 0.5},
+        {"local read": 0.5, "network": 0.1, "local write": 0.2},
+    ]
+    assert sum(room.per_byte for room in job.room) == pytest.approx(1 + 0.5 + 0.2)
+    with pytest.raises(ValueError):
+        mapreduce(map_share=0)
+
+
+def test_a_reduction_asks_for_every_chunk_in_every_pass() -> None:
+    job = reduction(3, chunk_bytes=1_000)
+    assert len(job.phases) == 3
+    assert job.requests[0].per_byte * 1_000_000 == pytest.approx(3_000)
+    with pytest.raises(ValueError):
+        reduction(0)
