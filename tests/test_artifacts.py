@@ -28,13 +28,20 @@ from tonnage.artifacts import (
     write_table,
 )
 from tonnage.artifacts.analysis import Analysis
+from tonnage.artifacts.job import Job
+from tonnage.artifacts.plan import Explanation, Plan
+from tonnage.artifacts.profile import Profile
 
 DATA = ROOT / "tests" / "data" / "artifacts"
 KINDS: dict[str, type[Artifact]] = {
     "analysis": Analysis,
     "environment": Environment,
+    "explanation": Explanation,
+    "job": Job,
     "measurement": Measurement,
+    "plan": Plan,
     "prediction": Prediction,
+    "profile": Profile,
     "run": RunRecord,
     "study": Study,
     "trial": Trial,
