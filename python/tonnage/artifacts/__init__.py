@@ -12,6 +12,7 @@ from tonnage.artifacts.artifact import Artifact, ArtifactError
 from tonnage.artifacts.environment import Device, Environment
 from tonnage.artifacts.files import read_table, write_atomically, write_table
 from tonnage.artifacts.gathering import gather
+from tonnage.artifacts.job import Demand, Job, JobPhase, Room
 from tonnage.artifacts.measurement import (
     SINGLE,
     Beside,
@@ -24,6 +25,7 @@ from tonnage.artifacts.measurement import (
     Step,
     Trial,
 )
+from tonnage.artifacts.observation import Observation, ObservedPhase
 from tonnage.artifacts.phase import Phase, Stage
 from tonnage.artifacts.prediction import PredictedPhase, Prediction, Term
 from tonnage.artifacts.run import RunRecord
@@ -36,16 +38,22 @@ __all__ = [
     "Artifact",
     "ArtifactError",
     "Beside",
+    "Demand",
     "Device",
     "Environment",
     "Figure",
+    "Job",
+    "JobPhase",
     "Latency",
     "Limit",
     "Measurement",
+    "Observation",
+    "ObservedPhase",
     "Phase",
     "PredictedPhase",
     "Prediction",
     "Reading",
+    "Room",
     "Rule",
     "RunRecord",
     "Source",
