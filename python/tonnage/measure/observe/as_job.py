@@ -1,0 +1,74 @@
+"""An observation as a job: its phases' demands for each byte of input; pure."""
+
+from __future__ import annotations
+
+from tonnage.artifacts import Demand, Job, JobPhase, Observation, ObservedPhase, Room
+from tonnage.artifacts.job import Resource
+
+SOME = 0.001
+"""Less than this for each byte of input (of cores: of the phase's time) is no demand."""
+FIRST = 0.05
+"""The first phase that reads such a share of all that is read is the one that reads the input."""
+
+
+def input_of(phases: list[ObservedPhase], given: int | None) -> tuple[int | None, str]:
+    """How large the input was, and from where that is known; None if nothing tells."""
+    if given is not None:
+        return given, "--data"
+    for what in ("read", "written"):
+        moved = [getattr(phase, f"{what}_bytes") for phase in phases]
+        for phase, each in zip(phases, moved, strict=True):
+            if each and each >= FIRST * sum(moved):
+                return each, f"what {phase.name} has {what}"
+    return None, "nothing was read or written, and no --data given"
+
+
+def as_job(name: str, observation: Observation) -> Job | None:
+    """The job; None if its input is not known."""
+    data = observation.input_bytes
+    if not data:
+        return None
+    growing = [phase for phase in observation.phases if phase.grows]
+    fixed = [phase for phase in observation.phases if not phase.grows]
+    written = sum(phase.written_bytes - phase.cancelled_bytes for phase in growing)
+    memory = max(phase.peak_memory_bytes for phase in observation.phases)
+    return Job(
+        name=name,
+        phases=[
+            JobPhase(name=phase.name, demands=_demands(phase, data, observation.id))
+            for phase in growing
+        ],
+        room=[
+            Room(where="local", what="input", per_byte=1.0),
+            Room(
+                where="local",
+                what="all that is written, if none of it is deleted before the end",
+                per_byte=max(written, 0) / data,
+            ),
+        ],
+        seen_bytes=data,
+        settings={
+            "observation": observation.id,
+            "input_from": observation.input_from,
+            "fixed_seconds": sum(phase.seconds for phase in fixed),
+            "peak_memory_bytes": float(memory),
+            "seconds": observation.seconds,
+        },
+    )
+
+
+def _demands(phase: ObservedPhase, data: int, source: str) -> list[Demand]:
+    moved: dict[Resource, int] = {
+        "local read": phase.read_bytes,
+        "local write": phase.written_bytes,
+        # What a node sends is what it receives, all to all; one node alone has the larger of both.
+        "network": max(phase.network_sent_bytes, phase.network_received_bytes),
+    }
+    demands = [
+        Demand(resource=resource, per_byte=amount / data, source=source)
+        for resource, amount in moved.items()
+        if amount >= SOME * data
+    ]
+    if phase.cpu_seconds >= SOME * phase.seconds:
+        demands.append(Demand(resource="cpu", per_byte=phase.cpu_seconds / data, source=source))
+    return demands

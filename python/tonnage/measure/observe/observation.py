@@ -1,0 +1,95 @@
+"""From what was watched to the records: `Observation`, and the `Job` that it is a row of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tonnage.artifacts import Environment, Job, Observation
+from tonnage.measure.observe import machine
+from tonnage.measure.observe.as_job import as_job, input_of
+from tonnage.measure.observe.bottleneck import Machine
+from tonnage.measure.observe.phases import phases
+from tonnage.measure.observe.watch import Watched
+from tonnage.measure.trials import new_id
+
+DIRTY = 1_000_000
+"""Fewer bytes that are left to be written back are not worth a word."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What is known of it in the end; ``job`` is None if its input is not known."""
+
+    observation: Observation
+    job: Job | None
+
+
+def conclude(
+    watched: Watched,
+    out: Path,
+    *,
+    command: list[str],
+    pids: list[int],
+    data: int | None,
+    interval_seconds: float,
+    environment: Environment,
+) -> Observed:
+    """Finds the phases and writes ``observation.json``, and ``job.json`` if there is an input.
+
+    Args:
+        watched: What came of watching.
+        out: Where the records go.
+        command: What was watched, if it was started.
+        pids: What was watched, if it ran already.
+        data: The size of its input, if it was said.
+        interval_seconds: As asked for.
+        environment: Where it ran.
+    """
+    series = watched.series
+    found = phases(
+        series, watched.devices, Machine(environment.cores, machine.link_bytes_per_second())
+    )
+    size, whence = input_of(found, data)
+    dirty = [int(series["host_dirty_bytes"][place]) for place in (0, -1)]
+    observation = Observation(
+        id=new_id("observation"),
+        began_at=watched.began_at,
+        command=command,
+        pids=pids,
+        exit_code=watched.exit_code,
+        environment=environment,
+        interval_seconds=interval_seconds,
+        samples=len(series["seconds"]),
+        longest_gap_seconds=float(np.diff(series["seconds"]).max()),
+        seconds=series["seconds"][-1],
+        own_cpu_seconds=watched.own_cpu_seconds,
+        cpu_from=watched.cpu_from,
+        operations_of=watched.operations_of,
+        network_of=watched.network_of,
+        control_group=watched.control_group,
+        device_bytes=watched.device_bytes,
+        dirty_bytes_before=dirty[0],
+        dirty_bytes_after=dirty[1],
+        input_bytes=size,
+        input_from=whence,
+        phases=found,
+        notes=[*watched.notes, *_left(dirty[0], dirty[1])],
+    )
+    observation.write(out / "observation.json")
+    job = as_job(watched.name, observation)
+    if job:
+        job.write(out / "job.json")
+    return Observed(observation, job)
+
+
+def _left(before: int, after: int) -> list[str]:
+    if after - before < DIRTY:
+        return []
+    return [
+        f"{(after - before) / 1e6:.0f} MB more than before were still to be written back when it "
+        "ended: they are counted, in the phase that made them dirty, and the devices are not done "
+        "with them"
+    ]
