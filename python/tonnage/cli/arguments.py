@@ -28,6 +28,7 @@ SEVERAL = (
     "--chunk",
     "--threads",
     "--price",
+    "--pid",
 )
 """Flags that several values may follow."""
 HIDDEN = (".", "_")

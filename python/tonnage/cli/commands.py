@@ -22,6 +22,7 @@ from tonnage.cli import (
     measure_over_time,
     measure_stream,
     plan,
+    observe,
     records,
     report,
     run,
@@ -91,6 +92,7 @@ catalog_app.command("ls")(catalog.ls)
 catalog_app.command("show")(catalog.show)
 catalog_app.command("diff")(catalog.diff)
 catalog_app.command("refresh")(catalog.refresh)
+app.command()(observe.observe)
 app.command("import")(imports.import_files)
 app.command()(records.gensort)
 app.command()(records.valsort)
