@@ -25,9 +25,9 @@ from tonnage.measure.observe.processes import TICKS, Tree, process
 from tonnage.measure.observe.series import DEVICES, SERIES
 
 SPARK = ROOT / "benches" / ".venv" / "bin" / "python"
-PLACE = groups.place(
+PLACES = groups.places(
     Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
-)
+)[1]
 
 TWO_PHASES = """
 import hashlib, multiprocessing, os, sys, time
@@ -55,8 +55,14 @@ def observed(
     return Observation.read(out / "observation.json")
 
 
+def filled_by_others(phase: ObservedPhase) -> bool:
+    """Whether others kept the cores busy: then they are the bottleneck, whatever it is otherwise."""
+    used = phase.shares
+    return phase.bottleneck == "cpu" and used["cpu"] < 0.7 < 0.8 <= used["cpu by anyone"]
+
+
 def left_groups() -> list[Path]:
-    return [*PLACE[1].glob(f"{groups.PREFIX}-*")] if PLACE else []
+    return [path for place in PLACES for path in place.glob(f"{groups.PREFIX}-*")]
 
 
 # What a tree of processes has used, from files like the kernel's.
@@ -158,21 +164,22 @@ def test_processes_that_may_not_be_read_are_told(
 
 MOUNTS = """\
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
-33 31 0:30 /docker/1 /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+38 31 0:35 /docker/1 /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio
 41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
 """
 
 
 def test_groups_are_made_where_we_are() -> None:
-    first = "8:pids:/\n2:cpu,cpuacct:/docker/1/a\n0::/\n"
+    first = "8:pids:/\n7:blkio:/docker/1/a\n2:cpu,cpuacct:/b\n0::/\n"
     mounted = Path("/sys/fs/cgroup")
-    assert groups.place(first, MOUNTS) == (1, mounted / "cpu,cpuacct" / "a")
-    assert groups.place("0::/user.slice\n", MOUNTS) == (2, mounted / "unified" / "user.slice")
-    assert groups.place("0::/\n", "") is None
+    assert groups.places(first, MOUNTS) == (1, [mounted / "blkio/a", mounted / "cpu,cpuacct/b"])
+    assert groups.places("0::/user.slice\n", MOUNTS) == (2, [mounted / "unified/user.slice"])
+    assert groups.places("0::/\n", "") == (2, [])
 
 
 def test_a_group_of_version_2_is_read(tmp_path: Path) -> None:
-    group = groups.Group(2, tmp_path)
+    group = groups.Group(2, (tmp_path,))
     (tmp_path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
     assert group.charged() == groups.Charged(cpu_seconds=2.5)
     (tmp_path / "io.stat").write_text(
@@ -449,7 +456,7 @@ def test_a_killed_one_leaves_its_series_and_the_next_removes_its_group(
         time.sleep(1.3)
         running.process.kill()
         running.process.wait()
-        assert left_groups() != [] or not PLACE
+        assert left_groups() != [] or not PLACES
         assert (out / "series.csv").read_text().count("\n") > 5
         tonnage.run("observe", "--out", tmp_path / "next", "--", "true", check=True)
         assert left_groups() == []
@@ -462,7 +469,7 @@ def test_a_pipe_that_one_core_limits(tonnage: Tonnage, disk: Path) -> None:
     assert len(seen.phases) <= 2
     main = max(seen.phases, key=lambda phase: phase.seconds)
     assert main.seconds > 0.8 * seen.seconds
-    assert main.bottleneck == "one core", main
+    assert main.bottleneck == "one core" or filled_by_others(main), main
     assert sum(phase.written_bytes for phase in seen.phases) == pytest.approx(60 << 20, rel=0.03)
     job = Job.read(disk / "out" / "job.json")
     assert job.seen_bytes == 60 << 20
@@ -473,9 +480,8 @@ def test_a_pipe_that_one_core_limits(tonnage: Tonnage, disk: Path) -> None:
 def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Path) -> None:
     """Each phase's bytes within 3 %, and its bottleneck.
 
-    Both passes read and write at the disk's speed: what tells them apart is CPU and, where there is
-    no io controller, the operations of all who use the disk. On a machine that others use too, a
-    border may be blurred, so it has three tries.
+    Both passes read and write at the disk's speed: what tells them apart is operations and CPU. On a
+    machine that others use too, a border may be blurred, so it has three tries.
     """
     tonnage.run("gensort", "20000000", disk / "input", check=True)
     tries = 3
@@ -513,7 +519,7 @@ def agree(record: RunRecord, seen: Observation) -> None:
         assert mine.read_bytes == pytest.approx(moved["read"], rel=0.03)
         assert mine.written_bytes == pytest.approx(moved["write"], rel=0.03)
         named = words.bottleneck(theirs.bottleneck, moved)
-        assert words.resource(mine.bottleneck) == named
+        assert words.resource(mine.bottleneck) == named or filled_by_others(mine)
 
 
 def test_phases_of_a_job_of_several_processes(tonnage: Tonnage, disk: Path) -> None:

@@ -1,10 +1,10 @@
 """A control group for what is watched: its CPU to the nanosecond, and its I/O by device.
 
 The group is made inside the group that we are in, so that all limits still hold. In version 2 it
-has what the group above hands out: CPU time always, I/O if ``io`` is there. In version 1 it has CPU
-time (cpuacct) alone: blkio counts only what a limit is set for, and charges to nobody what is
-written back. Bytes are therefore taken from ``/proc`` in any case, and memory too, since a group
-counts the page cache as well.
+has what the group above hands out: CPU time always, I/O if ``io`` is there. In version 1 it is two,
+of cpuacct and blkio. That blkio counts only where a limit is set, so it gets one that nobody meets;
+it charges to nobody what is written back. Bytes are therefore taken from ``/proc`` in any case, and
+memory too, since a group counts the page cache as well.
 
 A group's name tells which process made it, so the next one removes what a killed one left.
 """
@@ -14,15 +14,20 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tonnage.measure.observe.machine import device_numbers
 from tonnage.measure.observe.processes import PROC, process
 
 PREFIX = "tonnage-observe"
 TRIES = 20
 """How often, 10 ms apart, a group is tried to be removed: the last process may still be leaving."""
+
+NO_LIMIT = 10**15
+"""Bytes a second."""
 
 
 @dataclass(frozen=True)
@@ -38,28 +43,29 @@ class Charged:
 
 @dataclass(frozen=True)
 class Group:
-    """One group."""
+    """One group, which is a directory in each hierarchy of version 1 that it is in."""
 
     version: int
-    directory: Path
+    directories: tuple[Path, ...]
 
     @property
-    def entrance(self) -> Path:
-        """A file to which a process writes 0 to enter."""
-        return self.directory / "cgroup.procs"
+    def entrances(self) -> list[Path]:
+        """Files to which a process writes 0 to enter."""
+        return [directory / "cgroup.procs" for directory in self.directories]
 
     def members(self) -> list[int]:
         """The processes in it, and in groups that they made in it."""
-        inside = self.directory.rglob("cgroup.procs")
+        inside = self.directories[0].rglob("cgroup.procs")
         return [int(line) for entrance in inside for line in entrance.read_text().split()]
 
     def charged(self) -> Charged:
         """What those in it have used so far, and those that have ended."""
-        return (_second if self.version == 2 else _first)(self.directory)
+        return (_second if self.version == 2 else _first)(self.directories)
 
     def remove(self) -> None:
         """Removes it; processes that are left go back to the group above."""
-        _remove(self.directory)
+        for directory in self.directories:
+            _remove(directory)
 
 
 def make(proc: Path = PROC) -> Group:
@@ -68,14 +74,24 @@ def make(proc: Path = PROC) -> Group:
     Raises:
         OSError: It may not be made here, or no hierarchy is mounted.
     """
-    found = place((proc / "self" / "cgroup").read_text(), (proc / "self" / "mountinfo").read_text())
-    if found is None:
+    version, parents = places(
+        (proc / "self" / "cgroup").read_text(), (proc / "self" / "mountinfo").read_text()
+    )
+    if not parents:
         raise OSError("no control groups are mounted")
-    version, parent = found
-    sweep(parent, proc)
+    for parent in parents:
+        sweep(parent, proc)
     me = process(os.getpid(), proc)
-    made = Group(version, parent / f"{PREFIX}-{os.getpid()}-{me.started if me else 0}")
-    made.directory.mkdir()
+    name = f"{PREFIX}-{os.getpid()}-{me.started if me else 0}"
+    made = Group(version, tuple(parent / name for parent in parents))
+    try:
+        for directory in made.directories:
+            directory.mkdir()
+            if version == 1:
+                _let_count(directory)
+    except OSError:
+        made.remove()
+        raise
     return made
 
 
@@ -88,23 +104,23 @@ def sweep(parent: Path, proc: Path = PROC) -> None:
             _remove(directory)
 
 
-def place(membership: str, mounts: str) -> tuple[int, Path] | None:
-    """Which version to use, and the directory of the group that we are in; None if there is none.
+def places(membership: str, mounts: str) -> tuple[int, list[Path]]:
+    """Which version to use, and the directories of the groups that we are in.
 
     Args:
         membership: As ``/proc/self/cgroup`` has it.
         mounts: As ``/proc/self/mountinfo`` has it.
     """
-    second = None
+    first: list[Path | None] = []
+    second: list[Path | None] = []
     for line in membership.splitlines():
         _, controllers, group = line.split(":", 2)
-        if "cpuacct" in controllers.split(","):
-            first = _mounted(mounts, "cgroup", "cpuacct", group)
-            if first:
-                return 1, first
-        elif not controllers:
-            second = _mounted(mounts, "cgroup2", "", group)
-    return (2, second) if second else None
+        for controller in {"cpuacct", "blkio"} & {*controllers.split(",")}:
+            first.append(_mounted(mounts, "cgroup", controller, group))
+        if not controllers:
+            second.append(_mounted(mounts, "cgroup2", "", group))
+    seen = [sorted({path for path in found if path}) for found in (first, second)]
+    return (1, seen[0]) if seen[0] else (2, seen[1])
 
 
 def _mounted(mounts: str, kind: str, controller: str, group: str) -> Path | None:
@@ -121,12 +137,42 @@ def _mounted(mounts: str, kind: str, controller: str, group: str) -> Path | None
     return None
 
 
-def _first(directory: Path) -> Charged:
-    cpu = _text(directory / "cpuacct.usage")
-    return Charged(int(cpu) / 1e9 if cpu else None)
+def _let_count(directory: Path) -> None:
+    """Has blkio count the I/O of each device."""
+    for number in device_numbers():
+        for way in ("read", "write"):
+            limit = directory / f"blkio.throttle.{way}_bps_device"
+            with suppress(OSError):  # A device without a queue has no limits.
+                if limit.exists():
+                    limit.write_text(f"{number} {NO_LIMIT}")
 
 
-def _second(directory: Path) -> Charged:
+def _first(directories: Iterable[Path]) -> Charged:
+    cpu = reads = writes = moved = None
+    for directory in directories:
+        cpu = cpu or _text(directory / "cpuacct.usage")
+        counted = _text(directory / "blkio.throttle.io_serviced_recursive")
+        if counted is not None:
+            operations = _by_device(counted).values()
+            reads = sum(read for read, _ in operations)
+            writes = sum(written for _, written in operations)
+            moved = _by_device(_text(directory / "blkio.throttle.io_service_bytes_recursive") or "")
+    return Charged(int(cpu) / 1e9 if cpu else None, reads, writes, moved)
+
+
+def _by_device(text: str) -> dict[str, tuple[int, int]]:
+    """Reads and writes of lines like ``254:0 Read 4096``."""
+    found: dict[str, tuple[int, int]] = {}
+    for line in text.splitlines():
+        device, what, *value = line.split()
+        if value and what in ("Read", "Write"):
+            read, written = found.get(device, (0, 0))
+            found[device] = (int(value[0]), written) if what == "Read" else (read, int(value[0]))
+    return found
+
+
+def _second(directories: Iterable[Path]) -> Charged:
+    (directory,) = directories
     cpu = _text(directory / "cpu.stat") or ""
     used = dict(line.split() for line in cpu.splitlines()).get("usage_usec")
     moved = _text(directory / "io.stat")

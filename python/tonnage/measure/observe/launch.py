@@ -76,13 +76,13 @@ class Launched:
 
 
 def launch(
-    command: Sequence[str], entrance: Path | None, mask: set[int], to_stderr: bool
+    command: Sequence[str], entrances: Sequence[Path], mask: set[int], to_stderr: bool
 ) -> Launched:
     """Starts ``command``; call it with `WATCHED` blocked.
 
     Args:
         command: The program and its arguments.
-        entrance: The file of a control group that it enters before it begins.
+        entrances: Files of control groups that it enters before it begins.
         mask: Signals that were blocked before, as they are to be in the command.
         to_stderr: Its standard output goes to standard error, since ours is for something else.
 
@@ -108,7 +108,7 @@ def launch(
         try:
             os.close(status)
             os.close(release)
-            _keep(command, entrance, mask, to_stderr, tell, hold, us)
+            _keep(command, entrances, mask, to_stderr, tell, hold, us)
         finally:
             os._exit(0)
     os.close(tell)
@@ -126,7 +126,7 @@ def launch(
 
 def _keep(
     command: Sequence[str],
-    entrance: Path | None,
+    entrances: Sequence[Path],
     mask: set[int],
     to_stderr: bool,
     tell: int,
@@ -138,7 +138,7 @@ def _keep(
     failed, fail = os.pipe()
     child = os.fork()
     if not child:
-        _become(command, entrance, mask, to_stderr, fail)
+        _become(command, entrances, mask, to_stderr, fail)
     os.close(fail)
     why = os.read(failed, 16)  # Empty once the command has taken over.
     os.write(tell, why or b"began %d" % child)
@@ -156,10 +156,10 @@ def _keep(
 
 
 def _become(
-    command: Sequence[str], entrance: Path | None, mask: set[int], to_stderr: bool, fail: int
+    command: Sequence[str], entrances: Sequence[Path], mask: set[int], to_stderr: bool, fail: int
 ) -> None:
     try:
-        if entrance:
+        for entrance in entrances:
             entrance.write_text("0")
         if to_stderr:
             os.dup2(2, 1)

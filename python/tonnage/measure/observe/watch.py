@@ -64,8 +64,8 @@ def watch_command(
         watcher = _Watcher(out, group, why)
         began = time.monotonic()
         watcher.take(0.0, Seen(Used(), 0, 0, 0.0))
-        entrance = group.entrance if group else None
-        launched = launch(command, entrance, {int(each) for each in mask}, to_stderr)
+        entrances = group.entrances if group else []
+        launched = launch(command, entrances, {int(each) for each in mask}, to_stderr)
         try:
             watcher.follow(Tree([launched.keeper], launched.keeper), launched.pid)
             _until_ended(watcher, launched, began, interval_seconds)
