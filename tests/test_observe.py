@@ -56,7 +56,7 @@ def observed(
 
 
 def filled_by_others(phase: ObservedPhase) -> bool:
-    """Whether others kept the cores busy: then they are the bottleneck, whatever it is otherwise."""
+    """Whether others kept the cores busy: then they are the bottleneck, whatever else is."""
     used = phase.shares
     return phase.bottleneck == "cpu" and used["cpu"] < 0.7 < 0.8 <= used["cpu by anyone"]
 
@@ -480,8 +480,8 @@ def test_a_pipe_that_one_core_limits(tonnage: Tonnage, disk: Path) -> None:
 def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Path) -> None:
     """Each phase's bytes within 3 %, and its bottleneck.
 
-    Both passes read and write at the disk's speed: what tells them apart is operations and CPU. On a
-    machine that others use too, a border may be blurred, so it has three tries.
+    Both passes read and write at the disk's speed: what tells them apart is operations and CPU. On
+    a machine that others use too, a border may be blurred, so it has three tries.
     """
     tonnage.run("gensort", "20000000", disk / "input", check=True)
     tries = 3
@@ -526,10 +526,13 @@ def test_phases_of_a_job_of_several_processes(tonnage: Tonnage, disk: Path) -> N
     script = disk / "two.py"
     script.write_text(TWO_PHASES)
     seen = observed(tonnage, disk / "out", sys.executable, script, "write", disk / "file")
-    *_, writing, computing = [phase for phase in seen.phases if phase.seconds > 1]
-    assert writing.written_bytes == pytest.approx(100 << 20, rel=0.03)
-    assert computing.written_bytes < 2 << 20
-    assert computing.bottleneck == "cpu" or computing.cpu_seconds > 2
+    # The disk may change its mind while it writes; then that is several phases.
+    writes = [phase.written_bytes > 2 << 20 for phase in seen.phases]
+    last = max(place for place, each in enumerate(writes) if each)
+    written = sum(phase.written_bytes for phase in seen.phases[: last + 1])
+    assert written == pytest.approx(100 << 20, rel=0.03)
+    computing = max(seen.phases[last + 1 :], key=lambda phase: phase.cpu_seconds)
+    assert computing.seconds > 1 and computing.bottleneck == "cpu", seen.phases
 
 
 @pytest.mark.skipif(not SPARK.exists(), reason="PySpark is set up by benches/sort_peers/setup.sh")

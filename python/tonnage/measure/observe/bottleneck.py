@@ -9,7 +9,7 @@ import numpy as np
 SATURATED = 0.8
 """A resource that is used less than this share limits nothing by itself."""
 OWN = 0.05
-"""A device counts only if so much of what it moved was for what is watched."""
+"""A device counts only if so much of what it moved was for what is watched; full cores likewise."""
 ONE_WAY = 0.9
 """A phase that reads (or writes) this share of its bytes does nothing else."""
 
@@ -70,9 +70,9 @@ def limit(
     when: tuple[float, float],
 ) -> tuple[str, str]:
     """The bottleneck's name, and the reason with its figures."""
-    # Others count only where nothing that it uses itself is full.
+    # Others count only where nothing that it uses itself is full, and never for what sleeps.
     most = max(used.keys() - {FOREIGN}, key=lambda name: used[name])
-    if used[most] < SATURATED <= used[FOREIGN]:
+    if used[most] < SATURATED <= used[FOREIGN] and used["cpu"] >= OWN:
         most = FOREIGN
     figures = ", ".join(f"{_called(name)} {_percent(share)}" for name, share in used.items())
     if used[most] < SATURATED:
