@@ -36,6 +36,8 @@ FLOORS = {
 CUMULATIVE = (*FLOORS, "cancelled_bytes")
 LEAST_SAMPLES = 5
 """A phase has so many, or it is a part of its neighbour."""
+MOST_PHASES = 20
+"""And so large a part of the run: what comes and goes faster, as in a JVM, is how a phase works."""
 MOST_POINTS = 2000
 """Of a longer series several samples are taken together: a phase of a long job is long."""
 ALIKE = math.log(1.25)
@@ -138,7 +140,8 @@ def _cuts(rates: FloatArray) -> list[tuple[slice, int, slice]]:
     """Where levels step, each with the stretches before and after it."""
     floors = np.array([*FLOORS.values()])
     logarithms = np.log1p(np.maximum(rates, 0) / floors)
-    found = changes(_smooth(logarithms), least=LEAST_SAMPLES, floor=ALIKE / 2, blurred=1)
+    least = max(LEAST_SAMPLES, rates.shape[0] // MOST_PHASES)
+    found = changes(_smooth(logarithms), least=least, floor=ALIKE / 2, blurred=1)
     borders = [0, *found, rates.shape[0]]
     stretches = [_Stretch(begin, end) for begin, end in pairwise(borders)]
     while len(stretches) > 1:
