@@ -464,17 +464,17 @@ def test_a_killed_one_leaves_its_series_and_the_next_removes_its_group(
 
 
 def test_a_pipe_that_one_core_limits(tonnage: Tonnage, disk: Path) -> None:
-    command = f"dd if=/dev/urandom bs=1M count=60 status=none | gzip -9 > {disk}/zipped"
-    seen = observed(tonnage, disk / "out", "sh", "-c", command, options=("--data", "60MiB"))
+    command = f"dd if=/dev/urandom bs=1M count=120 status=none | gzip -9 > {disk}/zipped"
+    seen = observed(tonnage, disk / "out", "sh", "-c", command, options=("--data", "120MiB"))
     assert len(seen.phases) <= 2
     main = max(seen.phases, key=lambda phase: phase.seconds)
-    assert main.seconds > 0.8 * seen.seconds
+    assert main.seconds > 0.6 * seen.seconds
     assert main.bottleneck == "one core" or filled_by_others(main), main
-    assert sum(phase.written_bytes for phase in seen.phases) == pytest.approx(60 << 20, rel=0.03)
+    assert sum(phase.written_bytes for phase in seen.phases) == pytest.approx(120 << 20, rel=0.03)
     job = Job.read(disk / "out" / "job.json")
-    assert job.seen_bytes == 60 << 20
+    assert job.seen_bytes == 120 << 20
     cpu = sum(d.per_byte for p in job.phases for d in p.demands if d.resource == "cpu")
-    assert cpu == pytest.approx(sum(p.cpu_seconds for p in seen.phases) / (60 << 20), rel=0.1)
+    assert cpu == pytest.approx(sum(p.cpu_seconds for p in seen.phases) / (120 << 20), rel=0.1)
 
 
 def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Path) -> None:
