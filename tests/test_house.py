@@ -21,7 +21,6 @@ PARTS = {
     "cloud_truth": {"artifacts", "words"},
     "catalog": {"artifacts", "words"},
     "model": {"artifacts", "words", "statistics", "cloud_truth"},
-    "catalog": {"artifacts"},
     "plan": {"artifacts", "statistics", "catalog", "model"},
     "report": {"artifacts", "words"},
     "engine": {"artifacts", "_core"},
