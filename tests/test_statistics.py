@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, signal, stats
+from scipy import optimize, signal, special, stats
 
 from support.fleet import ar1, fleet, telegraph
 from tonnage.statistics.autocorrelation import (
@@ -18,6 +18,7 @@ from tonnage.statistics.autocorrelation import (
 )
 from tonnage.statistics.density import bandwidth, density, histogram
 from tonnage.statistics.dip import dip
+from tonnage.statistics.distributions import gamma_quantiles, normal_quantile, normal_quantiles
 from tonnage.statistics.fleet import InstanceFindings, analyse_fleet
 from tonnage.statistics.instances import (
     Outlier,
@@ -92,6 +93,22 @@ def test_intervals_are_those_of_scipy(share: float) -> None:
         pytest.approx(theirs.high),
         pytest.approx(above[np.searchsorted(above, theirs.high) - 1]),
     )
+
+
+def test_normal_quantiles_are_those_of_scipy() -> None:
+    far = 10.0 ** -np.arange(2, 300)
+    shares = np.concatenate([far, np.linspace(0.01, 0.99, 99_999), 1 - far[:13]])
+    assert normal_quantiles(shares) == pytest.approx(special.ndtri(shares), rel=1e-14, abs=1e-15)
+    assert normal_quantiles(np.array([0.0, 1.0])).tolist() == [-math.inf, math.inf]
+    assert normal_quantile(0.975) == pytest.approx(1.959963984540054, rel=1e-15)
+
+
+@pytest.mark.parametrize("shape", [0.5, 1.5, 3.5, 22, 300, 40_000])
+def test_gamma_quantiles_are_those_of_scipy(shape: float) -> None:
+    shares = np.concatenate([[1e-9], (np.arange(400) + 0.5) / 400, [1 - 1e-6]])
+    wanted = special.gammaincinv(shape, shares)
+    assert gamma_quantiles(shape, shares) == pytest.approx(wanted, rel=2e-7)
+    assert gamma_quantiles(shape, shares[1:-1]) == pytest.approx(wanted[1:-1], rel=1e-10)
 
 
 def test_too_few_values_have_no_interval_and_say_how_many_lack() -> None:
