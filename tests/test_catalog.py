@@ -227,6 +227,34 @@ def test_what_volumes_have_follows_from_their_size_and_what_is_bought() -> None:
     assert st1.bytes_per_second(16384 * GIB) == 500 * 1024**2
 
 
+def test_bursts_of_volumes_have_a_bucket() -> None:
+    kinds = {kind.name: kind for kind in load(AWS).volume_kinds}
+    gp2, st1, sc1 = kinds["gp2"], kinds["st1"], kinds["sc1"]
+    # Half an hour of 3,000 operations a second, of 128 MiB at most.
+    assert (gp2.operations.burst, gp2.operations.credit) == (3000, 1800 * 3000)
+    assert gp2.throughput.burst == 128 * 1024**2
+    for kind, mib in ((st1, 250), (sc1, 80)):
+        assert kind.throughput.burst_per_gib == mib * 1024**2 / 1024
+        assert kind.throughput.credit_per_gib == GIB, "as much as the volume holds"
+    # AWS' own table: a volume of 5 TiB is read once, at its most, in 2.91 and in 5.83 hours.
+    for kind, hours in ((st1, 2.91), (sc1, 5.83)):
+        most = kind.throughput.most
+        assert most and 5 * 1024 * GIB / most / 3600 == pytest.approx(hours, abs=0.005)
+    for name in ("gp3", "io1", "io2"):
+        assert kinds[name].operations.burst is None and kinds[name].throughput.burst_per_gib is None
+    (old,) = load(AWS_2014).volume_kinds
+    assert old.operations.burst == 3000 and old.operations.credit is None, "not confirmed"
+
+
+def test_the_most_of_a_link_to_volumes_is_promised_for_half_an_hour_a_day() -> None:
+    burst = offer(AWS, "m5.large").volume_link.burst
+    assert burst and (burst.lasts_seconds, burst.every_seconds) == (1800, 86_400)
+    for each in load(AWS).offers:
+        link = each.volume_link
+        baseline, most = link.baseline_bytes_per_second, link.most_bytes_per_second
+        assert (link.burst is not None) == (baseline is not None and (most or 0) > baseline)
+
+
 def test_a_price_that_nobody_verified_is_unknown() -> None:
     io2 = next(kind for kind in load(AWS).volume_kinds if kind.name == "io2")
     assert io2.usd_per_gib_month == 0.125 and io2.operations.usd_each_month is None

@@ -11,6 +11,7 @@ from tonnage.catalog.difference import Changed, Difference, Repriced, difference
 from tonnage.catalog.loading import did_you_mean, find, load, names, newest
 from tonnage.catalog.offer import (
     Billing,
+    Burst,
     Catalog,
     Disks,
     Grant,
@@ -28,6 +29,7 @@ from tonnage.catalog.rows import CatalogError
 
 __all__ = [
     "Billing",
+    "Burst",
     "Catalog",
     "CatalogError",
     "Changed",

@@ -72,17 +72,28 @@ class Network:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Burst:
+    """How long a maximum lasts at least, and how often; ``source`` says who promises it."""
+
+    lasts_seconds: float
+    every_seconds: float
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class VolumeLink:
     """The machine's own cap on all its network-attached volumes together.
 
-    The baseline lasts, the maximum is a burst. ``optional``: the link has to be asked for and is
-    paid for on its own (``extra``).
+    The baseline lasts, the maximum is a burst, for as long as ``burst`` says; ``None`` there is
+    unknown, or there is no burst. ``optional``: the link has to be asked for and is paid for on its
+    own (``extra``).
     """
 
     baseline_bytes_per_second: float | None = None
     most_bytes_per_second: float | None = None
     baseline_iops: float | None = None
     most_iops: float | None = None
+    burst: Burst | None = None
     optional: bool | None = None
     extra: Price | None = None
 
@@ -129,8 +140,13 @@ class Grant:
     """What a volume gets of a rate: operations, or bytes, per second.
 
     Either so much whatever its size (``included``), or so much for each GiB (``per_gib``, but
-    ``least``), never above ``most``. Bursts are not what lasts. More than is included costs
-    ``usd_each_month`` for one more per second; ``None`` there is unknown, or not to be bought.
+    ``least``), never above ``most``. More than is included costs ``usd_each_month`` for one more
+    per second; ``None`` there is unknown, or not to be bought.
+
+    A burst is more than what lasts: ``burst`` whatever the size, or ``burst_per_gib``, again never
+    above ``most``. A bucket pays for it that is full at first, holds ``credit`` or
+    ``credit_per_gib`` (operations or bytes), gains what lasts and loses what is used, each second.
+    A burst of bytes that has no credit of its own is what a burst of operations carries at most.
     """
 
     included: float | None = None
@@ -139,6 +155,8 @@ class Grant:
     most: float | None = None
     burst: float | None = None
     burst_per_gib: float | None = None
+    credit: float | None = None
+    credit_per_gib: float | None = None
     usd_each_month: float | None = None
 
     def lasting(self, size_bytes: float) -> float | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tonnage.catalog.offer import (
     GIB,
     Billing,
+    Burst,
     Disks,
     Grant,
     Network,
@@ -35,6 +36,10 @@ MOST_AZURE_BYTES_PER_SECOND = 12 * GB
 """Some rows tell operations for MB/s, some kB/s; the largest that is true of a machine is below."""
 DEDICATED = re.compile(r"\(Dedicated tenancy; may be \+(\d+)-(\d+)%\)")
 ARM_PLATFORMS = ("Ampere", "Axion")
+AWS_LINK_BURST = Burst(
+    lasts_seconds=1800, every_seconds=86400, source="AWS, Amazon EBS-optimized instance types"
+)
+"""Of the types whose maximum is above their baseline; the others have it for good."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ def _aws_2014(row: Row, region: str | None) -> Offer:
 
 def _aws(row: Row, region: str | None) -> Offer:
     archs = (row.text("arch") or "").split("|")
+    baseline, most = row.number("ebs_base_mbytes_s", MB), row.number("ebs_max_mbytes_s", MB)
     low, high = row.price("spot_min_hour"), row.price("spot_max_hour")
     average = row.price("spot_avg_hour")
     if low is not None and high is not None and low > high:
@@ -124,10 +130,13 @@ def _aws(row: Row, region: str | None) -> Offer:
             words=row.text("net_desc"),
         ),
         volume_link=VolumeLink(
-            baseline_bytes_per_second=row.number("ebs_base_mbytes_s", MB),
-            most_bytes_per_second=row.number("ebs_max_mbytes_s", MB),
+            baseline_bytes_per_second=baseline,
+            most_bytes_per_second=most,
             baseline_iops=row.number("ebs_base_iops"),
             most_iops=row.number("ebs_max_iops"),
+            burst=AWS_LINK_BURST
+            if baseline is not None and most is not None and baseline < most
+            else None,
         ),
         placement_groups=row.flag("placement_cluster"),
         on_demand=_price(row, "price_od_hour", "price_od_date", "price_od_source"),
@@ -359,9 +368,10 @@ AWS = SCHEMAS[1]
 
 VOLUME_COLUMNS = (
     *("volume_type", "media", "price_gb_month", "price_iops_month", "iops_included"),
-    *("iops_per_gib", "iops_least", "iops_burst", "price_mibps_month", "mibps_included"),
-    *("mibps_per_tib", "mibps_burst_per_tib", "largest_io_kib", "max_iops_per_volume"),
-    *("max_mib_s_per_volume", "max_size_gib", "date", "price_evidence", "limit_evidence"),
+    *("iops_per_gib", "iops_least", "iops_burst", "iops_credit", "price_mibps_month"),
+    *("mibps_included", "mibps_per_tib", "mibps_burst", "mibps_burst_per_tib"),
+    *("mib_credit_per_tib", "largest_io_kib", "max_iops_per_volume", "max_mib_s_per_volume"),
+    *("max_size_gib", "date", "price_evidence", "limit_evidence"),
 )
 
 OBJECT_COLUMNS = (
@@ -385,13 +395,16 @@ def volume_kind(row: Row) -> VolumeKind:
             least=row.number("iops_least"),
             most=row.number("max_iops_per_volume"),
             burst=row.number("iops_burst"),
+            credit=row.number("iops_credit"),
             usd_each_month=row.price("price_iops_month"),
         ),
         throughput=Grant(
             included=row.number("mibps_included", MIB),
             per_gib=row.number("mibps_per_tib", MIB / 1024),
             most=row.number("max_mib_s_per_volume", MIB),
+            burst=row.number("mibps_burst", MIB),
             burst_per_gib=row.number("mibps_burst_per_tib", MIB / 1024),
+            credit_per_gib=row.number("mib_credit_per_tib", MIB / 1024),
             usd_each_month=None if faster is None else faster / MIB,
         ),
         date=row.text("date"),

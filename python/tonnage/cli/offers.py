@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from tonnage import catalog as offered
 from tonnage import words
-from tonnage.catalog import Catalog, Difference, Disks, Offer, VolumeKind, Wanted
+from tonnage.catalog import Burst, Catalog, Difference, Disks, Offer, VolumeKind, Wanted
 
 UNKNOWN = "?"
 """What stands for a figure that is unknown."""
@@ -168,7 +168,7 @@ def _description(where: Catalog, offer: Offer) -> Iterator[tuple[str, str]]:
         f"{_or_unknown(link.baseline_bytes_per_second, words.rate)} and "
         f"{_or_unknown(link.baseline_iops, _operations)} last, at most "
         f"{_or_unknown(link.most_bytes_per_second, words.rate)} and "
-        f"{_or_unknown(link.most_iops, _operations)}",
+        f"{_or_unknown(link.most_iops, _operations)}{_for_how_long(link.burst)}",
     )
     if link.optional:
         cost = f"{words.usd(link.extra.usd_per_hour)} an hour" if link.extra else "at a price"
@@ -223,11 +223,25 @@ def _volume(kind: VolumeKind) -> str:
     if faster.usd_each_month is not None:
         more = faster.usd_each_month * (1 << 20)
         parts.append(f"{words.usd(more)} a month for one MiB/s more")
+    parts += _bursts(kind)
     parts.append(
         f"at most {_or_unknown(each.most, _operations)} and {_or_unknown(faster.most, words.rate)}"
     )
     source = f"price {kind.date or 'of an unknown date'}: {kind.price_source}"
     return f"{', '.join(parts)} ({source}; limits: {kind.limit_source})"
+
+
+def _bursts(kind: VolumeKind) -> Iterator[str]:
+    """How far a kind of volume goes beyond what lasts, and what its full bucket pays for."""
+    each, faster = kind.operations, kind.throughput
+    if each.burst is not None:
+        credit = _or_unknown(each.credit, lambda value: f"{value:,.0f}")
+        carried = "" if faster.burst is None else f" of {words.rate(faster.burst)} together"
+        yield f"bursts to {_operations(each.burst)}{carried} on a credit of {credit} operations"
+    if faster.burst_per_gib is not None:
+        credit = _or_unknown(faster.credit_per_gib, lambda value: words.memory(value * 1024))
+        burst = words.rate(faster.burst_per_gib * 1024)
+        yield f"bursts to {burst} for each TiB on a credit of {credit} for each TiB"
 
 
 def told(offer: Offer) -> dict[str, object]:
@@ -254,6 +268,13 @@ def _group(disks: Disks) -> str:
 
 def _source(what: offered.Price | offered.Spot | offered.ObjectStore) -> str:
     return f"{what.date or 'of an unknown date'}, {what.source or 'of an unknown source'}"
+
+
+def _for_how_long(burst: Burst | None) -> str:
+    if burst is None:
+        return ""
+    lasts, every = words.duration(burst.lasts_seconds), words.duration(burst.every_seconds)
+    return f" for {lasts}, once in {every} at least ({burst.source})"
 
 
 def _operations(value: float) -> str:
