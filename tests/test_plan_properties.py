@@ -193,5 +193,5 @@ def test_volumes_are_as_the_catalog_has_them(kept: int, count: int, nodes: int) 
         usd = kind.usd_per_hour(bought, 730)
         assert rate is not None and usd is not None
         assert bought >= each
-        assert float(volumes.bytes_per_second(fleet)[0]) == pytest.approx(count * rate)
+        assert float(volumes.bucket(fleet).lasting[0]) == pytest.approx(count * rate)
         assert float(volumes.usd_per_hour(fleet)[0]) == pytest.approx(count * usd)

@@ -46,6 +46,8 @@ class JobPhase:
 
     name: str
     demands: list[Demand]
+    fixed_seconds: float = 0.0
+    """What it takes beside, whatever the input's size and the number of nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,8 @@ class Job(Artifact):
     phases: list[JobPhase]
     room: list[Room]
     requests: list[Requests] = field(default_factory=list)
+    taken_out_per_byte: float = 0.0
+    """Bytes that leave the provider, to the internet, for each byte of the job's input."""
     seen_bytes: int | None = None
     """The input of the run that was watched; ``None`` for what no run was watched for."""
     settings: dict[str, float | str] = field(default_factory=dict)

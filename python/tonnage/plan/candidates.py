@@ -12,10 +12,11 @@ from tonnage.artifacts.job import Job
 from tonnage.artifacts.plan import Candidate, Fit, PlannedPhase, Range
 from tonnage.plan.draws import Outcome, outcome
 from tonnage.plan.evaluate import Array
-from tonnage.plan.options import Group, Machine, needed_and_had
+from tonnage.plan.machines import Machine
+from tonnage.plan.options import Group, needed_and_had
 from tonnage.plan.rates import Rates
-from tonnage.plan.search import Limits, missed_by
-from tonnage.plan.shapes import Shape
+from tonnage.plan.search import Found, Limits, missed_by
+from tonnage.plan.shapes import Shape, Stretch, Thing
 
 
 @dataclass(frozen=True)
@@ -25,24 +26,11 @@ class Choice:
     group: Group
     place: int
     nodes: int
-    value: float = 0.0
-    """What was minimised."""
 
     @property
     def machine(self) -> Machine:
         """The machine."""
         return self.group.machines[self.place]
-
-    @property
-    def kind(self) -> tuple[str, str, bool, bool]:
-        """What of several choices is the same offer and layout, with whatever volumes."""
-        machine = self.machine
-        return (
-            machine.catalog.name,
-            machine.offer.type,
-            machine.placement,
-            self.group.shape.own_disks,
-        )
 
 
 def candidates(
@@ -80,7 +68,7 @@ def _candidate(
         seconds=_range(came.seconds_between, came.seconds, at),
         cost_usd=_range(came.usd_between, came.usd, at),
         usd_per_hour=float(came.usd_per_hour[at]),
-        phases=[_phase(name, terms, at) for name, terms in came.phases],
+        phases=[_phase(phase, terms, at) for phase, terms in came.phases],
         capacity=Fit(needed_bytes=needed, have_bytes=had),
         evidence=shape.evidence,
         deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
@@ -92,11 +80,12 @@ def _range(between: Array, middle: Array, at: int) -> Range:
     return Range(low=float(between[0, at]), median=float(middle[at]), high=float(between[1, at]))
 
 
-def _phase(name: str, terms: Sequence[tuple[str, Array]], at: int) -> PlannedPhase:
-    if not terms:
-        return PlannedPhase(name=name, seconds=0.0, bottleneck="nothing")
-    thing, seconds = max(terms, key=lambda term: float(term[1][at]))
-    return PlannedPhase(name=name, seconds=float(seconds[at]), bottleneck=thing)
+def _phase(phase: Stretch, terms: Sequence[tuple[Thing, Array]], at: int) -> PlannedPhase:
+    longest: list[tuple[str, float]] = [(thing, float(each[at])) for thing, each in terms]
+    thing, seconds = max(longest, key=lambda term: term[1], default=("nothing", 0.0))
+    if phase.fixed_seconds > seconds:
+        thing = "what is fixed"
+    return PlannedPhase(name=phase.name, seconds=seconds + phase.fixed_seconds, bottleneck=thing)
 
 
 def _notes(shape: Shape, machine: Machine, nodes: int) -> list[str]:
@@ -105,7 +94,7 @@ def _notes(shape: Shape, machine: Machine, nodes: int) -> list[str]:
     price = machine.offer.on_demand
     if price and price.caution:
         notes.append(f"its price is {price.caution}")
-    used = {term.thing for _, terms in shape.phases for term in terms}
+    used = {term.thing for phase in shape.phases for term in phase.terms}
     if "network" in shape.figures and machine.offer.network.baseline_bytes_per_second is None:
         notes.append("of its network only the peak is told: what lasts may be less")
     if "network" in used and shape.curve is None:
@@ -115,14 +104,24 @@ def _notes(shape: Shape, machine: Machine, nodes: int) -> list[str]:
     return notes
 
 
-def best_of_each(choices: Iterable[Choice]) -> list[Choice]:
+def best_of_each(groups: Sequence[Group], found: Sequence[Found]) -> list[Choice]:
     """Of each offer and layout the best, whatever its volumes; ties to fewer nodes."""
-    best: dict[tuple[str, str, bool, bool], Choice] = {}
-    for choice in choices:
-        known = best.get(choice.kind)
-        if known is None or (choice.value, choice.nodes) < (known.value, known.nodes):
-            best[choice.kind] = choice
-    return list(best.values())
+    if not groups:
+        return []
+    which = np.concatenate([np.full(len(each.nodes), at) for at, each in enumerate(found)])
+    places = np.concatenate([np.arange(len(each.nodes)) for each in found])
+    # Of several choices with the same number, offer and layout are the same.
+    numbers = np.concatenate(
+        [2 * group.machines.numbers + group.shape.own_disks for group in groups]
+    )
+    nodes = np.concatenate([each.nodes for each in found])
+    values = np.concatenate([each.value for each in found])
+    order = np.lexsort((nodes, values, numbers))
+    order = order[nodes[order] > 0]
+    _, first = np.unique(numbers[order], return_index=True)
+    return [
+        Choice(groups[which[at]], int(places[at]), int(nodes[at])) for at in sorted(order[first])
+    ]
 
 
 def rank(each: Candidate, limits: Limits) -> tuple[float, float, int, str, str]:

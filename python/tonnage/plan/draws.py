@@ -12,7 +12,7 @@ from tonnage.plan.evaluate import Array, Charged, term_work, usd, work
 from tonnage.plan.options import Group
 from tonnage.plan.rates import Rates
 from tonnage.plan.search import figures_of, machine_usd
-from tonnage.plan.shapes import Thing
+from tonnage.plan.shapes import Stretch, Term, Thing
 
 CONFIDENCE = 0.9
 INTERVAL_RULE = (
@@ -37,7 +37,7 @@ class Outcome:
     seconds_between: Array
     """The ends of the interval, shape ``(2, machines)``."""
     usd_between: Array
-    phases: list[tuple[str, list[tuple[Thing, Array]]]]
+    phases: list[tuple[Stretch, list[tuple[Thing, Array]]]]
     """Of each phase and each of its terms the seconds, every resource at its middle."""
 
     def in_time(self, deadline_seconds: float) -> Array:
@@ -56,53 +56,41 @@ def outcome(
     """What comes of the machines at these places of the group with so many nodes each."""
     sizes = np.asarray(nodes, dtype=np.int64)
     fleet = sizes.astype(np.float64)
-    machines = [group.machines[place] for place in places]
-    figures = figures_of(machines)
-    prices = machine_usd(group, machines)
+    figures = figures_of(group, places)
+    prices = machine_usd(group)[places]
+    lower, higher = group.machines.usd_between[:, places] / group.machines.usd_per_hour[places]
     volumes = group.shape.volumes
     volume_usd: Array | float = volumes.usd_per_hour(fleet) if volumes else 0.0
 
-    def cost(spent: Array) -> Array:
+    def cost(spent: Array, factor: Array | float = 1.0) -> Array:
         return usd(
             spent,
             fleet,
-            prices,
+            prices * factor,
             volume_usd,
-            group.request_usd,
+            group.outside_usd,
             group.catalog.billing,
             charged,
         )
 
-    phases = [
-        (
-            name,
-            [
-                (
-                    term.thing,
-                    np.broadcast_to(
-                        term_work(
-                            term,
-                            group.shape,
-                            size,
-                            lambda law: rates.middle_of(law, sizes),
-                            fleet,
-                            figures,
-                        )
-                        / fleet,
-                        fleet.shape,
-                    ),
-                )
-                for term in terms
-            ],
+    def seconds_of(term: Term) -> Array:
+        spent = term_work(
+            term, group.shape, size, lambda law: rates.middle_of(law, sizes), fleet, figures
         )
-        for name, terms in group.shape.phases
+        return np.broadcast_to(spent / fleet, fleet.shape)
+
+    phases = [
+        (phase, [(term.thing, seconds_of(term)) for term in phase.terms])
+        for phase in group.shape.phases
     ]
-    middle = np.asarray(
-        sum(np.max([each for _, each in terms], axis=0) for _, terms in phases if terms)
-        + np.zeros_like(fleet)
-    )
+    middle = np.zeros_like(fleet)
+    for phase, terms in phases:
+        middle += phase.fixed_seconds
+        if terms:
+            middle += np.max([each for _, each in terms], axis=0)
     drawn = work(group.shape, size, lambda law: rates.draws(law, sizes), fleet, figures)
     paid = cost(middle * fleet)
+    ends = np.array([_between(cost(drawn, each), paid) for each in (lower, higher)])
     return Outcome(
         nodes=sizes,
         seconds=middle,
@@ -110,7 +98,7 @@ def outcome(
         usd_per_hour=prices + volume_usd,
         drawn_seconds=drawn / fleet,
         seconds_between=_between(drawn / fleet, middle),
-        usd_between=_between(cost(drawn), paid),
+        usd_between=np.array([ends[0, 0], ends[1, 1]]),
         phases=phases,
     )
 

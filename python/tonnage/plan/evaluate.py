@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tonnage.artifacts.profile import Law
 from tonnage.catalog import Billing
+from tonnage.model.bucket import Bucket
 from tonnage.plan.shapes import Shape, Term, Thing
 
 Array = npt.NDArray[Any]
@@ -28,7 +29,7 @@ def term_work(
     size: float,
     rate: Rate,
     nodes: Array,
-    figures: Mapping[Thing, Array],
+    figures: Mapping[Thing, Bucket],
     dtype: npt.DTypeLike = np.float64,
 ) -> Array:
     """Node-seconds of one term.
@@ -42,28 +43,30 @@ def term_work(
         figures: What is advertised of the machines.
         dtype: Of the large arrays.
     """
-    volumes = shape.volumes if term.thing == "volumes" else None
-    attached = volumes.bytes_per_second(nodes) if volumes else None
     measured: Any = 0.0
-    shares: Any = 0.0
+    advertised: Any = 0.0
+    moved: Any = 0.0
     for part in term.parts:
         carried = rate(part.law)
         if part.curve:
             carried = carried * part.curve.share(nodes)
+        amount = size * part.per_byte
         if part.advertised:
-            shares = shares + size * part.per_byte / carried
-        elif attached is not None:
-            measured = measured + size * part.per_byte / np.minimum(carried, attached)
+            # As many bytes more as a node falls short of what is advertised.
+            advertised = advertised + amount / carried
         else:
-            measured = measured + size * part.per_byte / carried
+            measured = measured + amount / carried
+            moved = moved + amount
     whole = np.asarray(measured, dtype=dtype)
     if any(part.advertised for part in term.parts):
-        slowness = 1 / figures["network" if term.thing == "object storage" else term.thing]
-        if attached is not None:
-            slowness = np.maximum(slowness, (1 / attached).astype(dtype))
+        figure = figures["network" if term.thing == "object storage" else term.thing]
         # Everything so far is a row or a column; this alone is as large as their product.
-        product = slowness * np.asarray(shares, dtype=dtype)
-        whole = product + whole if np.ndim(measured) else product
+        through = figure.work(np.asarray(advertised, dtype=dtype), nodes, term.credit_share)
+        whole = through + whole if np.ndim(measured) else through
+    if shape.volumes and term.thing == "volumes":
+        wanted = np.asarray(advertised + moved, dtype=dtype)
+        attached = shape.volumes.bucket(nodes)
+        whole = np.maximum(whole, attached.work(wanted, nodes, term.credit_share))
     return np.asarray(whole)
 
 
@@ -72,19 +75,20 @@ def work(
     size: float,
     rate: Rate,
     nodes: Array,
-    figures: Mapping[Thing, Array],
+    figures: Mapping[Thing, Bucket],
     dtype: npt.DTypeLike = np.float64,
 ) -> Array:
     """Node-seconds of the whole job: phases add up, each as long as its longest term."""
-    total: Any = None
-    for _, terms in shape.phases:
+    fixed = sum(phase.fixed_seconds for phase in shape.phases)
+    total = (nodes * fixed).astype(dtype)
+    for phase in shape.phases:
         longest: Any = None
-        for term in terms:
+        for term in phase.terms:
             found = term_work(term, shape, size, rate, nodes, figures, dtype)
             longest = found if longest is None else np.maximum(longest, found)
         if longest is not None:
-            total = longest if total is None else total + longest
-    return np.zeros_like(nodes, dtype=dtype) if total is None else np.asarray(total)
+            total = total + longest
+    return np.asarray(total)
 
 
 def usd(
@@ -92,7 +96,7 @@ def usd(
     nodes: Array,
     machine_usd_per_hour: Array,
     volume_usd_per_hour: Array | float,
-    requests_usd: float,
+    outside_usd: float,
     billing: Billing,
     charged: Charged,
 ) -> Array:
@@ -101,18 +105,15 @@ def usd(
     By the second, machines cost the provider's minimum at least; where the provider bills begun
     hours that is not counted, unless ``charged`` says hours. Volumes are billed by the second.
     """
+    machines = machine_hours(work, nodes, billing, charged) * machine_usd_per_hour
+    return np.asarray(machines + work * (volume_usd_per_hour / 3600) + outside_usd)
+
+
+def machine_hours(work: Array, nodes: Array, billing: Billing, charged: Charged) -> Array:
+    """The hours that machines are paid for, of all nodes together."""
     if charged == "hours":
-        machines = np.ceil(work / nodes / 3600) * (nodes * 3600)
-    elif billing.granularity_seconds < 3600:
-        machines = np.maximum(work, (nodes * billing.least_seconds).astype(work.dtype))
-    else:
-        machines = work
-    if isinstance(volume_usd_per_hour, float) and volume_usd_per_hour == 0:
-        found = machines * (machine_usd_per_hour / 3600)
-    elif machines is work:
-        found = work * ((machine_usd_per_hour + volume_usd_per_hour) / 3600)
-    else:
-        found = machines * (machine_usd_per_hour / 3600) + work * (volume_usd_per_hour / 3600)
-    if requests_usd:
-        found = found + np.asarray(requests_usd, dtype=work.dtype)
-    return np.asarray(found)
+        return np.asarray(np.ceil(work / nodes / 3600) * nodes)
+    if billing.granularity_seconds < 3600:
+        least = (nodes * billing.least_seconds).astype(work.dtype)
+        return np.asarray(np.maximum(work, least) / 3600)
+    return np.asarray(work / 3600)

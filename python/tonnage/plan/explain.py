@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
+from tonnage import words
 from tonnage.artifacts.plan import ExplainedTerm, Explanation
 from tonnage.catalog import Catalog
+from tonnage.model.bucket import Bucket
 from tonnage.model.known import Known
-from tonnage.plan.candidates import Choice, best_of_each, candidates
+from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
 from tonnage.plan.draws import HIGH, LOW
-from tonnage.plan.evaluate import Array
+from tonnage.plan.evaluate import Array, Rate, term_work
+from tonnage.plan.machines import Machine
 from tonnage.plan.planner import PlanError, Question, offered_to
 from tonnage.plan.rates import Rates
-from tonnage.plan.search import search
-from tonnage.plan.shapes import Part, Shape, Thing
-from tonnage.plan.volumes import Volumes
+from tonnage.plan.search import figures_of, search
+from tonnage.plan.shapes import Part, Term, Thing
 
 
 def explain(
@@ -35,26 +38,22 @@ def explain(
         if any(each.type == offer for each in catalog.offers)
     ]
     offered = offered_to(question, only, known)
-    choices = [
-        Choice(group, int(place), int(found.nodes[place]), float(found.value[place]))
-        for group in offered.groups
-        for found in [search(group, size, rates, limits)]
-        for place in np.flatnonzero(found.nodes)
-    ]
+    found = [search(group, size, rates, limits) for group in offered.groups]
+    choices = best_of_each(offered.groups, found)
     if not choices:
         why = [refused.why for refused in offered.refused]
         why += ["what its disks carry was not measured" for _ in offered.unmeasured]
         why += ["no number of nodes keeps the limits" for _ in offered.groups]
         raise PlanError(f"--explain {offer}: {'; '.join(dict.fromkeys(why)) or 'not asked for'}")
-    choice = min(best_of_each(choices), key=lambda each: (each.value, each.nodes))
-    candidate = candidates(question.job, size, [choice], rates, limits)[0]
+    pairs = [(each, candidates(question.job, size, [each], rates, limits)[0]) for each in choices]
+    choice, candidate = min(pairs, key=lambda pair: rank(pair[1], limits))
     return Explanation(
         candidate=candidate,
         bytes=size,
         terms=[
-            _explained(name, term.thing, part, choice, size, rates)
-            for name, terms in choice.group.shape.phases
-            for term in terms
+            _explained(phase.name, term, part, choice, size, rates)
+            for phase in choice.group.shape.phases
+            for term in phase.terms
             for part in term.parts
         ],
         prices=_prices(choice, candidate.usd_per_hour),
@@ -62,74 +61,59 @@ def explain(
 
 
 def _only(catalog: Catalog, offer: str) -> Catalog:
-    return Catalog(
-        name=catalog.name,
-        provider=catalog.provider,
-        region=catalog.region,
-        date=catalog.date,
-        offers=tuple(each for each in catalog.offers if each.type == offer),
-        volume_kinds=catalog.volume_kinds,
-        object_store=catalog.object_store,
-        billing=catalog.billing,
-        sources=catalog.sources,
-    )
+    offers = tuple(each for each in catalog.offers if each.type == offer)
+    return dataclasses.replace(catalog, offers=offers)
 
 
 def _explained(
-    phase: str, thing: Thing, part: Part, choice: Choice, size: int, rates: Rates
+    phase: str, term: Term, part: Part, choice: Choice, size: int, rates: Rates
 ) -> ExplainedTerm:
     nodes = np.array([choice.nodes])
-    middle = _carried(choice, thing, part, rates.middle_of(part.law, nodes), nodes)
-    drawn = _carried(choice, thing, part, rates.draws(part.law, nodes), nodes)
-    low, high = np.quantile(drawn, [LOW, HIGH])
+    fleet = nodes.astype(float)
+    share = term.credit_share * part.per_byte / term.per_byte
+    alone = Term(term.thing, (part,), share)
     demand = part.per_byte * size
-    capacity = float(middle.flat[0])
+
+    def capacity(rate: Rate) -> Array:
+        """What a node carries of the part, as far as credits reach."""
+        figures = figures_of(choice.group, [choice.place])
+        return demand / term_work(alone, choice.group.shape, size, rate, fleet, figures)
+
+    middle = float(capacity(lambda law: rates.middle_of(law, nodes)).flat[0])
+    low, high = np.quantile(capacity(lambda law: rates.draws(law, nodes)), [LOW, HIGH])
     return ExplainedTerm(
         phase=phase,
         resource=part.resource,
         demand=demand,
-        capacity=capacity,
+        capacity=middle,
         low_capacity=float(low),
         high_capacity=float(high),
-        seconds=demand / choice.nodes / capacity,
+        seconds=demand / choice.nodes / middle,
         evidence=part.law.evidence,
         demand_source=part.sources,
-        capacity_source=_source(choice, thing, part),
+        capacity_source=_source(choice, term.thing, part),
         spread_source=part.law.spread_source,
     )
 
 
-def _carried(choice: Choice, thing: Thing, part: Part, rate: Array, nodes: Array) -> Array:
-    """What a node carries of a part, as `evaluate.term_work` has it."""
-    volumes = _volumes(choice.group.shape, thing)
-    attached = volumes.bytes_per_second(nodes.astype(float)) if volumes else np.inf
-    if part.curve:
-        rate = rate * part.curve.share(nodes)
-    if part.advertised:
-        return np.asarray(rate * np.minimum(_figure(choice, thing), attached))
-    return np.asarray(np.minimum(rate, attached))
-
-
-def _figure(choice: Choice, thing: Thing) -> float:
-    return choice.machine.figures["network" if thing == "object storage" else thing]
-
-
 def _source(choice: Choice, thing: Thing, part: Part) -> str:
+    """Where a part's capacity comes from."""
+    machine = choice.machine
     said = [part.law.source]
     if part.advertised:
-        advertised = _figure(choice, thing) / 1e6
-        share = f"{part.law.modes[0].median:.3g} of the advertised {advertised:g} MB/s"
+        figure = machine.figures["network" if thing == "object storage" else thing]
+        share = f"{part.law.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
-            share = f"{_figure(choice, thing):g} vCPUs"
-        said = [f"{share} ({choice.machine.offer.spec_source}); {part.law.source}"]
+            share = f"{figure.lasting:g} vCPUs"
+        said = [f"{share} ({machine.offer.spec_source}); {part.law.source}"]
     if part.curve:
         at = float(part.curve.share(np.array([choice.nodes]))[0])
         said.append(f"{at:.2f} of that in a fleet of {choice.nodes}")
-    volumes = _volumes(choice.group.shape, thing)
-    if volumes:
-        most = float(volumes.bytes_per_second(np.array([float(choice.nodes)]))[0])
+    volumes = choice.group.shape.volumes
+    if volumes and thing == "volumes":
+        most = volumes.bucket(np.array([float(choice.nodes)])).at(0)
         said.append(
-            f"no more than {most / 1e6:.0f} MB/s of {volumes.count} x {volumes.kind.name} "
+            f"no more than {_rates(most)} of {volumes.count} x {volumes.kind.name} "
             f"({volumes.kind.limit_source})"
         )
     if thing == "object storage" and part.advertised:
@@ -137,15 +121,18 @@ def _source(choice: Choice, thing: Thing, part: Part) -> str:
     return "; ".join(said)
 
 
-def _volumes(shape: Shape, thing: Thing) -> Volumes | None:
-    return shape.volumes if thing == "volumes" else None
+def _rates(bucket: Bucket) -> str:
+    """What lasts, and what credits add to it."""
+    said = words.rate(float(bucket.lasting))
+    if bucket.credit:
+        credit = words.size(round(float(bucket.credit)))
+        said += f" (up to {words.rate(float(bucket.burst))} for a credit of {credit})"
+    return said
 
 
 def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
     machine, group = choice.machine, choice.group
-    price = machine.offer.on_demand
-    assert price is not None
-    said = [f"{price.usd_per_hour:g} USD an hour on demand ({price.source}, {price.date})"]
+    said = [_price(machine)]
     volumes = group.shape.volumes
     if volumes:
         extra = machine.offer.volume_link.extra
@@ -160,9 +147,29 @@ def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
             f"{volumes.kind.usd_per_gib_month:g} USD a GiB and month of "
             f"{volumes.hours_per_month:g} h ({volumes.kind.price_source})"
         )
-    if group.request_usd:
-        said.append(f"{group.request_usd:.2f} USD for requests of object storage")
+    if group.outside_usd:
+        store = group.catalog.object_store
+        assert store is not None
+        said.append(
+            f"{group.outside_usd:.2f} USD for requests of object storage and what leaves the "
+            f"provider ({store.source})"
+        )
     said.append(
         f"{choice.nodes} nodes at {usd_per_hour:.4g} USD an hour; {group.catalog.billing.source}"
     )
     return said
+
+
+def _price(machine: Machine) -> str:
+    """The price of a machine in words."""
+    if machine.purchase == "on-demand":
+        price = machine.offer.on_demand
+        assert price is not None
+        return f"{price.usd_per_hour:g} USD an hour on demand ({price.source}, {price.date})"
+    spot = machine.offer.spot
+    assert spot is not None
+    low, high = machine.usd_between
+    return (
+        f"{machine.usd_per_hour:.4g} USD an hour on the spot market, {low:g} to {high:g} "
+        f"({spot.source}, {spot.date})"
+    )

@@ -2,7 +2,8 @@
 
 Exact, and quick since most machines are left out at once: none of a machine's points can be on
 the front if some point is both faster than the machine ever is and cheaper than it ever is (the
-bound of branch and bound). Those that are left are computed for every number of nodes.
+bound of branch and bound); nor if one that takes as long costs less. Those that are left are computed
+for every number of nodes.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tonnage.artifacts.plan import Tradeoff
 from tonnage.plan.evaluate import Array, usd, work
 from tonnage.plan.options import Group
 from tonnage.plan.rates import Rates
-from tonnage.plan.search import Found, Limits, figures_of, machine_usd
+from tonnage.plan.search import Found, Limits, figures_of, kinds, machine_usd
 
 ALIKE = 1e-5
 """Bounds are in single precision."""
@@ -26,20 +28,16 @@ def front(
     groups: Sequence[Group], found: Sequence[Found], size: int, rates: Rates, limits: Limits
 ) -> list[Tradeoff]:
     """The front, fastest first; of the points that keep the limits."""
-    which = [
-        (group, place)
-        for group, each in zip(groups, found, strict=True)
-        for place in np.flatnonzero(each.nodes).tolist()
-    ]
-    if not which:
+    if not any(each.nodes.any() for each in found):
         return []
-    fastest, cheapest = (
-        np.concatenate([bound[each.nodes > 0] for bound, each in zip(bounds, found, strict=True)])
-        for bounds in (
-            [each.fastest_seconds for each in found],
-            [each.cheapest_usd for each in found],
-        )
+    which = np.concatenate([np.full(len(each.nodes), at) for at, each in enumerate(found)])
+    places = np.concatenate([np.arange(len(each.nodes)) for each in found])
+    possible = np.concatenate(
+        [(each.nodes > 0) & _cheapest(group) for group, each in zip(groups, found, strict=True)]
     )
+    which, places = which[possible], places[possible]
+    fastest = np.concatenate([each.fastest_seconds for each in found])[possible]
+    cheapest = np.concatenate([each.cheapest_usd for each in found])[possible]
     left = np.ones(len(which), dtype=bool)
     # Columns: seconds, dollars, machine, nodes. What is left out the most by comes first.
     points = np.empty((0, 4))
@@ -48,7 +46,7 @@ def front(
         if not left[at]:
             continue
         left[at] = False
-        group, place = which[at]
+        group, place = groups[which[at]], int(places[at])
         nodes = np.arange(max(group.least_nodes[place], limits.least_nodes), limits.most_nodes + 1)
         seconds, dollars = _points(group, place, nodes, size, rates, limits)
         kept = (seconds <= limits.deadline_seconds) & (dollars <= limits.budget_usd)
@@ -65,8 +63,20 @@ def front(
             cost_usd=float(paid),
         )
         for took, paid, at, nodes in points
-        for group, place in [which[int(at)]]
+        for group, place in [(groups[which[int(at)]], int(places[int(at)]))]
     ]
+
+
+def _cheapest(group: Group) -> npt.NDArray[np.bool_]:
+    """The machines that no other one of the group takes as long as, holds as much as, for less."""
+    _, alike = kinds(group)
+    order = np.lexsort((machine_usd(group), group.least_nodes, alike))
+    pairs = np.column_stack([alike, group.least_nodes])[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = np.any(pairs[1:] != pairs[:-1], axis=1)
+    found = np.zeros(len(order), dtype=bool)
+    found[order[first]] = True
+    return found
 
 
 def _points(
@@ -74,22 +84,21 @@ def _points(
 ) -> tuple[Array, Array]:
     """Seconds and dollars for these numbers of nodes."""
     fleet = nodes.astype(np.float64)
-    machine = [group.machines[place]]
     spent = work(
         group.shape,
         size,
         lambda law: rates.middle_of(law, nodes),
         fleet,
-        figures_of(machine),
+        figures_of(group, [place]),
     )
     spent = np.broadcast_to(spent, fleet.shape)
     volumes = group.shape.volumes
     cost = usd(
         spent,
         fleet,
-        machine_usd(group, machine),
+        machine_usd(group)[[place]],
         volumes.usd_per_hour(fleet) if volumes else 0.0,
-        group.request_usd,
+        group.outside_usd,
         group.catalog.billing,
         limits.charged,
     )

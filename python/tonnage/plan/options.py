@@ -11,38 +11,32 @@ cannot be planned with: it is left to the survey. What is missing stays missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from tonnage.artifacts.job import Job
 from tonnage.catalog import Catalog, Offer
 from tonnage.model.known import Known, Laws
+from tonnage.plan.machines import Machine, Machines, Purchase, machine
 from tonnage.plan.shapes import Shape, Thing, shape
 from tonnage.plan.volumes import Volumes, usable
 
 Network = Literal["scaled", "baseline", "infinite"]
 NETWORKS: tuple[Network, ...] = ("scaled", "baseline", "infinite")
-VOLUME_COUNTS = (1, 2, 4, 8)
+VOLUME_COUNTS = (1, 2, 4, 8, 16)
 NEVER = 1 << 62
 """So many nodes as there cannot be."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Machine:
-    """An offer, placed close together or not, and what is advertised of it."""
-
-    catalog: Catalog
-    offer: Offer
-    placement: bool
-    usd_per_hour: float
-    link_usd_per_hour: float | None
-    """Of its link to volumes; ``None``: has a price, which is unknown."""
-    figures: Mapping[Thing, float]
-    local_bytes: int | None
-    """On its own disks; ``None`` is unknown."""
+Floats = npt.NDArray[np.float64]
+UNKNOWN: dict[Thing, str] = {
+    "object storage": "its network",
+    "network": "its network",
+    "volumes": "its link to volumes",
+    "cpu": "its number of vCPUs",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +44,11 @@ class Group:
     """Machines of one catalog with the same shape; with what each can begin to hold the job."""
 
     shape: Shape
-    machines: Sequence[Machine]
-    least_nodes: Sequence[int]
+    machines: Machines
+    least_nodes: npt.NDArray[np.int64]
     catalog: Catalog
-    request_usd: float = 0.0
+    outside_usd: float
+    """Of requests of object storage, and of what leaves the provider."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +75,14 @@ def options(
     known: Known,
     *,
     network: Network = "scaled",
+    purchase: Purchase = "on-demand",
     providers: Sequence[str] = (),
     arch: str | None = None,
     placement: bool | None = None,
 ) -> Options:
     """Every layout of every offer for ``size`` bytes of input."""
     found = Options([], [], [])
+    number = 0
     for catalog in catalogs:
         if providers and catalog.provider not in providers:
             continue
@@ -93,13 +90,15 @@ def options(
         for offer in catalog.offers:
             if arch is not None and offer.arch is not None and offer.arch != arch:
                 continue
-            if offer.on_demand is None:
-                found.refused.append(Refused(offer, "its price is unknown"))
-                continue
             for placed, laws in _placements(offer, known, placement):
-                _, machines = alike.setdefault(id(laws), (laws, []))
-                machines.append(_machine(catalog, offer, placed, network))
-        for laws, machines in alike.values():
+                made = machine(catalog, offer, placed, network, purchase, number)
+                if isinstance(made, str):
+                    found.refused.append(Refused(offer, made))
+                    continue
+                alike.setdefault(id(laws), (laws, []))[1].append(made)
+                number += 1
+        for laws, some in alike.values():
+            machines = Machines.of(some)
             for each in _shapes(job, size, catalog, laws, known, network):
                 _sort_out(job, size, catalog, each, machines, found)
     return found
@@ -115,27 +114,6 @@ def _placements(offer: Offer, known: Known, wanted: bool | None) -> Iterator[tup
         yield from (each for each in measured.items() if wanted in (None, each[0]))
     elif not wanted or offer.placement_groups:
         yield bool(wanted), UNMEASURED
-
-
-def _machine(catalog: Catalog, offer: Offer, placed: bool, network: Network) -> Machine:
-    assert offer.on_demand is not None
-    figures: dict[Thing, float] = {}
-    advertised = offer.network
-    lasting = advertised.baseline_bytes_per_second or advertised.peak_bytes_per_second
-    if network == "infinite":
-        lasting = math.inf
-    link = offer.volume_link
-    for thing, figure in (
-        ("network", lasting),
-        ("volumes", link.baseline_bytes_per_second),
-        ("cpu", offer.vcpus),
-    ):
-        if figure:
-            figures[thing] = figure  # type: ignore[index]
-    link_usd = (link.extra.usd_per_hour if link.extra else None) if link.optional else 0.0
-    return Machine(
-        catalog, offer, placed, offer.on_demand.usd_per_hour, link_usd, figures, offer.local_bytes
-    )
 
 
 def _shapes(
@@ -174,62 +152,62 @@ def _shapes(
 
 
 def _sort_out(
-    job: Job, size: int, catalog: Catalog, shape: Shape, machines: list[Machine], found: Options
+    job: Job, size: int, catalog: Catalog, shape: Shape, machines: Machines, found: Options
 ) -> None:
     """Puts machines where they belong: plannable, unmeasured, or refused."""
-    good: list[Machine] = []
-    for machine in machines:
-        why = _refusal(shape, machine)
-        if why:
-            found.refused.append(Refused(machine.offer, why))
-        else:
-            good.append(machine)
-    if not good:
+    good = _refuse(shape, machines, found)
+    if not len(good):
         return
     if shape.missing and shape.missing != ("local disks",):
         others = " and ".join(thing for thing in shape.missing if thing != "local disks")
         why = f"{others}: neither measured, nor known what share of the advertised is reached"
-        found.refused.extend(Refused(machine.offer, why) for machine in good)
+        found.refused.extend(Refused(each.offer, why) for each in good)
         return
-    requests = _request_usd(job, size, catalog)
-    if requests is None:
-        why = f"{catalog.name} has no price of object storage's requests"
-        found.refused.extend(Refused(machine.offer, why) for machine in good)
+    outside = _outside_usd(job, size, catalog)
+    if isinstance(outside, str):
+        found.refused.extend(Refused(each.offer, outside) for each in good)
         return
-    least = [least_nodes(job, size, shape, machine) for machine in good]
-    group = Group(shape, good, least, catalog, requests)
+    group = Group(shape, good, least_nodes(job, size, shape, good), catalog, outside)
     (found.unmeasured if shape.missing else found.groups).append(group)
 
 
-def _refusal(shape: Shape, machine: Machine) -> str | None:
-    """Why this machine cannot have this layout."""
+def _refuse(shape: Shape, machines: Machines, found: Options) -> Machines:
+    """The machines that can have this layout; the others are refused."""
+    reasons = []
     if shape.own_disks:
-        if machine.local_bytes == 0:
-            return "it has no disks of its own"
-        if machine.local_bytes is None:
-            return "what its disks hold is unknown"
-    if shape.volumes and machine.link_usd_per_hour is None:
-        return "the price of its link to volumes is unknown"
+        reasons += [
+            (machines.local_bytes == 0, "it has no disks of its own"),
+            (np.isnan(machines.local_bytes), "what its disks hold is unknown"),
+        ]
+    if shape.volumes:
+        link = np.isnan(machines.link_usd_per_hour)
+        reasons.append((link, "the price of its link to volumes is unknown"))
     for thing in shape.figures:
-        if thing not in machine.figures:
-            what = {"volumes": "its link to volumes", "cpu": "its number of vCPUs"}
-            return f"{what.get(thing, 'its network')} was not measured, and no figure is advertised"
-    return None
+        why = f"{UNKNOWN[thing]} was not measured, and no figure is advertised"
+        reasons.append((np.isnan(machines.figures[thing].lasting), why))
+    good = np.ones(len(machines), dtype=bool)
+    for bad, why in reasons:
+        new = np.flatnonzero(good & bad)
+        found.refused.extend(Refused(machines[place].offer, why) for place in new.tolist())
+        good[new] = False
+    return machines if good.all() else machines.at(np.flatnonzero(good))
 
 
-def least_nodes(job: Job, size: int, shape: Shape, machine: Machine) -> int:
-    """The fewest nodes that hold the job."""
-    least = shape.volumes.least_nodes if shape.volumes else 1
+def least_nodes(job: Job, size: int, shape: Shape, machines: Machines) -> npt.NDArray[np.int64]:
+    """The fewest nodes of each machine that hold the job."""
+    least = np.full(len(machines), float(shape.volumes.least_nodes if shape.volumes else 1))
     if shape.own_disks:
-        least = max(least, _nodes_for(_kept(job, "local") * size, machine.local_bytes))
-    return max(least, _nodes_for(_kept(job, "memory") * size, machine.offer.memory_bytes))
+        least = np.maximum(least, _nodes_for(_kept(job, "local") * size, machines.local_bytes))
+    least = np.maximum(least, _nodes_for(_kept(job, "memory") * size, machines.memory_bytes))
+    return np.asarray(np.minimum(least, NEVER), dtype=np.int64)
 
 
-def _nodes_for(needed: float, each: int | None) -> int:
-    """How many nodes hold so much, if each holds as much."""
+def _nodes_for(needed: float, each: Floats) -> Floats:
+    """How many nodes hold so much, if each holds as much; unknown is nothing."""
     if not needed:
-        return 1
-    return math.ceil(needed / each) if each else NEVER
+        return np.ones_like(each)
+    with np.errstate(divide="ignore"):
+        return np.ceil(needed / np.nan_to_num(each))
 
 
 def needed_and_had(
@@ -239,7 +217,7 @@ def needed_and_had(
     needed, had = 0.0, 0
     if shape.own_disks:
         needed += _kept(job, "local") * size
-        had += nodes * (machine.local_bytes or 0)
+        had += nodes * (machine.offer.local_bytes or 0)
     if shape.volumes:
         needed += shape.volumes.kept_bytes
         gib = float(shape.volumes.gib_each(np.array([float(nodes)]))[0])
@@ -255,16 +233,20 @@ def _kept(job: Job, where: str) -> float:
     return sum(room.per_byte for room in job.room if room.where == where)
 
 
-def _request_usd(job: Job, size: int, catalog: Catalog) -> float | None:
-    """What the job's requests of object storage cost; ``None``: a price is unknown."""
+def _outside_usd(job: Job, size: int, catalog: Catalog) -> float | str:
+    """What requests of object storage and leaving the provider cost; or which price is unknown."""
     total = 0.0
+    store = catalog.object_store
     for request in job.requests:
-        store = catalog.object_store
-        if store is None:
-            return None
-        gets = request.kind == "get"
-        price = store.usd_per_1000_gets if gets else store.usd_per_1000_puts
+        price = None
+        if store:
+            gets = request.kind == "get"
+            price = store.usd_per_1000_gets if gets else store.usd_per_1000_puts
         if price is None:
-            return None
+            return f"{catalog.name} has no price of object storage's requests"
         total += request.per_byte * size / 1000 * price
+    if job.taken_out_per_byte:
+        if store is None or store.usd_per_gb_to_internet is None:
+            return f"{catalog.name} has no price of what leaves the provider"
+        total += job.taken_out_per_byte * size / 1e9 * store.usd_per_gb_to_internet
     return total

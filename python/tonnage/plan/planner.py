@@ -22,7 +22,8 @@ from tonnage.model.known import Known
 from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
 from tonnage.plan.draws import CONFIDENCE, INTERVAL_RULE, outcome
 from tonnage.plan.front import front
-from tonnage.plan.options import Group, Network, Options, options
+from tonnage.plan.machines import Purchase
+from tonnage.plan.options import NEVER, Group, Network, Options, options
 from tonnage.plan.rates import Rates
 from tonnage.plan.search import Found, Limits, search_all
 from tonnage.plan.survey import survey
@@ -44,6 +45,7 @@ class Question:
     size: int
     limits: Limits = dataclasses.field(default_factory=Limits)
     network: Network = "scaled"
+    purchase: Purchase = "on-demand"
     providers: tuple[str, ...] = ()
     arch: str | None = None
     placement: bool | None = None
@@ -63,11 +65,10 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
     offered = offered_to(question, catalogs, known)
     rates = Rates(limits.most_nodes, limits.least_nodes)
     found = search_all(offered.groups, size, rates, limits)
-    choices = _choices(offered.groups, found)
     if question.every:
         some = _kept(candidates(job, size, _every(offered.groups, limits), rates, limits), limits)
     else:
-        some = candidates(job, size, best_of_each(choices), rates, limits)
+        some = candidates(job, size, best_of_each(offered.groups, found), rates, limits)
     best = sorted(some, key=lambda each: rank(each, limits))
     return Plan(
         job=job,
@@ -82,7 +83,7 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
         pareto=front(offered.groups, found, size, rates, limits),
         excluded=_excluded(offered, found, limits, best),
         survey=survey(offered, size, rates, limits, best[0] if best else None, known),
-        sure=_sure(question, choices, rates) if math.isfinite(limits.deadline_seconds) else None,
+        sure=_sure(question, offered.groups, rates),
         nearest=None if best else _nearest(question, offered),
         notes=_notes(question, catalogs),
     )
@@ -96,28 +97,18 @@ def offered_to(question: Question, catalogs: Sequence[Catalog], known: Known) ->
         catalogs,
         known,
         network=question.network,
+        purchase=question.purchase,
         providers=question.providers,
         arch=question.arch,
         placement=question.placement,
     )
 
 
-def _choices(groups: Sequence[Group], found: Sequence[Found]) -> list[Choice]:
-    return [
-        Choice(group, place, nodes, value)
-        for group, each in zip(groups, found, strict=True)
-        for place, (nodes, value) in enumerate(
-            zip(each.nodes.tolist(), each.value.tolist(), strict=True)
-        )
-        if nodes
-    ]
-
-
 def _every(groups: Sequence[Group], limits: Limits) -> list[Choice]:
     count = sum(
         max(limits.most_nodes + 1 - max(least, limits.least_nodes), 0)
         for group in groups
-        for least in group.least_nodes
+        for least in group.least_nodes.tolist()
     )
     if count > MOST_CANDIDATES:
         raise PlanError(
@@ -127,7 +118,7 @@ def _every(groups: Sequence[Group], limits: Limits) -> list[Choice]:
     return [
         Choice(group, place, nodes)
         for group in groups
-        for place, least in enumerate(group.least_nodes)
+        for place, least in enumerate(group.least_nodes.tolist())
         for nodes in range(max(least, limits.least_nodes), limits.most_nodes + 1)
     ]
 
@@ -141,15 +132,16 @@ def _kept(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
     ]
 
 
-def _sure(question: Question, choices: Sequence[Choice], rates: Rates) -> Candidate | None:
+def _sure(question: Question, groups: Sequence[Group], rates: Rates) -> Candidate | None:
     """The cheapest that keeps the deadline in 95 % of fleets, whatever is to be minimised else.
 
     The cheapest that keeps it in the middle costs no more than one that surely keeps it, so
     machines are tried in the order of that cost until it exceeds the best found.
     """
+    if math.isinf(question.limits.deadline_seconds):
+        return None
     job, size = question.job, question.size
     limits = dataclasses.replace(question.limits, objective="cost")
-    groups = list({id(choice.group): choice.group for choice in choices}.values())
     found = search_all(groups, size, rates, limits)
     bounds = []
     for group, each in zip(groups, found, strict=True):
@@ -164,7 +156,7 @@ def _sure(question: Question, choices: Sequence[Choice], rates: Rates) -> Candid
     for bound, choice in sorted(bounds, key=lambda pair: pair[0]):
         if best and bound >= best[0]:
             break
-        least = max(choice.group.least_nodes[choice.place], limits.least_nodes)
+        least = max(int(choice.group.least_nodes[choice.place]), limits.least_nodes)
         nodes = np.arange(least, limits.most_nodes + 1)
         came = outcome(
             choice.group, [choice.place] * len(nodes), nodes, size, rates, limits.charged
@@ -184,7 +176,7 @@ def _nearest(question: Question, offered: Options) -> Candidate | None:
     """What misses the deadline or the budget by least; or, if none fits, what fits with fewest."""
     job, size, limits = question.job, question.size, question.limits
     limits = dataclasses.replace(limits, objective="nearest")
-    least = min((each for group in offered.groups for each in group.least_nodes), default=1 << 62)
+    least = min((int(group.least_nodes.min()) for group in offered.groups), default=NEVER)
     if least >= 1 << 40:
         return None
     if least > limits.most_nodes:
@@ -193,7 +185,7 @@ def _nearest(question: Question, offered: Options) -> Candidate | None:
         limits = dataclasses.replace(limits, objective=question.limits.objective)
     rates = Rates(limits.most_nodes, limits.least_nodes)
     found = search_all(offered.groups, size, rates, limits)
-    some = candidates(job, size, best_of_each(_choices(offered.groups, found)), rates, limits)
+    some = candidates(job, size, best_of_each(offered.groups, found), rates, limits)
     return min(some, key=lambda each: rank(each, limits), default=None)
 
 
@@ -217,7 +209,7 @@ def _excluded(
 
 def _limit(group: Group, place: int, found: Found, limits: Limits) -> str:
     """Why no number of nodes of this machine keeps the limits."""
-    least = group.least_nodes[place]
+    least = int(group.least_nodes[place])
     if least > limits.most_nodes:
         return f"too small: it takes {least} nodes to hold the job"
     if found.fastest_seconds[place] > limits.deadline_seconds:
@@ -250,6 +242,7 @@ def _settings(question: Question) -> dict[str, Any]:
         "objective": limits.objective,
         "charged": limits.charged,
         "network": question.network,
+        "purchase": question.purchase,
         "providers": list(question.providers),
         "arch": question.arch,
         "placement": question.placement,

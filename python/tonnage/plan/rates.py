@@ -1,11 +1,14 @@
 """What nodes of every law carry, for fleets of every size: the middle, and all draws.
 
-Laws that differ only in how fast they are have the same factors, which are drawn once.
+Laws that differ only in how fast they are have the same factors, which are drawn once. The middle
+is computed for every size up to some dozens, and beyond for sizes that are a factor apart, between
+which it is joined (logarithms of both): the slowest of N falls ever more slowly.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +16,8 @@ import numpy.typing as npt
 from tonnage.artifacts.profile import Law
 from tonnage.model.slowest import Draws, Fleets
 
-AT_ONCE = 1_000
-"""Fleet sizes whose draws are held at once."""
+EACH_UP_TO, APART = 40, 1.08
+"""So many sizes have a middle of their own; and by what factor others are apart that have."""
 
 Floats = npt.NDArray[np.float64]
 Sizes = npt.NDArray[np.int64]
@@ -33,19 +36,18 @@ class Rates:
     def middle(self, law: Law) -> Floats:
         """The median over fleets, of each number of nodes; a single one where it is that of any."""
         if law.of_fleet and len(law.modes) == 1:
-            return np.array(
-                [law.modes[0].median]
-            )  # What is unknown of it is as much as it is less.
+            # What is unknown of it is as likely more as it is less.
+            return np.array([law.modes[0].median])
         scale, shape, key = _shape(law)
         if key not in self._middles:
             sizes = np.arange(self.least_nodes, self.most_nodes + 1)
-            sizes = sizes[:1] if law.of_fleet else sizes
-            self._middles[key] = np.concatenate(
-                [
-                    np.median(self.fleets.slowest(shape, sizes[begin : begin + AT_ONCE]), axis=0)
-                    for begin in range(0, len(sizes), AT_ONCE)
-                ]
-            )
+            if law.of_fleet:
+                self._middles[key] = np.median(self.fleets.slowest(shape, sizes[:1]), axis=0)
+            else:
+                some = _some(self.least_nodes, self.most_nodes)
+                middles = np.median(self.fleets.slowest(shape, some), axis=0)
+                joined = np.interp(np.log(sizes), np.log(some), np.log(middles))
+                self._middles[key] = np.exp(joined)
         return scale * self._middles[key]
 
     def middle_of(self, law: Law, nodes: Sizes) -> Floats:
@@ -62,6 +64,14 @@ class Rates:
             return scale * self._drawn[key]
         different, back = np.unique(nodes, return_inverse=True)
         return self.fleets.slowest(law, different)[:, back]
+
+
+def _some(least: int, most: int) -> Sizes:
+    """The sizes that have a middle of their own."""
+    begin = max(least, min(EACH_UP_TO, most))
+    steps = math.ceil(math.log(most / begin) / math.log(APART)) + 1
+    beyond = np.geomspace(begin, most, steps).round().astype(np.int64)
+    return np.unique(np.concatenate([np.arange(least, begin), beyond, [most]]))
 
 
 def _shape(law: Law) -> tuple[float, Law, object]:

@@ -1,7 +1,9 @@
 """The best number of nodes of every machine of a group: all of them are computed.
 
-Times are those with every resource at its middle. In single precision, some hundred machines at
-once, since the arrays then stay in a processor's cache; what is reported is computed in double.
+Times are those with every resource at its middle. Machines of which the same is advertised take the
+same time, so time is computed once for all of them; what they cost is that time at their price. In
+single precision, some hundred machines at once, since the arrays then stay in a processor's cache;
+what is reported is computed in double.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.artifacts.profile import Law
-from tonnage.plan.evaluate import Array, Charged, usd, work
-from tonnage.plan.options import Group, Machine
+from tonnage.model.bucket import Bucket
+from tonnage.plan.evaluate import Array, Charged, machine_hours, work
+from tonnage.plan.options import Group
 from tonnage.plan.rates import Rates
 from tonnage.plan.shapes import Thing
 
@@ -64,70 +67,97 @@ def search_all(groups: Sequence[Group], size: int, rates: Rates, limits: Limits)
 
 def search(group: Group, size: int, rates: Rates, limits: Limits) -> Found:
     """The best number of nodes of each machine; of those that tie the fewest."""
-    sizes = np.arange(limits.least_nodes, limits.most_nodes + 1, dtype=np.int64)
-    rows = _Rows(group, sizes, rates)
-    step = max(AT_ONCE // len(sizes), 1)
+    which, alike = kinds(group)
+    times = _Times(group, which, size, rates, limits)
+    step = max(AT_ONCE // len(times.sizes), 1)
     chunks = [
-        _search(group, rows, slice(begin, begin + step), size, limits)
+        _search(group, times, alike[begin : begin + step], slice(begin, begin + step), limits)
         for begin in range(0, len(group.machines), step)
     ]
     return Found(*(np.concatenate(each) for each in zip(*chunks, strict=True)))
 
 
-class _Rows:
-    """What all machines of a group have in common, for each fleet size."""
+def kinds(group: Group) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """One machine of each kind that takes the same time, and of what kind each machine is."""
+    figures = [group.machines.figures[thing] for thing in sorted(group.shape.figures)]
+    columns = [each for figure in figures for each in (figure.lasting, figure.burst, figure.credit)]
+    if not columns:
+        return np.zeros(1, dtype=np.int64), np.zeros(len(group.machines), dtype=np.int64)
+    _, which, alike = np.unique(
+        np.column_stack(columns), axis=0, return_index=True, return_inverse=True
+    )
+    return which, alike.reshape(-1)
 
-    def __init__(self, group: Group, sizes: npt.NDArray[np.int64], rates: Rates) -> None:
-        self.sizes = sizes
-        self.nodes = sizes[None, :].astype(np.float64)
-        self.nodes32 = self.nodes.astype(np.float32)
-        self._rates = rates
+
+class _Times:
+    """Of each kind of machine and each fleet size, in single precision."""
+
+    def __init__(
+        self,
+        group: Group,
+        which: npt.NDArray[np.int64],
+        size: int,
+        rates: Rates,
+        limits: Limits,
+    ) -> None:
+        begin = min(max(limits.least_nodes, int(group.least_nodes.min())), limits.most_nodes)
+        self.sizes = np.arange(begin, limits.most_nodes + 1, dtype=np.int64)
+        nodes = self.sizes[None, :].astype(np.float64)
+        figures = {thing: each.at((which, None)) for thing, each in group.machines.figures.items()}
+
+        def rate(law: Law) -> Array:
+            return rates.middle_of(law, self.sizes)[None, :]
+
+        spent = work(group.shape, size, rate, nodes, figures, np.float32)
+        spent = np.broadcast_to(spent, (len(which), len(self.sizes)))
+        nodes = nodes.astype(np.float32)
+        self.seconds = spent / nodes
+        self.fastest = self.seconds.min(axis=1)
+        self.hours = machine_hours(spent, nodes, group.catalog.billing, limits.charged)
+        self.other_usd: Array | None = None
+        """Of volumes and of what the job does outside; ``None`` is nothing."""
         volumes = group.shape.volumes
-        self.volume_usd: Array | float = 0.0
         if volumes:
-            self.volume_usd = volumes.usd_per_hour(self.nodes).astype(np.float32)
-
-    def rate(self, law: Law) -> Array:
-        return self._rates.middle_of(law, self.sizes)[None, :]
+            by_volumes = (volumes.usd_per_hour(nodes.astype(np.float64)) / 3600).astype(np.float32)
+            self.other_usd = spent * by_volumes + np.float32(group.outside_usd)
+        elif group.outside_usd:
+            self.other_usd = np.full_like(spent, group.outside_usd)
 
 
 def _search(
-    group: Group, rows: _Rows, of: slice, size: int, limits: Limits
+    group: Group, times: _Times, alike: npt.NDArray[np.int64], of: slice, limits: Limits
 ) -> tuple[npt.NDArray[np.int64], Array, Array, Array]:
-    machines = group.machines[of]
-    figures = {
-        thing: each[:, None].astype(np.float32) for thing, each in figures_of(machines).items()
-    }
-    needed = np.array(group.least_nodes[of], dtype=np.int64)[:, None]
-    prices = machine_usd(group, machines)[:, None].astype(np.float32)
-    spent = work(group.shape, size, rows.rate, rows.nodes, figures, np.float32)
-    spent = np.broadcast_to(spent, (len(machines), len(rows.sizes)))
-    cost = usd(
-        spent,
-        rows.nodes32,
-        prices,
-        rows.volume_usd,
-        group.request_usd,
-        group.catalog.billing,
-        limits.charged,
-    )
-    seconds = spent / rows.nodes32
-    if needed.max() > rows.sizes[0]:
-        small = rows.sizes[None, :] < needed
-        cost = np.where(small, np.float32(np.inf), cost)
-        seconds = np.where(small, np.float32(np.inf), seconds)
-    fastest, cheapest = seconds.min(axis=1), cost.min(axis=1)
-    value = cost if limits.objective == "cost" else seconds
-    if limits.objective == "nearest":
-        value = missed_by(seconds, cost, limits)
+    prices = machine_usd(group)[of, None].astype(np.float32)
+    cost = times.hours[alike] * prices
+    if times.other_usd is not None:
+        cost += times.other_usd[alike]
+    needed = group.least_nodes[of, None]
+    all_hold = needed.max() <= times.sizes[0]
+    if all_hold and limits.objective == "cost" and math.isinf(limits.deadline_seconds):
+        value, fastest, cheapest = cost, times.fastest[alike], cost.min(axis=1)
     else:
-        if math.isfinite(limits.deadline_seconds):
-            value = np.where(seconds > np.float32(limits.deadline_seconds), np.inf, value)
-        if math.isfinite(limits.budget_usd):
-            value = np.where(cost > np.float32(limits.budget_usd), np.inf, value)
+        seconds = times.seconds[alike]
+        if not all_hold:
+            small = times.sizes[None, :] < needed
+            cost[small] = np.inf
+            seconds[small] = np.inf
+        fastest, cheapest = seconds.min(axis=1), cost.min(axis=1)
+        value = _value(seconds, cost, limits)
+    if limits.objective != "nearest" and math.isfinite(limits.budget_usd):
+        value = np.where(cost > np.float32(limits.budget_usd), np.inf, value)
     least = value.min(axis=1)
     first = np.argmax(value <= (least * np.float32(1 + ALIKE))[:, None], axis=1)
-    return np.where(np.isfinite(least), rows.sizes[first], 0), least, fastest, cheapest
+    return np.where(np.isfinite(least), times.sizes[first], 0), least, fastest, cheapest
+
+
+def _value(seconds: Array, cost: Array, limits: Limits) -> Array:
+    """What is minimised; infinite where the deadline is not kept."""
+    if limits.objective == "nearest":
+        return missed_by(seconds, cost, limits)
+    value = cost if limits.objective == "cost" else seconds
+    if math.isinf(limits.deadline_seconds):
+        return value
+    return np.where(seconds > np.float32(limits.deadline_seconds), np.inf, value)
 
 
 def missed_by(seconds: Array, cost: Array, limits: Limits) -> Array:
@@ -139,21 +169,15 @@ def missed_by(seconds: Array, cost: Array, limits: Limits) -> Array:
     return np.where(np.isfinite(seconds), found, np.inf)
 
 
-def figures_of(machines: Sequence[Machine]) -> Mapping[Thing, Array]:
-    """What is advertised of the machines, as far as all have it."""
-    common = set.intersection(*(set(machine.figures) for machine in machines))
-    return {
-        thing: np.array([machine.figures[thing] for machine in machines], dtype=np.float64)
-        for thing in common
-    }
+def figures_of(group: Group, places: npt.ArrayLike) -> Mapping[Thing, Bucket]:
+    """What is advertised of the machines at these places."""
+    where = np.asarray(places, dtype=np.int64)
+    return {thing: each.at(where) for thing, each in group.machines.figures.items()}
 
 
-def machine_usd(group: Group, machines: Sequence[Machine]) -> Array:
-    """The price of a node by the hour, without its volumes."""
-    attached = group.shape.volumes is not None
-    return np.array(
-        [
-            machine.usd_per_hour + ((machine.link_usd_per_hour or 0.0) if attached else 0.0)
-            for machine in machines
-        ]
-    )
+def machine_usd(group: Group) -> Array:
+    """The price of a node of each machine by the hour, without its volumes."""
+    machines = group.machines
+    if group.shape.volumes is None:
+        return machines.usd_per_hour
+    return np.asarray(machines.usd_per_hour + machines.link_usd_per_hour)

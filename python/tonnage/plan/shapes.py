@@ -1,11 +1,12 @@
 """A job on a layout: what of each phase a node's disks, volumes, network and cores have to carry.
 
-    seconds(phase) = max over terms of (sum over parts of demand / capacity)
+    seconds(phase) = max over terms of (sum over parts of demand / capacity) + what is fixed
 
 A term is what one thing carries: its parts' times add up, since reading and writing share it. Local
 disks whose rate was measured each way while both are used have one part, the larger of both ways
 (Themis on EC2, equation 5); where the ways were measured apart, a part each. Volumes share a node's
-link, so reading and writing are a part each.
+link, so reading and writing are a part each. A thing's credits are shared by the phases in
+proportion to what it carries in each.
 
 A part's capacity is a law; where the law is one of shares, times what is advertised. All machines
 with the same shape are computed at once.
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tonnage.artifacts.job import Demand, Job, Resource
+from tonnage.artifacts.job import Demand, Job, JobPhase, Resource
 from tonnage.artifacts.profile import Law, Mode
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.known import Laws
@@ -65,6 +66,24 @@ class Term:
 
     thing: Thing
     parts: tuple[Part, ...]
+    credit_share: float
+    """What share of the thing's credits is for this phase."""
+
+    @property
+    def per_byte(self) -> float:
+        """Bytes for each byte of input."""
+        return sum(part.per_byte for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """A phase on a layout."""
+
+    name: str
+    terms: tuple[Term, ...]
+    fixed_seconds: float
+    local_per_byte: float
+    """What local disks have to carry, the larger of both ways, for each byte of input."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +94,20 @@ class Shape:
     own_disks: bool
     """Whether a node's own disks are used."""
     volumes: Volumes | None
-    phases: tuple[tuple[str, tuple[Term, ...]], ...]
+    phases: tuple[Stretch, ...]
     missing: tuple[str, ...]
     """Resources of which nothing is known, whatever the machine."""
     figures: frozenset[Thing]
     """Things of which a machine's advertised figure is needed."""
     curve: Curve | None
-    local_demands: Mapping[str, float]
-    """Of each phase what local disks have to carry, the larger of both ways, for each byte."""
 
     @property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
         """What the capacities rest on."""
         kinds = {
             part.law.evidence == "advertised"
-            for _, terms in self.phases
-            for term in terms
+            for phase in self.phases
+            for term in phase.terms
             for part in term.parts
         }
         if len(kinds) > 1:
@@ -134,32 +151,40 @@ def shape(
             two nodes; ``infinite``: left out.
     """
     fall = laws.curve if network == "scaled" else None
+    wanted = [_wanted(phase, own_disks, network) for phase in job.phases]
     missing: dict[str, None] = {}
     figures: set[Thing] = set()
     phases = []
-    local: dict[str, float] = {}
-    for phase in job.phases:
-        wanted: dict[Thing, list[Demand]] = {}
-        for demand in phase.demands:
-            if network == "infinite" and demand.resource == "network":
-                continue
-            if demand.per_byte > 0:
-                moved = demand if own_disks else on_volumes(demand)
-                wanted.setdefault(THINGS[moved.resource], []).append(moved)
+    for phase, things in zip(job.phases, wanted, strict=True):
         terms = []
-        local[phase.name] = _larger_way(wanted.get("local disks", ()))
-        for thing, demands in wanted.items():
+        for thing, demands in things.items():
             parts = _parts(thing, demands, laws.laws, shares, fall)
             if not parts:
                 missing[thing] = None
-                parts = ()
             if any(part.advertised for part in parts):
                 figures.add("network" if thing == "object storage" else thing)
-            terms.append(Term(thing, parts))
-        phases.append((phase.name, tuple(terms)))
+            whole = sum(_bytes(each.get(thing, ())) for each in wanted)
+            terms.append(Term(thing, parts, _bytes(demands) / whole))
+        local = _larger_way(things.get("local disks", ()))
+        phases.append(Stretch(phase.name, tuple(terms), phase.fixed_seconds, local))
     return Shape(
-        layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures), fall, local
+        layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures), fall
     )
+
+
+def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[Demand]]:
+    """A phase's demands by what carries them."""
+    found: dict[Thing, list[Demand]] = {}
+    for demand in phase.demands:
+        left_out = network == "infinite" and demand.resource == "network"
+        if demand.per_byte > 0 and not left_out:
+            moved = demand if own_disks else on_volumes(demand)
+            found.setdefault(THINGS[moved.resource], []).append(moved)
+    return found
+
+
+def _bytes(demands: Iterable[Demand]) -> float:
+    return sum(demand.per_byte for demand in demands)
 
 
 def _parts(

@@ -77,7 +77,7 @@ def _row(group: Group, place: int, rate: float, nodes: int, seen: Sequence[float
     count = _disks(group, place)
     reached = sum(each >= rate / count for each in seen)
     spent = np.array([SCREENING_NODES * SCREENING_SECONDS])
-    price = machine_usd(group, [machine])
+    price = machine_usd(group)[[place]]
     fleet = np.array([float(SCREENING_NODES)])
     paid = usd(spent, fleet, price, 0.0, 0.0, group.catalog.billing, "seconds")
     return Survey(
@@ -103,12 +103,13 @@ def _per_disk(offered: Options, known: Known) -> list[float]:
     """What each measured offer carries for each of its local disks."""
     found = {}
     for group in offered.groups:
-        for place, machine in enumerate(group.machines):
-            offer = machine.offer
-            laws = known.offers.get((offer.provider, offer.type), {}).get(machine.placement)
-            both = laws.laws.get("local both") if laws else None
-            if both:
-                found[offer.type] = both.modes[0].median / _disks(group, place)
+        if group.shape.own_disks:
+            for place, machine in enumerate(group.machines):
+                offer = machine.offer
+                laws = known.offers.get((offer.provider, offer.type), {}).get(machine.placement)
+                both = laws.laws.get("local both") if laws else None
+                if both:
+                    found[offer.type] = both.modes[0].median / _disks(group, place)
     return list(found.values())
 
 
@@ -124,15 +125,15 @@ def _least_rates(
     )
     fleet = sizes[None, :].astype(np.float64)
     machines = group.machines
-    figures = {thing: each[:, None] for thing, each in figures_of(machines).items()}
-    prices = machine_usd(group, machines)[:, None]
+    figures = figures_of(group, np.arange(len(machines))[:, None])
+    prices = machine_usd(group)[:, None]
     volumes = group.shape.volumes
     volume_usd: Array | float = volumes.usd_per_hour(fleet) if volumes else 0.0
     shape = (len(machines), len(sizes))
     others: list[tuple[float, Array]] = []
-    for name, terms in group.shape.phases:
+    for phase in group.shape.phases:
         longest = np.zeros(shape)
-        for term in terms:
+        for term in phase.terms:
             if term.thing != "local disks":
                 took = term_work(
                     term,
@@ -143,17 +144,18 @@ def _least_rates(
                     figures,
                 )
                 longest = np.maximum(longest, took)
-        others.append((size * group.shape.local_demands[name], longest))
+        others.append((size * phase.local_per_byte, longest))
+    fixed = fleet * sum(phase.fixed_seconds for phase in group.shape.phases)
     held = sizes[None, :] >= np.minimum(group.least_nodes, NEVER)[:, None]
 
     def wins(rate: Array) -> Array:
-        spent = sum((np.maximum(local / rate, longest) for local, longest in others), np.zeros(1))
+        spent = sum((np.maximum(local / rate, longest) for local, longest in others), fixed)
         paid = usd(
             spent,
             fleet,
             prices,
             volume_usd,
-            group.request_usd,
+            group.outside_usd,
             group.catalog.billing,
             limits.charged,
         )

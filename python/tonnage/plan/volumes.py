@@ -1,8 +1,9 @@
 """Network-attached volumes of a node: how large, how fast and how dear, for many fleets at once.
 
 What a job keeps on volumes is shared evenly by all volumes of all nodes, so volumes are smaller the
-more nodes there are; those whose rate follows from their size are slower then. Rates are those that
-last and are included in the price: bursts and bought operations are not counted on.
+more nodes there are; those whose rate follows from their size are slower then. A volume's bucket is
+taken to be full at first. No rate is bought: another volume of the kind includes as much for
+nothing, since it is the size that is paid for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.catalog import Grant, VolumeKind
+from tonnage.model.bucket import Bucket
 
 Floats = npt.NDArray[np.float64]
 GIB = 1 << 30
@@ -32,19 +34,26 @@ class Volumes:
         """The size of a volume in whole GiB, as it is bought."""
         return np.maximum(np.ceil(self.kept_bytes / (nodes * self.count) / GIB), 1.0)
 
-    def bytes_per_second(self, nodes: Floats) -> Floats:
+    def bucket(self, nodes: Floats) -> Bucket:
         """What a node's volumes are to carry together, if the node can."""
         # Of what is needed and not of what is bought: a rounding up should make nothing faster.
         sizes = self.kept_bytes / (nodes * self.count) / GIB
-        rate = _lasting(self.kind.throughput, sizes)
+        lasting = _lasting(self.kind.throughput, sizes)
+        burst, credit = _burst(self.kind.throughput, sizes)
         operations = _lasting(self.kind.operations, sizes)
         largest = self.kind.largest_operation_bytes
         if operations is not None and largest is not None:
             most = self.kind.throughput.most or math.inf
-            rate = np.minimum(operations * largest, most if rate is None else rate)
-        if rate is None:
+            lasting = np.minimum(operations * largest, most if lasting is None else lasting)
+            more, kept = _burst(self.kind.operations, sizes)
+            if np.any(kept):
+                # Operations' bucket pays for a burst of bytes that has no credit of its own.
+                burst, credit = np.minimum(more * largest, burst), kept * largest
+        if lasting is None:
             raise ValueError(f"what a volume of {self.kind.name} carries is unknown")
-        return np.asarray(self.count * rate)
+        credit = np.where(burst > lasting, credit, 0.0)
+        burst = np.where(credit > 0, burst, lasting)
+        return Bucket(self.count * lasting, self.count * burst, self.count * credit)
 
     def usd_per_hour(self, nodes: Floats) -> Floats:
         """Of a node's volumes."""
@@ -75,3 +84,15 @@ def _lasting(grant: Grant, gib: Floats) -> Floats | None:
     else:
         return None
     return found if grant.most is None else np.minimum(found, grant.most)
+
+
+def _burst(grant: Grant, gib: Floats) -> tuple[Floats, Floats]:
+    """A burst's rate, as far as any is known, and the credit that pays for it."""
+    if grant.burst_per_gib is not None:
+        burst = grant.burst_per_gib * gib
+    else:
+        told = grant.burst if grant.burst is not None else grant.most
+        burst = np.full_like(gib, math.inf if told is None else told)
+    if grant.most is not None:
+        burst = np.minimum(burst, grant.most)
+    return burst, (grant.credit or 0.0) + (grant.credit_per_gib or 0.0) * gib

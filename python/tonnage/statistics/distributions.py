@@ -17,7 +17,7 @@ import numpy as np
 from tonnage.statistics.samples import FloatArray
 
 # AS 241, PPND16: numerator and denominator, highest power first. Near the middle in terms of
-# 0.180625 - q^2; in the tails of r = sqrt(-log(tail)), less 1.6 where r is at most 5, less 5 beyond.
+# 0.180625 - q^2; in the tails of r = sqrt(-log(tail)), less 1.6 up to 5 and less 5 beyond.
 MIDDLE = (
     np.array(
         [
@@ -96,7 +96,7 @@ FAR_TAIL = (
         ]
     ),
 )
-MOST_STEPS, NEAR = 60, 1e-9
+MOST_STEPS, NEAR = 60, 1e-7
 
 
 def binomial_at_most(successes: int, trials: int, share: float) -> float:

@@ -1,0 +1,55 @@
+"""Credits: what carries more for a while than it does for good, as a token bucket.
+
+A bucket fills at what lasts and holds a credit; while there is any, the burst is carried. From a
+full bucket, t seconds carry min(burst * t, lasting * t + credit) at most, so of N nodes that have W
+bytes together
+
+    seconds = max(W / (N * burst), (W - N * credit) / (N * lasting))
+
+Of buckets in a row each bounds the time, and the longest bound is reached (greedy shapers: Le
+Boudec and Thiran, Network Calculus, section 1.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Bucket:
+    """Of each node, in bytes and bytes a second (of cores: seconds and cores)."""
+
+    lasting: Floats
+    burst: Floats
+    credit: Floats
+    """0 where there is none, or none is known: a burst without one is not counted on."""
+
+    @staticmethod
+    def steady(rate: float) -> Bucket:
+        """Without credits."""
+        return Bucket(np.asarray(rate), np.asarray(rate), np.asarray(0.0))
+
+    def work(self, wanted: Floats, nodes: Floats, share: float) -> Floats:
+        """Node-seconds until nodes have carried ``wanted`` bytes together.
+
+        Args:
+            wanted: Bytes of all nodes.
+            nodes: How many they are.
+            share: What share of the credit is for this; the rest is for other phases.
+        """
+        kind = np.result_type(np.asarray(wanted).dtype)
+        if not np.any(self.credit):
+            return np.asarray(wanted * (1 / self.lasting).astype(kind))
+        spared = nodes.astype(kind) * (share * self.credit).astype(kind)
+        slowest = (wanted - spared) * (1 / self.lasting).astype(kind)
+        return np.asarray(np.maximum(slowest, wanted * (1 / self.burst).astype(kind)))
+
+    def at(self, places: Any) -> Bucket:
+        """Those at these places."""
+        return Bucket(self.lasting[places], self.burst[places], self.credit[places])

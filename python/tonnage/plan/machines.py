@@ -1,0 +1,159 @@
+"""What can be rented, as a planner sees it: its price, what it holds, and what is advertised of it.
+
+A network's peak is a burst whose credits nobody publishes, so its baseline is planned with; of a
+link to volumes some providers say how long its maximum lasts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.catalog import Catalog, Offer, VolumeLink
+from tonnage.model.bucket import Bucket
+from tonnage.plan.shapes import Thing
+
+Purchase = Literal["on-demand", "spot"]
+PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
+FIGURES: tuple[Thing, ...] = ("network", "volumes", "cpu")
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Machine:
+    """An offer, placed close together or not, bought in a way."""
+
+    catalog: Catalog
+    offer: Offer
+    placement: bool
+    number: int
+    """Different for each offer and placement of a plan."""
+    purchase: Purchase
+    usd_per_hour: float
+    usd_between: tuple[float, float]
+    """The lowest and the highest that it may be."""
+    link_usd_per_hour: float | None
+    """Of its link to volumes; ``None``: has a price, which is unknown."""
+    figures: Mapping[Thing, Bucket]
+
+
+@dataclass(frozen=True, eq=False)
+class Machines:
+    """Several machines, and their figures as arrays; what is unknown is not a number."""
+
+    some: Sequence[Machine]
+    numbers: npt.NDArray[np.int64]
+    usd_per_hour: Floats
+    usd_between: Floats
+    """The lowest and the highest, shape ``(2, machines)``."""
+    link_usd_per_hour: Floats
+    local_bytes: Floats
+    memory_bytes: Floats
+    figures: Mapping[Thing, Bucket]
+
+    @classmethod
+    def of(cls, some: Sequence[Machine]) -> Machines:
+        """These machines, at least one."""
+        unknown = Bucket.steady(math.nan)
+        figures: dict[Thing, Bucket] = {}
+        for thing in FIGURES:
+            buckets = [each.figures.get(thing, unknown) for each in some]
+            figures[thing] = Bucket(
+                np.array([each.lasting for each in buckets]),
+                np.array([each.burst for each in buckets]),
+                np.array([each.credit for each in buckets]),
+            )
+        return cls(
+            some,
+            numbers=np.array([each.number for each in some]),
+            usd_per_hour=np.array([each.usd_per_hour for each in some]),
+            usd_between=np.array([each.usd_between for each in some]).T,
+            link_usd_per_hour=_known(each.link_usd_per_hour for each in some),
+            local_bytes=_known(each.offer.local_bytes for each in some),
+            memory_bytes=_known(each.offer.memory_bytes for each in some),
+            figures=figures,
+        )
+
+    def __len__(self) -> int:
+        return len(self.some)
+
+    def __iter__(self) -> Iterator[Machine]:
+        return iter(self.some)
+
+    def __getitem__(self, place: int) -> Machine:
+        return self.some[place]
+
+    def at(self, places: npt.NDArray[np.int64]) -> Machines:
+        """Those at these places."""
+        return Machines(
+            [self.some[place] for place in places.tolist()],
+            self.numbers[places],
+            self.usd_per_hour[places],
+            self.usd_between[:, places],
+            self.link_usd_per_hour[places],
+            self.local_bytes[places],
+            self.memory_bytes[places],
+            {thing: each.at(places) for thing, each in self.figures.items()},
+        )
+
+
+def machine(
+    catalog: Catalog, offer: Offer, placed: bool, network: str, purchase: Purchase, number: int
+) -> Machine | str:
+    """The machine; or why it has no price."""
+    figures: dict[Thing, Bucket] = {}
+    advertised = offer.network
+    lasting = advertised.baseline_bytes_per_second or advertised.peak_bytes_per_second
+    if network == "infinite":
+        lasting = math.inf
+    if lasting:
+        figures["network"] = Bucket.steady(lasting)
+    if link := _link(offer.volume_link):
+        figures["volumes"] = link
+    if offer.vcpus:
+        figures["cpu"] = Bucket.steady(offer.vcpus)
+    prices = _prices(offer, purchase)
+    if prices is None:
+        return f"its {purchase} price is unknown"
+    link_usd: float | None = 0.0
+    if offer.volume_link.optional:
+        extra = offer.volume_link.extra
+        link_usd = extra.usd_per_hour if extra else None
+    low, usual, high = prices
+    return Machine(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, figures)
+
+
+def _prices(offer: Offer, purchase: Purchase) -> tuple[float, float, float] | None:
+    """The lowest, the usual and the highest price by the hour.
+
+    A spot price whose usual is not of the same time as its range has the middle of the range, by
+    factors.
+    """
+    if purchase == "on-demand":
+        price = offer.on_demand
+        return (price.usd_per_hour,) * 3 if price else None
+    spot = offer.spot
+    if spot is None:
+        return None
+    low, high = spot.low_usd_per_hour, spot.high_usd_per_hour
+    return low, spot.typical_usd_per_hour or math.sqrt(low * high), high
+
+
+def _link(link: VolumeLink) -> Bucket | None:
+    """What the link to volumes carries; its maximum only where it is told how long that lasts."""
+    lasting, most = link.baseline_bytes_per_second, link.most_bytes_per_second
+    if not lasting:
+        return None
+    if not most or most <= lasting or link.burst is None:
+        return Bucket.steady(lasting)
+    credit = (most - lasting) * link.burst.lasts_seconds
+    return Bucket(np.asarray(lasting), np.asarray(most), np.asarray(credit))
+
+
+def _known(values: Iterable[float | None]) -> Floats:
+    return np.array([math.nan if value is None else float(value) for value in values])
