@@ -21,7 +21,7 @@ PARTS = {
     "cloud_truth": {"artifacts", "words"},
     "catalog": {"artifacts", "words"},
     "model": {"artifacts", "words", "statistics", "cloud_truth"},
-    "plan": {"artifacts", "statistics", "catalog", "model"},
+    "plan": {"artifacts", "words", "statistics", "catalog", "model"},
     "report": {"artifacts", "words"},
     "engine": {"artifacts", "_core"},
     "measure": {"artifacts", "engine", "statistics", "cloud_truth"},

@@ -10,12 +10,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tonnage import engine, words
-from tonnage.run.sort import Layout
+
+if TYPE_CHECKING:
+    from tonnage.run.sort import Layout
 
 SEVERAL = (
     "--output",
@@ -159,6 +161,8 @@ def spread(arguments: list[str]) -> list[str]:
 
 def parse_layout(record_bytes: int, key: str) -> Layout:
     """The layout that ``--record-bytes`` and ``--key OFFSET:LENGTH`` say."""
+    from tonnage.run.sort import Layout
+
     found = re.fullmatch(r"(\d+):(\d+)", key)
     if found is None:
         raise engine.Refused(f"--key {key}: write OFFSET:LENGTH in bytes, like 0:10")

@@ -2,41 +2,81 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
 
 from tonnage import __version__, engine
-from tonnage.cli import (
-    catalog,
-    imports,
-    measure_disk,
-    measure_layouts,
-    measure_net,
-    measure_object,
-    measure_ops,
-    measure_over_time,
-    measure_stream,
-    observe,
-    plan,
-    records,
-    report,
-    run,
-    study,
-)
 from tonnage.cli.arguments import spread
+
+HELP = (
+    "How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
+    "0 done; 1 failed while running, or not sorted; 2 unusable arguments or input; 130 on Ctrl-C, "
+    "143 on SIGTERM, when all that is unfinished is removed."
+)
+COMMANDS = {
+    "run": ("Run a job.", {"sort": "run:run_sort:InputsFirst"}),
+    "measure": (
+        "Measure what this machine carries.",
+        {
+            "disk": "measure_disk:measure_disk",
+            "ops": "measure_ops:measure_ops",
+            "net": "measure_net:measure_net",
+            "object": "measure_object:measure_object",
+            "layouts": "measure_layouts:measure_layouts",
+            "stream": "measure_stream:measure_stream",
+            "over-time": "measure_over_time:measure_over_time",
+        },
+    ),
+    "catalog": (
+        "What can be rented, and at what price.",
+        {
+            "ls": "catalog:ls",
+            "show": "catalog:show",
+            "diff": "catalog:diff",
+            "refresh": "catalog:refresh",
+        },
+    ),
+    "study": "study:study",
+    "report": "report:report",
+    "plan": "plan:plan",
+    "observe": "observe:observe",
+    "import": "imports:import_files",
+    "gensort": "records:gensort",
+    "valsort": "records:valsort",
+}
+"""Module, function and kind of each command, or a group's help and commands."""
 
 
 class _Interrupted(Exception):
     """A command that a signal has ended; its cause is the signal's exception."""
 
 
-class _Commands(TyperGroup):
-    """The commands; the parser's library would take a Ctrl-C for its own and say nothing."""
+class _Group(TyperGroup):
+    """Commands that are imported when they are called, or their help is asked for."""
+
+    places: ClassVar[Mapping[str, str]]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *self.places]
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        if name not in self.places:
+            return super().get_command(ctx, name)
+        module, function, *kind = self.places[name].split(":")
+        place = importlib.import_module(f"tonnage.cli.{module}")
+        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+        alone.command(name, cls=getattr(place, kind[0]) if kind else None)(getattr(place, function))
+        return typer.main.get_command(alone)
+
+
+class _Commands(_Group):
+    """The tree; the parser's library would take a Ctrl-C for its own and say nothing."""
 
     def invoke(self, ctx: Any) -> Any:
         with _kept():
@@ -55,47 +95,25 @@ def _kept() -> Iterator[None]:
         raise _Interrupted from why
 
 
-app = typer.Typer(
-    cls=_Commands,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
-    "0 done; 1 failed while running, or not sorted; 2 unusable arguments or input; 130 on Ctrl-C, "
-    "143 on SIGTERM, when all that is unfinished is removed.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-run_app = typer.Typer(no_args_is_help=True, help="Run a job.", rich_markup_mode=None)
-measure_app = typer.Typer(
-    no_args_is_help=True, help="Measure what this machine carries.", rich_markup_mode=None
-)
-catalog_app = typer.Typer(
-    no_args_is_help=True, help="What can be rented, and at what price.", rich_markup_mode=None
-)
-app.add_typer(run_app, name="run")
-app.add_typer(measure_app, name="measure")
-app.add_typer(catalog_app, name="catalog")
+def _typer(kind: type[_Group], help_text: str, places: Mapping[str, Any]) -> typer.Typer:
+    """A group with these commands, of which some are groups."""
+    own = {name: place for name, place in places.items() if isinstance(place, str)}
+    made = typer.Typer(
+        cls=type(kind.__name__, (kind,), {"places": own}),
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        help=help_text,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name, place in places.items():
+        if not isinstance(place, str):
+            made.add_typer(_typer(_Group, *place), name=name)
+    return made
 
-app.command()(study.study)
-app.command()(report.report)
-app.command()(plan.plan)
-run_app.command("sort", cls=run.InputsFirst)(run.run_sort)
-measure_app.command("disk")(measure_disk.measure_disk)
-measure_app.command("ops")(measure_ops.measure_ops)
-measure_app.command("net")(measure_net.measure_net)
-measure_app.command("object")(measure_object.measure_object)
-measure_app.command("layouts")(measure_layouts.measure_layouts)
-measure_app.command("stream")(measure_stream.measure_stream)
-measure_app.command("over-time")(measure_over_time.measure_over_time)
-catalog_app.command("ls")(catalog.ls)
-catalog_app.command("show")(catalog.show)
-catalog_app.command("diff")(catalog.diff)
-catalog_app.command("refresh")(catalog.refresh)
-app.command()(observe.observe)
-app.command("import")(imports.import_files)
-app.command()(records.gensort)
-app.command()(records.valsort)
+
+app = _typer(_Commands, HELP, COMMANDS)
 
 
 @app.callback(invoke_without_command=True)

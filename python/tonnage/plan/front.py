@@ -2,8 +2,8 @@
 
 Exact, and quick since most machines are left out at once: none of a machine's points can be on
 the front if some point is both faster than the machine ever is and cheaper than it ever is (the
-bound of branch and bound); nor if one that takes as long costs less. Those that are left are computed
-for every number of nodes.
+bound of branch and bound); nor if one that takes as long costs less. Those that are left are
+computed for every number of nodes.
 """
 
 from __future__ import annotations
