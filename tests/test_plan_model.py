@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from support.offers import law, profile
 from tonnage.artifacts.profile import Mode, Scaling
 from tonnage.model import laws
+from tonnage.model.bucket import Bucket
 from tonnage.model.jobs.mapreduce import mapreduce
 from tonnage.model.jobs.reduction import reduction
 from tonnage.model.known import ProfileError, known, read
@@ -65,6 +68,36 @@ def test_curve_that_does_not_fall_is_not_made_to() -> None:
     assert found.share(np.array([1_000]))[0] == pytest.approx(1.1)
     with pytest.raises(ValueError):
         curve(Scaling(points=[], source="made up"))
+
+
+@given(
+    st.floats(1, 1e3),
+    st.floats(1, 10),
+    st.floats(0, 1e6),
+    st.floats(1, 1e6),
+    st.integers(1, 50),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_bucket_carries_as_if_poured_drop_by_drop(
+    lasting: float, faster: float, credit: float, each: float, nodes: int
+) -> None:
+    """Against a simulation: the burst while there is credit, then what lasts."""
+    bucket = Bucket(*map(np.asarray, (lasting, lasting * faster, credit)))
+    said = float(bucket.work(np.asarray(each * nodes), np.asarray(float(nodes)), 1.0)) / nodes
+    left, moved, took = credit, 0.0, 0.0
+    if faster > 1 and credit:
+        took = min(left / (lasting * faster - lasting), each / (lasting * faster))
+        moved = took * lasting * faster
+    took += max(each - moved, 0.0) / lasting
+    assert said == pytest.approx(took, rel=1e-9)
+
+
+def test_credits_are_shared_by_phases() -> None:
+    """Two halves of the work with half of the credit each take as long as the whole with all."""
+    bucket = Bucket(*map(np.asarray, (100.0, 300.0, 5_000.0)))
+    whole, one = np.asarray(40_000.0), np.asarray(1.0)
+    halves = [float(bucket.work(whole / 2, one, 0.5)) for _ in range(2)]
+    assert sum(halves) == pytest.approx(float(bucket.work(whole, one, 1.0)))
 
 
 def test_a_law_finds_the_slow_kind_of_node() -> None:

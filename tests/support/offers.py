@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tonnage.artifacts.profile import Law, Mode, OfferProfile, Profile, Scaling
-from tonnage.catalog import Billing, Catalog, Disks, Grant, Network, Offer, Price, VolumeKind
+from tonnage.catalog import (
+    Billing,
+    Burst,
+    Catalog,
+    Disks,
+    Grant,
+    Network,
+    ObjectStore,
+    Offer,
+    Price,
+    Spot,
+    VolumeKind,
+)
 from tonnage.catalog import VolumeLink as Link
 
 MIB = 1 << 20
@@ -19,8 +31,14 @@ def offer(
     network: float | None = 1e9,
     link: float | None = 1e9,
     arch: str = "x86_64",
+    link_most: float | None = None,
+    spot: Spot | None = None,
 ) -> Offer:
-    """An offer; ``None`` is unknown, local disks of 0 bytes are none."""
+    """An offer; ``None`` is unknown, local disks of 0 bytes are none.
+
+    The most of its link to volumes lasts for half an hour a day.
+    """
+    burst = Burst(lasts_seconds=1_800, every_seconds=86_400, source="made up")
     disks = (Disks(kind="ssd", count=1, bytes_each=local_bytes, total_bytes=local_bytes),)
     return Offer(
         provider="aws",
@@ -32,12 +50,16 @@ def offer(
         memory_bytes=64 << 30,
         disks=() if local_bytes == 0 else disks,
         network=Network(baseline_bytes_per_second=network, peak_bytes_per_second=None, words=None),
-        volume_link=Link(baseline_bytes_per_second=link),
+        volume_link=Link(
+            baseline_bytes_per_second=link,
+            most_bytes_per_second=link_most,
+            burst=burst if link_most else None,
+        ),
         placement_groups=True,
         on_demand=None
         if usd_per_hour is None
         else Price(usd_per_hour=usd_per_hour, date="2026-01-01", source="made up"),
-        spot=None,
+        spot=spot,
         spec_source="made up",
     )
 
@@ -68,11 +90,36 @@ SIZED = VolumeKind(
 )
 
 
+BURSTING = VolumeKind(
+    name="bursting",
+    media="ssd",
+    usd_per_gib_month=0.1,
+    most_bytes=16 << 40,
+    largest_operation_bytes=256 << 10,
+    operations=Grant(per_gib=3, least=100, most=16_000, burst=3_000, credit=5_400_000),
+    throughput=Grant(most=250 * MIB, burst=128 * MIB),
+    date="2026-01-01",
+    price_source="made up",
+    limit_source="made up",
+)
+STORE = ObjectStore(
+    name="store",
+    usd_per_gb_month=0.02,
+    usd_per_1000_puts=0.005,
+    usd_per_1000_gets=0.0004,
+    usd_per_gb_to_internet=0.09,
+    usd_per_gb_in_region=0.0,
+    date="2026-01-01",
+    source="made up",
+)
+
+
 def catalog(
     offers: Sequence[Offer],
     kinds: Sequence[VolumeKind] = (STEADY, SIZED),
     *,
     least_seconds: float = 60,
+    store: ObjectStore | None = None,
 ) -> Catalog:
     """A catalog of these."""
     return Catalog(
@@ -82,7 +129,7 @@ def catalog(
         date="2026-01-01",
         offers=tuple(offers),
         volume_kinds=tuple(kinds),
-        object_store=None,
+        object_store=store,
         billing=Billing(
             granularity_seconds=1,
             least_seconds=least_seconds,

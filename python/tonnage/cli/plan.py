@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -30,6 +31,7 @@ DURABILITIES = ("none", "replicated", "volumes")
 NETWORKS = ("scaled", "baseline", "infinite")
 OBJECTIVES = ("cost", "time")
 CHARGED = ("seconds", "hours")
+PURCHASES = ("on-demand", "spot")
 PROVIDERS = ("aws", "gcp", "azure")
 ARCHITECTURES = ("x86_64", "arm64")
 BUILT_IN = "themis-2014"
@@ -156,6 +158,25 @@ def plan(
             help="seconds: with the provider's minimum; hours: begun ones count whole.",
         ),
     ] = "seconds",
+    purchase: Annotated[
+        str,
+        typer.Option(
+            "--purchase",
+            metavar="HOW",
+            help="on-demand; spot: spare machines, at a price within a range and taken back at "
+            "any time, which is not counted.",
+        ),
+    ] = "on-demand",
+    take_out: Annotated[
+        float,
+        typer.Option(
+            "--take-out",
+            parser=number(0, 1e9),
+            metavar="SHARE",
+            help="Bytes that leave the provider, at its price to the internet, for each byte of "
+            "input: 1 if a sort's output is taken home.",
+        ),
+    ] = "0",  # type: ignore[assignment]
     provider: Annotated[
         list[str] | None,
         typer.Option("--provider", metavar="NAME", help="Only aws, gcp or azure; again for more."),
@@ -196,6 +217,7 @@ def plan(
     refuse_unknown("--objective", [objective], OBJECTIVES)
     refuse_unknown("--network", [network], NETWORKS)
     refuse_unknown("--billing", [billing], CHARGED)
+    refuse_unknown("--purchase", [purchase], PURCHASES)
     refuse_unknown("--provider", provider or [], PROVIDERS)
     refuse_unknown("--arch", [arch] if arch else [], ARCHITECTURES)
     if data == 0:
@@ -204,7 +226,10 @@ def plan(
     known = _known(profiles, catalogs)
     measuring = budget if survey else None
     question = Question(
-        job=_job(job, durability, map_share, reduce_share, passes, chunk),
+        job=dataclasses.replace(
+            _job(job, durability, map_share, reduce_share, passes, chunk),
+            taken_out_per_byte=take_out,
+        ),
         size=data,
         limits=Limits(
             least_nodes=nodes or 1,
@@ -215,6 +240,7 @@ def plan(
             charged=billing,  # type: ignore[arg-type]
         ),
         network=network,  # type: ignore[arg-type]
+        purchase=purchase,  # type: ignore[arg-type]
         providers=tuple(provider or ()),
         arch=arch,
         placement=placement,

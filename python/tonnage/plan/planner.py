@@ -226,6 +226,8 @@ def _notes(question: Question, catalogs: Sequence[Catalog]) -> list[str]:
         for each in catalogs
         if question.limits.charged == "seconds" and each.billing.granularity_seconds >= 3600
     ]
+    if question.job.room:
+        notes.append("putting the input where it lies when the job begins is not counted")
     demands = [demand for phase in question.job.phases for demand in phase.demands]
     if not any(demand.resource == "cpu" for demand in demands):
         notes.append("what cores have to do is not known of this job, and not counted")

@@ -1,0 +1,154 @@
+"""What a plan costs and takes beside its demands: credits, spot prices, what is taken out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.offers import BURSTING, STEADY, STORE, catalog, law, offer, profile
+from tonnage.artifacts.job import Demand, Job, JobPhase, Requests, Room
+from tonnage.artifacts.plan import Plan
+from tonnage.catalog import Catalog, Grant, Spot
+from tonnage.model.known import known
+from tonnage.plan.explain import explain
+from tonnage.plan.machines import Purchase
+from tonnage.plan.planner import Question, plan
+from tonnage.plan.search import Limits
+from tonnage.plan.volumes import Volumes
+
+MIB, GIB, TB = 1 << 20, 1 << 30, 10**12
+SHARES = [law(f"volume {way}", 1.0, 0.0, 1_000_000) for way in ("read", "write")]
+KNOWN = known([profile({}, shares=SHARES)])
+READ = Job(
+    name="read",
+    phases=[
+        JobPhase(
+            name="read",
+            demands=[Demand(resource="volume read", per_byte=1.0, source="made up")],
+        )
+    ],
+    room=[Room(where="volume", what="input", per_byte=1.0)],
+)
+
+
+def planned(
+    world: Catalog,
+    size: int,
+    job: Job = READ,
+    nodes: int = 1,
+    purchase: Purchase = "on-demand",
+) -> Plan:
+    limits = Limits(least_nodes=nodes, most_nodes=nodes)
+    return plan(Question(job=job, size=size, limits=limits, purchase=purchase), [world], KNOWN)
+
+
+def seconds(world: Catalog, size: int, nodes: int = 1) -> float:
+    return planned(world, size, nodes=nodes).candidates[0].seconds.median
+
+
+def test_a_short_job_has_the_links_burst_and_a_long_one_what_lasts() -> None:
+    """Half an hour a day at 1 GB/s, else 100 MB/s; volumes of 2 GB/s do not matter."""
+    fast = dataclasses.replace(STEADY, throughput=Grant(included=2e9))
+    world = catalog([offer("m", link=1e8, link_most=1e9)], [fast])
+    assert seconds(world, 1 * TB) == pytest.approx(1_000)
+    # 1.8 TB go in half an hour at 1 GB/s; 0.18 TB of them would have gone anyway.
+    assert seconds(world, 10 * TB) == pytest.approx(1_800 + 8.2e12 / 1e8)
+    assert seconds(world, 10 * TB, nodes=10) == pytest.approx(1_000)
+    without = catalog([offer("m", link=1e8)], [fast])
+    assert seconds(without, 1 * TB) == pytest.approx(10_000)
+
+
+def test_volumes_burst_until_their_bucket_is_empty() -> None:
+    """As gp2 is documented: 5.4 million operations, 3,000 a second, 128 MiB/s at most."""
+    volumes = Volumes(BURSTING, 2, 200 * GIB, 730)
+    bucket = volumes.bucket(np.array([1.0]))
+    # 100 GiB each: 300 operations a second of 256 KiB.
+    assert bucket.lasting[0] == pytest.approx(2 * 75 * MIB)
+    assert bucket.burst[0] == pytest.approx(2 * 128 * MIB)
+    assert bucket.credit[0] == pytest.approx(2 * 5_400_000 * 256 * 1024)
+    # Of 1 TiB, 250 MiB/s last: more than the burst of small ones.
+    large = Volumes(BURSTING, 1, 1024 * GIB, 730).bucket(np.array([1.0]))
+    assert (large.lasting[0], large.credit[0]) == (250 * MIB, 0)
+    assert large.burst[0] == large.lasting[0]
+    unknown = dataclasses.replace(
+        BURSTING, operations=dataclasses.replace(BURSTING.operations, credit=None)
+    )
+    steady = Volumes(unknown, 2, 200 * GIB, 730).bucket(np.array([1.0]))
+    assert steady.burst[0] == steady.lasting[0] == bucket.lasting[0]
+
+
+@given(st.integers(10**9, 10**15), st.floats(1, 50), st.integers(1, 50))
+@settings(max_examples=60, deadline=None)
+def test_with_credits_more_data_never_costs_less(size: int, more: float, nodes: int) -> None:
+    world = catalog([offer("m", link=2e8, link_most=1e9)], [BURSTING])
+    less, much = (planned(world, each, nodes=nodes) for each in (size, int(size * more)))
+    if much.candidates:
+        assert less.candidates[0].cost_usd.median <= much.candidates[0].cost_usd.median * (1 + 1e-9)
+
+
+def test_spot_prices_are_a_range() -> None:
+    spot = Spot(
+        low_usd_per_hour=0.2, typical_usd_per_hour=0.3, high_usd_per_hour=0.6, date=None, source="x"
+    )
+    untimely = dataclasses.replace(spot, typical_usd_per_hour=None)
+    offers = [offer("a", spot=spot), offer("b", spot=untimely), offer("c")]
+    found = planned(catalog(offers), TB, purchase="spot")
+    costs = {each.offer: each for each in found.candidates}
+    assert costs.keys() == {"a", "b"}
+    machines = {name: each.usd_per_hour for name, each in costs.items()}
+    assert machines["b"] - machines["a"] == pytest.approx((0.2 * 0.6) ** 0.5 - 0.3)
+    bought = planned(catalog(offers), TB).candidates[0]
+    hours, paid = costs["a"].seconds.median / 3600, costs["a"].cost_usd
+    assert bought.cost_usd.median - paid.median == pytest.approx(0.7 * hours)
+    assert paid.low == pytest.approx(paid.median - 0.1 * hours, rel=1e-2)
+    assert paid.high == pytest.approx(paid.median + 0.3 * hours, rel=1e-2)
+    assert ("c", "its spot price is unknown") in [(e.offer, e.why) for e in found.excluded]
+
+
+def test_requests_and_what_is_taken_out_are_paid_for() -> None:
+    job = dataclasses.replace(
+        READ, requests=[Requests(kind="get", per_byte=1e-6)], taken_out_per_byte=0.5
+    )
+    world = catalog([offer("m")], [STEADY], store=STORE)
+    more = planned(world, TB, job).candidates[0].cost_usd.median
+    less = planned(world, TB).candidates[0].cost_usd.median
+    assert more - less == pytest.approx(1e6 / 1_000 * 0.0004 + 500 * 0.09)
+    (why,) = planned(catalog([offer("m")], [STEADY]), TB, job).excluded
+    assert why.why == "made-up has no price of object storage's requests"
+    taken = dataclasses.replace(READ, taken_out_per_byte=0.5)
+    (why,) = planned(catalog([offer("m")], [STEADY]), TB, taken).excluded
+    assert why.why == "made-up has no price of what leaves the provider"
+
+
+def test_what_is_fixed_does_not_shrink_with_more_nodes() -> None:
+    phases = [
+        JobPhase(name="begin", demands=[], fixed_seconds=30),
+        dataclasses.replace(READ.phases[0], fixed_seconds=5),
+    ]
+    job = dataclasses.replace(READ, phases=phases)
+    world = catalog([offer("m")], [STEADY])
+    for nodes in (1, 10):
+        one, other = (planned(world, TB, each, nodes).candidates[0] for each in (READ, job))
+        assert other.seconds.median == pytest.approx(one.seconds.median + 35)
+        assert other.seconds.low == pytest.approx(one.seconds.low + 35)
+        assert [phase.bottleneck for phase in other.phases] == ["what is fixed", "volumes"]
+        assert other.phases[0].seconds == 30
+
+
+def test_the_arithmetic_tells_bursts_and_prices() -> None:
+    spot = Spot(
+        low_usd_per_hour=0.2, typical_usd_per_hour=0.3, high_usd_per_hour=0.6, date=None, source="x"
+    )
+    world = catalog([offer("m", link=1e8, link_most=1e9, spot=spot)], [BURSTING], store=STORE)
+    job = dataclasses.replace(READ, taken_out_per_byte=1.0)
+    limits = Limits(most_nodes=10)
+    told = explain(Question(job=job, size=TB, limits=limits, purchase="spot"), [world], KNOWN, "m")
+    (term,) = told.terms
+    assert "up to 1,000 MB/s for a credit of 1.62 TB" in term.capacity_source
+    assert term.seconds == pytest.approx(told.candidate.seconds.median)
+    assert any("0.3 USD an hour on the spot market, 0.2 to 0.6" in line for line in told.prices)
+    assert any("90.00 USD" in line and "leaves the provider" in line for line in told.prices)
