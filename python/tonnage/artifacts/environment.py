@@ -24,7 +24,11 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment(Artifact):
-    """What a measurement or a run was done on, captured without being asked."""
+    """What a measurement or a run was done on, captured without being asked.
+
+    ``provider`` and ``machine_type`` are there where the machine itself tells what it was rented
+    as; they came after the first records were written.
+    """
 
     SCHEMA: ClassVar[str] = "tonnage.environment/1"
 
@@ -40,3 +44,5 @@ class Environment(Artifact):
     devices: list[Device]
     versions: dict[str, str]
     debug_build: bool
+    provider: str | None = None
+    machine_type: str | None = None

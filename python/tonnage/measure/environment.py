@@ -19,10 +19,17 @@ from tonnage.measure.counters import SECTOR_BYTES
 LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "typer")
 MEMBERSHIP = Path("/proc/self/cgroup")
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
+FIRMWARE = Path("/sys/class/dmi/id")
+VENDORS = {"Amazon EC2": "aws", "Google": "gcp"}
+"""Providers by what their machines' firmware says of who made them. Azure's says what any other
+machine under Hyper-V does."""
+TELLS_TYPE = "aws"
+"""Whose firmware has the machine type for its product's name."""
 
 
 def capture(directories: Iterable[Path]) -> Environment:
     """The machine as it is now, with the devices that hold ``directories``."""
+    provider = VENDORS.get(_text(FIRMWARE / "sys_vendor") or "")
     return Environment(
         host=platform.node(),
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -36,6 +43,8 @@ def capture(directories: Iterable[Path]) -> Environment:
         devices=_devices(directories),
         versions=_versions(),
         debug_build=engine.is_debug_build(),
+        provider=provider,
+        machine_type=_text(FIRMWARE / "product_name") if provider == TELLS_TYPE else None,
     )
 
 
@@ -78,8 +87,7 @@ def _operating_system() -> str:
 
 
 def _virtualisation() -> str:
-    vendor = _text(Path("/sys/class/dmi/id/sys_vendor"))
-    product = _text(Path("/sys/class/dmi/id/product_name"))
+    vendor, product = (_text(FIRMWARE / name) for name in ("sys_vendor", "product_name"))
     flags = _field("/proc/cpuinfo", "flags") or ""
     hypervisor = _text(Path("/sys/hypervisor/type"))
     known = " ".join(part for part in (vendor, product, hypervisor) if part)
