@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from tonnage.artifacts.artifact import ArtifactError
+from tonnage.artifacts.artifact import Artifact, ArtifactError
 from tonnage.artifacts.measurement import Measurement, Trial
 
 WHOLE, BEGUN, TRIALS = "measurement.json", "begun.json", "trial-*.json"
@@ -49,7 +49,7 @@ def places(path: Path) -> list[Path]:
         if file.name == BEGUN:
             if not file.with_name(WHOLE).exists():
                 found.append(file.parent)
-        elif file.name == WHOLE or _says_so(file):
+        elif file.name == WHOLE or says(file, Measurement):
             found.append(file)
     if not found:
         raise ArtifactError(f"{path} holds no measurement")
@@ -72,6 +72,11 @@ def bytes_at(place: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _says_so(file: Path) -> bool:
+def says(file: Path, kind: type[Artifact]) -> bool:
+    """Whether a file says that it is a record of this kind.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     with file.open("rb") as opened:
-        return f'"{Measurement.SCHEMA}"'.encode() in opened.read(OPENING_BYTES)
+        return f'"{kind.SCHEMA}"'.encode() in opened.read(OPENING_BYTES)

@@ -33,7 +33,11 @@ class Law:
     """What one resource of a node carries."""
 
     resource: str
-    """As a job's demands name it; ``local both``: each way, while both are used."""
+    """As a job's demands name it; ``local both``: each way, while both are used.
+
+    ``cpu STAGE`` is what a core does of a stage's work, in bytes a second: what tells machines'
+    cores apart.
+    """
     modes: list[Mode]
     of_fleet: bool = False
     """Rates are those of a fleet's slowest node already, or of its mean: one draw for all nodes."""
@@ -72,8 +76,19 @@ class OfferProfile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """Measurements, or parts of them, that nothing was taken from."""
+
+    measurements: list[str]
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Profile(Artifact):
-    """What is known of offers."""
+    """What is known of offers.
+
+    One that was made from measurements names all of them, and those that were left out.
+    """
 
     SCHEMA: ClassVar[str] = "tonnage.profile/1"
 
@@ -82,3 +97,5 @@ class Profile(Artifact):
     offers: list[OfferProfile]
     shares: list[Law] = field(default_factory=list)
     """What share of an advertised figure offers reached that were measured, by resource."""
+    measurements: list[str] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)

@@ -1,4 +1,8 @@
-"""What profiles say of offers: those of the package by name, others from a directory."""
+"""What profiles say of offers: those of the package by name, others from files and directories.
+
+A directory may hold profiles, measurements or both, at any depth. Of measurements a profile is made
+on the way (`tonnage.model.profiling`); those that a profile there was made of are not taken again.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tonnage import words
 from tonnage.artifacts.artifact import ArtifactError
+from tonnage.artifacts.gathering import measurement_at, places, says
+from tonnage.artifacts.measurement import Measurement
 from tonnage.artifacts.profile import Law, OfferProfile, Profile
+from tonnage.model import profiling
+from tonnage.model.profiling import Advertised
 from tonnage.model.scaling import Curve, curve
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -38,6 +47,8 @@ class Known:
     offers: Mapping[tuple[str, str], Mapping[bool, Laws]]
     shares: Mapping[str, Law]
     """What share of advertised figures measured offers reached."""
+    notes: tuple[str, ...] = ()
+    """What is to be minded: which measurements were left out, and why."""
 
 
 def names() -> list[str]:
@@ -45,28 +56,59 @@ def names() -> list[str]:
     return sorted(path.stem for path in PROFILES.glob("*.json"))
 
 
-def read(name: str) -> list[Profile]:
-    """The profile of this name, or those in this directory.
+def read(name: str, advertised: Advertised | None = None) -> list[Profile]:
+    """The profile of this name; or those in this file or directory, and that of its measurements.
+
+    Args:
+        name: The name, or the path.
+        advertised: What is advertised of offers, for the shares that measured ones reached.
 
     Raises:
-        ProfileError: There is none, or one cannot be read.
+        ProfileError: There is none, one cannot be read, or nothing follows from measurements.
     """
     place = Path(name)
     if name in names():
-        files = [PROFILES / f"{name}.json"]
-    elif place.is_dir():
-        files = sorted(place.glob("*.json"))
-    else:
+        return [Profile.read(PROFILES / f"{name}.json")]
+    if not place.exists():
         raise ProfileError(
             f"no profiles {name}: there are {', '.join(names())}; or give a directory"
         )
     try:
-        found = [Profile.read(file) for file in files]
+        files = sorted(place.rglob("*.json")) if place.is_dir() else [place]
+        found = [Profile.read(file) for file in files if says(file, Profile)]
+        left = _measurements(place, found)
     except ArtifactError as why:
         raise ProfileError(str(why)) from why
+    except OSError as why:
+        raise ProfileError(f"{why.filename}: {why.strerror}") from why
+    if left:
+        # First, so that a profile that somebody made goes before.
+        found.insert(0, _made(name, left, advertised or {}))
     if not found:
-        raise ProfileError(f"no profile in {name}: it holds no .json file")
+        raise ProfileError(f"no profile in {name}: it holds no profile and no measurement")
+    if not any(each.offers or each.shares for each in found):
+        reason = next((out.why for each in found for out in each.left_out), "it is empty")
+        raise ProfileError(f"nothing follows from {name}: {reason}")
     return found
+
+
+def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]:
+    """The measurements there that no profile was made of, each once."""
+    if place.is_file() and not says(place, Measurement):
+        return []
+    try:
+        where = places(place)
+    except ArtifactError:
+        return []  # It holds none.
+    taken = {name for each in profiles for name in each.measurements}
+    found = {each.id: each for each in map(measurement_at, where)}
+    return [each for each in found.values() if each.id not in taken]
+
+
+def _made(name: str, measurements: Sequence[Measurement], advertised: Advertised) -> Profile:
+    # When it was made does not matter: it is not kept.
+    made_at = max(each.began_at for each in measurements)
+    return profiling.profile(measurements, advertised, name=name, made_at=made_at)
 
 
 def known(profiles: Sequence[Profile]) -> Known:
@@ -91,6 +133,12 @@ def known(profiles: Sequence[Profile]) -> Known:
         names=tuple(profile.name for profile in profiles),
         offers={offer: _placed(found) for offer, found in entries.items()},
         shares=shares,
+        notes=tuple(
+            f"left out of {profile.name}, {words.several(len(out.measurements), 'measurement')}: "
+            f"{out.why}"
+            for profile in profiles
+            for out in profile.left_out
+        ),
     )
 
 
