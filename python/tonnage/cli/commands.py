@@ -44,6 +44,7 @@ COMMANDS = {
     ),
     "study": "study:study",
     "report": "report:report",
+    "profile": "profile:profile",
     "plan": "plan:plan",
     "observe": "observe:observe",
     "import": "imports:import_files",

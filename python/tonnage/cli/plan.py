@@ -66,7 +66,8 @@ def plan(
         typer.Option(
             "--profiles",
             metavar="NAME_OR_DIR",
-            help=f"What was measured; again for more. Default: {BUILT_IN}.",
+            help="What was measured: a profile's name, or a directory of profiles and "
+            f"measurements; again for more. Default: {BUILT_IN}.",
         ),
     ] = None,
     durability: Annotated[
@@ -283,12 +284,13 @@ def _catalogs(given: list[str] | None, providers: list[str] | tuple[str, ...]) -
 
 def _known(given: list[str] | None, catalogs: list[Catalog]) -> Known:
     from tonnage.model.known import ProfileError, known, read
+    from tonnage.plan.advertised import advertised
 
     offers = {(offer.provider, offer.type) for each in catalogs for offer in each.offers}
     found = []
     for name in given or [BUILT_IN]:
         try:
-            profiles = read(name)
+            profiles = read(name, advertised(catalogs))
         except ProfileError as why:
             raise engine.Refused(f"--profiles: {why}") from why
         of = [(entry.provider, entry.type) for each in profiles for entry in each.offers]

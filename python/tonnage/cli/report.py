@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from tonnage import engine, words
-from tonnage.artifacts import ArtifactError, Measurement
-from tonnage.artifacts.gathering import bytes_at, measurement_at, places
+from tonnage.artifacts.gathering import bytes_at
 from tonnage.cli.arguments import Json, whole_number
+from tonnage.cli.gathered import measured_places, read_all
 
 
 def report(
@@ -57,8 +57,8 @@ def report(
 
     _refuse_out(out)
     costs = prices(price or [], catalog)
-    found = _places(paths)
-    measurements = _read(found)
+    found = measured_places(paths)
+    measurements = read_all(found)
     total = sum(map(bytes_at, found))
     with engine.Progress("analysing", total) as progress:
         analysis = analyse(
@@ -81,41 +81,3 @@ def report(
 def _refuse_out(out: Path) -> None:
     if out.suffix != ".html" or out.is_dir():
         raise engine.Refused(f"--out {out}: name a file that ends in .html")
-
-
-def _places(paths: list[Path]) -> list[Path]:
-    """Where measurements are, each once, under whatever names it was given."""
-    found: dict[Path, Path] = {}
-    for path in paths:
-        try:
-            for place in places(path):
-                found.setdefault(place.resolve(), place)
-        except ArtifactError as why:
-            raise engine.Refused(f"{why}: give what tonnage measure or import wrote") from None
-        except OSError as why:
-            raise engine.Refused(f"{path}: {why.strerror}") from None
-    return list(found.values())
-
-
-def _read(found: list[Path]) -> list[Measurement]:
-    """The measurements, none of them twice."""
-    measurements: list[Measurement] = []
-    holders: dict[str, Path] = {}
-    done = 0
-    with engine.Progress("reading", sum(map(bytes_at, found))) as progress:
-        for place in found:
-            try:
-                measurement = measurement_at(place)
-            except ArtifactError as why:
-                raise engine.Refused(str(why)) from None
-            except OSError as why:
-                raise engine.Refused(f"{place}: {why.strerror}") from None
-            if measurement.id in holders:
-                raise engine.Refused(
-                    f"{place} and {holders[measurement.id]} are both {measurement.id}: give it once"
-                )
-            holders[measurement.id] = place
-            measurements.append(measurement)
-            done += bytes_at(place)
-            progress(done)
-    return measurements

@@ -107,10 +107,7 @@ def machine(
 ) -> Machine | str:
     """The machine; or why it has no price."""
     figures: dict[Thing, Bucket] = {}
-    advertised = offer.network
-    lasting = advertised.baseline_bytes_per_second or advertised.peak_bytes_per_second
-    if network == "infinite":
-        lasting = math.inf
+    lasting = math.inf if network == "infinite" else lasting_network(offer)
     if lasting:
         figures["network"] = Bucket.steady(lasting)
     if link := _link(offer.volume_link):
@@ -126,6 +123,11 @@ def machine(
         link_usd = extra.usd_per_hour if extra else None
     low, usual, high = prices
     return Machine(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, figures)
+
+
+def lasting_network(offer: Offer) -> float | None:
+    """What the network is planned with: the baseline, or the only figure that there is."""
+    return offer.network.baseline_bytes_per_second or offer.network.peak_bytes_per_second
 
 
 def _prices(offer: Offer, purchase: Purchase) -> tuple[float, float, float] | None:

@@ -85,7 +85,7 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
         survey=survey(offered, size, rates, limits, best[0] if best else None, known),
         sure=_sure(question, offered.groups, rates),
         nearest=None if best else _nearest(question, offered),
-        notes=_notes(question, catalogs),
+        notes=_notes(question, catalogs) + list(known.notes),
     )
 
 

@@ -1,0 +1,47 @@
+"""Measurements that a command is given: found, and read with progress; none of them twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tonnage import engine
+from tonnage.artifacts import ArtifactError, Measurement
+from tonnage.artifacts.gathering import bytes_at, measurement_at, places
+
+
+def measured_places(paths: list[Path]) -> list[Path]:
+    """Where measurements are, each once, under whatever names it was given."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        try:
+            for place in places(path):
+                found.setdefault(place.resolve(), place)
+        except ArtifactError as why:
+            raise engine.Refused(f"{why}: give what tonnage measure or import wrote") from None
+        except OSError as why:
+            raise engine.Refused(f"{path}: {why.strerror}") from None
+    return list(found.values())
+
+
+def read_all(found: list[Path]) -> list[Measurement]:
+    """The measurements, none of them twice."""
+    measurements: list[Measurement] = []
+    holders: dict[str, Path] = {}
+    done = 0
+    with engine.Progress("reading", sum(map(bytes_at, found))) as progress:
+        for place in found:
+            try:
+                measurement = measurement_at(place)
+            except ArtifactError as why:
+                raise engine.Refused(str(why)) from None
+            except OSError as why:
+                raise engine.Refused(f"{place}: {why.strerror}") from None
+            if measurement.id in holders:
+                raise engine.Refused(
+                    f"{place} and {holders[measurement.id]} are both {measurement.id}: give it once"
+                )
+            holders[measurement.id] = place
+            measurements.append(measurement)
+            done += bytes_at(place)
+            progress(done)
+    return measurements

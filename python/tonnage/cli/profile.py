@@ -1,0 +1,181 @@
+"""``tonnage profile``."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tonnage import engine, words
+from tonnage.cli.arguments import Json
+from tonnage.cli.gathered import measured_places, read_all
+
+if TYPE_CHECKING:
+    from tonnage.artifacts.profile import Law, Profile
+    from tonnage.catalog import Catalog
+    from tonnage.model.profiling import Offer, Said
+
+PROVIDERS = ("aws", "gcp", "azure")
+SOURCE_WIDTH = 120
+"""All measurements of a law are in its file."""
+WRITE = "write PROVIDER/TYPE, or HOST=PROVIDER/TYPE, like aws/m5d.large"
+
+
+def profile(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MEASUREMENT_OR_DIR...",
+            help="Measurements, or directories that hold some, at any depth.",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="PROFILE.json", help="Where the profile goes.")
+    ],
+    offer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--offer",
+            metavar="[HOST=]PROVIDER/TYPE",
+            help="Which offer the machines are, or this one is, if they do not say; again for "
+            "more.",
+        ),
+    ] = None,
+    catalog: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--catalog",
+            metavar="NAME",
+            help="A catalog's name or CSV file, for what is advertised; again for more. Default: "
+            "each provider's newest.",
+        ),
+    ] = None,
+    volumes: Annotated[
+        bool,
+        typer.Option(
+            "--volumes",
+            help="Devices that do not say what they are, are network-attached volumes; else they "
+            "are taken for the machine's own.",
+        ),
+    ] = False,
+    placement: Annotated[
+        bool, typer.Option("--placement", help="The machines were placed close together.")
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="The profile's. Default: its file's."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make measurements of offers a profile, which tonnage plan takes."""
+    from tonnage.model import profiling
+    from tonnage.plan.advertised import advertised
+
+    if out.suffix != ".json" or out.is_dir():
+        raise engine.Refused(f"--out {out}: name a file that ends in .json")
+    catalogs = _catalogs(catalog)
+    said = _said(offer or [], catalogs)
+    measurements = read_all(measured_places(paths))
+    try:
+        made = profiling.profile(
+            measurements,
+            advertised(catalogs),
+            name=name or out.stem,
+            made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            said=said,
+            volumes=volumes,
+            placement=placement,
+        )
+    except profiling.OfferError as why:
+        raise engine.Refused(f"--offer {why}") from why
+    if not made.offers:
+        raise engine.Refused(f"nothing to make a profile of: {made.left_out[0].why}")
+    made.write(out)
+    if as_json:
+        print(json.dumps(made.to_json()))
+    else:
+        print("\n".join(_lines(made)))
+        print(f"Kept in {out}; to plan with it: tonnage plan sort --data 1TB --profiles {out}")
+
+
+def _catalogs(given: list[str] | None) -> list[Catalog]:
+    from tonnage.catalog import CatalogError, load, newest
+
+    try:
+        return list(map(load, given)) if given else newest()
+    except CatalogError as why:
+        raise engine.Refused(f"--catalog: {why}") from why
+
+
+def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> Said:
+    from tonnage.model.profiling import Said
+
+    of_hosts: dict[str, Offer] = {}
+    of_all: Offer | None = None
+    for each in given:
+        host, separator, named = each.rpartition("=")
+        offer = _offer(each, named, catalogs)
+        if separator and not host:
+            raise engine.Refused(f"--offer {each}: {WRITE}")
+        known = of_hosts.get(host) if host else of_all
+        if known not in (None, offer):
+            whose = host or "all machines"
+            raise engine.Refused(f"--offer {each}: {whose} cannot be {'/'.join(known or ())} too")
+        if host:
+            of_hosts[host] = offer
+        else:
+            of_all = offer
+    return Said(of_all, of_hosts)
+
+
+def _offer(given: str, named: str, catalogs: Sequence[Catalog]) -> Offer:
+    """The offer of this name, which a catalog has: a mistyped one would never be planned with."""
+    from tonnage.catalog import CatalogError, find
+
+    provider, separator, kind = named.partition("/")
+    if not separator or not kind or provider not in PROVIDERS:
+        raise engine.Refused(f"--offer {given}: {WRITE} ({', '.join(PROVIDERS)})")
+    of_provider = [each for each in catalogs if each.provider == provider]
+    if not of_provider:
+        raise engine.Refused(f"--offer {given}: no catalog of {provider}: give its --catalog")
+    try:
+        find(of_provider, kind)
+    except CatalogError as why:
+        raise engine.Refused(f"--offer {given}: {why}: mend it, or give its --catalog") from why
+    return provider, kind
+
+
+def _lines(made: Profile) -> list[str]:
+    """What was found, what share of the advertised that is, and what was left out."""
+    lines = []
+    for each in made.offers:
+        placed = ", placed close together" if each.placement else ""
+        lines.append(f"{each.provider}/{each.type}{placed}")
+        lines += [f"  {law.resource}: {_told(law)}" for law in each.laws]
+        if each.scaling and len(each.scaling.points) > 1:
+            points = [f"{words.percent(share)} of {nodes}" for nodes, share in each.scaling.points]
+            lines.append(f"  network, by nodes: {words.listing(points)}")
+    for law in made.shares:
+        lines.append(f"{law.resource}, of what is advertised: {_told(law, words.percent)}")
+    for out in made.left_out:
+        these = words.several(len(out.measurements), "measurement")
+        some = ", ".join(out.measurements[:3]) + (", ..." if len(out.measurements) > 3 else "")
+        lines.append(f"Left out of {these} ({some}): {words.sentence(out.why)}")
+    return lines
+
+
+def _told(law: Law, figure: Callable[[float], str] = words.rate) -> str:
+    """A law in words: each kind of node, how they and times vary, and where it is from."""
+    kinds = [
+        f"{figure(mode.median)} (spread {words.percent(mode.spread)}, "
+        f"{words.several(mode.instances, 'node')})"
+        for mode in law.modes
+    ]
+    common = f", fleets {words.percent(law.fleet_spread)}" if law.fleet_spread else ""
+    source = textwrap.shorten(law.source, SOURCE_WIDTH, placeholder=" ...")
+    return f"{words.listing(kinds)}{common}; {law.spread_source}; {source}"
