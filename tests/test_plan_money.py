@@ -13,6 +13,7 @@ from support.offers import BURSTING, STEADY, STORE, catalog, law, offer, profile
 from tonnage.artifacts.job import Demand, Job, JobPhase, Requests, Room
 from tonnage.artifacts.plan import Plan
 from tonnage.catalog import Catalog, Grant, Spot
+from tonnage.model.jobs.mapreduce import sort
 from tonnage.model.known import known
 from tonnage.plan.explain import explain
 from tonnage.plan.machines import Purchase
@@ -152,3 +153,19 @@ def test_the_arithmetic_tells_bursts_and_prices() -> None:
     assert term.seconds == pytest.approx(told.candidate.seconds.median)
     assert any("0.3 USD an hour on the spot market, 0.2 to 0.6" in line for line in told.prices)
     assert any("90.00 USD" in line and "leaves the provider" in line for line in told.prices)
+
+
+def test_cores_count_as_far_as_a_profile_knows_them() -> None:
+    """Of an offer that was measured its own; of others what a core did, times their vCPUs."""
+    world = catalog([offer("seen"), offer("other")], [STEADY])
+    own = [law("local both", 1e12, 0.0, 1_000_000), law("cpu sort", 1e6, 0.0, 1_000_000)]
+    shares = [law("network", 1e3, 0.0, 1_000_000), law("cpu sort", 5e5, 0.0, 1_000_000), *SHARES]
+    question = Question(job=sort(), size=TB, limits=Limits(least_nodes=1, most_nodes=1))
+    fast = plan(question, [world], known([profile({"seen": own[:1]}, shares=[shares[0], *SHARES])]))
+    found = plan(question, [world], known([profile({"seen": own}, shares=shares)]))
+    of = {each.offer: each for each in found.candidates}
+    assert of["seen"].phases[1].bottleneck == of["other"].phases[1].bottleneck == "cpu"
+    assert of["seen"].phases[1].seconds == pytest.approx(TB / 8 / 1e6, rel=1e-3)
+    assert of["other"].phases[1].seconds == pytest.approx(TB / 8 / 5e5, rel=1e-3)
+    assert "what cores have to do is not known of this job, and not counted" in fast.notes
+    assert not any("cores" in note for note in found.notes)

@@ -21,8 +21,12 @@ Resource = Literal[
     "object put",
     "network",
     "cpu",
+    "cpu partition",
+    "cpu sort",
 ]
 """What a node has a capacity of: bytes a second, of ``cpu`` core seconds a second.
+
+``cpu partition`` and ``cpu sort`` are the sort's own work in its two passes, in bytes.
 
 ``network`` is what a node sends, which is what it receives, all to all. Local (or volume) reading
 and writing of one phase share the devices: their capacity is that of the mix.

@@ -104,7 +104,8 @@ def _source(choice: Choice, thing: Thing, part: Part) -> str:
         figure = machine.figures["network" if thing == "object storage" else thing]
         share = f"{part.law.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
-            share = f"{figure.lasting:g} vCPUs"
+            each = "" if part.resource == "cpu" else f"{words.rate(part.law.modes[0].median)} by "
+            share = f"{each}each of {figure.lasting:g} vCPUs"
         said = [f"{share} ({machine.offer.spec_source}); {part.law.source}"]
     if part.curve:
         at = float(part.curve.share(np.array([choice.nodes]))[0])

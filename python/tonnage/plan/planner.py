@@ -85,7 +85,7 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
         survey=survey(offered, size, rates, limits, best[0] if best else None, known),
         sure=_sure(question, offered.groups, rates),
         nearest=None if best else _nearest(question, offered),
-        notes=_notes(question, catalogs) + list(known.notes),
+        notes=_notes(question, catalogs, offered.groups) + list(known.notes),
     )
 
 
@@ -219,7 +219,7 @@ def _limit(group: Group, place: int, found: Found, limits: Limits) -> str:
     return "not both in time and within the budget"
 
 
-def _notes(question: Question, catalogs: Sequence[Catalog]) -> list[str]:
+def _notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Group]) -> list[str]:
     """What is to be minded of the whole plan."""
     notes = [
         f"by {each.name} begun hours were billed, which is not counted (--billing hours)"
@@ -228,8 +228,8 @@ def _notes(question: Question, catalogs: Sequence[Catalog]) -> list[str]:
     ]
     if question.job.room:
         notes.append("putting the input where it lies when the job begins is not counted")
-    demands = [demand for phase in question.job.phases for demand in phase.demands]
-    if not any(demand.resource == "cpu" for demand in demands):
+    terms = [term for group in groups for phase in group.shape.phases for term in phase.terms]
+    if terms and not any(term.thing == "cpu" for term in terms):
         notes.append("what cores have to do is not known of this job, and not counted")
     return notes
 

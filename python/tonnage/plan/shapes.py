@@ -35,6 +35,8 @@ THINGS: Mapping[Resource, Thing] = {
     "object put": "object storage",
     "network": "network",
     "cpu": "cpu",
+    "cpu partition": "cpu",
+    "cpu sort": "cpu",
 }
 CORES = Law(
     resource="cpu",
@@ -159,6 +161,8 @@ def shape(
         terms = []
         for thing, demands in things.items():
             parts = _parts(thing, demands, laws.laws, shares, fall)
+            if not parts and thing == "cpu":
+                continue  # A job that was never run has no figure of it; the plan says so.
             if not parts:
                 missing[thing] = None
             if any(part.advertised for part in parts):
@@ -207,7 +211,10 @@ def _parts(
     for demand in demands:
         law = laws.get(demand.resource)
         share = _share(demand.resource, shares)
-        if law:
+        if law and thing == "cpu":
+            # Of one core: times as many as there are.
+            found.append(Part(demand.resource, demand.per_byte, law, True, demand.source))
+        elif law:
             curve = fall if demand.resource == "network" else None
             found.append(Part(demand.resource, demand.per_byte, law, False, demand.source, curve))
         elif share:

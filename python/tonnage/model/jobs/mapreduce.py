@@ -10,6 +10,7 @@ of D bytes on all nodes, a map that makes ``map_share`` bytes of each, and a red
     replicated         max(M / read, R / network, 2 R / write)            equation 8
     volumes            D and R on volumes, M on local disks               equations 10 and 11
 
+To these comes the cores' own work, as far as a profile knows what a core does of it in a second.
 Reading and writing of a pass share the devices, so both are set against the rate of the mix
 (equation 5): where rates were measured apart, each against its own.
 """
@@ -23,6 +24,7 @@ from tonnage.artifacts.job import Demand, Job, JobPhase, Resource, Room
 Durability = Literal["none", "replicated", "volumes"]
 DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")
 STUDY = "Themis on EC2"
+CORES = "what is read has to be partitioned, then sorted"
 
 
 def mapreduce(
@@ -57,9 +59,13 @@ def mapreduce(
         _row(outer[0], 1.0, first),
         _row("network", made, first),
         _row("local write", made, first),
+        Demand(resource="cpu partition", per_byte=1.0, source=CORES),
     ]
     copies = 1
-    reduce_phase = [_row("local read", made, second)]
+    reduce_phase = [
+        _row("local read", made, second),
+        Demand(resource="cpu sort", per_byte=made, source=CORES),
+    ]
     if durability == "replicated":
         copies = 2
         reduce_phase.append(_row("network", out, "equation 8"))

@@ -6,9 +6,10 @@ bursts that will not last are not, and the network of fleets of several sizes be
 What is not used is told, with the reason; nothing is left out silently.
 
 A share is what measured offers reached of their advertised figures. Nodes of an offer vary, and
-offers differ: the law is that of nodes with offers for its fleets. Only the network has one: of
-volumes it is not known whether the link, the volumes or what was bought for them was the limit, and
-of local disks nothing is advertised that plans use.
+offers differ: the law is that of nodes with offers for its fleets. The network has one, and a
+core's work, whose figure is the number of vCPUs: of volumes it is not known whether the link, the
+volumes or what was bought for them was the limit, and of local disks nothing is advertised that
+plans use.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ def profile(
             else:
                 of_offers[each.offer].append(found)
     offers, reached = [], {}
+    cores: dict[str, list[list[float]]] = {}
     for offer, all_rates in sorted(of_offers.items()):
         kept, dropped = _kept(all_rates, advertised.get(offer, {}))
         left += dropped
@@ -103,13 +105,17 @@ def profile(
                     scaling=_scaling(networks) if networks else None,
                 )
             )
+        for resource in filter(_of_a_core, kept):
+            cores.setdefault(resource, []).append(list(by_node(kept[resource]).values()))
         if baseline and "network" in advertised.get(offer, {}):
             reached[offer] = baseline
+    shares = [_network_share(reached, advertised)] if reached else []
+    shares += [_core(resource, rates_of) for resource, rates_of in sorted(cores.items())]
     return Profile(
         name=name,
         made_at=made_at,
         offers=offers,
-        shares=[_share("network", reached, advertised)] if reached else [],
+        shares=shares,
         measurements=[each.id for each in measurements],
         left_out=_by_reason(left),
     )
@@ -140,7 +146,7 @@ def _kept(
         why = f"network: {words.listing(manners)} are not alike: give the measurements of one"
         left += [LeftOut(measurements=[each.measurement], why=why) for each in networks]
     for each in found:
-        if each.resource.startswith("cpu "):
+        if _of_a_core(each.resource):
             kept.setdefault(each.resource, []).append(each)
     for resource in list(kept):
         if burst := _burst(resource, kept[resource], figures.get(resource)):
@@ -186,29 +192,41 @@ def _scaling(networks: Sequence[Rate]) -> Scaling:
     )
 
 
-def _share(resource: str, reached: Mapping[Offer, Sequence[Rate]], advertised: Advertised) -> Law:
-    """The share of what is advertised that nodes reached."""
-    figures = {offer: advertised[offer][resource].lasting for offer in reached}
+def _network_share(reached: Mapping[Offer, Sequence[Rate]], advertised: Advertised) -> Law:
+    """The share of the network's advertised figure that nodes reached."""
+    figures = {offer: advertised[offer]["network"].lasting for offer in reached}
     said = [
         f"{offer[1]}: {words.rate(middle(found))} of {words.rate(figures[offer])} advertised"
         for offer, found in reached.items()
     ]
-    made = law(
-        resource,
-        [
-            [rate / figures[offer] for rate in by_node(found).values()]
-            for offer, found in reached.items()
-        ],
-        evidence="advertised",
-        source="; ".join(said),
-    )
-    spread = f"nodes of {words.several(len(reached), 'offer')}"
-    if len(reached) > 1:
-        return dataclasses.replace(made, spread_source=f"{spread}, and how offers differ")
+    shares = [
+        [rate / figures[offer] for rate in by_node(found).values()]
+        for offer, found in reached.items()
+    ]
+    return _over_offers("network", shares, "; ".join(said))
+
+
+def _core(resource: str, rates_of: Sequence[Sequence[float]]) -> Law:
+    """What a core does, taken for any offer's vCPU."""
+    source = f"a core of {words.several(len(rates_of), 'offer')}, taken for any offer's vCPU"
+    return _over_offers(resource, rates_of, source)
+
+
+def _of_a_core(resource: str) -> bool:
+    """Whether it is what a core does of a stage's work in a second."""
+    return resource.startswith("cpu ")
+
+
+def _over_offers(resource: str, rates_of: Sequence[Sequence[float]], source: str) -> Law:
+    """The law of offers that nobody measured, from what each measured one's nodes reached."""
+    made = law(resource, rates_of, evidence="advertised", source=source)
+    said = f"nodes of {words.several(len(rates_of), 'offer')}"
+    if len(rates_of) > 1:
+        return dataclasses.replace(made, spread_source=f"{said}, and how offers differ")
     return dataclasses.replace(
         made,
         fleet_spread=UNKNOWN_SPREAD,
-        spread_source=f"{spread}; what offers differ by is assumed",
+        spread_source=f"{said}; what offers differ by is assumed",
     )
 
 
