@@ -27,7 +27,9 @@ from tonnage.artifacts import (
 )
 from tonnage.artifacts.analysis import Analysis, Subject
 from tonnage.artifacts.gathering import places
-from tonnage.cli.prices import prices, read_catalog
+from tonnage.catalog import load
+from tonnage.catalog.loading import SNAPSHOTS
+from tonnage.cli.prices import prices
 from tonnage.model.analysis import Price, analyse
 from tonnage.model.analysis.comparisons import ratio
 from tonnage.report.analysis import render, write_analysis
@@ -363,48 +365,59 @@ def test_a_dollar_buys_what_an_hour_gives_over_its_price() -> None:
     assert costs == {"a": (0.5, "given"), "b": (0.25, "a list"), "c": (None, None)}
 
 
-CATALOGS = {
-    "instance_type,disks,price_od_hour,price_od_date,price_od_source": "i4i.large,1,0.172,2026,x",
-    "machine_type,vcpu,price_od_hour,price_date,source": "n2-standard-2,2,0.097,2026,y",
-    "vm_size,vcpu,price_od_hour,source": "Standard_L8s,8,0.624,z",
-    "instance_type,vcpu,price_hour_linux_ondemand,date,source": "m1.small,1,0.044,2014,w",
-}
-
-
-@pytest.mark.parametrize(("columns", "row"), CATALOGS.items())
-def test_catalogs_of_several_providers_are_read(tmp_path: Path, columns: str, row: str) -> None:
-    file = tmp_path / "catalog.csv"
-    blank = ",".join("unpriced" if place == 0 else "" for place in range(columns.count(",") + 1))
-    file.write_text(f"{columns}\n{row}\n{blank}\n")
-    name, *_, source = row.split(",")
-    ((found, price),) = read_catalog(file).items()
-    assert found == name and price.usd_per_hour > 0
-    assert price.source.startswith("catalog.csv, ") and source in price.source
-    assert prices([f"host={name}"], file)["host"] == price
-    assert prices([f"{name}=9"], file)[name].usd_per_hour == 9
+AWS = "aws-us-east-1-2026"
 
 
 @pytest.mark.parametrize(
-    ("given", "content", "why"),
+    ("catalog", "name", "usd", "source"),
+    [
+        ("aws-us-east-1-2014", "m1.small", 0.044, "2014-"),
+        (AWS, "m5d.large", 0.113, "2026-07-06, karpenter"),
+        (AWS, "c8a.metal-24xl", 5.69026, "dedicated tenancy"),
+        ("azure-us-east-2025", "Standard_L8s_v3", 0.696, "2025-"),
+        ("gcp-us-central1-2026", "n2-standard-2", 0.097118, "2026-"),
+    ],
+)
+def test_prices_of_a_catalog_are_those_on_demand(
+    catalog: str, name: str, usd: float, source: str
+) -> None:
+    found = prices([f"host={name}", "other=2"], catalog)
+    assert found["host"] == found[name] and found[name].usd_per_hour == usd
+    assert found[name].source.startswith(f"{catalog}, ") and source in found[name].source
+    assert found["other"] == Price(2.0, "given with --price")
+    assert prices([f"{name}=9"], catalog)[name].usd_per_hour == 9
+    assert len(found) == 2 + sum(each.on_demand is not None for each in load(catalog).offers)
+
+
+def test_a_catalog_of_ones_own_is_a_csv_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_bytes((SNAPSHOTS / "aws-us-east-1-2014.csv").read_bytes())
+    assert prices(["a=m3.large"], str(file))["a"].source.startswith("mine, 2014-")
+
+
+@pytest.mark.parametrize(
+    ("given", "catalog", "why"),
     [
         (["a"], None, "--price a: write HOST_OR_TYPE=USD_PER_HOUR"),
         (["a=cheap"], None, "cheap is no price"),
         (["a=-1"], None, "-1 is no price"),
         (["a=nan"], None, "nan is no price"),
-        ([], "name,price\na,1\n", "expected a CSV with a column instance_type or"),
-        ([], "", "expected a CSV with a column"),
-        ([], "vm_size,price_od_hour\na,free\n", "'free' is no price"),
+        (["a=m5d.lrge"], AWS, r"no type of aws-us-east-1-2026 \(did you mean m5d.large\?\)"),
+        (["a=mac2.metal"], AWS, "mac2.metal has no price in aws-us-east-1-2026"),
+        ([], "aws-us-east-1-2025", "--catalog: no catalog aws-us-east-1-2025"),
+        ([], "", "--catalog: no catalog"),
     ],
 )
-def test_prices_that_are_none_are_refused(
-    tmp_path: Path, given: list[str], content: str | None, why: str
-) -> None:
-    file = None
-    if content is not None:
-        file = tmp_path / "catalog.csv"
-        file.write_text(content)
+def test_prices_that_are_none_are_refused(given: list[str], catalog: str | None, why: str) -> None:
     with pytest.raises(engine.Refused, match=why):
-        prices(given, file)
+        prices(given, catalog)
+
+
+def test_a_catalog_that_is_none_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "catalog.csv"
+    file.write_text("name,price\na,1\n")
+    with pytest.raises(engine.Refused, match=r"--catalog: .*catalog.csv, row 1: no column"):
+        prices([], str(file))
 
 
 # Doubts.
@@ -623,7 +636,7 @@ def test_the_command_prints_one_document(tonnage: Tonnage, tmp_path: Path) -> No
         (["{}/a", "{}/copy"], "are both ops-a: give it once"),
         (["{}/a", "--out", "{}/page.txt"], "name a file that ends in .html"),
         (["{}/a", "--price", "a"], "--price a: write HOST_OR_TYPE=USD_PER_HOUR"),
-        (["{}/a", "--catalog", "{}/none.csv"], "none.csv: No such file"),
+        (["{}/a", "--catalog", "{}/none.csv"], "none.csv; there are"),
     ],
 )
 def test_the_command_refuses_in_a_line(

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -42,10 +43,12 @@ def load(name: str | Path) -> Catalog:
     """
     if str(name) in names():
         return _read(SNAPSHOTS / f"{name}.csv")
-    if not Path(name).exists():
+    # Unlike pathlib's, this fails on no name, be it empty or longer than a file's can be.
+    if not os.path.exists(name):
+        meant = did_you_mean(str(name), names())
         raise CatalogError(
-            f"no catalog {name}{did_you_mean(str(name), names())}; there are "
-            f"{', '.join(names())}, or give a CSV file"
+            f"no catalog {str(name) or repr('')}{meant}; there are {', '.join(names())}, or give a "
+            "CSV file"
         )
     return _read(Path(name))
 

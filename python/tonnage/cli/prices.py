@@ -1,101 +1,66 @@
-"""What machines cost: prices as they are given, and catalogs of offers.
-
-A catalog is a table (CSV) of one provider's machine types with their prices by the hour, and where
-it has them from; a blank is unknown, never zero. Of several prices the one on demand is taken.
-"""
+"""What machines cost: prices as they are given, and those on demand of a catalog."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 from tonnage import engine
+from tonnage.catalog import Catalog, CatalogError, did_you_mean, load
 from tonnage.model.analysis.money import Price
 
-TYPES = ("instance_type", "machine_type", "vm_size")
-"""Columns that name a type, each of another provider."""
-PRICES = ("price_od_hour", "price_hour_linux_ondemand")
-SOURCES = ("price_od_source", "source", "price_od_date", "price_date", "date")
-"""Columns that say where a price is from, and of when it is."""
+GIVEN = "given with --price"
 
 
-def prices(given: Sequence[str], catalog: Path | None) -> dict[str, Price]:
+def prices(given: Sequence[str], catalog: str | None) -> dict[str, Price]:
     """Prices by host or by machine type.
 
     Args:
         given: ``NAME=USD_PER_HOUR``, or ``HOST=TYPE`` of a type in the catalog.
-        catalog: The table.
+        catalog: The name of a catalog that comes with the package, or a CSV file.
 
     Raises:
         Refused: One cannot be read.
     """
-    found = read_catalog(catalog) if catalog else {}
+    try:
+        known = None if catalog is None else load(catalog)
+    except CatalogError as why:
+        raise engine.Refused(f"--catalog: {why}") from None
+    found = _listed(known) if known else {}
     for each in given:
         name, separator, said = each.rpartition("=")
         if not separator or not name or not said:
             raise engine.Refused(
                 f"--price {each}: write HOST_OR_TYPE=USD_PER_HOUR, like m5d.large=0.113"
             )
-        found[name] = _price(each, said, found)
+        found[name] = found[said] if said in found else Price(_usd(each, said, known), GIVEN)
     return found
 
 
-def read_catalog(path: Path) -> dict[str, Price]:
-    """The types of a catalog that have a price.
-
-    Raises:
-        Refused: It is no catalog.
-    """
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            table = csv.DictReader(file)
-            columns = table.fieldnames or []
-            kind = next((name for name in TYPES if name in columns), None)
-            price = next((name for name in PRICES if name in columns), None)
-            if kind is None or price is None:
-                raise engine.Refused(
-                    f"--catalog {path}: expected a CSV with a column {_either(TYPES)} and one "
-                    f"{_either(PRICES)}"
-                )
-            return {row[kind]: made for row in table if (made := _offer(path, row, row[price]))}
-    except (UnicodeDecodeError, csv.Error) as why:
-        raise engine.Refused(f"--catalog {path}: expected a CSV in UTF-8 ({why})") from None
-    except OSError as why:
-        raise engine.Refused(f"--catalog {path}: {why.strerror}") from None
-
-
-def _price(given: str, said: str, catalog: dict[str, Price]) -> Price:
-    if said in catalog:
-        return catalog[said]
-    usd = _number(said)
-    if usd is None:
-        raise engine.Refused(
-            f"--price {given}: {said} is no price and no type of the --catalog: write "
-            "HOST_OR_TYPE=USD_PER_HOUR"
+def _listed(catalog: Catalog) -> dict[str, Price]:
+    """The types that have a price on demand, with the catalog's name before its source."""
+    return {
+        offer.type: Price(
+            price.usd_per_hour,
+            ", ".join(filter(None, (catalog.name, price.date, price.source, price.caution))),
         )
-    return Price(usd, "given with --price")
+        for offer in catalog.offers
+        if (price := offer.on_demand)
+    }
 
 
-def _offer(path: Path, row: dict[str, str], said: str | None) -> Price | None:
-    """A row's price; None where it is blank."""
-    if not said or not said.strip():
-        return None
-    usd = _number(said)
-    if usd is None:
-        raise engine.Refused(f"--catalog {path}: {said!r} is no price")
-    told = [row[name].strip() for name in SOURCES if row.get(name)]
-    return Price(usd, ", ".join([path.name, *dict.fromkeys(told)]))
-
-
-def _number(said: str) -> float | None:
+def _usd(given: str, said: str, catalog: Catalog | None) -> float:
+    """What was said as an amount above zero."""
     try:
         usd = float(said)
     except ValueError:
-        return None
-    return usd if math.isfinite(usd) and usd > 0 else None
-
-
-def _either(names: Sequence[str]) -> str:
-    return " or ".join(names)
+        usd = math.nan
+    if math.isfinite(usd) and usd > 0:
+        return usd
+    types = [offer.type for offer in catalog.offers] if catalog else []
+    if catalog and said in types:
+        raise engine.Refused(f"--price {given}: {said} has no price in {catalog.name}")
+    of = f"{catalog.name}{did_you_mean(said, types)}" if catalog else "the --catalog"
+    raise engine.Refused(
+        f"--price {given}: {said} is no price and no type of {of}: write HOST_OR_TYPE=USD_PER_HOUR"
+    )

@@ -31,8 +31,12 @@ def report(
         ),
     ] = None,
     catalog: Annotated[
-        Path | None,
-        typer.Option("--catalog", metavar="FILE", help="Prices of machine types, a CSV."),
+        str | None,
+        typer.Option(
+            "--catalog",
+            metavar="NAME",
+            help="What machine types cost: a catalog's name or CSV file.",
+        ),
     ] = None,
     out: Annotated[
         Path,
