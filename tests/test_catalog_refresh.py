@@ -1,7 +1,11 @@
 """`tonnage catalog refresh aws`: what AWS answers as a catalog, and what is said without one."""
 
 import json
+import signal
+import socket
+import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,7 +13,7 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from support.aws import KEYS, PRICES, product, server
+from support.aws import FAMILIES, KEYS, PRICES, product, server, used
 from support.command import Tonnage
 from tonnage.catalog import find, load, missing
 from tonnage.catalog.refresh import Clients, Refreshed, RefreshError, connect, refresh_aws
@@ -58,13 +62,14 @@ class Answers:
     def __init__(self) -> None:
         self.clients = connect("us-east-1")
         self.ec2, self.pricing = Stubber(self.clients.ec2), Stubber(self.clients.pricing)
+        self.families: dict[tuple[str, str], list[str]] = {family: [] for family in FAMILIES}
 
     def types(self, *described: dict[str, Any]) -> None:
         """The next answer of EC2."""
         self.ec2.add_response("describe_instance_types", {"InstanceTypes": [*described]})
 
     def products(self, *listed: str, more: str | None = None) -> None:
-        """The next page of the price list."""
+        """The next page of the price list's machines."""
         page: dict[str, Any] = {"PriceList": [*listed]} | ({"NextToken": more} if more else {})
         self.pricing.add_response("get_products", page)
 
@@ -83,6 +88,8 @@ class Answers:
 
     def refresh(self, path: Path) -> Refreshed:
         """What comes of it all."""
+        for listed in self.families.values():
+            self.products(*listed)
         with self.ec2, self.pricing:
             return refresh_aws(path, "us-east-1", self.clients, NOW, lambda *_: None)
 
@@ -113,6 +120,92 @@ def test_what_aws_answers_is_a_catalog_of_the_shipped_schema(tmp_path: Path) -> 
     assert offer.volume_link.most_bytes_per_second == 593.75e6
     assert offer.volume_link.baseline_iops is None
     assert missing(offer) == ["lasting operations of volumes"]
+    burst = offer.volume_link.burst
+    assert burst and burst.lasts_seconds == 1800
+
+
+def test_volumes_and_object_storage_have_the_list_s_prices_and_the_shipped_limits(
+    tmp_path: Path,
+) -> None:
+    aws = Answers()
+    aws.types(OFFER)
+    aws.products()
+    aws.spots()
+    aws.families = FAMILIES
+    done = aws.refresh(tmp_path / "new.csv")
+    assert (done.volumes, done.volumes_priced, done.objects_priced) == (6, 5, True)
+    assert done.limits_from == "aws-us-east-1-2026"
+    catalog = load(tmp_path / "new.csv")
+    kinds = {kind.name: kind for kind in catalog.volume_kinds}
+    shipped = {kind.name: kind for kind in load("aws-us-east-1-2026").volume_kinds}
+    assert [*kinds] == [*shipped], "magnetic volumes and those of other zones are left out"
+    for name, kind in kinds.items():
+        assert kind.most_bytes == shipped[name].most_bytes
+        assert kind.limit_source == f"aws-us-east-1-2026: {shipped[name].limit_source}"
+        for mine, other in (
+            (kind.operations, shipped[name].operations),
+            (kind.throughput, shipped[name].throughput),
+        ):
+            assert replace(mine, usd_each_month=None) == replace(other, usd_each_month=None)
+    found = {
+        name: (kind.usd_per_gib_month, kind.operations.usd_each_month)
+        for name, kind in kinds.items()
+    }
+    assert found == {
+        "gp3": (0.08, 0.005),
+        "gp2": (0.1, None),
+        "io2": (0.125, 0.065),
+        "io1": (0.125, 0.065),
+        "st1": (0.045, None),
+        "sc1": (None, None),
+    }
+    assert kinds["gp3"].throughput.usd_each_month == pytest.approx(0.04 / (1 << 20))
+    assert (kinds["gp3"].date, kinds["gp3"].price_source) == (
+        *("2026-11-21", "AWS price list, published 2026-11-20"),
+    )
+    # What the list lacks is not filled in with a price of another time.
+    assert kinds["sc1"].date is None and "no price of it" in kinds["sc1"].price_source
+    store = catalog.object_store
+    assert store and (store.usd_per_gb_month, store.usd_per_1000_puts) == (0.023, 0.005)
+    assert store.usd_per_1000_gets == 0.0004 and store.usd_per_gb_to_internet is None
+    assert store.usd_per_gb_in_region is None and store.date == "2026-11-21"
+
+
+def test_a_list_without_volumes_leaves_them_without_prices(tmp_path: Path) -> None:
+    aws = Answers()
+    aws.types(OFFER)
+    aws.products()
+    aws.spots()
+    # Two prices of one thing, and a unit that nobody knows.
+    aws.families["AmazonEC2", "Storage"] = [
+        used("EBS:VolumeUsage.gp2", "GB-Mo", {"0": "0.1"}),
+        used("EUC1-EBS:VolumeUsage.gp2", "GB-Mo", {"0": "0.2"}),
+        used("EBS:VolumeUsage.gp3", "TB-Mo", {"0": "80"}),
+    ]
+    done = aws.refresh(tmp_path / "new.csv")
+    assert (done.volumes, done.volumes_priced, done.objects_priced) == (6, 0, False)
+    catalog = load(tmp_path / "new.csv")
+    assert {kind.usd_per_gib_month for kind in catalog.volume_kinds} == {None}
+    store = catalog.object_store
+    assert store and store.usd_per_1000_gets is None and "no price of it" in store.source
+
+
+@pytest.mark.parametrize("prefix", ["", "USW2-", "EU-", "APN1-"])
+def test_a_region_s_prefix_is_no_part_of_what_is_used(tmp_path: Path, prefix: str) -> None:
+    aws = Answers()
+    aws.types(OFFER)
+    aws.products()
+    aws.spots()
+    aws.families["AmazonEC2", "Storage"] = [
+        used(f"{prefix}EBS:VolumeUsage.gp2", "GB-Mo", {"0": "0.1"})
+    ]
+    aws.families["AmazonS3", "API Request"] = [
+        used(f"{prefix}Requests-Tier2", "Requests", {"0": "4e-7"})
+    ]
+    aws.refresh(tmp_path / "new.csv")
+    catalog = load(tmp_path / "new.csv")
+    assert [kind.usd_per_gib_month for kind in catalog.volume_kinds if kind.name == "gp2"] == [0.1]
+    assert catalog.object_store and catalog.object_store.usd_per_1000_gets == 0.0004
 
 
 def test_what_aws_does_not_tell_stays_missing(tmp_path: Path) -> None:
@@ -241,6 +334,31 @@ def test_the_command_asks_a_server(tonnage: Tonnage, tmp_path: Path, endpoint: s
     )
     shown = tonnage.run("catalog", "show", "i4i.4xlarge", "--catalog", path, check=True).stdout
     assert "AWS price list, published 2026-11-20" in shown
+    planned = tonnage.run(
+        *("plan", "sort", "--data", "10TB", "--durability", "volumes", "--catalog", path, "--json"),
+        check=True,
+    )
+    candidates = json.loads(planned.stdout)["candidates"]
+    assert {each["offer"] for each in candidates} == {*PRICES}
+    assert any("gp3" in each["layout"] for each in candidates), "volumes can be planned with"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_an_interrupt_leaves_nothing(tonnage: Tonnage, tmp_path: Path, number: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        asking = subprocess.Popen(
+            [tonnage.path, "catalog", "refresh", "aws", "--endpoint-url", endpoint],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with asking, silent.accept()[0]:  # It has asked, and waits for an answer.
+            asking.send_signal(number)
+            _, said = asking.communicate(timeout=60)
+    assert asking.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+    assert said == "tonnage: interrupted: what was unfinished is removed\n"
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_server_that_is_not_there_is_told(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -249,5 +367,7 @@ def test_a_server_that_is_not_there_is_told(tonnage: Tonnage, tmp_path: Path) ->
         cwd=tmp_path,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert len(done.stderr.splitlines()) == 1 and "AWS cannot be reached" in done.stderr
+    *progress, last = done.stderr.splitlines()
+    assert "AWS cannot be reached" in last
+    assert progress and all("tries of DescribeInstanceTypes so far" in line for line in progress)
     assert [*tmp_path.iterdir()] == []

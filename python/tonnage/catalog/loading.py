@@ -102,8 +102,8 @@ def _read(path: Path) -> Catalog:
         region=offers[0].region,
         date=max((price.date for price in prices if price.date), default=None),
         offers=offers,
-        volume_kinds=tuple(map(volume_kind, _beside(path, "volumes", VOLUME_COLUMNS))),
-        object_store=next(map(object_store, _beside(path, "objects", OBJECT_COLUMNS)), None),
+        volume_kinds=tuple(map(volume_kind, beside(path, "volumes", VOLUME_COLUMNS))),
+        object_store=next(map(object_store, beside(path, "objects", OBJECT_COLUMNS)), None),
         billing=schema.billing,
         sources=tuple(
             dict.fromkeys(
@@ -135,7 +135,7 @@ def _offers(schema: Schema, rows: Iterable[Row], region: str | None) -> Iterator
         yield offer
 
 
-def _beside(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:
+def beside(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:
     """The rows of a catalog's other table; none where there is no such table."""
     other = path.with_suffix(f".{part}.csv")
     if not other.exists():

@@ -1,18 +1,17 @@
 """A new catalog of AWS: instance types, the price list and spot history, asked of AWS itself.
 
-What comes is written in the schema of the catalogs that come with the package, whole or not at
-all, with a date and a source in each row. What AWS does not tell stays blank. The only importer of
-boto3.
+What comes is written in the schemas of the catalogs that come with the package, each table whole or
+not at all, with a date and a source in each row. What AWS does not tell stays blank. The only
+importer of boto3.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.artifacts import write_atomically
-from tonnage.catalog.schemas import AWS
+from tonnage.catalog import price_list
+from tonnage.catalog.price_list import OnProgress
+from tonnage.catalog.schemas import AWS, OBJECT_COLUMNS, VOLUME_COLUMNS
 
 SPOT_DAYS = 7
 """How far back the range of spot prices goes."""
@@ -39,9 +40,6 @@ UNKNOWN_KEYS = {
     *("ExpiredTokenException", "RequestExpired", "SignatureDoesNotMatch"),
 }
 
-OnProgress = Callable[[str, int], None]
-"""Is told what was asked for, and how many have come so far."""
-
 
 class RefreshError(Exception):
     """AWS did not answer, or refused; says why and what to do in one line."""
@@ -57,12 +55,19 @@ class Clients:
 
 @dataclass(frozen=True, kw_only=True)
 class Refreshed:
-    """What was written: how many types, and how many of them have a price."""
+    """What was written: how many types and kinds of volumes, and how many of them have a price.
+
+    ``limits_from`` is the catalog that has the limits of volumes.
+    """
 
     path: Path
     types: int
     priced: int
     spot_priced: int
+    volumes: int
+    volumes_priced: int
+    objects_priced: bool
+    limits_from: str
 
 
 def connect(region: str, endpoint_url: str | None = None) -> Clients:
@@ -75,7 +80,9 @@ def connect(region: str, endpoint_url: str | None = None) -> Clients:
     from botocore.config import Config
 
     patient = Config(
-        retries={"mode": "standard", "max_attempts": TRIES}, connect_timeout=10, read_timeout=60
+        retries={"mode": "standard", "total_max_attempts": TRIES},
+        connect_timeout=10,
+        read_timeout=60,
     )
     with _in_one_line():
         # A session of its own: boto3's default one keeps the credentials that it first found.
@@ -95,10 +102,19 @@ def refresh_aws(
         RefreshError: AWS did not answer, or refused. Nothing is written then.
         OSError: The file cannot be written.
     """
+
+    def tell_tries(attempts: int, caught_exception: Exception | None, **asked: Any) -> None:
+        if caught_exception:
+            on_progress(f"tries of {asked['operation'].name}", attempts)
+
     today = now.date().isoformat()
+    for client in (clients.ec2, clients.pricing):
+        client.meta.events.register("needs-retry", tell_tries)
     with _in_one_line():
         types = list(_instance_types(clients.ec2, on_progress))
-        prices = _prices(clients.pricing, region, on_progress)
+        prices = price_list.machines(clients.pricing, region, on_progress)
+        limits_from, volumes = price_list.volumes(clients.pricing, region, today, on_progress)
+        stored = price_list.objects(clients.pricing, region, today, on_progress)
         spots = _spot_prices(clients.ec2, now, on_progress)
     rows = []
     for described in sorted(types, key=lambda each: str(each["InstanceType"])):
@@ -106,9 +122,9 @@ def refresh_aws(
         row = _specification(described) | {"spec_source": f"EC2 DescribeInstanceTypes {today}"}
         if name in prices:
             row |= {
-                "price_od_hour": prices[name].usd_per_hour,
+                "price_od_hour": prices[name].usd,
                 "price_od_date": today,
-                "price_od_source": f"AWS price list, published {prices[name].published}",
+                "price_od_source": prices[name].source,
             }
         if name in spots:
             low, mean, high = spots[name]
@@ -122,19 +138,28 @@ def refresh_aws(
         rows.append(row)
     if not rows:
         raise RefreshError(f"AWS names no instance types in {region}: is that the region's name?")
+    # The offers come last: without them the other tables are no catalog.
+    write_rows(path.with_suffix(".volumes.csv"), volumes, VOLUME_COLUMNS)
+    write_rows(path.with_suffix(".objects.csv"), [stored], OBJECT_COLUMNS)
     write_rows(path, rows)
     return Refreshed(
         path=path,
         types=len(rows),
         priced=sum("price_od_hour" in row for row in rows),
         spot_priced=sum("spot_min_hour" in row for row in rows),
+        volumes=len(volumes),
+        volumes_priced=sum(row["price_gb_month"] is not None for row in volumes),
+        objects_priced=stored["date"] is not None,
+        limits_from=limits_from,
     )
 
 
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Writes a catalog of AWS, whole or not at all; what a row lacks is blank."""
+def write_rows(
+    path: Path, rows: Iterable[dict[str, Any]], columns: tuple[str, ...] = COLUMNS
+) -> None:
+    """Writes a table of a catalog of AWS, whole or not at all; what a row lacks is blank."""
     text = io.StringIO()
-    table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
     write_atomically(path, text.getvalue().encode())
@@ -200,48 +225,6 @@ def _bandwidth(cards: list[dict[str, Any]], figure: str, words: str | None) -> f
     advertised = re.search(r"(?:(\d+)x )?([\d.]+) Gigabit", words or "")
     most = int(advertised[1] or 1) * float(advertised[2]) if advertised else float("inf")
     return min(float(sum(told)), most)
-
-
-@dataclass(frozen=True)
-class _Listed:
-    usd_per_hour: float
-    published: str
-
-
-def _prices(pricing: Any, region: str, on_progress: OnProgress) -> dict[str, _Listed]:
-    """Linux on demand, shared tenancy, by type; one with several prices has none."""
-    wanted = {
-        "regionCode": region,
-        "operatingSystem": "Linux",
-        "tenancy": "Shared",
-        "preInstalledSw": "NA",
-        "capacitystatus": "Used",
-    }
-    found: dict[str, set[_Listed]] = defaultdict(set)
-    pages = pricing.get_paginator("get_products").paginate(
-        ServiceCode="AmazonEC2",
-        Filters=[
-            {"Type": "TERM_MATCH", "Field": field, "Value": value}
-            for field, value in wanted.items()
-        ],
-    )
-    for page in pages:
-        for product in map(json.loads, page["PriceList"]):
-            name = product["product"]["attributes"].get("instanceType")
-            for usd in _hourly(product.get("terms", {}).get("OnDemand", {})):
-                published = str(product.get("publicationDate", "at an unknown time"))[:10]
-                found[name].add(_Listed(usd, published))
-        on_progress("prices", len(found))
-    return {name: listed.pop() for name, listed in found.items() if len(listed) == 1}
-
-
-def _hourly(terms: dict[str, Any]) -> Iterator[float]:
-    """What the terms charge by the hour; a zero is a line of the list without a price."""
-    for term in terms.values():
-        for dimension in term.get("priceDimensions", {}).values():
-            usd = float(dimension.get("pricePerUnit", {}).get("USD") or 0)
-            if dimension.get("unit") == "Hrs" and usd > 0:
-                yield usd
 
 
 def _spot_prices(

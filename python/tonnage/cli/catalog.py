@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PROVIDERS = ("aws", "azure", "gcp")
 REFRESHABLE = ("aws",)
-EVERY_SECONDS = 5.0
-"""How often a refresh says how far it is."""
+FIRST_AFTER_SECONDS, EVERY_SECONDS = 1.0, 5.0
+"""When, and how often then, a refresh says how far it is."""
 
 SORTS: dict[str, Callable[[Offer], tuple[bool, float | str]]] = {
     "price": lambda offer: (
@@ -197,7 +197,7 @@ def refresh(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a provider for its offers and prices of today, and write a catalog.
+    """Ask a provider for its offers, volumes and prices of today, and write a catalog.
 
     It takes credentials from where AWS' own tools do, and has to be allowed DescribeInstanceTypes,
     DescribeSpotPriceHistory and GetProducts. What is not told stays unknown.
@@ -219,10 +219,12 @@ def refresh(
     if as_json:
         print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))
         return
+    stored = "has prices" if done.objects_priced else "has none"
     print(
         f"{words.several(done.types, 'instance type')}, {words.count(done.priced)} with a price on "
-        f"demand, {words.count(done.spot_priced)} with a spot price; the rest of the prices stay "
-        f"unknown. Catalog: {done.path}"
+        f"demand, {words.count(done.spot_priced)} with a spot price. Of {done.volumes} kinds of "
+        f"volumes {done.volumes_priced} have a price; S3 {stored}. The rest of the prices stay "
+        f"unknown; limits of volumes are those of {done.limits_from}. Catalog: {done.path}"
     )
 
 
@@ -246,12 +248,12 @@ def _catalogs(names: list[str]) -> list[Catalog]:
 
 def _tell() -> Callable[[str, int], None]:
     """Says on standard error how far a refresh is, now and then."""
-    last = time.monotonic()
+    due = time.monotonic() + FIRST_AFTER_SECONDS
 
     def tell(what: str, count: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= EVERY_SECONDS:
-            last = time.monotonic()
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + EVERY_SECONDS
             print(f"asking AWS: {words.count(count)} {what} so far", file=sys.stderr)
 
     return tell
