@@ -317,6 +317,12 @@ def test_bills_are_rounded_up(seconds: float, granularity: float) -> None:
         ({"price_od_hour": "-0.1"}, "row 2, price_od_hour: -0.1 is negative"),
         ({"price_od_hour": "0"}, "row 2, price_od_hour: a price of 0"),
         ({"price_od_hour": "nan"}, "row 2, price_od_hour: 'nan' is no number"),
+        ({"price_od_hour": "inf"}, "row 2, price_od_hour: 'inf' is no number"),
+        ({"price_od_hour": "free"}, "row 2, price_od_hour: 'free' is no number"),
+        ({"spot_min_hour": "-1"}, "row 2, spot_min_hour: -1 is negative"),
+        ({"memory_gib": "1e305"}, "row 2, memory_gib: '1e305' is no number"),
+        ({"memory_gib": "-4"}, "row 2, memory_gib: -4 is negative"),
+        ({"disk_count": "1.5"}, "row 2, disk_count: 1.5 is no whole number"),
         ({"price_od_hour": "1_0"}, "row 2, price_od_hour: '1_0' is no number"),
         ({"price_od_hour": "0.1"}, "row 2, price_od_source: is blank"),
         ({"vcpu": "many"}, "row 2, vcpu: 'many' is no number; leave blank"),
@@ -345,7 +351,7 @@ def test_a_missing_price_leaves_the_offer_without_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "row 1: no column instance_type or machine_type or vm_size"),
+        ("\n", "row 1: no column instance_type or machine_type or vm_size"),
         ("name,price\na,1\n", "row 1: no column"),
         ("instance_type,vcpu\na,1\n", "row 1: missing column ecu"),
         (",".join([*COLUMNS, "colour"]) + "\n", "row 1: unknown column colour"),
@@ -361,11 +367,64 @@ def test_a_table_of_another_schema_is_refused(tmp_path: Path, text: str, told: s
     assert told in str(why.value)
 
 
-def test_what_is_no_table_at_all_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    for path in (tmp_path / "binary.csv", tmp_path):
-        with pytest.raises(CatalogError, match=r"expected a CSV|Is a directory"):
-            load(path)
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "offers.csv: an empty file"),
+        (b"\xff\xfe\x00", "offers.csv: expected a CSV in UTF-8"),
+        (b'instance_type\na\n"b\n', "offers.csv, row 3: expected a CSV"),
+    ],
+)
+def test_what_is_no_table_at_all_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "offers.csv").write_bytes(content)
+    with pytest.raises(CatalogError) as why:
+        load(tmp_path / "offers.csv")
+    assert told in str(why.value) and len(str(why.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "column", "value", "told"),
+    [
+        ("volumes", "price_gb_month", "-0.1", "row 2, price_gb_month: -0.1 is negative"),
+        ("volumes", "price_gb_month", "0", "row 2, price_gb_month: a price of 0"),
+        ("volumes", "price_iops_month", "nan", "row 2, price_iops_month: 'nan' is no number"),
+        ("volumes", "iops_credit", "inf", "row 2, iops_credit: 'inf' is no number"),
+        ("volumes", "mib_credit_per_tib", "-1", "row 2, mib_credit_per_tib: -1 is negative"),
+        ("volumes", "max_size_gib", "1e300", "row 2, max_size_gib: '1e300' is no number"),
+        ("volumes", "volume_type", "", "row 2, volume_type: is blank"),
+        ("volumes", "volume_type", "gp2", "row 3, volume_type: gp2 is in row 2 already"),
+        ("volumes", "limit_evidence", "", "row 2, limit_evidence: is blank"),
+        ("objects", "price_1000_gets", "-1", "row 2, price_1000_gets: -1 is negative"),
+        ("objects", "source", "", "row 2, source: is blank"),
+    ],
+)
+def test_a_bad_figure_of_a_part_is_told_with_its_place(
+    tmp_path: Path, part: str, column: str, value: str, told: str
+) -> None:
+    file = table(tmp_path, [{}])
+    other = file.with_suffix(f".{part}.csv")
+    with (SNAPSHOTS / f"{AWS}.{part}.csv").open(newline="") as shipped:
+        first, *rest = csv.DictReader(shipped)
+    write_rows(other, [first | {column: value}, *rest], tuple(first))
+    with pytest.raises(CatalogError) as why:
+        load(file)
+    assert str(why.value).startswith(f"{other}, {told}")
+
+
+def test_a_catalog_has_one_object_storage_at_most(tmp_path: Path) -> None:
+    file = table(tmp_path, [{}])
+    header, row = (SNAPSHOTS / f"{AWS}.objects.csv").read_text().splitlines()
+    file.with_suffix(".objects.csv").write_text("\n".join([header, row, row]))
+    with pytest.raises(CatalogError, match="row 3, name: a second object storage"):
+        load(file)
+
+
+def test_what_is_no_catalog_s_name_is_told() -> None:
+    with pytest.raises(CatalogError, match="Is a directory"):
+        load(SNAPSHOTS)
+    for name in ("", "a" * 5000):
+        with pytest.raises(CatalogError, match=r"no catalog .*; there are"):
+            load(name)
     with pytest.raises(CatalogError, match="did you mean aws-us-east-1-2026"):
         load("aws-us-east-1-2025")
 

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -353,7 +354,9 @@ def test_an_interrupt_leaves_nothing(tonnage: Tonnage, tmp_path: Path, number: i
             stderr=subprocess.PIPE,
             text=True,
         )
-        with asking, silent.accept()[0]:  # It has asked, and waits for an answer.
+        with asking, silent.accept()[0] as connection:
+            connection.recv(1)
+            time.sleep(0.5)  # It has asked, and sleeps until an answer comes.
             asking.send_signal(number)
             _, said = asking.communicate(timeout=60)
     assert asking.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tonnage.catalog.offer import Catalog, Offer
+from tonnage.catalog.offer import Catalog, ObjectStore, Offer
 from tonnage.catalog.rows import CatalogError, Row, read_rows, refuse_columns
 from tonnage.catalog.schemas import (
     OBJECT_COLUMNS,
@@ -102,8 +102,10 @@ def _read(path: Path) -> Catalog:
         region=offers[0].region,
         date=max((price.date for price in prices if price.date), default=None),
         offers=offers,
-        volume_kinds=tuple(map(volume_kind, beside(path, "volumes", VOLUME_COLUMNS))),
-        object_store=next(map(object_store, beside(path, "objects", OBJECT_COLUMNS)), None),
+        volume_kinds=tuple(
+            map(volume_kind, _once("volume_type", beside(path, "volumes", VOLUME_COLUMNS)))
+        ),
+        object_store=_object_store(beside(path, "objects", OBJECT_COLUMNS)),
         billing=schema.billing,
         sources=tuple(
             dict.fromkeys(
@@ -126,13 +128,25 @@ def _schema(path: Path, header: list[str]) -> Schema:
 
 
 def _offers(schema: Schema, rows: Iterable[Row], region: str | None) -> Iterator[Offer]:
+    for row in _once(schema.key, rows):
+        yield schema.offer(row, region)
+
+
+def _once(column: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows, of which no two may name the same thing."""
     seen: dict[str, int] = {}
     for row in rows:
-        offer = schema.offer(row, region)
-        if offer.type in seen:
-            raise row.wrong(schema.key, f"{offer.type} is in row {seen[offer.type]} already")
-        seen[offer.type] = row.number_in_file
-        yield offer
+        name = row.known(column)
+        if name in seen:
+            raise row.wrong(column, f"{name} is in row {seen[name]} already")
+        seen[name] = row.number_in_file
+        yield row
+
+
+def _object_store(rows: list[Row]) -> ObjectStore | None:
+    if len(rows) > 1:
+        raise rows[1].wrong("name", "a second object storage; a catalog has one at most")
+    return object_store(rows[0]) if rows else None
 
 
 def beside(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:

@@ -44,7 +44,7 @@ class Row:
             found = float(said)
         except ValueError:
             found = math.nan
-        if not math.isfinite(found) or "_" in said:
+        if not math.isfinite(found * factor) or "_" in said:
             raise self.wrong(column, f"{said!r} is no number; leave blank what is unknown")
         if found < 0:
             raise self.wrong(column, f"{said} is negative")
@@ -53,6 +53,8 @@ class Row:
     def whole(self, column: str, factor: float = 1.0) -> int | None:
         """A number from zero up, times ``factor``, as whole bytes or things."""
         found = self.number(column, factor)
+        if found is not None and factor == 1 and not found.is_integer():
+            raise self.wrong(column, f"{found:g} is no whole number")
         return None if found is None else round(found)
 
     def price(self, column: str) -> float | None:
@@ -83,7 +85,9 @@ def read_rows(path: Path) -> tuple[list[str], list[Row]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.reader(file, strict=True)
-            header = next(lines, [])
+            header = next(lines, None)
+            if header is None:
+                raise CatalogError(f"{path}: an empty file")
             rows = []
             for cells in lines:
                 if cells and len(cells) != len(header):
@@ -95,7 +99,9 @@ def read_rows(path: Path) -> tuple[list[str], list[Row]]:
                     cell = dict(zip(header, cells, strict=True))
                     rows.append(Row(str(path), lines.line_num, cell))
             return header, rows
-    except (UnicodeDecodeError, csv.Error) as why:
+    except csv.Error as why:
+        raise CatalogError(f"{path}, row {lines.line_num}: expected a CSV ({why})") from None
+    except UnicodeDecodeError as why:
         raise CatalogError(f"{path}: expected a CSV in UTF-8 ({why})") from None
     except OSError as why:
         raise CatalogError(f"{path}: {why.strerror}") from None
