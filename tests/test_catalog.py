@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -556,9 +559,87 @@ def test_show_tells_all_and_what_is_unknown(tonnage: Tonnage) -> None:
 
 def test_diff_tells_what_moved(tonnage: Tonnage) -> None:
     shown = said(tonnage, "diff", AWS_2014, AWS)
-    assert "cheaper  m3.large  $0.14 -> $0.133 an hour (−5.0 %)" in shown
+    assert "cheaper  m3.large    $0.14 -> $0.133 an hour (−5.0 %)" in shown
     assert shown.splitlines()[-1].startswith(f"From {AWS_2014} to {AWS}: 1,369 new, 4 gone")
     assert json.loads(said(tonnage, "diff", AWS, AWS, "--json"))["changed"] == []
+
+
+def test_show_tells_bursts_and_their_credit(tonnage: Tonnage) -> None:
+    lines = dict(line.split(":", 1) for line in said(tonnage, "show", "m5.large").splitlines())
+    assert "for 30 min, once in 24 h at least (AWS, Amazon EBS-opt" in lines["All volumes"]
+    assert "bursts to 3,000 operations/s of 134 MB/s together" in lines["Volume gp2"]
+    assert "on a credit of 5,400,000 operations" in lines["Volume gp2"]
+    assert "bursts to 262 MB/s for each TiB on a credit of 1,024 GiB" in lines["Volume st1"]
+    assert "burst" not in lines["Volume gp3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["show", "i4i.4xlrge"], "no offer i4i.4xlrge (did you mean i4i.4xlarge?) in aws-us-"),
+        (["show", "hi1.4xlarge"], "gcp-us-central1-2026; it is in aws-us-east-1-2014"),
+        (["show", ""], "no offer '' in aws-us-east-1-2026"),
+        (["ls", "--min-memory", "64"], "'64' is less than any machine has: write it like 64GiB"),
+        (["ls", "--min-local-disk", "1TBB"], "'1TBB' is no size"),
+        (["ls", "--min-network", "10"], "'10': write it like 200Mbit or 1Gbit"),
+        (["ls", "--min-vcpus", "nan"], "'nan': give a number from 0 to 1000000"),
+        (["ls", "--max-price", "free"], "'free' is no amount of money"),
+        (["ls", "--provider", "ibm"], "--provider ibm: there are aws, azure, gcp"),
+        (["ls", AWS_2014, "--provider", "gcp"], "--provider gcp: there are aws"),
+        (["ls", "--arch", "x86"], "--arch x86: there are arm64"),
+        (["ls", "--sort", "size"], "--sort size: there are price, type"),
+        (["ls", "aws-2014"], "no catalog aws-2014"),
+        (["diff", AWS, GCP], "give two catalogs of one provider"),
+        (["refresh", "gcp"], "gcp: only aws can be refreshed so far"),
+        (["refresh", "aws", "--region", "nowhere"], "--region nowhere: write it like us-east-1"),
+        (["refresh", "aws", "--out", "new.txt"], "name a file that ends in .csv"),
+    ],
+)
+def test_the_command_refuses_in_a_line(tonnage: Tonnage, arguments: list[str], told: str) -> None:
+    done = tonnage.run("catalog", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1 and told in done.stderr
+
+
+def test_filters_together_and_catalogs_given_twice(tonnage: Tonnage) -> None:
+    wanted = ("--min-vcpus", "4", "--min-memory", "16GiB", "--max-price", "0.6USD")
+    found = json.loads(said(tonnage, "ls", AWS, AWS, *wanted, "--arch", "arm64", "--json"))
+    types = [each["type"] for each in found["offers"]]
+    assert len(types) == len({*types}) > 10
+    for each in found["offers"]:
+        assert each["vcpus"] >= 4 and each["memory_bytes"] >= 16 * GIB
+        assert each["arch"] == "arm64" and each["on_demand"]["usd_per_hour"] <= 0.6
+    nothing = said(tonnage, "ls", "--min-vcpus", "100000")
+    assert nothing == "0 of 2,846 offers.\n"
+
+
+def on_a_terminal(tonnage: Tonnage, columns: int, *arguments: str) -> str:
+    """What the command says where somebody looks on."""
+    ours, its = os.openpty()
+    told = []
+    environment = os.environ | {"COLUMNS": str(columns)}
+    with subprocess.Popen([tonnage.path, "catalog", *arguments], stdout=its, env=environment):
+        os.close(its)
+        with suppress(OSError):  # The end of a terminal is an error on Linux.
+            while part := os.read(ours, 1 << 16):
+                told.append(part)
+    os.close(ours)
+    return b"".join(told).decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lines_fit_a_terminal(tonnage: Tonnage, columns: int) -> None:
+    listed = ("ls", "--min-local-disk", "1TB", "--arch", "arm64", "--max-price", "1")
+    piped = said(tonnage, *listed).splitlines()
+    assert len(piped[0]) > 120 and "SPOT USD/H" in piped[0]
+    *table, left_out, count = on_a_terminal(tonnage, columns, *listed).splitlines()
+    assert max(map(len, table)) <= columns and len(table) == len(piped) - 1
+    assert "SPOT USD/H" not in table[0] and left_out.startswith("No room here for SPOT USD/H")
+    assert count == piped[-1]
+    shown = on_a_terminal(tonnage, columns, "show", "m5.large")
+    assert max(map(len, shown.splitlines())) <= columns
+    assert shown.split() == said(tonnage, "show", "m5.large").split(), "nothing is lost"
+    assert max(map(len, on_a_terminal(tonnage, columns, "ls").splitlines())) <= columns
 
 
 def test_a_catalog_of_ones_own_is_read(tonnage: Tonnage, tmp_path: Path) -> None:

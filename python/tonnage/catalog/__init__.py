@@ -8,7 +8,7 @@ part with effects.
 
 from tonnage.catalog.choose import Chosen, Wanted, choose
 from tonnage.catalog.difference import Changed, Difference, Repriced, difference
-from tonnage.catalog.loading import did_you_mean, find, load, names, newest
+from tonnage.catalog.loading import did_you_mean, find, having, load, names, newest
 from tonnage.catalog.offer import (
     Billing,
     Burst,
@@ -51,6 +51,7 @@ __all__ = [
     "did_you_mean",
     "difference",
     "find",
+    "having",
     "load",
     "missing",
     "names",

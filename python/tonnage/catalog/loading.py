@@ -74,10 +74,21 @@ def find(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
         for offer in catalog.offers:
             if offer.type == name:
                 return catalog, offer
+    searched = ", ".join(each.name for each in catalogs)
+    others = [each.name for each in having(name)]
+    if others:
+        raise CatalogError(f"no offer {name} in {searched}; it is in {' and '.join(others)}")
     types = {offer.type for catalog in catalogs for offer in catalog.offers}
-    raise CatalogError(
-        f"no offer {name}{did_you_mean(name, types)} in {', '.join(each.name for each in catalogs)}"
-    )
+    raise CatalogError(f"no offer {name or repr('')}{did_you_mean(name, types)} in {searched}")
+
+
+def having(name: str) -> list[Catalog]:
+    """The catalogs that come with the package and have an offer of this type."""
+    return [
+        catalog
+        for catalog in map(load, names())
+        if any(offer.type == name for offer in catalog.offers)
+    ]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

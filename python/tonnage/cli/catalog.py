@@ -18,6 +18,7 @@ import typer
 from tonnage import engine, words
 from tonnage.cli.arguments import Json, number, parse_size, refuse_unknown
 from tonnage.cli.measure_net import parse_rate
+from tonnage.cli.plan import parse_usd
 
 if TYPE_CHECKING:
     from tonnage.catalog import Catalog, Offer
@@ -39,6 +40,16 @@ SORTS: dict[str, Callable[[Offer], tuple[bool, float | str]]] = {
     "network": lambda offer: _most_first(offer.network.baseline_bytes_per_second),
 }
 """What offers can be sorted by; what is unknown comes last."""
+LEAST_CAPACITY = 1_000_000
+"""Bytes. What is below was meant in another unit."""
+
+
+def parse_capacity(text: str) -> int:
+    """What a machine has of memory or disks, in bytes; a number without its unit is no such."""
+    found = parse_size(text)
+    if found < LEAST_CAPACITY:
+        raise typer.BadParameter(f"{text!r} is less than any machine has: write it like 64GiB")
+    return found
 
 
 def ls(
@@ -60,19 +71,21 @@ def ls(
     ] = None,
     min_vcpus: Annotated[
         float | None,
-        typer.Option("--min-vcpus", parser=number(0, 1e6), metavar="N", help="At least so many."),
+        typer.Option(
+            "--min-vcpus", parser=number(0, 1_000_000), metavar="N", help="At least so many."
+        ),
     ] = None,
     min_memory: Annotated[
         int | None,
         typer.Option(
-            "--min-memory", parser=parse_size, metavar="SIZE", help="At least, like 64GiB."
+            "--min-memory", parser=parse_capacity, metavar="SIZE", help="At least, like 64GiB."
         ),
     ] = None,
     min_local_disk: Annotated[
         int | None,
         typer.Option(
             "--min-local-disk",
-            parser=parse_size,
+            parser=parse_capacity,
             metavar="SIZE",
             help="All local disks together at least, like 1TB.",
         ),
@@ -90,9 +103,9 @@ def ls(
         float | None,
         typer.Option(
             "--max-price",
-            parser=number(0, 1e6),
+            parser=parse_usd,
             metavar="USD",
-            help="At most by the hour, on demand.",
+            help="At most by the hour, on demand, like 0.5 or 0.5USD.",
         ),
     ] = None,
     sort: Annotated[
@@ -125,6 +138,9 @@ def ls(
             print_catalogs([load(name) for name in shipped()], as_json)
         return
     catalogs = _catalogs(names or [])
+    refuse_unknown(
+        "--provider", [provider] if provider else [], {each.provider for each in catalogs}
+    )
     if arch:
         known = {each.arch for catalog in catalogs for each in catalog.offers if each.arch}
         refuse_unknown("--arch", [arch], sorted(known))
@@ -144,17 +160,17 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show all that is known of an offer, where it is from, and what is unknown."""
-    from tonnage.catalog import find
+    from tonnage.catalog import find, having
     from tonnage.cli.offers import print_offer, told
 
     with _refusing():
-        where, offer = find(_catalogs([catalog] if catalog else []), name)
+        where, offer = find(_catalogs([] if catalog is None else [catalog]), name)
     if as_json:
         about = dataclasses.asdict(dataclasses.replace(where, offers=()))
         del about["offers"]
         print(json.dumps({"offer": told(offer), "catalog": about}))
         return
-    print_offer(where, offer)
+    print_offer(where, offer, [each.name for each in having(name) if each.name != where.name])
 
 
 def diff(
@@ -243,7 +259,7 @@ def _catalogs(names: list[str]) -> list[Catalog]:
     from tonnage.catalog import load, newest
 
     with _refusing():
-        return [load(name) for name in names] if names else newest()
+        return [load(name) for name in dict.fromkeys(names)] if names else newest()
 
 
 def _tell() -> Callable[[str, int], None]:

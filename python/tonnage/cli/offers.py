@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from tonnage import catalog as offered
 from tonnage import words
-from tonnage.catalog import Burst, Catalog, Difference, Disks, Offer, VolumeKind, Wanted
+from tonnage.catalog import Burst, Catalog, Difference, Disks, Offer, VolumeKind, VolumeLink, Wanted
 
 UNKNOWN = "?"
 """What stands for a figure that is unknown."""
 DOUBTFUL = "!"
 """What stands behind a price that has a caution."""
+LABEL = 23
+"""How wide the labels of an offer's lines are."""
 
 
 def print_catalogs(catalogs: list[Catalog], as_json: bool) -> None:
@@ -39,12 +44,15 @@ def print_catalogs(catalogs: list[Catalog], as_json: bool) -> None:
         [
             [
                 *(str(each[name] or UNKNOWN) for name in ("name", "provider", "region", "date")),
-                *(words.count(len(found.offers)), str(each["priced"])),
+                words.count(len(found.offers)),
+                words.count(sum(offer.on_demand is not None for offer in found.offers)),
                 ", ".join(kind.name for kind in found.volume_kinds) or UNKNOWN,
                 str(each["object_store"] or UNKNOWN),
             ]
             for each, found in zip(rows, catalogs, strict=True)
         ],
+        right=("OFFERS", "PRICED"),
+        first_to_go=("OBJECTS", "REGION", "PRICED"),
     )
 
 
@@ -77,7 +85,12 @@ def print_offers(
         header.append("CATALOG")
         rows = [[*row, each.name] for row, (each, _) in zip(rows, chosen, strict=True)]
     if rows:
-        _print_table(header, rows)
+        _print_table(
+            header,
+            rows,
+            right=("VCPUS", "MEMORY", "NETWORK LASTS", "AT MOST", "VOLUMES"),
+            first_to_go=("SPOT USD/H", "VOLUMES", "AT MOST", "CATALOG", "ARCH", "NETWORK LASTS"),
+        )
     total = sum(len(each.offers) for each in catalogs)
     said = f"{words.count(len(chosen))} of {words.several(total, 'offer')}."
     if undecided:
@@ -90,12 +103,13 @@ def print_offers(
 
 def print_difference(found: Difference) -> None:
     """Prints what differs, a type a line, and at last how many there are of each."""
+    longest = max((len(each.type) for each in (*found.dearer, *found.cheaper)), default=0)
     for each in (*found.dearer, *found.cheaper):
-        is_dearer = each.by_share > 0
+        how, sign = ("dearer", "+") if each.by_share > 0 else ("cheaper", "")
         was, now = words.usd(each.before_usd_per_hour), words.usd(each.after_usd_per_hour)
         print(
-            f"{'dearer' if is_dearer else 'cheaper'}  {each.type}  {was} -> {now} an hour "
-            f"({'+' if is_dearer else ''}{words.percent(each.by_share)})"
+            f"{how:<7}  {each.type:<{longest}}  {was} -> {now} an hour "
+            f"({sign}{words.percent(each.by_share)})"
         )
     for changed in found.changed:
         if changed.others:
@@ -131,28 +145,49 @@ def _line(offer: Offer) -> list[str]:
     ]
 
 
-def print_offer(where: Catalog, offer: Offer) -> None:
-    """Prints all that is known of an offer, a line each."""
-    for label, said in _description(where, offer):
-        print(f"{label + ':':<22} {said}")
+def print_offer(where: Catalog, offer: Offer, elsewhere: list[str]) -> None:
+    """Prints all that is known of an offer, a line each; on a terminal they are folded.
+
+    ``elsewhere`` names other catalogs that have the type.
+    """
+    width = _terminal_width()
+    for label, said in _description(where, offer, elsewhere):
+        line = f"{label + ':':<{LABEL}}{said}"
+        if width is not None:
+            folded = textwrap.wrap(
+                line,
+                max(width, 2 * LABEL),
+                subsequent_indent=" " * LABEL,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            line = "\n".join(folded)
+        print(line)
 
 
-def _description(where: Catalog, offer: Offer) -> Iterator[tuple[str, str]]:
+def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator[tuple[str, str]]:
     """All that is known of an offer: labels, and what is said."""
     network, link, spot, price = offer.network, offer.volume_link, offer.spot, offer.on_demand
     yield "Offer", f"{offer.type}, {offer.provider} {offer.region or 'in an unknown region'}"
     yield "Catalog", f"{where.name}, prices of {where.date or UNKNOWN}"
-    if price:
-        yield "On demand", f"{words.usd(price.usd_per_hour)} an hour ({_source(price)})"
-    if spot:
+    if elsewhere:
+        yield "Also in", words.listing(elsewhere)
+    yield (
+        "On demand",
+        f"{words.usd(price.usd_per_hour)} an hour ({_source(price)})" if price else UNKNOWN,
+    )
+    if spot is None:
+        yield "Spot", UNKNOWN
+    else:
         low, high = words.usd(spot.low_usd_per_hour), words.usd(spot.high_usd_per_hour)
         typical = _or_unknown(spot.typical_usd_per_hour, words.usd)
         usually = "" if low == high else f", typically {typical}"
         yield "Spot", f"{_between(low, high)} an hour{usually} ({_source(spot)})"
-        yield "Taken back", f"{spot.interrupted or UNKNOWN} of spot machines within a month"
+        often = spot.interrupted
+        yield "Taken back", f"{often} of spot machines within a month" if often else UNKNOWN
     yield "Architecture", offer.arch or UNKNOWN
-    cores = "" if offer.cores is None else f" on {offer.cores:g} cores"
-    yield "vCPUs", _or_unknown(offer.vcpus, lambda value: f"{value:g}") + cores
+    cores = _or_unknown(offer.cores, lambda value: f"{value:g}")
+    yield "vCPUs", f"{_or_unknown(offer.vcpus, lambda value: f'{value:g}')}, cores: {cores}"
     yield "Memory", _or_unknown(offer.memory_bytes, words.memory)
     yield "Local disks", _disks(offer)
     if offer.disks:
@@ -160,16 +195,10 @@ def _description(where: Catalog, offer: Offer) -> Iterator[tuple[str, str]]:
     yield (
         "Network",
         f"{_or_unknown(network.baseline_bytes_per_second, words.gigabits)} lasts, at most "
-        f"{_or_unknown(network.peak_bytes_per_second, words.gigabits)}; advertised as "
+        f"{_or_unknown(network.peak_bytes_per_second, words.gigabits)}; advertised: "
         f"{network.words or UNKNOWN}",
     )
-    yield (
-        "All volumes",
-        f"{_or_unknown(link.baseline_bytes_per_second, words.rate)} and "
-        f"{_or_unknown(link.baseline_iops, _operations)} last, at most "
-        f"{_or_unknown(link.most_bytes_per_second, words.rate)} and "
-        f"{_or_unknown(link.most_iops, _operations)}{_for_how_long(link.burst)}",
-    )
+    yield "All volumes", _link(link)
     if link.optional:
         cost = f"{words.usd(link.extra.usd_per_hour)} an hour" if link.extra else "at a price"
         yield (
@@ -204,6 +233,24 @@ def _description(where: Catalog, offer: Offer) -> Iterator[tuple[str, str]]:
     yield "Unknown", words.listing(offered.missing(offer)) or "nothing"
     for caution in offered.cautions(offer):
         yield "Mind", caution
+
+
+def _link(link: VolumeLink) -> str:
+    """What a machine carries to all its volumes together."""
+    lasts, at_most = (
+        (link.baseline_bytes_per_second, link.baseline_iops),
+        (link.most_bytes_per_second, link.most_iops),
+    )
+    if (*lasts, *at_most) == (None,) * 4:
+        return UNKNOWN
+
+    def both(rates: tuple[float | None, float | None]) -> str:
+        size, operations = rates
+        return f"{_or_unknown(size, words.rate)} and {_or_unknown(operations, _operations)}"
+
+    if lasts == at_most:
+        return f"{both(lasts)} last"
+    return f"{both(lasts)} last, at most {both(at_most)}{_for_how_long(link.burst)}"
 
 
 def _volume(kind: VolumeKind) -> str:
@@ -289,8 +336,30 @@ def _or_unknown(value: float | None, said: Callable[[float], str]) -> str:
     return UNKNOWN if value is None else said(value)
 
 
-def _print_table(header: list[str], rows: list[list[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+def _print_table(
+    header: list[str], rows: list[list[str]], right: Container[str], first_to_go: Sequence[str]
+) -> None:
+    """Prints columns; on a terminal that is too narrow without those that are first to go."""
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
+    room = _terminal_width()
+    gone = []
+    for name in first_to_go:
+        if room is None or sum(widths.values()) + 2 * (len(widths) - 1) <= room:
+            break
+        if widths.pop(name, None) is not None:
+            gone.append(name)
+    shown = {name: (name, *columns[name]) for name in widths}
+    for line in zip(*shown.values(), strict=True):
+        cells = (
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for cell, (name, width) in zip(line, widths.items(), strict=True)
+        )
         print("  ".join(cells).rstrip())
+    if gone:
+        print(f"No room here for {words.listing(gone)}; piped, all is shown.")
+
+
+def _terminal_width() -> int | None:
+    """Where lines have to end; ``None`` where nobody looks at them as they are."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
