@@ -2,8 +2,8 @@
 
 ``load`` gives a catalog by name or from a file, ``names`` those that come with the package,
 ``find`` an offer; ``choose`` filters, ``difference`` compares. What is unknown is ``None``, and
-`missing` says so. ``tonnage.catalog.refresh`` asks the provider for a new catalog, and is the only
-part with effects.
+`missing` says so. ``tonnage.catalog.refresh`` asks the provider for a new catalog, its price list
+with ``price_list``; only these have effects.
 """
 
 from tonnage.catalog.choose import Chosen, Wanted, choose
