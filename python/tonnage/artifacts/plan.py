@@ -36,6 +36,15 @@ class Fit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AttachedVolumes:
+    """Network-attached volumes of each node."""
+
+    kind: str
+    count: int
+    gib_each: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Candidate:
     """So many nodes of an offer, laid out so."""
 
@@ -54,6 +63,9 @@ class Candidate:
     evidence: Literal["measured", "advertised", "mixed"]
     deadline_probability: float | None
     """``None`` without a deadline."""
+    own_disks: bool = False
+    """Whether the job keeps anything on the nodes' own disks."""
+    volumes: AttachedVolumes | None = None
     notes: list[str] = field(default_factory=list)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.artifacts.job import Job
-from tonnage.artifacts.plan import Candidate, Fit, PlannedPhase, Range
+from tonnage.artifacts.plan import AttachedVolumes, Candidate, Fit, PlannedPhase, Range
 from tonnage.plan.draws import Outcome, outcome
 from tonnage.plan.evaluate import Array
 from tonnage.plan.machines import Machine
@@ -72,7 +72,18 @@ def _candidate(
         capacity=Fit(needed_bytes=needed, have_bytes=had),
         evidence=shape.evidence,
         deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
+        own_disks=shape.own_disks,
+        volumes=_attached(shape, choice.nodes),
         notes=_notes(shape, machine, choice.nodes),
+    )
+
+
+def _attached(shape: Shape, nodes: int) -> AttachedVolumes | None:
+    if shape.volumes is None:
+        return None
+    gib_each = int(shape.volumes.gib_each(np.array([float(nodes)]))[0])
+    return AttachedVolumes(
+        kind=shape.volumes.kind.name, count=shape.volumes.count, gib_each=gib_each
     )
 
 
