@@ -201,13 +201,35 @@ def plan(
     survey: Annotated[
         bool, typer.Option("--survey", help="What to measure next, best first.")
     ] = False,
+    emit: Annotated[
+        str | None,
+        typer.Option(
+            "--emit",
+            metavar="KIND",
+            help="What rents the best candidate: ray, a cluster's YAML; aws, boto3's requests; "
+            "skypilot, a task's YAML.",
+        ),
+    ] = None,
+    candidate: Annotated[
+        int | None,
+        typer.Option(
+            "--candidate",
+            parser=whole_number(1, 1_000_000),
+            metavar="N",
+            help="With --emit: not the best but the N-th, as the table has them.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="With --emit: where to, if not to the screen."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find which machines, how many and laid out how, do a job cheapest, or in time.
 
     Figures that nobody measured are taken from what is advertised, and said to be.
     """
-    from tonnage.cli import planned
+    from tonnage.cli import handover, planned
     from tonnage.plan.explain import explain as explained
     from tonnage.plan.planner import PlanError, Question
     from tonnage.plan.planner import plan as planning
@@ -221,6 +243,7 @@ def plan(
     refuse_unknown("--purchase", [purchase], PURCHASES)
     refuse_unknown("--provider", provider or [], PROVIDERS)
     refuse_unknown("--arch", [arch] if arch else [], ARCHITECTURES)
+    handover.refuse(emit, candidate, out, {"--explain": explain, "--survey": survey})
     if data == 0:
         raise engine.Refused("--data 0: there is nothing to move: give more, like 1TB")
     catalogs = _catalogs(catalog, provider or ())
@@ -256,7 +279,11 @@ def plan(
         made = planning(question, catalogs, known)
     except PlanError as why:
         raise engine.Refused(str(why)) from why
-    if as_json:
+    if emit and made.candidates:
+        handover.emit(made, catalogs, emit, candidate or 1, out, as_json)
+    elif emit:
+        raise engine.Refused(planned.nothing(made))
+    elif as_json:
         print(json.dumps(made.to_json() | ({"survey": within(made, measuring)} if survey else {})))
     elif survey:
         planned.show_survey(made, measuring)

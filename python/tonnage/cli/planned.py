@@ -140,15 +140,16 @@ def _rate(resource: str, value: float) -> str:
 def _table(candidates: Iterable[Candidate]) -> Table:
     table = Table(box=None, header_style="bold")
     candidates = list(candidates)
-    columns = ["offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
+    columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
     in_time = any(each.deadline_probability is not None for each in candidates)
     if in_time:
         columns.append("in time")
     for name in columns:
-        table.add_column(name, justify="right" if name in ("nodes", "in time") else "left")
-    for each in candidates:
+        table.add_column(name, justify="right" if name in ("", "nodes", "in time") else "left")
+    for number, each in enumerate(candidates, start=1):
         longest = max(each.phases, key=lambda phase: phase.seconds)
         row = [
+            str(number),
             each.offer + (" (placed)" if each.placement else ""),
             each.layout,
             str(each.nodes),

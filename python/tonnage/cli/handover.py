@@ -1,0 +1,106 @@
+"""``tonnage plan ... --emit``: a candidate as a document that rents it, and what to do first.
+
+The document alone goes to standard output, or to a file; what to replace in it, and what else to
+mind, to standard error. With ``--json`` all of that is one JSON document on standard output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tonnage import engine, words
+from tonnage.cli.arguments import refuse_unknown
+
+if TYPE_CHECKING:
+    from tonnage.artifacts.plan import Plan
+    from tonnage.catalog import Catalog
+
+YAML = ("ray", "skypilot")
+"""What is written as YAML, and not as JSON."""
+
+
+def refuse(
+    kind: str | None, number: int | None, out: Path | None, instead: Mapping[str, object]
+) -> None:
+    """Refuses flags that say nothing, or something else, of what is handed over."""
+    from tonnage.plan.handover import KINDS
+
+    if kind is None:
+        for flag, given in {"--candidate": number, "--out": out}.items():
+            if given is not None:
+                raise engine.Refused(f"{flag} {given}: it is of --emit, which is not given")
+        return
+    refuse_unknown("--emit", [kind], tuple(KINDS))
+    for flag, value in instead.items():
+        if value:
+            raise engine.Refused(f"--emit {kind}: leave out {flag}, which prints something else")
+
+
+def emit(
+    made: Plan, catalogs: list[Catalog], kind: str, number: int, out: Path | None, as_json: bool
+) -> None:
+    """Prints or writes what rents the ``number``-th candidate."""
+    from tonnage.plan.handover import KINDS, HandoverError, Rental
+
+    if number > len(made.candidates):
+        raise engine.Refused(
+            f"--candidate {number}: the plan has {words.several(len(made.candidates), 'candidate')}"
+        )
+    chosen = made.candidates[number - 1]
+    offer = next(
+        offer
+        for catalog in catalogs
+        if catalog.name == chosen.catalog
+        for offer in catalog.offers
+        if offer.type == chosen.offer
+    )
+    try:
+        handed = KINDS[kind](Rental(made.job.name, chosen, offer))
+    except HandoverError as why:
+        raise engine.Refused(
+            f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): {why}"
+        ) from why
+    text = written(kind, handed.document)
+    if out is not None:
+        try:
+            out.write_text(text)
+        except OSError as why:
+            raise engine.Refused(f"--out {out}: {why.strerror}") from why
+    if as_json:
+        told = dataclasses.asdict(handed) | {"candidate": dataclasses.asdict(chosen)}
+        print(json.dumps(told))
+        return
+    if out is None:
+        print(text, end="")
+    placed = ", placed" if chosen.placement else ""
+    print(f"{chosen.nodes} x {chosen.offer} ({chosen.layout}{placed})", file=sys.stderr)
+    for name, what in handed.replace.items():
+        print(f"Replace {name}: {what}.", file=sys.stderr)
+    for note in handed.notes:
+        print(words.sentence(note), file=sys.stderr)
+
+
+def written(kind: str, document: dict[str, Any]) -> str:
+    """A document of this kind as text, in the order that it has, its scripts line by line."""
+    if kind not in YAML:
+        return json.dumps(document, indent=1) + "\n"
+    import yaml
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc]
+        """Writes what is alike again, instead of a reference, and lines as lines."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+    def text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in data else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+    Dumper.add_representer(str, text)
+    found: str = yaml.dump(document, Dumper=Dumper, sort_keys=False, width=1000)
+    return found
