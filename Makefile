@@ -22,7 +22,7 @@ help: ## List what there is to make.
 setup: $(VENV)/.core ## Make .venv and build Tonnage into it.
 	@echo "Ready: $(BIN)/tonnage --help"
 
-setup-test: packages $(VENV)/.core $(VENV)/.dev .tools/hadoop/.complete ## Set up what tests need too, Chromium and Hadoop among it.
+setup-test: packages $(VENV)/.core $(VENV)/.dev .tools/hadoop/.complete .tools/handover/.complete ## Set up what tests need too, Chromium and Hadoop among it.
 
 study: $(VENV)/.core ## Set up, then study this machine's disks and write the report.
 	@$(BIN)/tonnage study
@@ -72,4 +72,11 @@ packages:
 	@rm -rf $(@D)
 	@tools/step "Fetching Hadoop's jars" mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --quiet --strict $(CURDIR)/tests/hadoop/jars.sha256
+	@touch $@
+
+# Apart from what Tonnage runs on: Ray and SkyPilot want other versions of that.
+.tools/handover/.complete: requirements/handover.txt | $(BIN)/python
+	@rm -rf $(@D)
+	@$(BIN)/python -m venv --without-pip $(@D)
+	@tools/step "Installing Ray and SkyPilot" $(BIN)/python -m pip --python $(@D)/bin/python install --no-compile --require-hashes -r $<
 	@touch $@

@@ -164,6 +164,7 @@ def profile(
     laws: dict[str, list[Law]],
     scaling: list[tuple[int, float]] | None = None,
     shares: Sequence[Law] = (),
+    provider: str = "aws",
 ) -> Profile:
     """What was measured of each offer."""
     return Profile(
@@ -171,7 +172,7 @@ def profile(
         made_at="2026-01-01T00:00:00Z",
         offers=[
             OfferProfile(
-                provider="aws",
+                provider=provider,
                 type=name,
                 laws=each,
                 scaling=Scaling(points=scaling, source="made up") if scaling else None,
