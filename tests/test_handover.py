@@ -48,6 +48,7 @@ def rental(
     own_disks: bool = False,
     volumes: AttachedVolumes | None = None,
     placement: bool = False,
+    spot: bool = False,
 ) -> Rental:
     """A candidate of a shipped offer; what it takes and costs is nobody's business here."""
     found = find([read(catalog)], offer)[1]
@@ -69,7 +70,7 @@ def rental(
         own_disks=own_disks,
         volumes=volumes,
     )
-    return Rental("sort", candidate, found)
+    return Rental("sort", candidate, found, spot)
 
 
 GP3 = AttachedVolumes(kind="gp3", count=2, gib_each=135)
@@ -85,7 +86,13 @@ def variety() -> Iterator[Rental]:
         ):
             if not own or offer.local_bytes:
                 yield rental(
-                    name, offer.type, nodes, own_disks=own, volumes=volumes, placement=placement
+                    name,
+                    offer.type,
+                    nodes,
+                    own_disks=own,
+                    volumes=volumes,
+                    placement=placement,
+                    spot=nodes > 1,
                 )
 
 
@@ -483,3 +490,19 @@ def test_refuses_and_says_what_mends_it(
     assert done.returncode == 2
     assert said in done.stderr and done.stdout == ""
     assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_spare_machines_are_asked_for_as_each_has_it(tonnage: Tonnage) -> None:
+    aws, gcp, azure = "aws-us-east-1-2026", "gcp-us-central1-2026", "azure-us-east-2025"
+    for catalog, of_node in (
+        (aws, lambda node: node["InstanceMarketOptions"]["MarketType"] == "spot"),
+        (gcp, lambda node: node["scheduling"][0]["preemptible"]),
+        (azure, lambda node: node["azure_arm_parameters"]["priority"] == "Spot"),
+    ):
+        offer = read(catalog).offers[0].type
+        document = KINDS["ray"](rental(catalog, offer, spot=True)).document
+        assert of_node(document["available_node_types"]["worker"]["node_config"])
+        task = KINDS["skypilot"](rental(catalog, offer, spot=True)).document
+        assert task["resources"]["use_spot"] is True
+    asked = tonnage.run(*NEW, "--purchase", "spot", "--emit", "aws", check=True).stdout
+    assert json.loads(asked)["run_instances"]["InstanceMarketOptions"] == {"MarketType": "spot"}

@@ -83,7 +83,7 @@ def test_volumes_burst_until_their_bucket_is_empty() -> None:
 
 
 @given(st.integers(10**9, 10**15), st.floats(1, 50), st.integers(1, 50))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_with_credits_more_data_never_costs_less(size: int, more: float, nodes: int) -> None:
     world = catalog([offer("m", link=2e8, link_most=1e9)], [BURSTING])
     less, much = (planned(world, each, nodes=nodes) for each in (size, int(size * more)))

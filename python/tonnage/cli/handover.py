@@ -60,7 +60,8 @@ def emit(
         if offer.type == chosen.offer
     )
     try:
-        handed = KINDS[kind](Rental(made.job.name, chosen, offer))
+        spot = made.settings["purchase"] == "spot"
+        handed = KINDS[kind](Rental(made.job.name, chosen, offer, spot))
     except HandoverError as why:
         raise engine.Refused(
             f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): {why}"

@@ -79,6 +79,8 @@ def node(rental: Rental) -> dict[str, Any]:
         found["BlockDeviceMappings"] = devices
     if candidate.volumes and offer.volume_link.optional:
         found["EbsOptimized"] = True
+    if rental.spot:
+        found["InstanceMarketOptions"] = {"MarketType": "spot"}
     return found
 
 

@@ -121,9 +121,12 @@ def _gcp(rental: Rental) -> Part:
             {"autoDelete": True, "type": "PERSISTENT", "initializeParams": attached}
             for _ in range(volumes.count)
         ]
+    node: dict[str, Any] = {"machineType": rental.offer.type, "disks": disks}
+    if rental.spot:
+        node["scheduling"] = [{"preemptible": True}]
     return (
         provider,
-        {"machineType": rental.offer.type, "disks": disks},
+        node,
         {
             **rental.replace_region,
             zone: "a zone of the region",
@@ -145,9 +148,12 @@ def _azure(rental: Rental) -> Part:
         "resource_group": rental.name,
         "availability_zone": zone,
     }
+    node: dict[str, Any] = {"vmSize": rental.offer.type, "imageId": image}
+    if rental.spot:
+        node["priority"] = "Spot"
     return (
         provider,
-        {"azure_arm_parameters": {"vmSize": rental.offer.type, "imageId": image}},
+        {"azure_arm_parameters": node},
         {
             **rental.replace_region,
             zone: "the number of a zone of the region, or none",

@@ -41,6 +41,8 @@ class Rental:
     job: str
     candidate: Candidate
     offer: Offer
+    spot: bool = False
+    """Whether spare machines are asked for."""
 
     @property
     def name(self) -> str:

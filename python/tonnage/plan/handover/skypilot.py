@@ -50,6 +50,7 @@ def hand_over(rental: Rental) -> Handover:
             "infra": f"{candidate.provider}/{rental.region}",
             "instance_type": offer.type,
             "disk_size": BOOT_GIB,
+            "use_spot": rental.spot,
         },
         "file_mounts": dict(WHEELS),
         "setup": rental.install() + (rental.mount() if rental.has_disks else ""),
