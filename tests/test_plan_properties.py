@@ -16,8 +16,7 @@ from support.offers import SIZED, STEADY, catalog, law, offer, profile
 from tonnage.artifacts.plan import Plan
 from tonnage.artifacts.profile import Law
 from tonnage.catalog import Catalog
-from tonnage.cli.arguments import parse_duration, parse_size
-from tonnage.cli.plan import parse_usd
+from tonnage.cli.arguments import parse_duration, parse_size, parse_usd
 from tonnage.model.jobs.mapreduce import DURABILITIES, Durability, mapreduce
 from tonnage.model.known import Known, known
 from tonnage.plan.planner import Question, plan

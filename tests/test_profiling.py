@@ -511,7 +511,7 @@ def test_a_plan_rests_on_what_was_measured_and_tells_what_was_not(tmp_path: Path
     taken([trial("read4k", 1e6)], kind="ops").write(tmp_path / "ops" / "measurement.json")
     offers = [catalog([offer("m", 1.0), offer("n", 0.1)])]
     question = Question(job=sort("none"), size=100 * TB, network="infinite")
-    found = plan(question, offers, known(read(str(tmp_path), advertised(offers))))
+    found = plan(question, offers, known(read(str(tmp_path), lambda: advertised(offers))))
     assert [each.offer for each in found.candidates] == ["m"]
     assert found.candidates[0].evidence == "measured"
     assert [each.offer for each in found.survey] == ["n"]

@@ -117,6 +117,14 @@ def parse_duration(text: str) -> float:
     return float(found[1]) * DURATIONS[found[2]]
 
 
+def parse_usd(text: str) -> float:
+    """``300USD`` or ``300`` as a number of US dollars."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:usd)?\s*", text.lower())
+    if found is None or not float(found[1]):
+        raise typer.BadParameter(f"{text!r} is no amount of money: write it like 300USD")
+    return float(found[1])
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Memory = Annotated[
     int,

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage import engine, words
-from tonnage.cli.arguments import Json, number, parse_size, refuse_unknown
+from tonnage.cli.arguments import Json, number, parse_size, parse_usd, refuse_unknown
 from tonnage.cli.measure_net import parse_rate
-from tonnage.cli.plan import parse_usd
 
 if TYPE_CHECKING:
     from tonnage.catalog import Catalog, Offer

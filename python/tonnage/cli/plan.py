@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tonnage import engine
 from tonnage.cli.arguments import (
-    LARGEST,
     Json,
     number,
     parse_duration,
     parse_size,
+    parse_usd,
     refuse_unknown,
     whole_number,
 )
-
-if TYPE_CHECKING:
-    from tonnage.artifacts.job import Job
-    from tonnage.catalog import Catalog
-    from tonnage.model.known import Known
 
 DURABILITIES = ("none", "replicated", "volumes")
 NETWORKS = ("scaled", "baseline", "infinite")
@@ -34,15 +27,6 @@ CHARGED = ("seconds", "hours")
 PURCHASES = ("on-demand", "spot")
 PROVIDERS = ("aws", "gcp", "azure")
 ARCHITECTURES = ("x86_64", "arm64")
-BUILT_IN = "themis-2014"
-
-
-def parse_usd(text: str) -> float:
-    """``300USD`` or ``300`` as a number of US dollars."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:usd)?\s*", text.lower())
-    if found is None or not float(found[1]):
-        raise typer.BadParameter(f"{text!r} is no amount of money: write it like 300USD")
-    return float(found[1])
 
 
 def plan(
@@ -67,7 +51,7 @@ def plan(
             "--profiles",
             metavar="NAME_OR_DIR",
             help="What was measured: a profile's name, or a directory of profiles and "
-            f"measurements; again for more. Default: {BUILT_IN}.",
+            "measurements; again for more. Default: themis-2014.",
         ),
     ] = None,
     durability: Annotated[
@@ -169,7 +153,7 @@ def plan(
         ),
     ] = "on-demand",
     take_out: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--take-out",
             parser=number(0, 1e9),
@@ -177,7 +161,7 @@ def plan(
             help="Bytes that leave the provider, at its price to the internet, for each byte of "
             "input: 1 if a sort's output is taken home.",
         ),
-    ] = "0",  # type: ignore[assignment]
+    ] = None,
     provider: Annotated[
         list[str] | None,
         typer.Option("--provider", metavar="NAME", help="Only aws, gcp or azure; again for more."),
@@ -230,6 +214,7 @@ def plan(
     Figures that nobody measured are taken from what is advertised, and said to be.
     """
     from tonnage.cli import handover, planned
+    from tonnage.cli.question import catalogs_of, find_offer, job_of, known_of
     from tonnage.plan.explain import explain as explained
     from tonnage.plan.planner import PlanError, Question
     from tonnage.plan.planner import plan as planning
@@ -246,14 +231,11 @@ def plan(
     handover.refuse(emit, candidate, out, {"--explain": explain, "--survey": survey})
     if data == 0:
         raise engine.Refused("--data 0: there is nothing to move: give more, like 1TB")
-    catalogs = _catalogs(catalog, provider or ())
-    known = _known(profiles, catalogs)
+    catalogs = catalogs_of(catalog, provider or ())
+    known = known_of(profiles, catalogs)
     measuring = budget if survey else None
     question = Question(
-        job=dataclasses.replace(
-            _job(job, durability, map_share, reduce_share, passes, chunk),
-            taken_out_per_byte=take_out,
-        ),
+        job=job_of(job, durability, map_share, reduce_share, passes, chunk, take_out),
         size=data,
         limits=Limits(
             least_nodes=nodes or 1,
@@ -272,7 +254,7 @@ def plan(
     )
     try:
         if explain is not None:
-            _find(catalogs, explain)
+            find_offer(catalogs, explain)
             told = explained(question, catalogs, known, explain)
             print(json.dumps(told.to_json()) if as_json else planned.explanation(told))
             return
@@ -291,81 +273,3 @@ def plan(
         planned.show(made, every)
     if not made.candidates and not survey:
         raise engine.Refused(planned.nothing(made))
-
-
-def _catalogs(given: list[str] | None, providers: list[str] | tuple[str, ...]) -> list[Catalog]:
-    from tonnage.catalog import CatalogError, load, newest
-
-    try:
-        found = list(map(load, given)) if given else newest()
-    except CatalogError as why:
-        raise engine.Refused(f"--catalog: {why}") from why
-    asked = [each for each in found if not providers or each.provider in providers]
-    if not asked:
-        raise engine.Refused(
-            f"--provider {' '.join(providers)}: the catalogs are of "
-            f"{', '.join(sorted({each.provider for each in found}))}"
-        )
-    return asked
-
-
-def _known(given: list[str] | None, catalogs: list[Catalog]) -> Known:
-    from tonnage.model.known import ProfileError, known, read
-    from tonnage.plan.advertised import advertised
-
-    offers = {(offer.provider, offer.type) for each in catalogs for offer in each.offers}
-    found = []
-    for name in given or [BUILT_IN]:
-        try:
-            profiles = read(name, advertised(catalogs))
-        except ProfileError as why:
-            raise engine.Refused(f"--profiles: {why}") from why
-        of = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
-        if not offers.intersection(of) and not any(each.shares for each in profiles):
-            types = ", ".join(sorted({kind for _, kind in of})) or "no machine"
-            raise engine.Refused(
-                f"--profiles {name}: it is of {types}, which is in no catalog that is asked for: "
-                "give its --catalog"
-            )
-        found += profiles
-    try:
-        return known(found)
-    except ProfileError as why:
-        raise engine.Refused(f"--profiles: {why}") from why
-
-
-def _find(catalogs: list[Catalog], offer: str) -> None:
-    from tonnage.catalog import CatalogError, find
-
-    try:
-        find(catalogs, offer)
-    except CatalogError as why:
-        raise engine.Refused(f"--explain: {why}") from why
-
-
-def _job(
-    name: str, durability: str, map_share: float, reduce_share: float, passes: int, chunk: int
-) -> Job:
-    from tonnage.artifacts.artifact import ArtifactError
-    from tonnage.artifacts.job import Job
-    from tonnage.model.jobs.mapreduce import mapreduce, sort
-    from tonnage.model.jobs.reduction import reduction
-
-    if name == "sort":
-        return sort(durability)  # type: ignore[arg-type]
-    if name == "mapreduce":
-        return mapreduce(
-            durability,  # type: ignore[arg-type]
-            map_share=map_share,
-            reduce_share=reduce_share,
-        )
-    if name == "reduction":
-        if not 0 < chunk <= LARGEST:
-            raise engine.Refused("--chunk 0: a request gets at least a byte")
-        return reduction(passes, chunk_bytes=chunk)
-    if not Path(name).is_file():
-        raise engine.Refused(f"JOB {name}: give sort, mapreduce, reduction or a job's JSON file")
-    try:
-        return Job.read(Path(name))
-    except ArtifactError as why:
-        raise engine.Refused(f"JOB {why}") from why

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from tonnage import words
 from tonnage.artifacts.plan import Candidate, Explanation, Plan, Range
 from tonnage.plan.survey import within
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 BEST = 10
 
@@ -19,6 +19,8 @@ def show(plan: Plan, every: bool) -> None:
     """Prints the best candidates, and what is to be said of them."""
     if not plan.candidates:
         return
+    from rich.console import Console
+
     console = Console(width=None if Console().is_terminal else 140)
     shown = plan.candidates if every else plan.candidates[:BEST]
     console.print(_table(shown))
@@ -70,6 +72,9 @@ def show_survey(plan: Plan, budget: float | None) -> None:
     if not rows:
         print("Nothing to measure: no offer that nobody measured could still win for that money.")
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=None, header_style="bold")
     for name in ("offer", "layout", "nodes", "has to carry", "chance", "to measure"):
         table.add_column(name, justify="left" if name in ("offer", "layout") else "right")
@@ -138,6 +143,9 @@ def _rate(resource: str, value: float) -> str:
 
 
 def _table(candidates: Iterable[Candidate]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, header_style="bold")
     candidates = list(candidates)
     columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]

@@ -6,18 +6,20 @@ on the way (`tonnage.model.profiling`); those that a profile there was made of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tonnage import words
 from tonnage.artifacts.artifact import ArtifactError
 from tonnage.artifacts.gathering import measurement_at, places, says
 from tonnage.artifacts.measurement import Measurement
 from tonnage.artifacts.profile import Law, OfferProfile, Profile
-from tonnage.model import profiling
-from tonnage.model.profiling import Advertised
 from tonnage.model.scaling import Curve, curve
+
+if TYPE_CHECKING:
+    from tonnage.model.profiling import Advertised
 
 PROFILES = Path(__file__).parent / "profiles"
 """The profiles that come with the package."""
@@ -56,12 +58,13 @@ def names() -> list[str]:
     return sorted(path.stem for path in PROFILES.glob("*.json"))
 
 
-def read(name: str, advertised: Advertised | None = None) -> list[Profile]:
+def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile]:
     """The profile of this name; or those in this file or directory, and that of its measurements.
 
     Args:
         name: The name, or the path.
-        advertised: What is advertised of offers, for the shares that measured ones reached.
+        advertised: Tells what is advertised of offers, for the shares that measured ones reached;
+            asked only if there are measurements.
 
     Raises:
         ProfileError: There is none, one cannot be read, or nothing follows from measurements.
@@ -83,7 +86,7 @@ def read(name: str, advertised: Advertised | None = None) -> list[Profile]:
         raise ProfileError(f"{why.filename}: {why.strerror}") from why
     if left:
         # First, so that a profile that somebody made goes before.
-        found.insert(0, _made(name, left, advertised or {}))
+        found.insert(0, _made(name, left, advertised()))
     if not found:
         raise ProfileError(f"no profile in {name}: it holds no profile and no measurement")
     if not any(each.offers or each.shares for each in found):
@@ -106,6 +109,8 @@ def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]
 
 
 def _made(name: str, measurements: Sequence[Measurement], advertised: Advertised) -> Profile:
+    from tonnage.model import profiling
+
     # When it was made does not matter: it is not kept.
     made_at = max(each.began_at for each in measurements)
     return profiling.profile(measurements, advertised, name=name, made_at=made_at)

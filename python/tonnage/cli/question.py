@@ -1,0 +1,118 @@
+"""What is asked of a plan: its catalogs, what is known of their offers, and the job."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tonnage import engine
+from tonnage.cli.arguments import LARGEST
+
+if TYPE_CHECKING:
+    from tonnage.artifacts.job import Job
+    from tonnage.catalog import Catalog
+    from tonnage.model.known import Known
+    from tonnage.model.profiling import Advertised
+
+BUILT_IN = "themis-2014"
+"""The profile that is taken if none is given."""
+
+
+def catalogs_of(given: list[str] | None, providers: list[str] | tuple[str, ...]) -> list[Catalog]:
+    """The catalogs of these names, or each provider's newest; of these providers."""
+    from tonnage.catalog import CatalogError, load, newest
+
+    try:
+        found = list(map(load, given)) if given else newest()
+    except CatalogError as why:
+        raise engine.Refused(f"--catalog: {why}") from why
+    asked = [each for each in found if not providers or each.provider in providers]
+    if not asked:
+        raise engine.Refused(
+            f"--provider {' '.join(providers)}: the catalogs are of "
+            f"{', '.join(sorted({each.provider for each in found}))}"
+        )
+    return asked
+
+
+def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
+    """What these profiles say; refused if one is of no machine in the catalogs."""
+    from tonnage.model.known import ProfileError, known, read
+
+    def figures() -> Advertised:
+        from tonnage.plan.advertised import advertised
+
+        return advertised(catalogs)
+
+    offers = {(offer.provider, offer.type) for each in catalogs for offer in each.offers}
+    found = []
+    for name in given or [BUILT_IN]:
+        try:
+            profiles = read(name, figures)
+        except ProfileError as why:
+            raise engine.Refused(f"--profiles: {why}") from why
+        of = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
+        if not offers.intersection(of) and not any(each.shares for each in profiles):
+            types = ", ".join(sorted({kind for _, kind in of})) or "no machine"
+            raise engine.Refused(
+                f"--profiles {name}: it is of {types}, which is in no catalog that is asked for: "
+                "give its --catalog"
+            )
+        found += profiles
+    try:
+        return known(found)
+    except ProfileError as why:
+        raise engine.Refused(f"--profiles: {why}") from why
+
+
+def find_offer(catalogs: list[Catalog], offer: str) -> None:
+    """Refuses an offer that no catalog has."""
+    from tonnage.catalog import CatalogError, find
+
+    try:
+        find(catalogs, offer)
+    except CatalogError as why:
+        raise engine.Refused(f"--explain: {why}") from why
+
+
+def job_of(
+    name: str,
+    durability: str,
+    map_share: float,
+    reduce_share: float,
+    passes: int,
+    chunk: int,
+    taken_out: float | None,
+) -> Job:
+    """The kind of job of this name, or the one in this file."""
+    made = _kind(name, durability, map_share, reduce_share, passes, chunk)
+    return made if taken_out is None else dataclasses.replace(made, taken_out_per_byte=taken_out)
+
+
+def _kind(
+    name: str, durability: str, map_share: float, reduce_share: float, passes: int, chunk: int
+) -> Job:
+    from tonnage.artifacts.artifact import ArtifactError
+    from tonnage.artifacts.job import Job
+    from tonnage.model.jobs.mapreduce import mapreduce, sort
+    from tonnage.model.jobs.reduction import reduction
+
+    if name == "sort":
+        return sort(durability)  # type: ignore[arg-type]
+    if name == "mapreduce":
+        return mapreduce(
+            durability,  # type: ignore[arg-type]
+            map_share=map_share,
+            reduce_share=reduce_share,
+        )
+    if name == "reduction":
+        if not 0 < chunk <= LARGEST:
+            raise engine.Refused("--chunk 0: a request gets at least a byte")
+        return reduction(passes, chunk_bytes=chunk)
+    if not Path(name).is_file():
+        raise engine.Refused(f"JOB {name}: give sort, mapreduce, reduction or a job's JSON file")
+    try:
+        return Job.read(Path(name))
+    except ArtifactError as why:
+        raise engine.Refused(f"JOB {why}") from why
