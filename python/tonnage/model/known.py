@@ -47,8 +47,8 @@ class Known:
 
     names: tuple[str, ...]
     offers: Mapping[tuple[str, str], Mapping[bool, Laws]]
-    shares: Mapping[str, Law]
-    """What share of advertised figures measured offers reached."""
+    shares: Laws
+    """What share of advertised figures measured offers reached, and how a network fell."""
     notes: tuple[str, ...] = ()
     """What is to be minded: which measurements were left out, and why."""
 
@@ -134,10 +134,11 @@ def known(profiles: Sequence[Profile]) -> Known:
         for law in profile.shares:
             _check(profile.name, "shares", law)
         shares |= {law.resource: law for law in profile.shares}
+    placed = {offer: _placed(found) for offer, found in entries.items()}
     return Known(
         names=tuple(profile.name for profile in profiles),
-        offers={offer: _placed(found) for offer, found in entries.items()},
-        shares=shares,
+        offers=placed,
+        shares=Laws(shares, _largest(placed)),
         notes=tuple(
             f"left out of {profile.name}, {words.several(len(out.measurements), 'measurement')}: "
             f"{out.why}"
@@ -145,6 +146,12 @@ def known(profiles: Sequence[Profile]) -> Known:
             for out in profile.left_out
         ),
     )
+
+
+def _largest(offers: Mapping[tuple[str, str], Mapping[bool, Laws]]) -> Curve | None:
+    """The fall that was measured in the largest fleet."""
+    curves = [laws.curve for placed in offers.values() for laws in placed.values() if laws.curve]
+    return max(curves, key=lambda curve: curve.largest, default=None)
 
 
 def _placed(entries: Sequence[OfferProfile]) -> dict[bool, Laws]:

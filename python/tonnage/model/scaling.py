@@ -26,6 +26,7 @@ class Curve:
     """A network's scaling, ready to be asked."""
 
     points: tuple[tuple[int, float], ...]
+    source: str
     exponent: float
     """``b`` of the law beyond the last point; 0 where it did not fall."""
     exponent_interval: tuple[float, float] | None
@@ -68,7 +69,7 @@ def curve(scaling: Scaling) -> Curve:
         raise ValueError("a network's scaling has points of one node or more, with positive shares")
     falling = points[max(range(len(points)), key=lambda place: points[place][1]) :]
     exponent, interval = _fit(falling)
-    return Curve(tuple(points), max(exponent, 0.0), interval)
+    return Curve(tuple(points), scaling.source, max(exponent, 0.0), interval)
 
 
 def _fit(points: list[tuple[int, float]]) -> tuple[float, tuple[float, float] | None]:

@@ -110,6 +110,8 @@ def _notes(shape: Shape, machine: Machine, nodes: int) -> list[str]:
         notes.append("of its network only the peak is told: what lasts may be less")
     if "network" in used and shape.curve is None:
         notes.append("its network was not measured in fleets of several sizes")
+    if shape.curve and "network" in shape.figures:
+        notes.append(f"its network is taken to fall in larger fleets as in {shape.curve.source}")
     if shape.curve and (warning := shape.curve.warning(nodes)):
         notes.append(warning)
     return notes

@@ -14,6 +14,7 @@ with the same shape are computed at once.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -101,7 +102,12 @@ class Shape:
     """Resources of which nothing is known, whatever the machine."""
     figures: frozenset[Thing]
     """Things of which a machine's advertised figure is needed."""
-    curve: Curve | None
+
+    @property
+    def curve(self) -> Curve | None:
+        """How the network falls in larger fleets, if it is used and that is known."""
+        parts = (part for phase in self.phases for term in phase.terms for part in term.parts)
+        return next((part.curve for part in parts if part.curve), None)
 
     @property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
@@ -137,7 +143,7 @@ def shape(
     own_disks: bool,
     volumes: Volumes | None,
     laws: Laws,
-    shares: Mapping[str, Law],
+    shares: Laws,
     network: str,
 ) -> Shape:
     """The job on this layout.
@@ -152,7 +158,8 @@ def shape(
         network: ``scaled``: as it was measured to fall in larger fleets; ``baseline``: as between
             two nodes; ``infinite``: left out.
     """
-    fall = laws.curve if network == "scaled" else None
+    if network != "scaled":
+        laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
     wanted = [_wanted(phase, own_disks, network) for phase in job.phases]
     missing: dict[str, None] = {}
     figures: set[Thing] = set()
@@ -160,7 +167,7 @@ def shape(
     for phase, things in zip(job.phases, wanted, strict=True):
         terms = []
         for thing, demands in things.items():
-            parts = _parts(thing, demands, laws.laws, shares, fall)
+            parts = _parts(thing, demands, laws, shares)
             if not parts and thing == "cpu":
                 continue  # A job that was never run has no figure of it; the plan says so.
             if not parts:
@@ -171,9 +178,7 @@ def shape(
             terms.append(Term(thing, parts, _bytes(demands) / whole))
         local = _larger_way(things.get("local disks", ()))
         phases.append(Stretch(phase.name, tuple(terms), phase.fixed_seconds, local))
-    return Shape(
-        layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures), fall
-    )
+    return Shape(layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures))
 
 
 def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[Demand]]:
@@ -194,33 +199,28 @@ def _bytes(demands: Iterable[Demand]) -> float:
 def _parts(
     thing: Thing,
     demands: list[Demand],
-    laws: Mapping[str, Law],
-    shares: Mapping[str, Law],
-    fall: Curve | None,
+    laws: Laws,
+    shares: Laws,
 ) -> tuple[Part, ...]:
     """Parts of one thing; none if its capacity for one of them is unknown."""
-    both = laws.get("local both")
+    both = laws.laws.get("local both")
     if thing == "local disks" and both:
         mixed = len({demand.resource for demand in demands}) > 1
-        apart = all(demand.resource in laws for demand in demands)
+        apart = all(demand.resource in laws.laws for demand in demands)
         if mixed or not apart:
             # Of one way alone at least as much is carried as of each of two.
             sources = "; ".join(dict.fromkeys(demand.source for demand in demands))
             return (Part("local both", _larger_way(demands), both, False, sources),)
     found = []
     for demand in demands:
-        law = laws.get(demand.resource)
-        share = _share(demand.resource, shares)
-        if law and thing == "cpu":
-            # Of one core: times as many as there are.
-            found.append(Part(demand.resource, demand.per_byte, law, True, demand.source))
-        elif law:
-            curve = fall if demand.resource == "network" else None
-            found.append(Part(demand.resource, demand.per_byte, law, False, demand.source, curve))
-        elif share:
-            found.append(Part(demand.resource, demand.per_byte, share, True, demand.source))
-        else:
+        own = laws.laws.get(demand.resource)
+        law = own or _share(demand.resource, shares.laws)
+        if law is None:
             return ()
+        # A law of cores is of one of them: times as many as there are.
+        advertised = own is None or thing == "cpu"
+        curve = (laws if own else shares).curve if demand.resource == "network" else None
+        found.append(Part(demand.resource, demand.per_byte, law, advertised, demand.source, curve))
     return tuple(found)
 
 
