@@ -83,6 +83,17 @@ def test_a_jobs_file_is_planned_as_the_job(tonnage: Tonnage, tmp_path: Path) -> 
     assert own == built_in
 
 
+def test_a_reductions_own_work_counts(tonnage: Tonnage) -> None:
+    arguments = ("plan", "reduction", "--data", "1TB", "--provider", "aws", "--json")
+    idle, busy = (
+        json.loads(tonnage.run(*arguments, *more, check=True).stdout)["candidates"][0]
+        for more in ((), ("--core-seconds", "10000"))
+    )
+    assert idle["phases"][0]["bottleneck"] == "object storage"
+    assert busy["phases"][0]["bottleneck"] == "cpu"
+    assert busy["cost_usd"]["median"] > idle["cost_usd"]["median"]
+
+
 def test_every_number_of_nodes(tonnage: Tonnage) -> None:
     arguments = ("--placement", "--max-nodes", "60", "--all", "--json")
     done = tonnage.run("plan", "sort", *STUDY, *arguments, check=True)
@@ -104,6 +115,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", *STUDY, "--budget", "1USD"), "--budget"),
         (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
         (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
+        (("sort", "--data", "1TB", "--provider", "gcp"), "what to measure first: --survey"),
         (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
         (("sort", "--data", "1TB", "--profiles", "nobody"), "--profiles: no profiles nobody"),
         (("sort", "--data", "1TB", "--durability", "some"), "--durability some: there are none"),

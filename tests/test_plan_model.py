@@ -171,5 +171,7 @@ def test_a_reduction_asks_for_every_chunk_in_every_pass() -> None:
     job = reduction(3, chunk_bytes=1_000)
     assert len(job.phases) == 3
     assert job.requests[0].per_byte * 1_000_000 == pytest.approx(3_000)
+    worked = reduction(2, cpu_seconds_per_byte=3e-9)
+    assert [phase.demands[-1].per_byte for phase in worked.phases] == [3e-9, 3e-9]
     with pytest.raises(ValueError):
         reduction(0)

@@ -96,6 +96,15 @@ def plan(
             "--chunk", parser=parse_size, metavar="SIZE", help="Of reduction: what a request gets."
         ),
     ] = "8MiB",  # type: ignore[assignment]
+    core_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--core-seconds",
+            parser=number(0, 1e6),
+            metavar="N",
+            help="Of reduction: what its own work takes of a core for each GB, in each pass.",
+        ),
+    ] = None,
     deadline: Annotated[
         float | None,
         typer.Option(
@@ -235,7 +244,7 @@ def plan(
     known = known_of(profiles, catalogs)
     measuring = budget if survey else None
     question = Question(
-        job=job_of(job, durability, map_share, reduce_share, passes, chunk, take_out),
+        job=job_of(job, durability, map_share, reduce_share, passes, chunk, core_seconds, take_out),
         size=data,
         limits=Limits(
             least_nodes=nodes or 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -57,8 +58,13 @@ def nothing(plan: Plan) -> str:
     }
     flags = ", ".join(flag for flag, value in asked.items() if value is not None)
     if plan.nearest is None:
-        why = next((each.why for each in plan.excluded), "no offer is asked for")
-        return f"nothing can be planned with: {why} ({len(plan.excluded)} offers are excluded)"
+        reasons = Counter(each.why for each in plan.excluded)
+        why, count = (reasons.most_common(1) or [("no offer is asked for", 0)])[0]
+        instead = "; what to measure first: --survey" if plan.survey else ""
+        return (
+            f"nothing can be planned with: {why} ({count} of {len(plan.excluded)} offers that are "
+            f"excluded){instead}"
+        )
     near = plan.nearest
     return (
         f"no offer keeps {flags}; nearest: {near.nodes} x {near.offer} ({near.layout}), "
@@ -91,6 +97,10 @@ def show_survey(plan: Plan, budget: float | None) -> None:
     total = sum(row["usd_to_measure"] for row in rows)
     print(f"{words.several(len(rows), 'screening')} of two nodes for ten minutes: {usd(total)}.")
     print(f"The chance: {rows[0]['rule']}.")
+    print(
+        "On each node: tonnage measure disk --dir DIR ... --out results/NODE; then plan again with "
+        "--profiles results (see tonnage profile --help for machines that do not tell their type)."
+    )
 
 
 def explanation(told: Explanation) -> str:

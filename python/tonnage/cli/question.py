@@ -83,15 +83,22 @@ def job_of(
     reduce_share: float,
     passes: int,
     chunk: int,
+    core_seconds: float | None,
     taken_out: float | None,
 ) -> Job:
     """The kind of job of this name, or the one in this file."""
-    made = _kind(name, durability, map_share, reduce_share, passes, chunk)
+    made = _kind(name, durability, map_share, reduce_share, passes, chunk, core_seconds)
     return made if taken_out is None else dataclasses.replace(made, taken_out_per_byte=taken_out)
 
 
 def _kind(
-    name: str, durability: str, map_share: float, reduce_share: float, passes: int, chunk: int
+    name: str,
+    durability: str,
+    map_share: float,
+    reduce_share: float,
+    passes: int,
+    chunk: int,
+    core_seconds: float | None,
 ) -> Job:
     from tonnage.artifacts.artifact import ArtifactError
     from tonnage.artifacts.job import Job
@@ -109,7 +116,8 @@ def _kind(
     if name == "reduction":
         if not 0 < chunk <= LARGEST:
             raise engine.Refused("--chunk 0: a request gets at least a byte")
-        return reduction(passes, chunk_bytes=chunk)
+        work = None if core_seconds is None else core_seconds / 1e9
+        return reduction(passes, chunk_bytes=chunk, cpu_seconds_per_byte=work)
     if not Path(name).is_file():
         raise engine.Refused(f"JOB {name}: give sort, mapreduce, reduction or a job's JSON file")
     try:

@@ -43,7 +43,7 @@ def reduction(
             )
         )
     if cpu_seconds_per_byte is not None:
-        demands.append(Demand(resource="cpu", per_byte=cpu_seconds_per_byte, source="measured"))
+        demands.append(Demand(resource="cpu", per_byte=cpu_seconds_per_byte, source="given"))
     return Job(
         name="reduction",
         phases=[JobPhase(name=f"pass {number + 1}", demands=demands) for number in range(passes)],
