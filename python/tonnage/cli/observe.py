@@ -43,7 +43,7 @@ def observe(
             metavar="SECONDS",
             help="From one sample to the next.",
         ),
-    ] = "0.1",  # type: ignore[assignment]
+    ] = "0.05",  # type: ignore[assignment]
     data: Annotated[
         int | None,
         typer.Option(

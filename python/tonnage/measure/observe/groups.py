@@ -1,16 +1,18 @@
 """A control group for what is watched: its CPU to the nanosecond, and its I/O by device.
 
 The group is made inside the group that we are in, so that all limits still hold. In version 2 it
-has what the group above hands out: CPU time always, I/O if ``io`` is there. In version 1 it is two,
-of cpuacct and blkio. That blkio counts only where a limit is set, so it gets one that nobody meets;
-it charges to nobody what is written back. Bytes are therefore taken from ``/proc`` in any case, and
-memory too, since a group counts the page cache as well.
+has what the group above hands out: CPU time and pressure always, I/O if ``io`` is there. In version
+1 it is two, of cpuacct and blkio. That blkio counts only where a limit is set, so it gets one that
+nobody meets; it charges to nobody what is written back. Bytes are therefore taken from ``/proc`` in
+any case, and memory too, since a group counts the page cache as well. Where version 2 is mounted
+beside version 1, a third one there tells pressure (Documentation/accounting/psi).
 
 A group's name tells which process made it, so the next one removes what a killed one left.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import time
@@ -39,11 +41,13 @@ class Charged:
     writes: int | None = None
     device_bytes: dict[str, tuple[int, int]] | None = None
     """Bytes read and written by ``major:minor``."""
+    io_waits_seconds: float | None = None
+    """How long a core had somebody who waited for I/O: the mean over cores in use."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """One group, which is a directory in each hierarchy of version 1 that it is in."""
+    """One group, which is a directory in each hierarchy that it is in."""
 
     version: int
     directories: tuple[Path, ...]
@@ -60,7 +64,8 @@ class Group:
 
     def charged(self) -> Charged:
         """What those in it have used so far, and those that have ended."""
-        return (_second if self.version == 2 else _first)(self.directories)
+        used = (_second if self.version == 2 else _first)(self.directories)
+        return dataclasses.replace(used, io_waits_seconds=_pressure(self.directories))
 
     def remove(self) -> None:
         """Removes it; processes that are left go back to the group above."""
@@ -87,8 +92,7 @@ def make(proc: Path = PROC) -> Group:
     try:
         for directory in made.directories:
             directory.mkdir()
-            if version == 1:
-                _let_count(directory)
+            _let_count(directory)
     except OSError:
         made.remove()
         raise
@@ -105,7 +109,7 @@ def sweep(parent: Path, proc: Path = PROC) -> None:
 
 
 def places(membership: str, mounts: str) -> tuple[int, list[Path]]:
-    """Which version to use, and the directories of the groups that we are in.
+    """Which version counts I/O, and the directories of the groups that we are in.
 
     Args:
         membership: As ``/proc/self/cgroup`` has it.
@@ -120,7 +124,7 @@ def places(membership: str, mounts: str) -> tuple[int, list[Path]]:
         if not controllers:
             second.append(_mounted(mounts, "cgroup2", "", group))
     seen = [sorted({path for path in found if path}) for found in (first, second)]
-    return (1, seen[0]) if seen[0] else (2, seen[1])
+    return (1, seen[0] + seen[1]) if seen[0] else (2, seen[1])
 
 
 def _mounted(mounts: str, kind: str, controller: str, group: str) -> Path | None:
@@ -138,7 +142,7 @@ def _mounted(mounts: str, kind: str, controller: str, group: str) -> Path | None
 
 
 def _let_count(directory: Path) -> None:
-    """Has blkio count the I/O of each device."""
+    """Has blkio of version 1, if this is one of its groups, count the I/O of each device."""
     for number in device_numbers():
         for way in ("read", "write"):
             limit = directory / f"blkio.throttle.{way}_bps_device"
@@ -188,6 +192,15 @@ def _second(directories: Iterable[Path]) -> Charged:
         reads += values.get("rios", 0)
         writes += values.get("wios", 0)
     return Charged(seconds, reads, writes, devices)
+
+
+def _pressure(directories: Iterable[Path]) -> float | None:
+    for directory in directories:
+        for line in (_text(directory / "io.pressure") or "").splitlines():
+            kind, *_, total = line.split()
+            if kind == "some":
+                return int(total.removeprefix("total=")) / 1e6
+    return None
 
 
 def _remove(directory: Path) -> None:

@@ -8,12 +8,15 @@ lost is kept: a process whose parent is outside the tree, or ignores that childr
 ``read_bytes`` and ``write_bytes`` are what passed the block layer: direct I/O, by io_uring too, at
 once; a write to the page cache when it makes a page dirty, though the device gets it later;
 ``cancelled_write_bytes`` what was deleted before it was written back.
+
+What a thread ran, and how long it stood ready while others had the cores, is in its ``schedstat``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,8 +25,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 CHILD_SIGNAL = 1 << 16
 """SIGCHLD in a mask of signals."""
-BUSY = 0.5
-"""A process that used less of a core is not asked for its threads."""
+BUSY = 0.1
+"""A process of several threads that used less of a core is not asked for them."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,14 @@ class Process:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """How long a thread ran, and stood ready while others did, since it began."""
+
+    ran_seconds: float
+    waited_seconds: float
+
+
+@dataclass(frozen=True)
 class Seen:
     """A tree at one moment."""
 
@@ -88,7 +99,10 @@ class Seen:
     """Resident, summed: pages that processes share count in each."""
     processes: int
     busiest_core: float
-    """The share of a core that the busiest thread had since the sample before."""
+    """The share of a core that a thread used or stood ready for since the sample before, the most
+    of any."""
+    core_waits_seconds: float
+    """How long threads stood ready while others had the cores, summed."""
 
 
 @dataclass
@@ -105,9 +119,10 @@ class Tree:
         self._known: dict[tuple[int, int], tuple[Process, Used]] = {}
         self._gone = Used()
         self._most = Used()
-        self._threads: dict[int, tuple[float, dict[int, float]]] = {}
+        self._threads: dict[int, tuple[float, dict[int, Turns]]] = {}
         self._own_before: dict[int, float] = {}
         self._moment = 0.0
+        self._core_waits = 0.0
         self._followed = {*self.roots}
 
     def sample(self, moment: float, members: Iterable[int] | None = None) -> Seen:
@@ -122,11 +137,14 @@ class Tree:
         self._keep_lost(known)
         self._known = known
         self._most = (total + self._gone).at_least(self._most)
+        busiest, waits = self._turns(moment, processes)
+        self._core_waits += waits
         return Seen(
             used=self._most,
             memory_bytes=sum(process.memory_bytes for process in processes),
             processes=sum(not process.is_zombie for process in processes),
-            busiest_core=self._busiest(moment, processes),
+            busiest_core=busiest,
+            core_waits_seconds=self._core_waits,
         )
 
     def _members(self, members: Iterable[int] | None) -> list[Process]:
@@ -184,28 +202,31 @@ class Tree:
             if not waited_for:
                 self._gone += used
 
-    def _busiest(self, moment: float, processes: list[Process]) -> float:
-        """Threads are looked at only in processes that may have kept a core busy."""
-        now: dict[int, tuple[float, dict[int, float]]] = {}
-        most = 0.0
+    def _turns(self, moment: float, processes: list[Process]) -> tuple[float, float]:
+        """The busiest thread's share of a core, and how long all stood ready; since the last."""
+        now: dict[int, tuple[float, dict[int, Turns]]] = {}
+        most = waits = 0.0
         for each in processes:
-            if each.pid not in self._threads or each.threads == 1:
-                times = {each.pid: each.cpu_seconds}
-            elif each.cpu_seconds - self._own_before[each.pid] < BUSY * (moment - self._moment):
+            used = each.cpu_seconds - self._own_before.get(each.pid, 0.0)
+            if (
+                each.threads > 1
+                and each.pid in self._threads
+                and used < BUSY * (moment - self._moment)
+            ):
                 now[each.pid] = self._threads[each.pid]
                 continue
-            else:
-                times = thread_seconds(each.pid, self.proc)
+            turns = thread_turns(each.pid, self.proc)
             then, before = self._threads.get(each.pid, (moment, {}))
-            for thread, seconds in times.items():
-                if each.threads > 1 and len(before) == 1 and thread == each.pid:
-                    continue  # Before, it stood for the whole process.
+            for thread, turn in turns.items():
                 if thread in before and moment > then:
-                    most = max(most, (seconds - before[thread]) / (moment - then))
-            now[each.pid] = (moment, times)
+                    ran = turn.ran_seconds - before[thread].ran_seconds
+                    waited = turn.waited_seconds - before[thread].waited_seconds
+                    most = max(most, (ran + waited) / (moment - then))
+                    waits += waited
+            now[each.pid] = (moment, turns)
         self._threads, self._moment = now, moment
         self._own_before = {each.pid: each.cpu_seconds for each in processes}
-        return min(most, 1.0)
+        return min(most, 1.0), waits
 
 
 def process(pid: int, proc: Path = PROC) -> Process | None:
@@ -253,8 +274,8 @@ def input_output(pid: int, cpu_seconds: float, proc: Path = PROC) -> Used:
     )
 
 
-def thread_seconds(pid: int, proc: Path = PROC) -> dict[int, float]:
-    """CPU seconds of each thread of a process."""
+def thread_turns(pid: int, proc: Path = PROC) -> dict[int, Turns]:
+    """What each thread of a process had of the cores."""
     found = {}
     tasks = proc / str(pid) / "task"
     try:
@@ -262,9 +283,9 @@ def thread_seconds(pid: int, proc: Path = PROC) -> dict[int, float]:
     except OSError:
         return {}
     for name in names:
-        thread = process(int(name), tasks)
-        if thread:
-            found[thread.pid] = thread.cpu_seconds
+        with suppress(OSError):  # It has ended, or this kernel does not keep it.
+            ran, waited, _ = (tasks / name / "schedstat").read_text().split()
+            found[int(name)] = Turns(int(ran) / 1e9, int(waited) / 1e9)
     return found
 
 

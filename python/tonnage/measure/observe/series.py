@@ -26,6 +26,8 @@ SERIES = (
     "memory_bytes",
     "processes",
     "busiest_core",
+    "core_waits_seconds",
+    "io_waits_seconds",
     "host_busy_seconds",
     "host_idle_seconds",
     "host_iowait_seconds",

@@ -20,6 +20,9 @@ from tonnage.measure.observe.processes import PROC, Seen, Tree, Used, input_outp
 from tonnage.measure.observe.series import DEVICES, SERIES, Series
 
 FLUSH_SECONDS = 1.0
+FINEST = 10_000
+"""A sample is not nearer to the next than this part of the time so far: phases of what lasts long
+are long, and so are its records."""
 TYPED = 0x80
 """``si_code`` of a signal that the kernel sent, as a terminal's are: the command has it already."""
 
@@ -63,7 +66,7 @@ def watch_command(
     try:
         watcher = _Watcher(out, group, why)
         began = time.monotonic()
-        watcher.take(0.0, Seen(Used(), 0, 0, 0.0))
+        watcher.take(0.0, Seen(Used(), 0, 0, 0.0, 0.0))
         entrances = group.entrances if group else []
         launched = launch(command, entrances, {int(each) for each in mask}, to_stderr)
         try:
@@ -186,6 +189,8 @@ class _Watcher:
             seen.memory_bytes,
             seen.processes,
             seen.busiest_core,
+            seen.core_waits_seconds,
+            self._charged.io_waits_seconds or 0.0,
             host.busy_seconds,
             host.idle_seconds,
             host.iowait_seconds,
@@ -257,7 +262,8 @@ def _until_ended(
 
 def _next(passed: float, interval_seconds: float) -> float:
     """When the next sample is due; those that were missed are left out."""
-    return (int(passed / interval_seconds) + 1) * interval_seconds
+    step = max(interval_seconds, passed / FINEST)
+    return (int(passed / step) + 1) * step
 
 
 def _wait(until: float, signals: set[signal.Signals]) -> signal.struct_siginfo | None:
