@@ -31,8 +31,10 @@ class ObservedPhase:
     cpu_seconds: float
     peak_memory_bytes: int
     shares: dict[str, float]
-    """How far each resource was used, from 0 to 1: devices (time busy), ``cpu`` (of all cores),
-    ``cpu by anyone``, ``one core`` (the busiest thread), ``network`` where its speed is known."""
+    """How far each resource was used, from 0 to 1: ``cpu`` (of all cores), ``one core`` (by the
+    busiest thread), devices (time busy), ``network`` where its speed is known; and how much of the
+    time something waited: ``waits for a core`` that others had, ``waits for I/O`` where the kernel
+    tells it."""
     bottleneck: str
     """As in a prediction's terms, or ``one core``, ``network``, ``none: waits``."""
     why: str

@@ -52,7 +52,9 @@ def cuts(rates: FloatArray) -> list[int]:
     steps = changes(_smooth(within), least=least, floor=ALIKE / 2, blurred=1)
     found = [begin + step for step in steps]
     while found:
-        levels = [np.median(rates[low:high], axis=0) for low, high in pairwise([begin, *found, end])]
+        levels = [
+            np.median(rates[low:high], axis=0) for low, high in pairwise([begin, *found, end])
+        ]
         apart = [_distance(one, two) for one, two in pairwise(levels)]
         nearest = int(np.argmin(apart))
         if apart[nearest] >= ALIKE:

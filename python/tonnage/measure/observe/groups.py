@@ -3,9 +3,10 @@
 The group is made inside the group that we are in, so that all limits still hold. In version 2 it
 has what the group above hands out: CPU time and pressure always, I/O if ``io`` is there. In version
 1 it is two, of cpuacct and blkio. That blkio counts only where a limit is set, so it gets one that
-nobody meets; it charges to nobody what is written back. Bytes are therefore taken from ``/proc`` in
-any case, and memory too, since a group counts the page cache as well. Where version 2 is mounted
-beside version 1, a third one there tells pressure (Documentation/accounting/psi).
+nobody meets where there is none; it charges to nobody what is written back. Bytes are therefore
+taken from ``/proc`` in any case, and memory too, since a group counts the page cache as well. Where
+version 2 is mounted beside version 1, a third one there tells pressure: how long what is in it
+waited for I/O (Documentation/accounting/psi).
 
 A group's name tells which process made it, so the next one removes what a killed one left.
 """
@@ -42,7 +43,7 @@ class Charged:
     device_bytes: dict[str, tuple[int, int]] | None = None
     """Bytes read and written by ``major:minor``."""
     io_waits_seconds: float | None = None
-    """How long a core had somebody who waited for I/O: the mean over cores in use."""
+    """How long somebody waited for I/O, the mean over cores in use; None if it is not told."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +143,17 @@ def _mounted(mounts: str, kind: str, controller: str, group: str) -> Path | None
 
 
 def _let_count(directory: Path) -> None:
-    """Has blkio of version 1, if this is one of its groups, count the I/O of each device."""
-    for number in device_numbers():
-        for way in ("read", "write"):
-            limit = directory / f"blkio.throttle.{way}_bps_device"
+    """Has blkio of version 1, if this is one of its groups, count the I/O of each device.
+
+    Its groups do not hold those inside them to their limits, so ours gets those of the one above.
+    """
+    for limit in directory.glob("blkio.throttle.*s_device"):
+        above = (_text(directory.parent / limit.name) or "").splitlines()
+        held = {line.split()[0] for line in above}
+        free = device_numbers().keys() - held if "_bps_" in limit.name else ()
+        for rule in (*above, *(f"{number} {NO_LIMIT}" for number in free)):
             with suppress(OSError):  # A device without a queue has no limits.
-                if limit.exists():
-                    limit.write_text(f"{number} {NO_LIMIT}")
+                limit.write_text(rule)
 
 
 def _first(directories: Iterable[Path]) -> Charged:

@@ -52,7 +52,7 @@ def phases(
     for place, (begin, end) in enumerate(pairwise(moments)):
         counts = _counts(borders, place, seconds, totals)
         used = shares(series, devices, machine, begin, end, counts)
-        named, why = limit(used, counts, devices, end - begin, machine, (begin, end))
+        named, why = limit(used, counts, machine)
         inside = (seconds >= begin) & (seconds <= end)
         memory = np.array(series["memory_bytes"])
         peak = memory[inside].max() if inside.any() else np.interp(end, seconds, memory)

@@ -99,8 +99,7 @@ class Seen:
     """Resident, summed: pages that processes share count in each."""
     processes: int
     busiest_core: float
-    """The share of a core that a thread used or stood ready for since the sample before, the most
-    of any."""
+    """The share of a core that the busiest thread had since the sample before."""
     core_waits_seconds: float
     """How long threads stood ready while others had the cores, summed."""
 
@@ -221,7 +220,7 @@ class Tree:
                 if thread in before and moment > then:
                     ran = turn.ran_seconds - before[thread].ran_seconds
                     waited = turn.waited_seconds - before[thread].waited_seconds
-                    most = max(most, (ran + waited) / (moment - then))
+                    most = max(most, ran / (moment - then))
                     waits += waited
             now[each.pid] = (moment, turns)
         self._threads, self._moment = now, moment
