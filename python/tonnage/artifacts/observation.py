@@ -32,9 +32,9 @@ class ObservedPhase:
     peak_memory_bytes: int
     shares: dict[str, float]
     """How far each resource was used, from 0 to 1: ``cpu`` (of all cores), ``one core`` (by the
-    busiest thread), devices (time busy), ``network`` where its speed is known; and how much of the
-    time something waited: ``waits for a core`` that others had, ``waits for I/O`` where the kernel
-    tells it."""
+    busiest thread), devices (time busy), ``network`` where its speed is known; ``waits for I/O``,
+    where the kernel tells it: how much of the time something did. ``waits for a core`` is summed
+    over threads, so it may be more than 1."""
     bottleneck: str
     """As in a prediction's terms, or ``one core``, ``network``, ``none: waits``."""
     why: str

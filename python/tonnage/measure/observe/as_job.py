@@ -8,18 +8,22 @@ from tonnage.artifacts.job import Resource
 SOME = 0.001
 """Less than this for each byte of input (of cores: of the phase's time) is no demand."""
 FIRST = 0.05
-"""The first phase that reads such a share of all that is read is the one that reads the input."""
+"""The first phase that reads such a share of all that is read is the one that reads the input. Less
+than this share of what is written is no input: that came from the page cache, or was made."""
 
 
 def input_of(phases: list[ObservedPhase], given: int | None) -> tuple[int | None, str]:
     """How large the input was, and from where that is known; None if nothing tells."""
     if given is not None:
         return given, "--data"
-    for what in ("read", "written"):
-        moved = [getattr(phase, f"{what}_bytes") for phase in phases]
-        for phase, each in zip(phases, moved, strict=True):
-            if each and each >= FIRST * sum(moved):
-                return each, f"what {phase.name} has {what}"
+    read, written = (
+        [getattr(phase, f"{what}_bytes") for phase in phases] for what in ("read", "written")
+    )
+    is_read = sum(read) >= FIRST * sum(written)
+    what, moved = ("read", read) if is_read else ("written", written)
+    for phase, each in zip(phases, moved, strict=True):
+        if each and each >= FIRST * sum(moved):
+            return each, f"what {phase.name} has {what}"
     return None, "nothing was read or written, and no --data given"
 
 

@@ -12,6 +12,7 @@ was whose.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,34 +58,31 @@ def border(before: int, cut: int, after: int, grid: FloatArray, counters: FloatA
     first = np.median(rates[before:low], axis=0)
     second = np.median(rates[high:after], axis=0)
     moved = counters[high] - counters[low]
-    everything = np.arange(len(FLOORS))
-    one, two = _work(moved, first, second, everything)
-    share = one / (one + two) if one + two > 0 else 0.5
-    shares = {}
     names = list(FLOORS)
-    for place, name in enumerate(names):
-        mine, theirs = first[place] * one, second[place] * two
-        shares[name] = float(mine / (mine + theirs)) if mine + theirs > 0 else share
+    share, shares = _shares(names, moved, first, second)
     for pair in PAIRS:
-        rows = np.array([names.index(name) for name in pair])
-        if not _differ_in_size(first[rows], second[rows], floors()[rows]):
-            continue
-        one, two = _work(moved, first, second, rows)
-        for place, name in zip(rows, pair, strict=True):
-            mine, theirs = first[place] * one, second[place] * two
-            if mine + theirs > 0:
-                shares[name] = float(mine / (mine + theirs))
+        rows = [names.index(name) for name in pair]
+        if _differ_in_size(first[rows], second[rows], floors()[rows]):
+            shares |= _shares(pair, moved[rows], first[rows], second[rows])[1]
     return Border(float(grid[low]), float(grid[high]), share, shares)
 
 
-def _work(
-    moved: FloatArray, first: FloatArray, second: FloatArray, rows: FloatArray
-) -> tuple[float, float]:
-    """Seconds' worth of each phase, at its own pace, that together moved this."""
-    scale = np.maximum(np.maximum(first, second), floors())[rows]
-    demands = np.column_stack([first[rows] / scale, second[rows] / scale])
-    (one, two), _ = nnls(demands, np.maximum(moved[rows], 0) / scale)
-    return float(one), float(two)
+def _shares(
+    names: Sequence[str], moved: FloatArray, first: FloatArray, second: FloatArray
+) -> tuple[float, dict[str, float]]:
+    """The first phase's share of the time, and of each counter, by these counters alone."""
+    scale = np.maximum(np.maximum(first, second), [FLOORS[name] for name in names])
+    demands = np.column_stack([first, second]) / scale[:, None]
+    # Seconds' worth of each phase, at its own pace, that together moved this.
+    (one, two), _ = nnls(demands, moved / scale)
+    share = float(one / (one + two)) if one + two > 0 else 0.5
+    mine, theirs = first * one, second * two
+    return share, {
+        name: float(mine[place] / (mine[place] + theirs[place]))
+        if mine[place] + theirs[place] > 0
+        else share
+        for place, name in enumerate(names)
+    }
 
 
 def _differ_in_size(first: FloatArray, second: FloatArray, least: FloatArray) -> bool:

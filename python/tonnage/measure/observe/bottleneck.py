@@ -22,7 +22,7 @@ ONE_WAY = 0.9
 """A phase that reads (or writes) this share of its bytes does nothing else."""
 
 CORE_WAITS, IO_WAITS = "waits for a core", "waits for I/O"
-CORES = ("cpu", "one core")
+CORES = ("cpu", "one core", CORE_WAITS)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def shares(
     if machine.link_bytes_per_second:
         sent = max(counts["network_sent_bytes"], counts["network_received_bytes"])
         found["network"] = sent / lasting / machine.link_bytes_per_second
-    return {name: min(share, 1.0) for name, share in found.items()}
+    return {name: share if name == CORE_WAITS else min(share, 1.0) for name, share in found.items()}
 
 
 def limit(used: dict[str, float], counts: dict[str, float], machine: Machine) -> tuple[str, str]:

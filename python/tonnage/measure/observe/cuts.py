@@ -1,12 +1,12 @@
 """Where a job's demands change: cuts of the rates of its counters; pure.
 
 1. A beginning and an end that move nothing are cut off: a start, a clearing away.
-2. Of the rest, the logarithms of the rates, smoothed by medians of three, are cut where their levels
-   step (`statistics.changes`).
-3. Neighbours that differ by less than `ALIKE` in every rate are one, and so are those that differ by
-   speed alone: the demands are the job's, the speed is the machine's. A stretch is compared by its
-   medians: what is odd at its ends, like a job that looks at its input before it begins, is not how
-   it works.
+2. Of the rest, the logarithms of the rates, smoothed by medians of three, are cut where their
+   levels step (`statistics.changes`).
+3. Neighbours that differ by less than `ALIKE` in every rate are one, and so are those that differ
+   by speed alone: the demands are the job's, the speed is the machine's. A stretch is compared by
+   its medians: what is odd at its ends, like a job that looks at its input before it begins, is not
+   how it works.
 """
 
 from __future__ import annotations

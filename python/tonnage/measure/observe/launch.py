@@ -40,9 +40,9 @@ class NotStarted(engine.Refused):
 class Launched:
     """A command under way."""
 
-    def __init__(self, keeper: int, pid: int, status: int, release: int) -> None:
+    def __init__(self, keeper: int, pid: int, status: int, release: int, said: str) -> None:
         self.keeper, self.pid = keeper, pid
-        self._status, self._release = status, release
+        self._status, self._release, self._said = status, release, said
         self.exit_code: int | None = None
         """As a shell has it: 128 and the signal's number if one ended it; None while it runs."""
         self.was_lost = False
@@ -52,7 +52,7 @@ class Launched:
         """Whether it has ended; what it used is the keeper's from then on."""
         if self.exit_code is None and not self.was_lost:
             try:
-                line = os.read(self._status, 64)
+                line = self._said or os.read(self._status, 64).decode()
             except BlockingIOError:
                 return False
             if line:
@@ -113,8 +113,9 @@ def launch(
             os._exit(0)
     os.close(tell)
     os.close(hold)
-    said = os.read(status, 64).decode()
-    launched = Launched(keeper, 0, status, release)
+    # One that has ended by now is told of in the same breath.
+    said, _, rest = os.read(status, 64).decode().partition("\n")
+    launched = Launched(keeper, 0, status, release, rest)
     if not said.startswith("began"):
         launched.close()
         why = os.strerror(int(said)) if said else "the process that starts it was killed"
@@ -141,7 +142,7 @@ def _keep(
         _become(command, entrances, mask, to_stderr, fail)
     os.close(fail)
     why = os.read(failed, 16)  # Empty once the command has taken over.
-    os.write(tell, why or b"began %d" % child)
+    os.write(tell, why or b"began %d\n" % child)
     if why:
         return
     while True:

@@ -47,9 +47,17 @@ class Host:
 class Network:
     """What the interfaces of one namespace moved; loopback apart."""
 
-    received_bytes: int
-    sent_bytes: int
-    loopback_bytes: int
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    loopback_bytes: int = 0
+
+    def and_since(self, before: Network, now: Network) -> Network:
+        """This, and what was moved from ``before`` to ``now``; what falls back adds nothing."""
+        return Network(
+            self.received_bytes + max(now.received_bytes - before.received_bytes, 0),
+            self.sent_bytes + max(now.sent_bytes - before.sent_bytes, 0),
+            self.loopback_bytes + max(now.loopback_bytes - before.loopback_bytes, 0),
+        )
 
 
 def devices(proc: Path = PROC, sys: Path = SYS) -> dict[str, Device]:

@@ -14,7 +14,7 @@ import numpy as np
 from tonnage.artifacts import ObservedPhase
 from tonnage.measure.observe.border import Border, border
 from tonnage.measure.observe.bottleneck import Machine, limit, shares
-from tonnage.measure.observe.cuts import FLOORS, cuts
+from tonnage.measure.observe.cuts import FLOORS, cuts, moved
 from tonnage.statistics.samples import FloatArray
 
 CUMULATIVE = (*FLOORS, "cancelled_bytes")
@@ -22,6 +22,8 @@ MOST_POINTS = 2000
 """Of a longer series several samples are taken together: a phase of a long job is long."""
 NOTHING = 0.02
 """A beginning or an end that moves less than this share of all bytes does not grow with them."""
+WORK = 0.5
+"""Unless it has this share of all CPU time: then it works on what it need not read."""
 
 
 def phases(
@@ -96,17 +98,15 @@ def _until(at: Border, name: str, seconds: FloatArray, total: FloatArray) -> flo
 
 def _with_growth(found: list[ObservedPhase]) -> list[ObservedPhase]:
     """Marks beginnings and ends that move next to nothing; if nothing is moved at all, none."""
-    moved = [
-        phase.read_bytes
-        + phase.written_bytes
-        + max(phase.network_received_bytes, phase.network_sent_bytes)
-        for phase in found
-    ]
-    moving = [place for place, each in enumerate(moved) if each > NOTHING * sum(moved)]
-    if not moving:
+    amounts = np.array([[getattr(phase, name) for name in FLOORS] for phase in found])
+    cpu = np.array([phase.cpu_seconds for phase in found])
+    bytes_moved = moved(amounts)
+    if bytes_moved.sum() < FLOORS["read_bytes"] * sum(phase.seconds for phase in found):
         return found
+    works = (bytes_moved > NOTHING * bytes_moved.sum()) | (cpu >= WORK * cpu.sum())
+    working = np.flatnonzero(works)
     return [
-        dataclasses.replace(phase, grows=moving[0] <= place <= moving[-1])
+        dataclasses.replace(phase, grows=bool(working[0] <= place <= working[-1]))
         for place, phase in enumerate(found)
     ]
 

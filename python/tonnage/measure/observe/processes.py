@@ -102,6 +102,8 @@ class Seen:
     """The share of a core that the busiest thread had since the sample before."""
     core_waits_seconds: float
     """How long threads stood ready while others had the cores, summed."""
+    is_connected: bool
+    """Whether a process holds a socket, of whatever kind: without one nothing is sent."""
 
 
 @dataclass
@@ -122,6 +124,7 @@ class Tree:
         self._own_before: dict[int, float] = {}
         self._moment = 0.0
         self._core_waits = 0.0
+        self._connected: set[tuple[int, int]] = set()
         self._followed = {*self.roots}
 
     def sample(self, moment: float, members: Iterable[int] | None = None) -> Seen:
@@ -144,6 +147,7 @@ class Tree:
             processes=sum(not process.is_zombie for process in processes),
             busiest_core=busiest,
             core_waits_seconds=self._core_waits,
+            is_connected=self._is_connected(processes),
         )
 
     def _members(self, members: Iterable[int] | None) -> list[Process]:
@@ -200,6 +204,13 @@ class Tree:
             )
             if not waited_for:
                 self._gone += used
+
+    def _is_connected(self, processes: list[Process]) -> bool:
+        """Who had a socket once is not asked again: there may be many files to look at."""
+        keys = {(each.pid, each.started) for each in processes}
+        self._connected &= keys
+        self._connected |= {key for key in keys - self._connected if has_socket(key[0], self.proc)}
+        return bool(self._connected)
 
     def _turns(self, moment: float, processes: list[Process]) -> tuple[float, float]:
         """The busiest thread's share of a core, and how long all stood ready; since the last."""
@@ -286,6 +297,24 @@ def thread_turns(pid: int, proc: Path = PROC) -> dict[int, Turns]:
             ran, waited, _ = (tasks / name / "schedstat").read_text().split()
             found[int(name)] = Turns(int(ran) / 1e9, int(waited) / 1e9)
     return found
+
+
+def has_socket(pid: int, proc: Path = PROC) -> bool:
+    """Whether a process holds a socket; where that may not be known, it may."""
+    try:
+        with os.scandir(proc / str(pid) / "fd") as files:
+            return any(_target(file.path).startswith("socket:") for file in files)
+    except PermissionError:
+        return True
+    except OSError:
+        return False  # It has ended.
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""  # Closed meanwhile.
 
 
 def _is(process: Process | None, started: int) -> bool:

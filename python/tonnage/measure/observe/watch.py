@@ -66,7 +66,7 @@ def watch_command(
     try:
         watcher = _Watcher(out, group, why)
         began = time.monotonic()
-        watcher.take(0.0, Seen(Used(), 0, 0, 0.0, 0.0))
+        watcher.take(0.0, Seen(Used(), 0, 0, 0.0, 0.0, False))
         entrances = group.entrances if group else []
         launched = launch(command, entrances, {int(each) for each in mask}, to_stderr)
         try:
@@ -139,8 +139,10 @@ class _Watcher:
         self._flushed = time.monotonic()
         self._own = _own_seconds()
         self._began_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self._network = machine.network(os.getpid()) or machine.Network(0, 0, 0)
+        self._namespace = machine.network(os.getpid()) or machine.Network()
+        self._network = machine.Network()
         self._network_of = ""
+        self._was_connected = False
         self._charged = group.charged() if group else Charged()
         self.notes: list[str] = []
 
@@ -170,7 +172,7 @@ class _Watcher:
         used = seen.used.since(self._start or Used())
         cpu = self._charged.cpu_seconds
         host, disks = machine.host(), machine.devices()
-        self._network = (machine.network(self._pid) if self._pid else None) or self._network
+        self._count_network(seen.is_connected)
         reads, writes = self._charged.reads, self._charged.writes
         if reads is None or writes is None:
             reads = sum(disk.reads for disk in disks.values())
@@ -212,6 +214,13 @@ class _Watcher:
             self._series.flush()
             self._devices.flush()
             self._flushed = time.monotonic()
+
+    def _count_network(self, is_connected: bool) -> None:
+        """What the namespace moved is another's while nothing that is watched holds a socket."""
+        now = (machine.network(self._pid) if self._pid else None) or self._namespace
+        if is_connected or self._was_connected:
+            self._network = self._network.and_since(self._namespace, now)
+        self._namespace, self._was_connected = now, is_connected
 
     def done(self, name: str, exit_code: int | None) -> Watched:
         """Closes the series; what they come to."""
