@@ -17,6 +17,8 @@ from tonnage.measure.trials import new_id
 
 DIRTY = 1_000_000
 """Fewer bytes that are left to be written back are not worth a word."""
+OTHERS = 0.2
+"""Less than this share of the cores that others had is not worth one either."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,25 @@ def conclude(
         input_bytes=size,
         input_from=whence,
         phases=found,
-        notes=[*watched.notes, *_left(dirty[0], dirty[1])],
+        notes=[*watched.notes, *_others(series, environment.cores), *_left(dirty[0], dirty[1])],
     )
     observation.write(out / "observation.json")
     job = as_job(watched.name, observation)
     if job:
         job.write(out / "job.json")
     return Observed(observation, job)
+
+
+def _others(series: dict[str, list[float]], cores: int) -> list[str]:
+    kinds = ("host_busy_seconds", "host_steal_seconds")
+    used = sum(series[kind][-1] - series[kind][0] for kind in kinds) - series["cpu_seconds"][-1]
+    share = used / series["seconds"][-1] / cores
+    if share < OTHERS:
+        return []
+    return [
+        f"others had {100 * share:.0f} % of the cores meanwhile: its demands hold, its times are "
+        "longer than they would be alone"
+    ]
 
 
 def _left(before: int, after: int) -> list[str]:

@@ -35,7 +35,8 @@ SERIES = (
     "host_dirty_bytes",
 )
 """What is watched, and the host beside. Counters are cumulative; ``busiest_core`` is a share since
-the sample before."""
+the sample before. The network's are its namespace's, while something that is watched has a socket;
+``core_waits_seconds`` is summed over threads."""
 DEVICES = (
     "seconds",
     "device",
