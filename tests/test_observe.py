@@ -329,6 +329,14 @@ def test_a_start_that_looks_at_the_input_is_a_part_of_the_work() -> None:
     assert found[1].read_bytes == pytest.approx(4.16e9, rel=0.01)
 
 
+@pytest.mark.parametrize("lasting", [0.1, 0.2, 0.4, 0.8, 1.6])
+def test_a_burst_however_short_is_counted_once(lasting: float) -> None:
+    still = {"cpu_seconds": 0.1, "seconds": 2.0}
+    found = seen_in(made(still, READS | {"seconds": lasting}, still))
+    assert sum(phase.read_bytes for phase in found) == pytest.approx(lasting * 1e9, rel=1e-6)
+    assert sum(phase.seconds for phase in found) == pytest.approx(4 + lasting)
+
+
 def test_work_on_what_need_not_be_read_grows() -> None:
     """Most of the CPU time, on input that the page cache has."""
     work = {"cpu_seconds": 2.0, "seconds": 4.0}
@@ -619,7 +627,7 @@ def test_a_sort_that_the_disk_limits(tonnage: Tonnage, disk: Path) -> None:
         record, seen = observed_sort(tonnage, disk, "sh", "-c", ENTER, group / "cgroup.procs")
     everything = sum(phase.read_bytes for phase in seen.phases)
     main = [phase for phase in seen.phases if phase.read_bytes > 0.1 * everything]
-    assert sum(phase.seconds for phase in main) > 0.9 * 2 * size / speed
+    assert sum(phase.seconds for phase in main) > 0.75 * 2 * size / speed  # It may begin faster.
     probed = [phase for phase in record.phases if phase.name in ("pass_one", "pass_two")]
     (named,) = {words.bottleneck(phase.bottleneck, moved(phase)) for phase in probed}
     assert {words.resource(phase.bottleneck) for phase in main} == {named}, main

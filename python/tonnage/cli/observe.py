@@ -41,7 +41,7 @@ def observe(
             "--interval",
             parser=number(0.01, 3600),
             metavar="SECONDS",
-            help="From one sample to the next.",
+            help="From one sample to the next; more where it lasts long.",
         ),
     ] = "0.05",  # type: ignore[assignment]
     data: Annotated[

@@ -22,7 +22,7 @@ from tonnage.measure.observe.cuts import ALIKE, FLOORS, floors
 from tonnage.statistics.samples import FloatArray
 
 REACH = 2
-"""So many points on each side of a cut are shared out."""
+"""So many points on each side of a cut are shared out: fewer than half of what a phase has."""
 PAIRS = (("read_bytes", "reads"), ("written_bytes", "writes"))
 
 
@@ -54,7 +54,7 @@ def border(before: int, cut: int, after: int, grid: FloatArray, counters: FloatA
         counters: Cumulative, by moment and in the order of `FLOORS`.
     """
     rates = np.diff(counters, axis=0) / (grid[1] - grid[0])
-    low, high = max(cut - REACH, (before + cut) // 2), min(cut + REACH, (cut + after + 1) // 2)
+    low, high = cut - REACH, cut + REACH
     first = np.median(rates[before:low], axis=0)
     second = np.median(rates[high:after], axis=0)
     moved = counters[high] - counters[low]

@@ -79,6 +79,8 @@ def _moving(rates: FloatArray) -> tuple[int, int]:
         return 0, count
     begin = int(np.searchsorted(so_far, STILL * so_far[-1]))
     end = int(np.searchsorted(so_far, (1 - STILL) * so_far[-1])) + 1
+    if end - begin < LEAST_POINTS:
+        return 0, count
     return begin if begin >= LEAST_POINTS else 0, end if count - end >= LEAST_POINTS else count
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tonnage.artifacts import Environment, Job, Observation
+from tonnage.artifacts import Environment, Job, Observation, ObservedPhase
 from tonnage.measure.observe import machine
 from tonnage.measure.observe.as_job import as_job, input_of
 from tonnage.measure.observe.bottleneck import Machine
-from tonnage.measure.observe.phases import phases
+from tonnage.measure.observe.phases import NOTHING, phases
 from tonnage.measure.observe.watch import Watched
 from tonnage.measure.trials import new_id
 
@@ -78,7 +78,12 @@ def conclude(
         input_bytes=size,
         input_from=whence,
         phases=found,
-        notes=[*watched.notes, *_others(series, environment.cores), *_left(dirty[0], dirty[1])],
+        notes=[
+            *watched.notes,
+            *_others(series, environment.cores),
+            *_unsure(found),
+            *_left(*dirty),
+        ],
     )
     observation.write(out / "observation.json")
     job = as_job(watched.name, observation)
@@ -96,6 +101,18 @@ def _others(series: dict[str, list[float]], cores: int) -> list[str]:
     return [
         f"others had {100 * share:.0f} % of the cores meanwhile: its demands hold, its times are "
         "longer than they would be alone"
+    ]
+
+
+def _unsure(found: list[ObservedPhase]) -> list[str]:
+    """Words on a beginning or an end that was taken for work, since it has most of the CPU time."""
+    moved = [phase.read_bytes + phase.written_bytes for phase in found]
+    least = NOTHING * sum(moved)
+    return [
+        f"{found[place].name} moves next to nothing and is taken to grow with the input, since it "
+        "has half of the CPU time: if it does not, observe a larger input"
+        for place in sorted({0, len(found) - 1})
+        if found[place].grows and moved[place] <= least and any(moved)
     ]
 
 
