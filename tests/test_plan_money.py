@@ -169,3 +169,14 @@ def test_cores_count_as_far_as_a_profile_knows_them() -> None:
     assert of["other"].phases[1].seconds == pytest.approx(TB / 8 / 5e5, rel=1e-3)
     assert "what cores have to do is not known of this job, and not counted" in fast.notes
     assert not any("cores" in note for note in found.notes)
+
+
+def test_what_one_core_limits_is_no_faster_on_many() -> None:
+    phase = JobPhase(name="pack", demands=[Demand(resource="cpu", per_byte=1e-8, source="made up")])
+    one, many = (
+        Job(name="pack", phases=[dataclasses.replace(phase, most_cores=cores)], room=[])
+        for cores in (1.25, None)
+    )
+    world = catalog([offer("m")])
+    slow, fast = (planned(world, TB, each).candidates[0].seconds.median for each in (one, many))
+    assert (slow, fast) == (pytest.approx(1e4 / 1.25), pytest.approx(1e4 / 8))

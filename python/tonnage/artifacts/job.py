@@ -52,6 +52,8 @@ class JobPhase:
     demands: list[Demand]
     fixed_seconds: float = 0.0
     """What it takes beside, whatever the input's size and the number of nodes."""
+    most_cores: float | None = None
+    """A node uses no more cores than these, however many it has; ``None``: all."""
 
 
 @dataclass(frozen=True, kw_only=True)

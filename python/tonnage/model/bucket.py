@@ -50,6 +50,11 @@ class Bucket:
         slowest = (wanted - spared) * (1 / self.lasting).astype(kind)
         return np.asarray(np.maximum(slowest, wanted * (1 / self.burst).astype(kind)))
 
+    def at_most(self, rate: float) -> Bucket:
+        """The same where no more is asked for."""
+        lasting, burst = (np.minimum(each, rate) for each in (self.lasting, self.burst))
+        return Bucket(lasting, burst, self.credit)
+
     def at(self, places: Any) -> Bucket:
         """Those at these places."""
         return Bucket(self.lasting[places], self.burst[places], self.credit[places])

@@ -60,6 +60,8 @@ def term_work(
     whole = np.asarray(measured, dtype=dtype)
     if any(part.advertised for part in term.parts):
         figure = figures["network" if term.thing == "object storage" else term.thing]
+        if term.most is not None:
+            figure = figure.at_most(term.most)
         # Everything so far is a row or a column; this alone is as large as their product.
         through = figure.work(np.asarray(advertised, dtype=dtype), nodes, term.credit_share)
         whole = through + whole if np.ndim(measured) else through

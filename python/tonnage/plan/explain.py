@@ -19,7 +19,7 @@ from tonnage.plan.machines import Machine
 from tonnage.plan.planner import PlanError, Question, offered_to
 from tonnage.plan.rates import Rates
 from tonnage.plan.search import figures_of, search
-from tonnage.plan.shapes import Part, Term, Thing
+from tonnage.plan.shapes import Part, Term
 
 
 def explain(
@@ -71,7 +71,7 @@ def _explained(
     nodes = np.array([choice.nodes])
     fleet = nodes.astype(float)
     share = term.credit_share * part.per_byte / term.per_byte
-    alone = Term(term.thing, (part,), share)
+    alone = Term(term.thing, (part,), share, term.most)
     demand = part.per_byte * size
 
     def capacity(rate: Rate) -> Array:
@@ -91,14 +91,14 @@ def _explained(
         seconds=demand / choice.nodes / middle,
         evidence=part.law.evidence,
         demand_source=part.sources,
-        capacity_source=_source(choice, term.thing, part),
+        capacity_source=_source(choice, term, part),
         spread_source=part.law.spread_source,
     )
 
 
-def _source(choice: Choice, thing: Thing, part: Part) -> str:
+def _source(choice: Choice, term: Term, part: Part) -> str:
     """Where a part's capacity comes from."""
-    machine = choice.machine
+    machine, thing = choice.machine, term.thing
     said = [part.law.source]
     if part.advertised:
         figure = machine.figures["network" if thing == "object storage" else thing]
@@ -106,6 +106,8 @@ def _source(choice: Choice, thing: Thing, part: Part) -> str:
         if thing == "cpu":
             each = "" if part.resource == "cpu" else f"{words.rate(part.law.modes[0].median)} by "
             share = f"{each}each of {figure.lasting:g} vCPUs"
+            if term.most is not None:
+                share += f", of which the job uses {term.most:.3g}"
         said = [f"{share} ({machine.offer.spec_source}); {part.law.source}"]
     if part.curve:
         at = float(part.curve.share(np.array([choice.nodes]))[0])

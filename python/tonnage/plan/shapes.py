@@ -71,6 +71,8 @@ class Term:
     parts: tuple[Part, ...]
     credit_share: float
     """What share of the thing's credits is for this phase."""
+    most: float | None = None
+    """No more of the thing is used by a node, however much it has."""
 
     @property
     def per_byte(self) -> float:
@@ -175,7 +177,8 @@ def shape(
             if any(part.advertised for part in parts):
                 figures.add("network" if thing == "object storage" else thing)
             whole = sum(_bytes(each.get(thing, ())) for each in wanted)
-            terms.append(Term(thing, parts, _bytes(demands) / whole))
+            most = phase.most_cores if thing == "cpu" else None
+            terms.append(Term(thing, parts, _bytes(demands) / whole, most))
         local = _larger_way(things.get("local disks", ()))
         phases.append(Stretch(phase.name, tuple(terms), phase.fixed_seconds, local))
     return Shape(layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures))

@@ -33,15 +33,11 @@ def as_job(name: str, observation: Observation) -> Job | None:
     if not data:
         return None
     growing = [phase for phase in observation.phases if phase.grows]
-    fixed = [phase for phase in observation.phases if not phase.grows]
     written = sum(phase.written_bytes - phase.cancelled_bytes for phase in growing)
     memory = max(phase.peak_memory_bytes for phase in observation.phases)
     return Job(
         name=name,
-        phases=[
-            JobPhase(name=phase.name, demands=_demands(phase, data, observation.id))
-            for phase in growing
-        ],
+        phases=[_phase(phase, data, observation.id) for phase in observation.phases],
         room=[
             Room(where="local", what="input", per_byte=1.0),
             Room(
@@ -54,11 +50,18 @@ def as_job(name: str, observation: Observation) -> Job | None:
         settings={
             "observation": observation.id,
             "input_from": observation.input_from,
-            "fixed_seconds": sum(phase.seconds for phase in fixed),
             "peak_memory_bytes": float(memory),
             "seconds": observation.seconds,
         },
     )
+
+
+def _phase(phase: ObservedPhase, data: int, source: str) -> JobPhase:
+    if not phase.grows:
+        return JobPhase(name=phase.name, demands=[], fixed_seconds=phase.seconds)
+    # What one core limits is not made faster by others.
+    cores = phase.cpu_seconds / phase.seconds if phase.bottleneck == "one core" else None
+    return JobPhase(name=phase.name, demands=_demands(phase, data, source), most_cores=cores)
 
 
 def _demands(phase: ObservedPhase, data: int, source: str) -> list[Demand]:
