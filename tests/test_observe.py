@@ -694,7 +694,7 @@ def test_phases_of_a_pyspark_job(tonnage: Tonnage, disk: Path) -> None:
     script = (
         "from pyspark.sql import SparkSession\n"
         "s = SparkSession.builder.master('local[2]').config('spark.local.dir', '.').getOrCreate()\n"
-        "s.range(4_000_000).selectExpr('id', 'hash(id) as key').repartition(8, 'key')"
+        "s.range(12_000_000).selectExpr('id', 'hash(id) as key').repartition(8, 'key')"
         ".sortWithinPartitions('key').write.parquet('made')\n"
         "s.stop()\n"
     )
