@@ -21,7 +21,7 @@ from support.disk import ROOT
 from tonnage import words
 from tonnage.artifacts import Job, Observation, ObservedPhase, Phase, RunRecord, read_table
 from tonnage.measure.observe import groups
-from tonnage.measure.observe.as_job import input_of
+from tonnage.measure.observe.as_job import as_job, input_of
 from tonnage.measure.observe.bottleneck import Machine, limit
 from tonnage.measure.observe.launch import Launched
 from tonnage.measure.observe.phases import phases
@@ -706,3 +706,20 @@ def test_phases_of_a_pyspark_job(tonnage: Tonnage, disk: Path) -> None:
     busiest = max(seen.phases, key=lambda phase: phase.cpu_seconds)
     assert busiest.cpu_seconds > 1
     assert busiest.peak_memory_bytes > 200 << 20
+
+
+def test_a_job_keeps_fixed_what_does_not_grow_and_what_one_core_limits() -> None:
+    seen = Observation.read(ROOT / "tests" / "data" / "artifacts" / "observation-1.json")
+    work = dataclasses.replace(
+        seen.phases[0], name="work", grows=True, seconds=8.0, cpu_seconds=9.0, bottleneck="one core"
+    )
+    start = dataclasses.replace(work, name="start", grows=False, seconds=3.0)
+    end = dataclasses.replace(work, name="end", bottleneck="cpu")
+    job = as_job("j", dataclasses.replace(seen, phases=[start, work, end], input_bytes=10**9))
+    assert job is not None
+    assert [(each.name, each.fixed_seconds, each.most_cores) for each in job.phases] == [
+        ("start", 3.0, None),
+        ("work", 0.0, 9 / 8),
+        ("end", 0.0, None),
+    ]
+    assert job.phases[0].demands == [] and job.phases[1].demands == job.phases[2].demands
