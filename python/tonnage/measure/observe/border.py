@@ -6,8 +6,9 @@ what was counted is taken as so much work of the first phase and so much of the 
 its own demands: the non-negative least squares of all counters.
 
 Stages overlap: the first phase may still write while the second reads already. Where the phases
-read (or write) in transfers of different sizes, bytes and operations alone tell how much of either
-was whose.
+read (or write) in transfers of different sizes, sizes alone tell how much of either was whose: what
+comes before some point is the first's, what comes after the second's, and where sizes fit neither,
+just at that point, both have a part. Transfers at a phase's end may be shorter than all before.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from scipy.optimize import nnls
 from tonnage.measure.observe.cuts import ALIKE, FLOORS, floors
 from tonnage.statistics.samples import FloatArray
 
-REACH = 2
+REACH = 3
 """So many points on each side of a cut are shared out: fewer than half of what a phase has."""
 PAIRS = (("read_bytes", "reads"), ("written_bytes", "writes"))
 
@@ -63,7 +64,9 @@ def border(before: int, cut: int, after: int, grid: FloatArray, counters: FloatA
     for pair in PAIRS:
         rows = [names.index(name) for name in pair]
         if _differ_in_size(first[rows], second[rows], floors()[rows]):
-            shares |= _shares(pair, moved[rows], first[rows], second[rows])[1]
+            each = np.diff(counters[low : high + 1, rows], axis=0)
+            sizes = first[rows[0]] / first[rows[1]], second[rows[0]] / second[rows[1]]
+            shares |= dict(zip(pair, _by_size(each, *sizes), strict=True))
     return Border(float(grid[low]), float(grid[high]), share, shares)
 
 
@@ -83,6 +86,31 @@ def _shares(
         else share
         for place, name in enumerate(names)
     }
+
+
+def _by_size(amounts: FloatArray, first: float, second: float) -> FloatArray:
+    """The first phase's share of the bytes and of the operations, by their sizes.
+
+    Args:
+        amounts: Bytes and operations of each point, shape ``(n, 2)``.
+        first: Bytes of an operation of the first phase.
+        second: Of the second.
+    """
+    moved, operations = np.maximum(amounts, 1e-9).T
+    off_first, off_second = (
+        moved * np.log(moved / operations / each) ** 2 for each in (first, second)
+    )
+    # Of each place of the border what does not fit before it and after it.
+    unfit = [off_first[:k].sum() + off_second[k:].sum() for k in range(len(moved) + 1)]
+    border = int(np.argmin(unfit))
+    mine = np.zeros_like(amounts)
+    mine[:border] = amounts[:border]
+    for mixed in {max(border - 1, 0), min(border, len(moved) - 1)}:
+        count = (second * operations[mixed] - moved[mixed]) / (second - first)
+        count = np.clip(count, 0, operations[mixed])
+        mine[mixed] = min(count * first, moved[mixed]), count
+    whole = amounts.sum(axis=0)
+    return np.asarray(mine.sum(axis=0) / np.maximum(whole, 1e-9))
 
 
 def _differ_in_size(first: FloatArray, second: FloatArray, least: FloatArray) -> bool:

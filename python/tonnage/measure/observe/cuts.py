@@ -32,8 +32,11 @@ FLOORS = {
 """The rates that tell phases apart, and for each how much a second is as good as nothing."""
 LEAST_POINTS = 8
 """A phase has so many, or it is a part of its neighbour."""
-MOST_PHASES = 10
-"""And so large a part of the run: what comes and goes faster, as in a JVM, is how a phase works."""
+MOST_PHASES = 8
+"""And so large a part of the run: what comes and goes faster, as in a JVM, is how a phase works. So
+is the filling of a pipeline, before which nothing is written."""
+FINER = 4
+"""Cuts are found where a phase would be so much shorter; then short ones join a neighbour."""
 STILL = 0.001
 """A beginning, or an end, that moves this share of all bytes moves nothing."""
 ALIKE = math.log(1.5)
@@ -48,17 +51,22 @@ def cuts(rates: FloatArray) -> list[int]:
     """
     begin, end = _moving(rates)
     within = np.log1p(np.maximum(rates[begin:end], 0) / floors())
-    least = max(LEAST_POINTS, within.shape[0] // MOST_PHASES)
+    shortest = within.shape[0] / MOST_PHASES
+    least = max(LEAST_POINTS, int(shortest / FINER))
     steps = changes(_smooth(within), least=least, floor=ALIKE / 2, blurred=1)
     found = [begin + step for step in steps]
     while found:
-        levels = [
-            np.median(rates[low:high], axis=0) for low, high in pairwise([begin, *found, end])
-        ]
+        stretches = list(pairwise([begin, *found, end]))
+        levels = [np.median(rates[low:high], axis=0) for low, high in stretches]
         apart = [_distance(one, two) for one, two in pairwise(levels)]
         nearest = int(np.argmin(apart))
         if apart[nearest] >= ALIKE:
-            break
+            lengths = [high - low for low, high in stretches]
+            short = int(np.argmin(lengths))
+            if lengths[short] >= shortest:
+                break
+            sides = [cut for cut in (short - 1, short) if 0 <= cut < len(found)]
+            nearest = min(sides, key=lambda cut: apart[cut])
         del found[nearest]
     return [cut for cut in (begin, *found, end) if 0 < cut < rates.shape[0]]
 
