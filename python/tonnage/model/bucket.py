@@ -43,12 +43,15 @@ class Bucket:
             nodes: How many they are.
             share: What share of the credit is for this; the rest is for other phases.
         """
-        kind = np.result_type(np.asarray(wanted).dtype)
+        kind = np.asarray(wanted).dtype
+        slowness = (1 / self.lasting).astype(kind)
         if not np.any(self.credit):
-            return np.asarray(wanted * (1 / self.lasting).astype(kind))
-        spared = nodes.astype(kind) * (share * self.credit).astype(kind)
-        slowest = (wanted - spared) * (1 / self.lasting).astype(kind)
-        return np.asarray(np.maximum(slowest, wanted * (1 / self.burst).astype(kind)))
+            return np.asarray(wanted * slowness)
+        # With as few arrays of all machines and fleets as can be: they are what takes time.
+        spared = (share * self.credit / self.lasting).astype(kind)
+        found: Floats = wanted * slowness - nodes.astype(kind) * spared
+        np.maximum(found, wanted * (1 / self.burst).astype(kind), out=found)
+        return found
 
     def at_most(self, rate: float) -> Bucket:
         """The same where no more is asked for."""

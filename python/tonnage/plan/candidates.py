@@ -81,9 +81,10 @@ def _candidate(
 def _attached(shape: Shape, nodes: int) -> AttachedVolumes | None:
     if shape.volumes is None:
         return None
-    gib_each = int(shape.volumes.gib_each(np.array([float(nodes)]))[0])
     return AttachedVolumes(
-        kind=shape.volumes.kind.name, count=shape.volumes.count, gib_each=gib_each
+        kind=shape.volumes.kind.name,
+        count=shape.volumes.count,
+        gib_each=shape.volumes.gib_of_one(nodes),
     )
 
 
@@ -133,7 +134,8 @@ def best_of_each(groups: Sequence[Group], found: Sequence[Found]) -> list[Choice
     order = order[nodes[order] > 0]
     _, first = np.unique(numbers[order], return_index=True)
     return [
-        Choice(groups[which[at]], int(places[at]), int(nodes[at])) for at in sorted(order[first])
+        Choice(groups[which[at]], int(places[at]), int(nodes[at]))
+        for at in sorted(order[first].tolist())
     ]
 
 

@@ -83,10 +83,13 @@ def work(
     """Node-seconds of the whole job: phases add up, each as long as its longest term."""
     fixed = sum(phase.fixed_seconds for phase in shape.phases)
     total = (nodes * fixed).astype(dtype)
+    known: dict[object, Array] = {}
     for phase in shape.phases:
         longest: Any = None
         for term in phase.terms:
-            found = term_work(term, shape, size, rate, nodes, figures, dtype)
+            if term.alike not in known:
+                known[term.alike] = term_work(term, shape, size, rate, nodes, figures, dtype)
+            found = known[term.alike]
             longest = found if longest is None else np.maximum(longest, found)
         if longest is not None:
             total = total + longest

@@ -146,7 +146,7 @@ def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
         nodes = np.array([float(choice.nodes)])
         said.append(
             f"{float(volumes.usd_per_hour(nodes)[0]):.4g} USD an hour for {volumes.count} x "
-            f"{volumes.gib_each(nodes)[0]:.0f} GiB of {volumes.kind.name} at "
+            f"{volumes.gib_of_one(choice.nodes)} GiB of {volumes.kind.name} at "
             f"{volumes.kind.usd_per_gib_month:g} USD a GiB and month of "
             f"{volumes.hours_per_month:g} h ({volumes.kind.price_source})"
         )

@@ -18,7 +18,7 @@ from tonnage.artifacts.plan import Tradeoff
 from tonnage.plan.evaluate import Array, usd, work
 from tonnage.plan.options import Group
 from tonnage.plan.rates import Rates
-from tonnage.plan.search import Found, Limits, figures_of, kinds, machine_usd
+from tonnage.plan.search import Found, Limits, figures_of, machine_usd
 
 ALIKE = 1e-5
 """Bounds are in single precision."""
@@ -69,7 +69,7 @@ def front(
 
 def _cheapest(group: Group) -> npt.NDArray[np.bool_]:
     """The machines that no other one of the group takes as long as, holds as much as, for less."""
-    _, alike = kinds(group)
+    _, alike = group.kinds
     order = np.lexsort((machine_usd(group), group.least_nodes, alike))
     pairs = np.column_stack([alike, group.least_nodes])[order]
     first = np.ones(len(order), dtype=bool)

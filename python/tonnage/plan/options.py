@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from tonnage.catalog import Catalog, Offer
 from tonnage.model.known import Known, Laws
 from tonnage.plan.machines import Machine, Machines, Purchase, machine
 from tonnage.plan.shapes import Shape, Thing, shape
-from tonnage.plan.volumes import Volumes, usable
+from tonnage.plan.volumes import GIB, Volumes, usable
 
 Network = Literal["scaled", "baseline", "infinite"]
 NETWORKS: tuple[Network, ...] = ("scaled", "baseline", "infinite")
@@ -49,6 +50,18 @@ class Group:
     catalog: Catalog
     outside_usd: float
     """Of requests of object storage, and of what leaves the provider."""
+
+    @cached_property
+    def kinds(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """One machine of each kind that takes the same time, and of what kind each machine is."""
+        figures = [self.machines.figures[thing] for thing in sorted(self.shape.figures)]
+        columns = [each for one in figures for each in (one.lasting, one.burst, one.credit)]
+        if not columns:
+            return np.zeros(1, dtype=np.int64), np.zeros(len(self.machines), dtype=np.int64)
+        rows = list(zip(*(column.tolist() for column in columns), strict=True))
+        numbers: dict[tuple[float, ...], int] = {}
+        alike = np.array([numbers.setdefault(row, len(numbers)) for row in rows])
+        return np.unique(alike, return_index=True)[1], alike
 
 
 @dataclass(frozen=True)
@@ -220,8 +233,7 @@ def needed_and_had(
         had += nodes * (machine.offer.local_bytes or 0)
     if shape.volumes:
         needed += shape.volumes.kept_bytes
-        gib = float(shape.volumes.gib_each(np.array([float(nodes)]))[0])
-        had += nodes * shape.volumes.count * round(gib * (1 << 30))
+        had += nodes * shape.volumes.count * shape.volumes.gib_of_one(nodes) * GIB
     if memory := _kept(job, "memory"):
         needed += memory * size
         had += nodes * (machine.offer.memory_bytes or 0)

@@ -29,6 +29,8 @@ from tonnage.plan.search import Found, Limits, search_all
 from tonnage.plan.survey import survey
 
 SURE = 0.95
+ROUNDING = 1e-5
+"""A search is in single precision."""
 MOST_CANDIDATES = 20_000
 """With every number of nodes, no more are computed."""
 
@@ -83,7 +85,7 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
         pareto=front(offered.groups, found, size, rates, limits),
         excluded=_excluded(offered, found, limits, best),
         survey=survey(offered, size, rates, limits, best[0] if best else None, known),
-        sure=_sure(question, offered.groups, rates),
+        sure=_sure(question, offered.groups, found, rates),
         nearest=None if best else _nearest(question, offered),
         notes=_notes(question, catalogs, offered.groups) + list(known.notes),
     )
@@ -132,7 +134,9 @@ def _kept(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
     ]
 
 
-def _sure(question: Question, groups: Sequence[Group], rates: Rates) -> Candidate | None:
+def _sure(
+    question: Question, groups: Sequence[Group], found: Sequence[Found], rates: Rates
+) -> Candidate | None:
     """The cheapest that keeps the deadline in 95 % of fleets, whatever is to be minimised else.
 
     The cheapest that keeps it in the middle costs no more than one that surely keeps it, so
@@ -142,16 +146,13 @@ def _sure(question: Question, groups: Sequence[Group], rates: Rates) -> Candidat
         return None
     job, size = question.job, question.size
     limits = dataclasses.replace(question.limits, objective="cost")
-    found = search_all(groups, size, rates, limits)
-    bounds = []
-    for group, each in zip(groups, found, strict=True):
-        places = np.flatnonzero(each.nodes)
-        if len(places):
-            came = outcome(group, places, each.nodes[places], size, rates, limits.charged)
-            bounds += [
-                (float(usd), Choice(group, int(place), int(each.nodes[place])))
-                for usd, place in zip(came.usd, places, strict=True)
-            ]
+    if question.limits.objective != "cost":
+        found = search_all(groups, size, rates, limits)
+    bounds = [
+        (float(each.value[place]) * (1 - ROUNDING), Choice(group, place, int(each.nodes[place])))
+        for group, each in zip(groups, found, strict=True)
+        for place in np.flatnonzero(each.nodes).tolist()
+    ]
     best: tuple[float, Choice] | None = None
     for bound, choice in sorted(bounds, key=lambda pair: pair[0]):
         if best and bound >= best[0]:

@@ -9,9 +9,7 @@ what is reported is computed in double.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,14 +58,13 @@ class Found:
 
 
 def search_all(groups: Sequence[Group], size: int, rates: Rates, limits: Limits) -> list[Found]:
-    """The best of each group, on all cores: NumPy computes without holding the interpreter."""
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        return list(threads.map(lambda group: search(group, size, rates, limits), groups))
+    """The best of each group."""
+    return [search(group, size, rates, limits) for group in groups]
 
 
 def search(group: Group, size: int, rates: Rates, limits: Limits) -> Found:
     """The best number of nodes of each machine; of those that tie the fewest."""
-    which, alike = kinds(group)
+    which, alike = group.kinds
     times = _Times(group, which, size, rates, limits)
     step = max(AT_ONCE // len(times.sizes), 1)
     chunks = [
@@ -75,18 +72,6 @@ def search(group: Group, size: int, rates: Rates, limits: Limits) -> Found:
         for begin in range(0, len(group.machines), step)
     ]
     return Found(*(np.concatenate(each) for each in zip(*chunks, strict=True)))
-
-
-def kinds(group: Group) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """One machine of each kind that takes the same time, and of what kind each machine is."""
-    figures = [group.machines.figures[thing] for thing in sorted(group.shape.figures)]
-    columns = [each for figure in figures for each in (figure.lasting, figure.burst, figure.credit)]
-    if not columns:
-        return np.zeros(1, dtype=np.int64), np.zeros(len(group.machines), dtype=np.int64)
-    _, which, alike = np.unique(
-        np.column_stack(columns), axis=0, return_index=True, return_inverse=True
-    )
-    return which, alike.reshape(-1)
 
 
 class _Times:

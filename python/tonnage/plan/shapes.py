@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from tonnage.artifacts.job import Demand, Job, JobPhase, Resource
@@ -75,6 +76,12 @@ class Term:
     """No more of the thing is used by a node, however much it has."""
 
     @property
+    def alike(self) -> object:
+        """The same for terms of several phases that take as long."""
+        parts = tuple((id(part.law), part.per_byte) for part in self.parts)
+        return self.thing, parts, self.credit_share, self.most
+
+    @property
     def per_byte(self) -> float:
         """Bytes for each byte of input."""
         return sum(part.per_byte for part in self.parts)
@@ -105,13 +112,13 @@ class Shape:
     figures: frozenset[Thing]
     """Things of which a machine's advertised figure is needed."""
 
-    @property
+    @cached_property
     def curve(self) -> Curve | None:
         """How the network falls in larger fleets, if it is used and that is known."""
         parts = (part for phase in self.phases for term in phase.terms for part in term.parts)
         return next((part.curve for part in parts if part.curve), None)
 
-    @property
+    @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
         """What the capacities rest on."""
         kinds = {

@@ -34,6 +34,10 @@ class Volumes:
         """The size of a volume in whole GiB, as it is bought."""
         return np.maximum(np.ceil(self.kept_bytes / (nodes * self.count) / GIB), 1.0)
 
+    def gib_of_one(self, nodes: int) -> int:
+        """The size of a volume in a fleet of so many nodes."""
+        return max(math.ceil(self.kept_bytes / (nodes * self.count) / GIB), 1)
+
     def bucket(self, nodes: Floats) -> Bucket:
         """What a node's volumes are to carry together, if the node can."""
         # Of what is needed and not of what is bought: a rounding up should make nothing faster.
