@@ -56,8 +56,19 @@ def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
     assert rows and sum(row["usd_to_measure"] for row in rows) <= 1
     measured = {each["offer"] for each in found["candidates"]}
     assert not measured & {row["offer"] for row in rows}
-    per_dollar = [row["chance"] / row["usd_to_measure"] for row in rows]
-    assert per_dollar == sorted(per_dollar, reverse=True)
+    prices = [row["usd_to_measure"] for row in rows]
+    assert prices == sorted(prices)
+    everything = ("--network", "infinite", "--survey", "--json")
+    every = json.loads(tonnage.run("plan", "sort", *STUDY, *everything, check=True).stdout)[
+        "survey"
+    ]
+    left = [row for row in every if row not in rows]
+    # What is left out has a worse chance for a dollar, or the rest of the budget is less than it.
+    rest = 1 - sum(prices)
+    worst = min(row["chance"] / row["usd_to_measure"] for row in rows)
+    assert left
+    for row in left:
+        assert row["chance"] / row["usd_to_measure"] <= worst or row["usd_to_measure"] > rest
 
 
 def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -91,6 +102,8 @@ def test_a_reductions_own_work_counts(tonnage: Tonnage) -> None:
     )
     assert idle["phases"][0]["bottleneck"] == "object storage"
     assert busy["phases"][0]["bottleneck"] == "cpu"
+    assert busy["offer"].startswith("t")
+    assert "its cores burst on credits: what lasts is less, and not told" in busy["notes"]
     assert busy["cost_usd"]["median"] > idle["cost_usd"]["median"]
 
 

@@ -8,9 +8,16 @@ decimal and a GiB binary. Prices are US dollars, dates ISO 8601.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 GIB = 1 << 30
+BURSTING_CORES = {
+    "aws": r"t\d",
+    "gcp": r"e2-(micro|small|medium)|f1-|g1-",
+    "azure": r"Standard_B",
+}
+"""How types begin that their providers call burstable, or of shared cores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +127,12 @@ class Offer:
     on_demand: Price | None
     spot: Spot | None
     spec_source: str
+
+    @property
+    def cores_burst(self) -> bool:
+        """Whether its cores burst on credits, or are shared: what lasts is in no catalog."""
+        names = BURSTING_CORES.get(self.provider)
+        return names is not None and re.match(names, self.type) is not None
 
     @property
     def local_bytes(self) -> int | None:
@@ -316,6 +329,8 @@ def cautions(offer: Offer) -> list[str]:
     found = []
     if offer.on_demand and offer.on_demand.caution:
         found.append(f"on-demand price: {offer.on_demand.caution}")
+    if offer.cores_burst:
+        found.append("vCPUs: they burst on credits, and how much of them lasts is not told")
     if offer.spot and offer.spot.typical_usd_per_hour is None:
         found.append("spot price: the average is not of the same time as the range; use the range")
     return found

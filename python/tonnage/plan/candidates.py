@@ -107,6 +107,8 @@ def _notes(shape: Shape, machine: Machine, nodes: int) -> list[str]:
     if price and price.caution:
         notes.append(f"its price is {price.caution}")
     used = {term.thing for phase in shape.phases for term in phase.terms}
+    if "cpu" in used and machine.offer.cores_burst:
+        notes.append("its cores burst on credits: what lasts is less, and not told")
     if "network" in shape.figures and machine.offer.network.baseline_bytes_per_second is None:
         notes.append("of its network only the peak is told: what lasts may be less")
     if "network" in used and shape.curve is None:

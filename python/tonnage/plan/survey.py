@@ -7,7 +7,8 @@ fast disks would not do, measuring is a waste of money and the offer is left out
 
 How likely a disk is so fast is told by those that were measured: the share of their rates, per
 disk, that reach the bound, counted as (reached + 1/2) / (measured + 1) since few were. Offers are
-in the order of that chance for a dollar, and a budget is spent in that order.
+in the order of that chance for a dollar, and a budget is spent in that order; what it pays for is
+told with the cheapest first, as that is how to begin.
 """
 
 from __future__ import annotations
@@ -62,14 +63,14 @@ def survey(
 
 
 def within(plan: Plan, budget: float | None) -> list[dict[str, Any]]:
-    """What of a plan's survey a budget pays for, greedily."""
+    """What of a plan's survey a budget pays for, chosen greedily; the cheapest first."""
     left = math.inf if budget is None else budget
     found = []
     for row in plan.survey:
         if row.usd_to_measure <= left:
             left -= row.usd_to_measure
             found.append(dataclasses.asdict(row))
-    return found
+    return sorted(found, key=lambda row: float(row["usd_to_measure"]))
 
 
 def _row(group: Group, place: int, rate: float, nodes: int, seen: Sequence[float]) -> Survey:
