@@ -123,13 +123,13 @@ def plan(
     max_nodes: Annotated[
         int,
         typer.Option(
-            "--max-nodes", parser=whole_number(1, 100_000), metavar="N", help="The largest fleet."
+            "--max-nodes", parser=whole_number(1, 10_000), metavar="N", help="The largest fleet."
         ),
     ] = "1000",  # type: ignore[assignment]
     nodes: Annotated[
         int | None,
         typer.Option(
-            "--nodes", parser=whole_number(1, 100_000), metavar="N", help="Exactly so many nodes."
+            "--nodes", parser=whole_number(1, 10_000), metavar="N", help="Exactly so many nodes."
         ),
     ] = None,
     objective: Annotated[
