@@ -607,6 +607,7 @@ def test_what_a_killed_command_left_is_gathered(tmp_path: Path) -> None:
 def test_other_files_of_a_directory_are_passed_over(tmp_path: Path) -> None:
     sweep().write(tmp_path / "study" / "measurements" / "ops-a.json")
     (tmp_path / "study" / "other.json").write_text("no JSON at all")
+    (tmp_path / "study" / "directory.json").mkdir()
     analyse([sweep()]).write(tmp_path / "report.json")
     assert places(tmp_path) == [tmp_path / "study" / "measurements" / "ops-a.json"]
     (tmp_path / "none").mkdir()

@@ -45,7 +45,7 @@ def places(path: Path) -> list[Path]:
         path.stat()
         return [path]
     found = []
-    for file in sorted(path.rglob("*.json")):
+    for file in sorted(each for each in path.rglob("*.json") if each.is_file()):
         if file.name == BEGUN:
             if not file.with_name(WHOLE).exists():
                 found.append(file.parent)

@@ -56,6 +56,8 @@ def nothing(plan: Plan) -> str:
         "--budget": plan.settings["budget_usd"],
         "--max-nodes": plan.settings["most_nodes"],
     }
+    if plan.settings["least_nodes"] > 1:
+        asked["--nodes"] = asked.pop("--max-nodes")
     flags = ", ".join(flag for flag, value in asked.items() if value is not None)
     if plan.nearest is None:
         reasons = Counter(each.why for each in plan.excluded)

@@ -161,7 +161,10 @@ def _lines(made: Profile) -> list[str]:
             points = [f"{words.percent(share)} of {nodes}" for nodes, share in each.scaling.points]
             lines.append(f"  network, by nodes: {words.listing(points)}")
     for law in made.shares:
-        lines.append(f"{law.resource}, of what is advertised: {_told(law, words.percent)}")
+        if law.resource.startswith("cpu "):
+            lines.append(f"{law.resource}, of a vCPU of any offer: {_told(law)}")
+        else:
+            lines.append(f"{law.resource}, of what is advertised: {_told(law, words.percent)}")
     for out in made.left_out:
         these = words.several(len(out.measurements), "measurement")
         some = ", ".join(out.measurements[:3]) + (", ..." if len(out.measurements) > 3 else "")

@@ -77,7 +77,9 @@ def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile
             f"no profiles {name}: there are {', '.join(names())}; or give a directory"
         )
     try:
-        files = sorted(place.rglob("*.json")) if place.is_dir() else [place]
+        files = [place]
+        if place.is_dir():
+            files = sorted(each for each in place.rglob("*.json") if each.is_file())
         found = [Profile.read(file) for file in files if says(file, Profile)]
         left = _measurements(place, found)
     except ArtifactError as why:
