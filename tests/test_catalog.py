@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from support.command import Tonnage
 from tonnage.catalog import (
-    Billing,
     CatalogError,
     Grant,
     Offer,
@@ -107,14 +106,14 @@ def test_the_first_record_of_the_study_costs_what_it_says() -> None:
     # It says $299.45, of seconds that it rounds to 888.
     assert price and 178 * 888 * price.usd_per_hour / 3600 == pytest.approx(299.45, abs=0.01)
     # As a fact of that time, the bill was of whole hours.
-    assert load(AWS_2014).billing.billed_seconds(888) == 3600
+    assert load(AWS_2014).billing.granularity_seconds == 3600
 
 
 def test_the_third_record_of_the_study_costs_what_it_says() -> None:
     catalog, found = find([load(AWS_2014)], "r3.4xlarge")
     (gp2,) = catalog.volume_kinds
-    volume = gp2.usd_per_hour(135 * GIB, catalog.billing.hours_per_month)
-    assert found.on_demand and found.volume_link.extra and volume
+    assert found.on_demand and found.volume_link.extra and gp2.usd_per_gib_month
+    volume = 135 * gp2.usd_per_gib_month / catalog.billing.hours_per_month
     usd = found.on_demand.usd_per_hour + found.volume_link.extra.usd_per_hour + 8 * volume
     assert usd == pytest.approx(1.65)
 
@@ -213,17 +212,15 @@ def test_architectures(catalog: str, name: str, arch: str | None) -> None:
 # Volumes, object storage, bills.
 
 
-def test_what_volumes_have_follows_from_their_size_and_what_is_bought() -> None:
+def test_what_volumes_have_follows_from_their_size() -> None:
     kinds = {kind.name: kind for kind in load(AWS).volume_kinds}
     assert list(kinds) == ["gp3", "gp2", "io2", "io1", "st1", "sc1"]
     gp3, gp2, st1 = kinds["gp3"], kinds["gp2"], kinds["st1"]
-    assert gp3.iops(GIB) == 3000 and gp3.bytes_per_second(GIB) == 125 * 1024**2
-    assert gp3.usd_per_hour(1000 * GIB, 730) == pytest.approx(80 / 730)
-    dearer = gp3.usd_per_hour(1000 * GIB, 730, iops=4000, bytes_per_second=225 * 1024**2)
-    assert dearer == pytest.approx((80 + 5 + 4) / 730)
-    assert gp3.usd_per_hour(1000 * GIB, 730, iops=80_001) is None
-    assert gp2.iops(10 * GIB) == 100 and gp2.iops(200 * GIB) == 600
-    assert gp2.iops(16384 * GIB) == 16_000
+    assert gp3.operations.lasting(GIB) == 3000 and gp3.bytes_per_second(GIB) == 125 * 1024**2
+    assert (gp3.usd_per_gib_month, gp3.operations.usd_each_month) == (0.08, 0.005)
+    assert gp3.throughput.usd_each_month == pytest.approx(0.04 / 1024**2)
+    assert gp2.operations.lasting(10 * GIB) == 100 and gp2.operations.lasting(200 * GIB) == 600
+    assert gp2.operations.lasting(16384 * GIB) == 16_000
     assert gp2.bytes_per_second(100 * GIB) == 300 * 256 * 1024
     assert gp2.bytes_per_second(334 * GIB) == 250 * 1024**2
     assert st1.bytes_per_second(1024 * GIB) == 40 * 1024**2
@@ -261,8 +258,7 @@ def test_the_most_of_a_link_to_volumes_is_promised_for_half_an_hour_a_day() -> N
 def test_a_price_that_nobody_verified_is_unknown() -> None:
     io2 = next(kind for kind in load(AWS).volume_kinds if kind.name == "io2")
     assert io2.usd_per_gib_month == 0.125 and io2.operations.usd_each_month is None
-    assert io2.usd_per_hour(1000 * GIB, 730) is None, "operations have to be bought"
-    assert io2.usd_per_hour(1000 * GIB, 730, iops=1000) is None
+    assert io2.bytes_per_second(GIB) is None, "operations have to be bought"
 
 
 @given(
@@ -270,28 +266,13 @@ def test_a_price_that_nobody_verified_is_unknown() -> None:
     included=st.none() | st.floats(0, 1e6),
     per_gib=st.none() | st.floats(0, 1e3),
     most=st.none() | st.floats(1, 1e6),
-    wanted=st.integers(0, 2_000_000),  # A share of one, times a price, could be nothing.
-    usd=st.none() | st.floats(1e-6, 1),
 )
-def test_grants_never_exceed_the_most_nor_pay_for_what_is_included(
-    size: float,
-    included: float | None,
-    per_gib: float | None,
-    most: float | None,
-    wanted: int,
-    usd: float | None,
+def test_grants_never_exceed_the_most(
+    size: float, included: float | None, per_gib: float | None, most: float | None
 ) -> None:
-    grant = Grant(included=included, per_gib=per_gib, most=most, usd_each_month=usd)
-    lasting = grant.lasting(size)
+    lasting = Grant(included=included, per_gib=per_gib, most=most).lasting(size)
     assert (lasting is None) == (included is None and per_gib is None)
     assert lasting is None or most is None or lasting <= most
-    cost = grant.usd_per_month(wanted, size)
-    if wanted <= (lasting or 0):
-        assert cost == 0
-    elif usd is None or (most is not None and wanted > most):
-        assert cost is None
-    else:
-        assert cost is not None and cost > 0
 
 
 def test_object_storage_tells_that_it_was_not_given() -> None:
@@ -299,16 +280,6 @@ def test_object_storage_tells_that_it_was_not_given() -> None:
     assert store and store.usd_per_gb_in_region == 0 and store.usd_per_1000_puts == 0.005
     assert store.source.endswith("check") and store.date is None
     assert load(AWS_2014).object_store is None
-
-
-@given(seconds=st.floats(0, 1e6), granularity=st.sampled_from([1, 60, 3600]))
-def test_bills_are_rounded_up(seconds: float, granularity: float) -> None:
-    billing = Billing(
-        granularity_seconds=granularity, least_seconds=60, hours_per_month=730, source="a test"
-    )
-    billed = billing.billed_seconds(seconds)
-    assert billed >= max(seconds, 60) and billed % granularity == 0
-    assert billed < max(seconds, 60) + granularity
 
 
 # What is refused.

@@ -189,8 +189,8 @@ def test_volumes_are_as_the_catalog_has_them(kept: int, count: int, nodes: int) 
         each = kept / nodes / count
         rate = kind.bytes_per_second(each)
         bought = float(volumes.gib_each(fleet)[0]) * 2**30
-        usd = kind.usd_per_hour(bought, 730)
-        assert rate is not None and usd is not None
+        assert rate is not None and kind.usd_per_gib_month is not None
+        usd = kind.usd_per_gib_month * bought / 2**30 / 730
         assert bought >= each
         assert float(volumes.bucket(fleet).lasting[0]) == pytest.approx(count * rate)
         assert float(volumes.usd_per_hour(fleet)[0]) == pytest.approx(count * usd)

@@ -88,6 +88,8 @@ class Job(Artifact):
     requests: list[Requests] = field(default_factory=list)
     taken_out_per_byte: float = 0.0
     """Bytes that leave the provider, to the internet, for each byte of the job's input."""
+    least_memory_bytes: int | None = None
+    """A node has so much memory at least; ``None``: any will do."""
     seen_bytes: int | None = None
     """The input of the run that was watched; ``None`` for what no run was watched for."""
     settings: dict[str, float | str] = field(default_factory=dict)

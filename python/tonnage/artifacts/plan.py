@@ -87,6 +87,7 @@ class Excluded:
 
     offer: str
     why: str
+    catalog: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,6 +41,8 @@ class Law:
     modes: list[Mode]
     of_fleet: bool = False
     """Rates are those of a fleet's slowest node already, or of its mean: one draw for all nodes."""
+    at_scale: bool = False
+    """Of the network: as it was in a large fleet, so that it falls no further."""
     fleet_spread: float = 0.0
     """Standard deviation of the logarithm of what all nodes of a fleet have in common.
 

@@ -7,7 +7,6 @@ decimal and a GiB binary. Prices are US dollars, dates ISO 8601.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -182,15 +181,6 @@ class Grant:
             return None
         return found if self.most is None else min(found, self.most)
 
-    def usd_per_month(self, wanted: float | None, size_bytes: float) -> float | None:
-        """What it costs to have ``wanted``; nothing if it is included. ``None``: not known."""
-        has = self.lasting(size_bytes) or 0.0
-        if wanted is None or wanted <= has:
-            return 0.0
-        if self.usd_each_month is None or (self.most is not None and wanted > self.most):
-            return None
-        return (wanted - has) * self.usd_each_month
-
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeKind:
@@ -211,48 +201,14 @@ class VolumeKind:
     price_source: str
     limit_source: str
 
-    def iops(self, size_bytes: float, bought: float | None = None) -> float | None:
-        """The operations per second that last, or those that are ``bought`` up to the most."""
-        if bought is None:
-            return self.operations.lasting(size_bytes)
-        return bought if self.operations.most is None else min(bought, self.operations.most)
-
-    def bytes_per_second(
-        self, size_bytes: float, bought: float | None = None, bought_iops: float | None = None
-    ) -> float | None:
-        """The bytes per second that last; ``None`` is unknown."""
-        if bought is None:
-            found = self.throughput.lasting(size_bytes)
-        else:
-            found = min(bought, self.throughput.most or math.inf)
-        operations = self.iops(size_bytes, bought_iops)
+    def bytes_per_second(self, size_bytes: float) -> float | None:
+        """The bytes per second that last without buying more; ``None`` is unknown."""
+        found = self.throughput.lasting(size_bytes)
+        operations = self.operations.lasting(size_bytes)
         if operations is None or self.largest_operation_bytes is None:
             return found
         carried = operations * self.largest_operation_bytes
         return min(carried, found if found is not None else (self.throughput.most or carried))
-
-    def usd_per_hour(
-        self,
-        size_bytes: float,
-        hours_per_month: float,
-        iops: float | None = None,
-        bytes_per_second: float | None = None,
-    ) -> float | None:
-        """What a volume of this size with these rates costs; ``None`` where a price is unknown.
-
-        Without rates it has what is included; where nothing is, some have to be given.
-        """
-        nothing_included = (
-            self.operations.lasting(size_bytes) is None
-            and self.throughput.lasting(size_bytes) is None
-        )
-        if self.usd_per_gib_month is None or (nothing_included and iops is None):
-            return None
-        more = self.operations.usd_per_month(iops, size_bytes)
-        faster = self.throughput.usd_per_month(bytes_per_second, size_bytes)
-        if more is None or faster is None:
-            return None
-        return (self.usd_per_gib_month * size_bytes / GIB + more + faster) / hours_per_month
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,11 +233,6 @@ class Billing:
     least_seconds: float
     hours_per_month: float
     source: str
-
-    def billed_seconds(self, seconds: float) -> float:
-        """The seconds that are paid for when a machine ran this long."""
-        units = math.ceil(max(seconds, self.least_seconds) / self.granularity_seconds)
-        return units * self.granularity_seconds
 
 
 @dataclass(frozen=True, kw_only=True)

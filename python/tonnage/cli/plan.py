@@ -20,11 +20,8 @@ from tonnage.cli.arguments import (
     whole_number,
 )
 
-DURABILITIES = ("none", "replicated", "volumes")
-NETWORKS = ("scaled", "baseline", "infinite")
 OBJECTIVES = ("cost", "time")
 CHARGED = ("seconds", "hours")
-PURCHASES = ("on-demand", "spot")
 PROVIDERS = ("aws", "gcp", "azure")
 ARCHITECTURES = ("x86_64", "arm64")
 
@@ -55,47 +52,47 @@ def plan(
         ),
     ] = None,
     durability: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--durability",
             metavar="HOW",
             help="none; replicated: a second copy of the output on another node; volumes: input "
-            "and output on network-attached volumes.",
+            "and output on network-attached volumes. Of sort and mapreduce.",
         ),
-    ] = "none",
+    ] = None,
     map_share: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--map-share",
             parser=number(1e-9, 1e9),
             metavar="SHARE",
             help="Of mapreduce: bytes that the map makes of each byte.",
         ),
-    ] = "1",  # type: ignore[assignment]
+    ] = None,
     reduce_share: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--reduce-share",
             parser=number(1e-9, 1e9),
             metavar="SHARE",
             help="Of mapreduce: bytes that the reduction makes of each byte of those.",
         ),
-    ] = "1",  # type: ignore[assignment]
+    ] = None,
     passes: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--passes",
             parser=whole_number(1, 10_000),
             metavar="N",
             help="Of reduction: how often all data is gone through.",
         ),
-    ] = "1",  # type: ignore[assignment]
+    ] = None,
     chunk: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--chunk", parser=parse_size, metavar="SIZE", help="Of reduction: what a request gets."
         ),
-    ] = "8MiB",  # type: ignore[assignment]
+    ] = None,
     core_seconds: Annotated[
         float | None,
         typer.Option(
@@ -225,12 +222,13 @@ def plan(
     from tonnage.cli import handover, planned
     from tonnage.cli.question import catalogs_of, find_offer, job_of, known_of
     from tonnage.plan.explain import explain as explained
+    from tonnage.plan.machines import PURCHASES
+    from tonnage.plan.options import NETWORKS
     from tonnage.plan.planner import PlanError, Question
     from tonnage.plan.planner import plan as planning
     from tonnage.plan.search import Limits
     from tonnage.plan.survey import within
 
-    refuse_unknown("--durability", [durability], DURABILITIES)
     refuse_unknown("--objective", [objective], OBJECTIVES)
     refuse_unknown("--network", [network], NETWORKS)
     refuse_unknown("--billing", [billing], CHARGED)
@@ -243,8 +241,16 @@ def plan(
     catalogs = catalogs_of(catalog, provider or ())
     known = known_of(profiles, catalogs)
     measuring = budget if survey else None
+    about = {
+        "--durability": durability,
+        "--map-share": map_share,
+        "--reduce-share": reduce_share,
+        "--passes": passes,
+        "--chunk": chunk,
+        "--core-seconds": core_seconds,
+    }
     question = Question(
-        job=job_of(job, durability, map_share, reduce_share, passes, chunk, core_seconds, take_out),
+        job=job_of(job, about, take_out),
         size=data,
         limits=Limits(
             least_nodes=nodes or 1,

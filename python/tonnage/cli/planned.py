@@ -111,7 +111,8 @@ def explanation(told: Explanation) -> str:
     lines = [
         f"{best.nodes} x {best.offer} ({best.layout}), {words.size(told.bytes)}",
         "",
-        "Time: demand / nodes / capacity of the slowest node; of a phase the longest resource",
+        "Time: demand / nodes / capacity of the slowest node. What one thing has to carry adds up;",
+        "of a phase the thing counts that takes longest, and what is fixed is added",
     ]
     for phase in best.phases:
         lines.append(f"  {phase.name}: {words.seconds(phase.seconds)}, by {phase.bottleneck}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tonnage import engine
-from tonnage.cli.arguments import LARGEST
+from tonnage.cli.arguments import LARGEST, refuse_unknown
 
 if TYPE_CHECKING:
     from tonnage.artifacts.job import Job
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 
 BUILT_IN = "themis-2014"
 """The profile that is taken if none is given."""
+FLAGS = {
+    "sort": ("--durability",),
+    "mapreduce": ("--durability", "--map-share", "--reduce-share"),
+    "reduction": ("--passes", "--chunk", "--core-seconds"),
+}
+"""Which flags say what a kind of job is like."""
+DEFAULT_CHUNK = 8 << 20
 
 
 def catalogs_of(given: list[str] | None, providers: list[str] | tuple[str, ...]) -> list[Catalog]:
@@ -76,51 +84,49 @@ def find_offer(catalogs: list[Catalog], offer: str) -> None:
         raise engine.Refused(f"--explain: {why}") from why
 
 
-def job_of(
-    name: str,
-    durability: str,
-    map_share: float,
-    reduce_share: float,
-    passes: int,
-    chunk: int,
-    core_seconds: float | None,
-    taken_out: float | None,
-) -> Job:
-    """The kind of job of this name, or the one in this file."""
-    made = _kind(name, durability, map_share, reduce_share, passes, chunk, core_seconds)
-    return made if taken_out is None else dataclasses.replace(made, taken_out_per_byte=taken_out)
+def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
+    """The kind of job of this name, or the one in this file.
 
-
-def _kind(
-    name: str,
-    durability: str,
-    map_share: float,
-    reduce_share: float,
-    passes: int,
-    chunk: int,
-    core_seconds: float | None,
-) -> Job:
+    Args:
+        name: What it is called.
+        about: Flags that say what such a job is like, as they were given; ``None`` were not.
+        taken_out: Bytes that leave the provider for each byte of input, if that was given.
+    """
     from tonnage.artifacts.artifact import ArtifactError
     from tonnage.artifacts.job import Job
-    from tonnage.model.jobs.mapreduce import mapreduce, sort
+    from tonnage.model.jobs.mapreduce import DURABILITIES, mapreduce, sort
     from tonnage.model.jobs.reduction import reduction
 
+    given = {flag: value for flag, value in about.items() if value is not None}
+    for flag in given:
+        if flag not in FLAGS.get(name, ()):
+            whose = [job for job, flags in FLAGS.items() if flag in flags]
+            raise engine.Refused(f"{flag} is of {' and '.join(whose)}, not of {name}: leave it out")
+    durability = given.get("--durability", "none")
+    refuse_unknown("--durability", [durability], DURABILITIES)
     if name == "sort":
-        return sort(durability)  # type: ignore[arg-type]
-    if name == "mapreduce":
-        return mapreduce(
-            durability,  # type: ignore[arg-type]
-            map_share=map_share,
-            reduce_share=reduce_share,
+        made = sort(durability)
+    elif name == "mapreduce":
+        made = mapreduce(
+            durability,
+            map_share=given.get("--map-share", 1.0),
+            reduce_share=given.get("--reduce-share", 1.0),
         )
-    if name == "reduction":
+    elif name == "reduction":
+        chunk = given.get("--chunk", DEFAULT_CHUNK)
         if not 0 < chunk <= LARGEST:
             raise engine.Refused("--chunk 0: a request gets at least a byte")
-        work = None if core_seconds is None else core_seconds / 1e9
-        return reduction(passes, chunk_bytes=chunk, cpu_seconds_per_byte=work)
-    if not Path(name).is_file():
+        seconds = given.get("--core-seconds")
+        made = reduction(
+            given.get("--passes", 1),
+            chunk_bytes=chunk,
+            cpu_seconds_per_byte=None if seconds is None else seconds / 1e9,
+        )
+    elif Path(name).is_file():
+        try:
+            made = Job.read(Path(name))
+        except ArtifactError as why:
+            raise engine.Refused(f"JOB {why}") from why
+    else:
         raise engine.Refused(f"JOB {name}: give sort, mapreduce, reduction or a job's JSON file")
-    try:
-        return Job.read(Path(name))
-    except ArtifactError as why:
-        raise engine.Refused(f"JOB {why}") from why
+    return made if taken_out is None else dataclasses.replace(made, taken_out_per_byte=taken_out)

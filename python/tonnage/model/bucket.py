@@ -47,11 +47,9 @@ class Bucket:
         slowness = (1 / self.lasting).astype(kind)
         if not np.any(self.credit):
             return np.asarray(wanted * slowness)
-        # With as few arrays of all machines and fleets as can be: they are what takes time.
         spared = (share * self.credit / self.lasting).astype(kind)
-        found: Floats = wanted * slowness - nodes.astype(kind) * spared
-        np.maximum(found, wanted * (1 / self.burst).astype(kind), out=found)
-        return found
+        lasting = wanted * slowness - nodes.astype(kind) * spared
+        return np.asarray(np.maximum(lasting, wanted * (1 / self.burst).astype(kind)))
 
     def at_most(self, rate: float) -> Bucket:
         """The same where no more is asked for."""

@@ -7,7 +7,7 @@ on the way (`tonnage.model.profiling`); those that a profile there was made of a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,9 @@ class Laws:
     """How its network falls with the number of nodes."""
 
 
+NOTHING = Laws({})
+
+
 @dataclass(frozen=True)
 class Known:
     """What all profiles together say.
@@ -51,6 +54,16 @@ class Known:
     """What share of advertised figures measured offers reached, and how a network fell."""
     notes: tuple[str, ...] = ()
     """What is to be minded: which measurements were left out, and why."""
+    _anywhere: dict[tuple[str, str], Laws] = field(default_factory=dict)
+
+    def anywhere(self, provider: str, kind: str) -> Laws:
+        """What was measured of an offer that holds wherever its nodes are: all but the network."""
+        if (provider, kind) not in self._anywhere:
+            placed = self.offers.get((provider, kind), {})
+            laws = {name: law for each in placed.values() for name, law in each.laws.items()}
+            laws.pop("network", None)
+            self._anywhere[provider, kind] = Laws(laws) if laws else NOTHING
+        return self._anywhere[provider, kind]
 
 
 def names() -> list[str]:

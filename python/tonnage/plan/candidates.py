@@ -107,13 +107,11 @@ def _notes(shape: Shape, machine: Machine, nodes: int) -> list[str]:
     if price and price.caution:
         notes.append(f"its price is {price.caution}")
     used = {term.thing for phase in shape.phases for term in phase.terms}
-    if "cpu" in used and machine.offer.cores_burst:
-        notes.append("its cores burst on credits: what lasts is less, and not told")
     if "network" in shape.figures and machine.offer.network.baseline_bytes_per_second is None:
         notes.append("of its network only the peak is told: what lasts may be less")
-    if "network" in used and shape.curve is None:
+    if "network" in used and shape.curve is None and not shape.at_scale:
         notes.append("its network was not measured in fleets of several sizes")
-    if shape.curve and "network" in shape.figures:
+    if shape.curve and shape.curve is not shape.own_curve:
         notes.append(f"its network is taken to fall in larger fleets as in {shape.curve.source}")
     if shape.curve and (warning := shape.curve.warning(nodes)):
         notes.append(warning)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tonnage.plan.evaluate import Array, Charged, term_work, usd, work
 from tonnage.plan.options import Group
-from tonnage.plan.rates import Rates
+from tonnage.plan.rates import Drawn, Middle, Rates
 from tonnage.plan.search import figures_of, machine_usd
 from tonnage.plan.shapes import Stretch, Term, Thing
 
@@ -66,7 +66,7 @@ def outcome(
         return usd(
             spent,
             fleet,
-            prices * factor,
+            prices + group.machines.usd_per_hour[places] * (factor - 1),
             volume_usd,
             group.outside_usd,
             group.catalog.billing,
@@ -74,9 +74,7 @@ def outcome(
         )
 
     def seconds_of(term: Term) -> Array:
-        spent = term_work(
-            term, group.shape, size, lambda law: rates.middle_of(law, sizes), fleet, figures
-        )
+        spent = term_work(term, group.shape, size, Middle(rates, sizes), fleet, figures)
         return np.broadcast_to(spent / fleet, fleet.shape)
 
     phases = [
@@ -88,7 +86,7 @@ def outcome(
         middle += phase.fixed_seconds
         if terms:
             middle += np.max([each for _, each in terms], axis=0)
-    drawn = work(group.shape, size, lambda law: rates.draws(law, sizes), fleet, figures)
+    drawn = work(group.shape, size, Drawn(rates, sizes), fleet, figures)
     paid = cost(middle * fleet)
     ends = np.array([_between(cost(drawn, each), paid) for each in (lower, higher)])
     return Outcome(

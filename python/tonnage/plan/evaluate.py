@@ -7,8 +7,8 @@ pairs of both for candidates, and a row of those for each draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +16,28 @@ import numpy.typing as npt
 from tonnage.artifacts.profile import Law
 from tonnage.catalog import Billing
 from tonnage.model.bucket import Bucket
+from tonnage.model.scaling import Curve
 from tonnage.plan.shapes import Shape, Term, Thing
 
 Array = npt.NDArray[Any]
-Rate = Callable[[Law], Array]
 Charged = Literal["seconds", "hours"]
+
+
+class Carried(Protocol):
+    """What fleets carry, broadcastable with their sizes: their middle, or each that is imagined."""
+
+    def law(self, law: Law, /) -> Array:
+        """The rate of the slowest node."""
+
+    def share(self, curve: Curve, /) -> Array:
+        """The share of two nodes' bandwidth."""
 
 
 def term_work(
     term: Term,
     shape: Shape,
     size: float,
-    rate: Rate,
+    carried: Carried,
     nodes: Array,
     figures: Mapping[Thing, Bucket],
     dtype: npt.DTypeLike = np.float64,
@@ -38,7 +48,7 @@ def term_work(
         term: The term.
         shape: Its shape.
         size: Bytes of input.
-        rate: What a law's slowest node carries, broadcastable with ``nodes``.
+        carried: What fleets of these sizes carry.
         nodes: Fleet sizes.
         figures: What is advertised of the machines.
         dtype: Of the large arrays.
@@ -47,15 +57,18 @@ def term_work(
     advertised: Any = 0.0
     moved: Any = 0.0
     for part in term.parts:
-        carried = rate(part.law)
+        rate = carried.law(part.law)
         if part.curve:
-            carried = carried * part.curve.share(nodes)
-        amount = size * part.per_byte
+            rate = rate * carried.share(part.curve)
+        amount: Any = size * part.per_byte
+        if term.thing == "network":
+            # A node alone sends nothing. With more all is counted, as the equations do.
+            amount = amount * (nodes > 1)
         if part.advertised:
             # As many bytes more as a node falls short of what is advertised.
-            advertised = advertised + amount / carried
+            advertised = advertised + amount / rate
         else:
-            measured = measured + amount / carried
+            measured = measured + amount / rate
             moved = moved + amount
     whole = np.asarray(measured, dtype=dtype)
     if any(part.advertised for part in term.parts):
@@ -75,7 +88,7 @@ def term_work(
 def work(
     shape: Shape,
     size: float,
-    rate: Rate,
+    carried: Carried,
     nodes: Array,
     figures: Mapping[Thing, Bucket],
     dtype: npt.DTypeLike = np.float64,
@@ -88,7 +101,7 @@ def work(
         longest: Any = None
         for term in phase.terms:
             if term.alike not in known:
-                known[term.alike] = term_work(term, shape, size, rate, nodes, figures, dtype)
+                known[term.alike] = term_work(term, shape, size, carried, nodes, figures, dtype)
             found = known[term.alike]
             longest = found if longest is None else np.maximum(longest, found)
         if longest is not None:

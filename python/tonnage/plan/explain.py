@@ -14,10 +14,10 @@ from tonnage.model.bucket import Bucket
 from tonnage.model.known import Known
 from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
 from tonnage.plan.draws import HIGH, LOW
-from tonnage.plan.evaluate import Array, Rate, term_work
+from tonnage.plan.evaluate import Array, Carried, term_work
 from tonnage.plan.machines import Machine
 from tonnage.plan.planner import PlanError, Question, offered_to
-from tonnage.plan.rates import Rates
+from tonnage.plan.rates import Drawn, Middle, Rates
 from tonnage.plan.search import figures_of, search
 from tonnage.plan.shapes import Part, Term
 
@@ -74,13 +74,13 @@ def _explained(
     alone = Term(term.thing, (part,), share, term.most)
     demand = part.per_byte * size
 
-    def capacity(rate: Rate) -> Array:
+    def capacity(carried: Carried) -> Array:
         """What a node carries of the part, as far as credits reach."""
         figures = figures_of(choice.group, [choice.place])
-        return demand / term_work(alone, choice.group.shape, size, rate, fleet, figures)
+        return demand / term_work(alone, choice.group.shape, size, carried, fleet, figures)
 
-    middle = float(capacity(lambda law: rates.middle_of(law, nodes)).flat[0])
-    low, high = np.quantile(capacity(lambda law: rates.draws(law, nodes)), [LOW, HIGH])
+    middle = float(capacity(Middle(rates, nodes)).flat[0])
+    low, high = np.quantile(capacity(Drawn(rates, nodes)), [LOW, HIGH])
     return ExplainedTerm(
         phase=phase,
         resource=part.resource,

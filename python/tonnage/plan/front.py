@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tonnage.artifacts.plan import Tradeoff
 from tonnage.plan.evaluate import Array, usd, work
 from tonnage.plan.options import Group
-from tonnage.plan.rates import Rates
+from tonnage.plan.rates import Middle, Rates
 from tonnage.plan.search import Found, Limits, figures_of, machine_usd
 
 ALIKE = 1e-5
@@ -87,7 +87,7 @@ def _points(
     spent = work(
         group.shape,
         size,
-        lambda law: rates.middle_of(law, nodes),
+        Middle(rates, nodes),
         fleet,
         figures_of(group, [place]),
     )

@@ -1,7 +1,8 @@
 """What can be rented, as a planner sees it: its price, what it holds, and what is advertised of it.
 
 A network's peak is a burst whose credits nobody publishes, so its baseline is planned with; of a
-link to volumes some providers say how long its maximum lasts.
+link to volumes some providers say how long its maximum lasts. Of cores that burst no catalog tells
+what lasts, so they are unknown.
 """
 
 from __future__ import annotations
@@ -103,16 +104,16 @@ class Machines:
 
 
 def machine(
-    catalog: Catalog, offer: Offer, placed: bool, network: str, purchase: Purchase, number: int
+    catalog: Catalog, offer: Offer, placed: bool, purchase: Purchase, number: int
 ) -> Machine | str:
     """The machine; or why it has no price."""
     figures: dict[Thing, Bucket] = {}
-    lasting = math.inf if network == "infinite" else lasting_network(offer)
+    lasting = lasting_network(offer)
     if lasting:
         figures["network"] = Bucket.steady(lasting)
     if link := _link(offer.volume_link):
         figures["volumes"] = link
-    if offer.vcpus:
+    if offer.vcpus and not offer.cores_burst:
         figures["cpu"] = Bucket.steady(offer.vcpus)
     prices = _prices(offer, purchase)
     if prices is None:

@@ -19,9 +19,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from tonnage import words
 from tonnage.artifacts.job import Job
 from tonnage.catalog import Catalog, Offer
-from tonnage.model.known import Known, Laws
+from tonnage.model.known import NOTHING, Known, Laws
 from tonnage.plan.machines import Machine, Machines, Purchase, machine
 from tonnage.plan.shapes import Shape, Thing, shape
 from tonnage.plan.volumes import GIB, Volumes, usable
@@ -36,7 +37,7 @@ UNKNOWN: dict[Thing, str] = {
     "object storage": "its network",
     "network": "its network",
     "volumes": "its link to volumes",
-    "cpu": "its number of vCPUs",
+    "cpu": "what lasts of its cores",
 }
 
 
@@ -68,6 +69,7 @@ class Group:
 class Refused:
     """An offer's layout that cannot be planned with, and why."""
 
+    catalog: str
     offer: Offer
     why: str
 
@@ -101,12 +103,20 @@ def options(
             continue
         alike: dict[int, tuple[Laws, list[Machine]]] = {}
         for offer in catalog.offers:
-            if arch is not None and offer.arch is not None and offer.arch != arch:
+            if arch is not None and offer.arch != arch:
+                if offer.arch is None:
+                    found.refused.append(
+                        Refused(catalog.name, offer, "its architecture is unknown")
+                    )
                 continue
-            for placed, laws in _placements(offer, known, placement):
-                made = machine(catalog, offer, placed, network, purchase, number)
+            for place in _placements(catalog.name, offer, known, placement):
+                if isinstance(place, Refused):
+                    found.refused.append(place)
+                    continue
+                placed, laws = place
+                made = machine(catalog, offer, placed, purchase, number)
                 if isinstance(made, str):
-                    found.refused.append(Refused(offer, made))
+                    found.refused.append(Refused(catalog.name, offer, made))
                     continue
                 alike.setdefault(id(laws), (laws, []))[1].append(made)
                 number += 1
@@ -117,16 +127,20 @@ def options(
     return found
 
 
-UNMEASURED = Laws({})
-
-
-def _placements(offer: Offer, known: Known, wanted: bool | None) -> Iterator[tuple[bool, Laws]]:
+def _placements(
+    catalog: str, offer: Offer, known: Known, wanted: bool | None
+) -> Iterator[tuple[bool, Laws] | Refused]:
     """Where the offer's nodes can be, and what was measured of them there."""
-    measured = known.offers.get((offer.provider, offer.type))
-    if measured:
-        yield from (each for each in measured.items() if wanted in (None, each[0]))
-    elif not wanted or offer.placement_groups:
-        yield bool(wanted), UNMEASURED
+    measured = known.offers.get((offer.provider, offer.type), {})
+    if wanted is None:
+        yield from measured.items() if measured else [(False, NOTHING)]
+    elif wanted in measured:
+        yield wanted, measured[wanted]
+    elif wanted and not offer.placement_groups:
+        of = "unknown" if offer.placement_groups is None else "impossible"
+        yield Refused(catalog, offer, f"placing its nodes close together is {of}")
+    else:
+        yield wanted, known.anywhere(offer.provider, offer.type)
 
 
 def _shapes(
@@ -168,25 +182,30 @@ def _sort_out(
     job: Job, size: int, catalog: Catalog, shape: Shape, machines: Machines, found: Options
 ) -> None:
     """Puts machines where they belong: plannable, unmeasured, or refused."""
-    good = _refuse(shape, machines, found)
+    good = _refuse(job, shape, machines, found)
     if not len(good):
         return
     if shape.missing and shape.missing != ("local disks",):
         others = " and ".join(thing for thing in shape.missing if thing != "local disks")
         why = f"{others}: neither measured, nor known what share of the advertised is reached"
-        found.refused.extend(Refused(each.offer, why) for each in good)
+        found.refused.extend(Refused(catalog.name, each.offer, why) for each in good)
         return
     outside = _outside_usd(job, size, catalog)
     if isinstance(outside, str):
-        found.refused.extend(Refused(each.offer, outside) for each in good)
+        found.refused.extend(Refused(catalog.name, each.offer, outside) for each in good)
         return
     group = Group(shape, good, least_nodes(job, size, shape, good), catalog, outside)
     (found.unmeasured if shape.missing else found.groups).append(group)
 
 
-def _refuse(shape: Shape, machines: Machines, found: Options) -> Machines:
+def _refuse(job: Job, shape: Shape, machines: Machines, found: Options) -> Machines:
     """The machines that can have this layout; the others are refused."""
     reasons = []
+    if least := job.least_memory_bytes:
+        reasons += [
+            (np.isnan(machines.memory_bytes), "its memory is unknown"),
+            (machines.memory_bytes < least, f"it has less memory than {words.memory(least)}"),
+        ]
     if shape.own_disks:
         reasons += [
             (machines.local_bytes == 0, "it has no disks of its own"),
@@ -201,7 +220,8 @@ def _refuse(shape: Shape, machines: Machines, found: Options) -> Machines:
     good = np.ones(len(machines), dtype=bool)
     for bad, why in reasons:
         new = np.flatnonzero(good & bad)
-        found.refused.extend(Refused(machines[place].offer, why) for place in new.tolist())
+        some = (machines[place] for place in new.tolist())
+        found.refused.extend(Refused(each.catalog.name, each.offer, why) for each in some)
         good[new] = False
     return machines if good.all() else machines.at(np.flatnonzero(good))
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tonnage import words
 from tonnage.artifacts.job import Job
 from tonnage.artifacts.plan import Candidate, Excluded, Plan
 from tonnage.catalog import Catalog
@@ -31,6 +32,8 @@ from tonnage.plan.survey import survey
 SURE = 0.95
 ROUNDING = 1e-5
 """A search is in single precision."""
+FAR = 10
+"""A job of so many times the input that was watched may be another one."""
 MOST_CANDIDATES = 20_000
 """With every number of nodes, no more are computed."""
 
@@ -194,18 +197,23 @@ def _excluded(
     offered: Options, found: Sequence[Found], limits: Limits, best: Sequence[Candidate]
 ) -> list[Excluded]:
     """Offers of which no layout is a candidate, each with the first reason there is."""
-    have = {each.offer for each in best}
-    why: dict[str, str] = {}
+    have = {(each.catalog, each.offer) for each in best}
+    why: dict[tuple[str, str], str] = {}
     for group, each in zip(offered.groups, found, strict=True):
         for place in np.flatnonzero(each.nodes == 0).tolist():
-            offer = group.machines[place].offer.type
-            why.setdefault(offer, _limit(group, place, each, limits))
+            of = group.catalog.name, group.machines[place].offer.type
+            why.setdefault(of, _limit(group, place, each, limits))
     for group in offered.unmeasured:
         for machine in group.machines:
-            why.setdefault(machine.offer.type, "what its disks carry was not measured")
+            of = group.catalog.name, machine.offer.type
+            why.setdefault(of, "what its disks carry was not measured")
     for refused in offered.refused:
-        why.setdefault(refused.offer.type, refused.why)
-    return [Excluded(offer=offer, why=said) for offer, said in why.items() if offer not in have]
+        why.setdefault((refused.catalog, refused.offer.type), refused.why)
+    return [
+        Excluded(catalog=catalog, offer=offer, why=said)
+        for (catalog, offer), said in why.items()
+        if (catalog, offer) not in have
+    ]
 
 
 def _limit(group: Group, place: int, found: Found, limits: Limits) -> str:
@@ -229,6 +237,12 @@ def _notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Gro
     ]
     if question.job.room:
         notes.append("putting the input where it lies when the job begins is not counted")
+    seen = question.job.seen_bytes
+    if seen and question.size > FAR * seen:
+        notes.append(
+            f"the run that was watched had {words.size(seen)} of input: whether its demands grow "
+            "in proportion is not known"
+        )
     terms = [term for group in groups for phase in group.shape.phases for term in phase.terms]
     if terms and not any(term.thing == "cpu" for term in terms):
         notes.append("what cores have to do is not known of this job, and not counted")

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tonnage.artifacts.profile import Law
+from tonnage.model.scaling import Curve
 from tonnage.model.slowest import Draws, Fleets
+from tonnage.statistics.distributions import normal_quantiles
 
 EACH_UP_TO, APART = 40, 1.08
 """So many sizes have a middle of their own; and by what factor others are apart that have."""
@@ -64,6 +67,38 @@ class Rates:
             return scale * self._drawn[key]
         different, back = np.unique(nodes, return_inverse=True)
         return self.fleets.slowest(law, different)[:, back]
+
+
+@dataclass(frozen=True)
+class Middle:
+    """What fleets of these sizes carry with every resource at its middle."""
+
+    rates: Rates
+    nodes: Sizes
+
+    def law(self, law: Law) -> Floats:
+        """The rate of each fleet's slowest node."""
+        return self.rates.middle_of(law, self.nodes)
+
+    def share(self, curve: Curve) -> Floats:
+        """The share of two nodes' bandwidth."""
+        return curve.share(self.nodes)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The same in every imagined fleet, shape ``(fleets, sizes)``."""
+
+    rates: Rates
+    nodes: Sizes
+
+    def law(self, law: Law) -> Draws:
+        """The rate of each fleet's slowest node."""
+        return self.rates.draws(law, self.nodes)
+
+    def share(self, curve: Curve) -> Draws:
+        """The share of two nodes' bandwidth, as far as it is known."""
+        return curve.shares(self.nodes, normal_quantiles(self.rates.fleets.dice("curve")))
 
 
 def _some(least: int, most: int) -> Sizes:

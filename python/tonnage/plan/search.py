@@ -16,11 +16,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.artifacts.profile import Law
 from tonnage.model.bucket import Bucket
 from tonnage.plan.evaluate import Array, Charged, machine_hours, work
 from tonnage.plan.options import Group
-from tonnage.plan.rates import Rates
+from tonnage.plan.rates import Middle, Rates
 from tonnage.plan.shapes import Thing
 
 Objective = Literal["cost", "time", "nearest"]
@@ -90,10 +89,8 @@ class _Times:
         nodes = self.sizes[None, :].astype(np.float64)
         figures = {thing: each.at((which, None)) for thing, each in group.machines.figures.items()}
 
-        def rate(law: Law) -> Array:
-            return rates.middle_of(law, self.sizes)[None, :]
-
-        spent = work(group.shape, size, rate, nodes, figures, np.float32)
+        middle = Middle(rates, self.sizes[None, :])
+        spent = work(group.shape, size, middle, nodes, figures, np.float32)
         spent = np.broadcast_to(spent, (len(which), len(self.sizes)))
         nodes = nodes.astype(np.float32)
         self.seconds = spent / nodes

@@ -111,6 +111,14 @@ class Shape:
     """Resources of which nothing is known, whatever the machine."""
     figures: frozenset[Thing]
     """Things of which a machine's advertised figure is needed."""
+    own_curve: Curve | None
+    """The fall of its network that was measured."""
+
+    @cached_property
+    def at_scale(self) -> bool:
+        """Whether the network's rate is one of a large fleet already."""
+        parts = (part for phase in self.phases for term in phase.terms for part in term.parts)
+        return any(part.law.at_scale for part in parts)
 
     @cached_property
     def curve(self) -> Curve | None:
@@ -188,7 +196,15 @@ def shape(
             terms.append(Term(thing, parts, _bytes(demands) / whole, most))
         local = _larger_way(things.get("local disks", ()))
         phases.append(Stretch(phase.name, tuple(terms), phase.fixed_seconds, local))
-    return Shape(layout, own_disks, volumes, tuple(phases), tuple(missing), frozenset(figures))
+    return Shape(
+        layout,
+        own_disks,
+        volumes,
+        tuple(phases),
+        tuple(missing),
+        frozenset(figures),
+        laws.curve,
+    )
 
 
 def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[Demand]]:
@@ -229,7 +245,10 @@ def _parts(
             return ()
         # A law of cores is of one of them: times as many as there are.
         advertised = own is None or thing == "cpu"
-        curve = (laws if own else shares).curve if demand.resource == "network" else None
+        curve = None
+        if demand.resource == "network" and (own is None or not own.at_scale):
+            # A fall that nobody measured of it is taken to be another's.
+            curve = (laws.curve if own else None) or shares.curve
         found.append(Part(demand.resource, demand.per_byte, law, advertised, demand.source, curve))
     return tuple(found)
 

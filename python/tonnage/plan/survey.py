@@ -22,15 +22,15 @@ import numpy as np
 
 from tonnage.artifacts.plan import Candidate, Plan, Survey
 from tonnage.model.known import Known
-from tonnage.plan.evaluate import Array, term_work, usd
-from tonnage.plan.options import NEVER, Group, Options
-from tonnage.plan.rates import Rates
+from tonnage.plan.evaluate import Array, Charged, term_work, usd
+from tonnage.plan.options import Group, Options
+from tonnage.plan.rates import Middle, Rates
 from tonnage.plan.search import Limits, figures_of, machine_usd
 
 SCREENING_SECONDS = 600.0
 SCREENING_NODES = 2
 SIZES = 24
-"""Numbers of nodes that are tried, evenly by factors."""
+"""Numbers of nodes that are tried, evenly by factors from the fewest that hold the job."""
 HALVINGS = 24
 SLOWEST, FASTEST = 1.0, 1e13
 """Between these a rate is looked for."""
@@ -48,7 +48,7 @@ def survey(
         for place, (rate, fleet) in enumerate(zip(least, nodes, strict=True)):
             if not math.isfinite(rate):
                 continue
-            row = _row(group, place, float(rate), int(fleet), seen)
+            row = _row(group, place, float(rate), int(fleet), seen, limits.charged)
             key = (row.provider, row.offer, group.machines[place].placement)
             if key not in rows or row.least_bytes_per_second < rows[key].least_bytes_per_second:
                 rows[key] = row
@@ -73,14 +73,16 @@ def within(plan: Plan, budget: float | None) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: float(row["usd_to_measure"]))
 
 
-def _row(group: Group, place: int, rate: float, nodes: int, seen: Sequence[float]) -> Survey:
+def _row(
+    group: Group, place: int, rate: float, nodes: int, seen: Sequence[float], charged: Charged
+) -> Survey:
     machine = group.machines[place]
     count = _disks(group, place)
     reached = sum(each >= rate / count for each in seen)
     spent = np.array([SCREENING_NODES * SCREENING_SECONDS])
     price = machine_usd(group)[[place]]
     fleet = np.array([float(SCREENING_NODES)])
-    paid = usd(spent, fleet, price, 0.0, 0.0, group.catalog.billing, "seconds")
+    paid = usd(spent, fleet, price, 0.0, 0.0, group.catalog.billing, charged)
     return Survey(
         provider=machine.offer.provider,
         offer=machine.offer.type,
@@ -110,7 +112,9 @@ def _per_disk(offered: Options, known: Known) -> list[float]:
                 laws = known.offers.get((offer.provider, offer.type), {}).get(machine.placement)
                 both = laws.laws.get("local both") if laws else None
                 if both:
-                    found[offer.type] = both.modes[0].median / _disks(group, place)
+                    middle = sum(mode.median * mode.instances for mode in both.modes)
+                    middle /= sum(mode.instances for mode in both.modes)
+                    found[offer.type] = middle / _disks(group, place)
     return list(found.values())
 
 
@@ -121,16 +125,16 @@ def _least_rates(
 
     By bisection; what disks have to carry is the larger of both ways in each phase. 0: with any.
     """
-    sizes = np.unique(
-        np.geomspace(limits.least_nodes, limits.most_nodes, SIZES).round().astype(np.int64)
-    )
-    fleet = sizes[None, :].astype(np.float64)
     machines = group.machines
+    begin = np.clip(group.least_nodes, limits.least_nodes, limits.most_nodes)[:, None]
+    steps = np.linspace(0, 1, SIZES)[None, :]
+    sizes = (begin * (limits.most_nodes / begin) ** steps).round().astype(np.int64)
+    fleet = sizes.astype(np.float64)
     figures = figures_of(group, np.arange(len(machines))[:, None])
     prices = machine_usd(group)[:, None]
     volumes = group.shape.volumes
     volume_usd: Array | float = volumes.usd_per_hour(fleet) if volumes else 0.0
-    shape = (len(machines), len(sizes))
+    shape = sizes.shape
     others: list[tuple[float, Array]] = []
     for phase in group.shape.phases:
         longest = np.zeros(shape)
@@ -140,14 +144,14 @@ def _least_rates(
                     term,
                     group.shape,
                     size,
-                    lambda law: rates.middle_of(law, sizes)[None, :],
+                    Middle(rates, sizes),
                     fleet,
                     figures,
                 )
                 longest = np.maximum(longest, took)
         others.append((size * phase.local_per_byte, longest))
     fixed = fleet * sum(phase.fixed_seconds for phase in group.shape.phases)
-    held = sizes[None, :] >= np.minimum(group.least_nodes, NEVER)[:, None]
+    held = sizes >= group.least_nodes[:, None]
 
     def wins(rate: Array) -> Array:
         spent = sum((np.maximum(local / rate, longest) for local, longest in others), fixed)
@@ -180,4 +184,5 @@ def _least_rates(
         high, low = np.where(good, middle, high), np.where(good, low, middle)
     least = np.where(possible, np.where(always, 0.0, high), np.inf)
     at = np.argmin(least, axis=1)
-    return least[np.arange(len(machines)), at], sizes[at]
+    each = np.arange(len(machines))
+    return least[each, at], sizes[each, at]

@@ -46,11 +46,11 @@ def as_job(name: str, observation: Observation) -> Job | None:
                 per_byte=max(written, 0) / data,
             ),
         ],
+        least_memory_bytes=memory,
         seen_bytes=data,
         settings={
             "observation": observation.id,
             "input_from": observation.input_from,
-            "peak_memory_bytes": float(memory),
             "seconds": observation.seconds,
         },
     )

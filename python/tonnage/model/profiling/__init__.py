@@ -102,7 +102,7 @@ def profile(
                     type=offer[1],
                     placement=placement,
                     laws=laws,
-                    scaling=_scaling(networks) if networks else None,
+                    scaling=_scaling(networks),
                 )
             )
         for resource in filter(_of_a_core, kept):
@@ -182,9 +182,11 @@ def _smallest(networks: Sequence[Rate]) -> int:
     return min((each.nodes for each in networks), default=0)
 
 
-def _scaling(networks: Sequence[Rate]) -> Scaling:
-    """The share of the smallest fleet's bandwidth that nodes of each fleet had."""
+def _scaling(networks: Sequence[Rate]) -> Scaling | None:
+    """The share of the smallest fleet's bandwidth that nodes of each had; of one size none."""
     sizes = sorted({each.nodes for each in networks})
+    if len(sizes) < 2:
+        return None
     middles = [middle([each for each in networks if each.nodes == size]) for size in sizes]
     return Scaling(
         points=[(size, each / middles[0]) for size, each in zip(sizes, middles, strict=True)],
