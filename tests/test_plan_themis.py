@@ -97,14 +97,10 @@ def test_storage_derived_from_table_2_is_what_the_text_tells() -> None:
 
 
 def test_network_is_the_same_by_both_of_the_studys_accounts() -> None:
-    # Independent: 63 % of storage (section 4.3.3), and 879 MB/s being 81 % of it (section 5.1).
+    # Independent: 63 % of storage (section 4.3.3). What goes in is 879 MB/s, which is 81 % of it
+    # (section 5.1); that the one comes out of the other would prove nothing.
     between_two = rate("i2.8xlarge", "network", placement=True)
     assert between_two == pytest.approx(0.63 * rate("i2.8xlarge", "local both"), rel=0.01)
-    laws = study().offers["aws", "i2.8xlarge"][True]
-    assert laws.curve is not None
-    assert float(laws.curve.share(np.array([178]))[0]) * between_two == pytest.approx(
-        879e6, rel=1e-6
-    )
 
 
 def test_placed_close_together_a_sort_is_325_dollars() -> None:
@@ -123,11 +119,28 @@ def test_cost_with_and_without_the_networks_scaling() -> None:
         of(planned(network, nodes=178, placement=True), "i2.8xlarge").cost_usd.median
         for network in ("infinite", "baseline", "scaled")
     ]
+    # Derived: $218, of which the storage came. Printed nowhere: $284. Independent: $325.
     assert [round(cost) for cost in costs] == [218, 284, 325]
-    # Derived: m1.xlarge's network comes from $362. Independent: that it is $37 or 10 % more.
+    # Derived: m1.xlarge's network comes from $362. Independent: that $325 is about 10 % less.
     unplaced = of(planned("scaled", most=1_000), "m1.xlarge").cost_usd.median
     assert round(unplaced) == 362
-    assert round(unplaced - costs[2]) == 37
+    assert 1 - costs[2] / unplaced == pytest.approx(0.10, abs=0.005)
+
+
+def test_the_order_is_the_studys() -> None:
+    """Placed close together first, then m1.xlarge, closely followed; a 3x increase last (4.3, 4.5).
+
+    Derived: the rates at scale of the last three, from these costs. The order with the first, and
+    that nothing which the study did not find so good comes before them, is the planner's.
+    """
+    found = planned("scaled", most=1_000).candidates
+    assert [(each.offer, each.placement) for each in found[:4]] == [
+        ("i2.8xlarge", True),
+        ("m1.xlarge", False),
+        ("i2.8xlarge", False),
+        ("hs1.8xlarge", False),
+    ]
+    assert round(found[3].cost_usd.median / 248, 1) == 3
 
 
 def spent(hourly: float, nodes: int, seconds: float) -> float:
@@ -162,11 +175,13 @@ def test_records_cost(nodes: int, seconds: int, hourly: float, dollars: float) -
     assert spent(hourly, nodes, seconds) == pytest.approx(dollars, abs=half_a_second)
 
 
-def test_first_record_is_within_its_interval() -> None:
+def test_first_record_is_within_its_interval_and_predicted_as_by_the_study() -> None:
     # Independent: the record's 888 s, of which the storage and the network knew nothing.
     found = of(planned("scaled", nodes=178, placement=True), "i2.8xlarge")
     assert found.seconds.low < 888 < found.seconds.high
     assert found.cost_usd.low < 299.45 < found.cost_usd.high
+    # The study's own prediction was so far off: $325 for $299.45.
+    assert found.cost_usd.median / 299.45 == pytest.approx(325 / 299.45, rel=0.002)
     # With what was measured on that fleet before the record: 14 % more than it took.
     measured = DATA / 178 * (1 / 879e6 + 1 / 1515e6)
     assert measured / 888 == pytest.approx(1.14, abs=0.005)
@@ -208,7 +223,6 @@ def test_third_record_had_87_percent_of_what_volumes_allow() -> None:
     assert round(ideal / 1e6) == 117
     assert round(DATA / 330 / 2_981 / 1e6) == 102
     assert round(DATA / 330 / 2_981 / ideal, 2) == 0.87
-    assert found.seconds.low < 2_981 < found.seconds.high
 
 
 def test_no_number_is_from_nowhere() -> None:
