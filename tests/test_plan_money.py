@@ -180,3 +180,84 @@ def test_what_one_core_limits_is_no_faster_on_many() -> None:
     world = catalog([offer("m")])
     slow, fast = (planned(world, TB, each).candidates[0].seconds.median for each in (one, many))
     assert (slow, fast) == (pytest.approx(1e4 / 1.25), pytest.approx(1e4 / 8))
+
+
+def test_what_a_watched_run_was_is_minded() -> None:
+    """Machines with less memory are refused; a far larger input, and waits, are told."""
+    job = dataclasses.replace(
+        READ,
+        least_memory_bytes=128 << 30,
+        seen_bytes=TB // 100,
+        settings={"waits_seconds": 12.0},
+    )
+    small, large = offer("small"), dataclasses.replace(offer("large"), memory_bytes=128 << 30)
+    found = planned(catalog([small, large]), TB, job)
+    assert [each.offer for each in found.candidates] == ["large"]
+    (out,) = found.excluded
+    assert (out.catalog, out.offer) == ("made-up", "small") and "128 GiB" in out.why
+    assert any("10.0 GB of input" in note for note in found.notes)
+    assert any("waited for 12 s" in note for note in found.notes)
+
+
+def test_nothing_vanishes_without_a_reason() -> None:
+    """Whatever is asked for, an offer is a candidate or excluded."""
+    offers = [
+        offer("placed"),
+        dataclasses.replace(offer("unknown"), placement_groups=None, arch=None),
+        dataclasses.replace(offer("never"), placement_groups=False),
+    ]
+    of_placed = law("local both", 1e9), law("network", 1e9)
+    measured = known([profile({"placed": list(of_placed)}, shares=SHARES)])
+    for placement in (None, True, False):
+        for arch in (None, "x86_64"):
+            question = Question(job=READ, size=TB, placement=placement, arch=arch)
+            found = plan(question, [catalog(offers)], measured)
+            told = {each.offer for each in found.candidates} | {e.offer for e in found.excluded}
+            assert told == {"placed", "unknown", "never"}
+
+
+def test_two_measured_nodes_make_no_offer_look_better_than_none() -> None:
+    """Its fall was not measured, so it is taken to be that of the one whose was."""
+    seen = profile({"seen": [law("network", 1e9, 0.0, 1_000_000)]}, scaling=[(2, 1.0), (200, 0.5)])
+    two = profile({"two": [law("network", 1e9, 0.0, 1_000_000)]})
+    shares = profile({}, shares=[law("network", 1.0, 0.0, 1_000_000), *SHARES])
+    send = Job(
+        name="send",
+        phases=[
+            JobPhase(
+                name="send", demands=[Demand(resource="network", per_byte=1.0, source="made up")]
+            )
+        ],
+        room=[],
+    )
+    offers = [offer(name, network=1e9) for name in ("seen", "two", "none")]
+    limits = Limits(least_nodes=200, most_nodes=200)
+    question = Question(job=send, size=200 * TB, limits=limits)
+    found = plan(question, [catalog(offers)], known([seen, two, shares]))
+    times = {each.offer: each.seconds.median for each in found.candidates}
+    assert times == {name: pytest.approx(2_000, rel=1e-3) for name in ("seen", "two", "none")}
+    alone = dataclasses.replace(question, limits=Limits(least_nodes=1, most_nodes=1))
+    assert {e.seconds.median for e in plan(alone, [catalog(offers)], known([seen])).candidates} == {
+        0
+    }
+
+
+def test_what_is_extrapolated_is_less_sure() -> None:
+    curve = [(2, 1.0), (100, 0.8)]
+    world = catalog([offer("m", network=1e9)])
+    measured = known([profile({"m": [law("network", 1e9, 0.0, 1_000_000)]}, scaling=curve)])
+    send = Job(
+        name="send",
+        phases=[
+            JobPhase(
+                name="send", demands=[Demand(resource="network", per_byte=1.0, source="made up")]
+            )
+        ],
+        room=[],
+    )
+    widths = []
+    for nodes in (100, 400, 800):
+        limits = Limits(least_nodes=nodes, most_nodes=nodes)
+        (found,) = plan(Question(job=send, size=TB, limits=limits), [world], measured).candidates
+        widths.append(found.seconds.high / found.seconds.low)
+    assert widths[0] < widths[1] < widths[2]

@@ -243,6 +243,12 @@ def _notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Gro
             f"the run that was watched had {words.size(seen)} of input: whether its demands grow "
             "in proportion is not known"
         )
+    waits = question.job.settings.get("waits_seconds")
+    if isinstance(waits, float) and waits > 0:
+        notes.append(
+            f"the run that was watched waited for {words.duration(waits)}, for what it used none "
+            "of: not counted"
+        )
     terms = [term for group in groups for phase in group.shape.phases for term in phase.terms]
     if terms and not any(term.thing == "cpu" for term in terms):
         notes.append("what cores have to do is not known of this job, and not counted")

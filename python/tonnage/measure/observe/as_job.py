@@ -52,6 +52,9 @@ def as_job(name: str, observation: Observation) -> Job | None:
             "observation": observation.id,
             "input_from": observation.input_from,
             "seconds": observation.seconds,
+            "waits_seconds": sum(
+                phase.seconds for phase in observation.phases if phase.bottleneck.startswith("none")
+            ),
         },
     )
 
