@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from support.disk import room
 # A disk answers when it can: how long an example takes says nothing about the code.
 settings.register_profile("disk", deadline=None)
 settings.load_profile("disk")
+# What is started in the background ignores Ctrl-C, and so would all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
