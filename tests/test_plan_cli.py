@@ -133,6 +133,12 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", "--data", "1TB", "--durability", "some"), "--durability some: there are none"),
         (("sort", *STUDY, "--provider", "gcp"), "the catalogs are of aws"),
         (("shuffle", "--data", "1TB"), "JOB shuffle: give sort"),
+        (("srot", "--data", "1TB"), "did you mean sort?"),
+        (("sort", "--data", "1TB", "--provider", "gcp"), "gcp-us-central1-2026 no volumes"),
+        (
+            ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
+            "gcp-us-central1-2026 has no volumes (522 of 522",
+        ),
         (("sort", *STUDY, "--passes", "2"), "--passes is of reduction, not of sort: leave it out"),
         (("reduction", *STUDY, "--durability", "volumes"), "--durability is of sort and mapreduce"),
         (("sort", "--data", "100TB", "--all"), "--all: "),

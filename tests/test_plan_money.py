@@ -261,3 +261,40 @@ def test_what_is_extrapolated_is_less_sure() -> None:
         (found,) = plan(Question(job=send, size=TB, limits=limits), [world], measured).candidates
         widths.append(found.seconds.high / found.seconds.low)
     assert widths[0] < widths[1] < widths[2]
+
+
+def test_volumes_are_no_smaller_than_they_are_sold() -> None:
+    large = dataclasses.replace(STEADY, least_bytes=125 << 30)
+    (found,) = planned(catalog([offer("m")], [large]), 10**9).candidates
+    assert found.volumes is not None and found.volumes.gib_each == 125
+    hours = found.seconds.median / 3600
+    machine = max(hours, 60 / 3600) * 1.0
+    assert found.cost_usd.median == pytest.approx(machine + hours * 125 * 0.08 / 730)
+
+
+def test_the_surest_has_the_fewest_nodes_of_those_that_cost_as_much() -> None:
+    world = catalog([offer("m", link=1e9)], [dataclasses.replace(STEADY, usd_per_gib_month=0.0)])
+    question = Question(job=READ, size=100 * TB, limits=Limits(deadline_seconds=1e9))
+    found = plan(question, [world], KNOWN)
+    assert found.sure is not None and found.sure.nodes == found.candidates[0].nodes
+    # A volume holds 64 TiB: 16 of them on a node hold it all.
+    assert found.sure.nodes == 1
+
+
+def test_only_what_was_measured_if_asked() -> None:
+    world = catalog([offer("seen"), offer("other", 0.01)])
+    laws = [law("local both", 1e8), law("network", 1e9)]
+    shares = [
+        dataclasses.replace(each, evidence="advertised") for each in (law("network", 1.0), *SHARES)
+    ]
+    measured = known([profile({"seen": laws}, shares=shares)])
+    question = Question(job=sort(), size=TB)
+    first = [
+        plan(each, [world], measured).candidates[0].offer
+        for each in (question, dataclasses.replace(question, measured=True))
+    ]
+    assert first == ["other", "seen"]
+    told = plan(dataclasses.replace(question, measured=True), [world], measured).excluded
+    assert [(each.offer, each.why) for each in told] == [
+        ("other", "not all that the job needs of it was measured")
+    ]

@@ -194,6 +194,7 @@ class VolumeKind:
     media: str
     usd_per_gib_month: float | None
     most_bytes: int | None
+    least_bytes: int | None = None
     largest_operation_bytes: int | None
     operations: Grant
     throughput: Grant

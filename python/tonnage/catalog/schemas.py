@@ -371,7 +371,7 @@ VOLUME_COLUMNS = (
     *("iops_per_gib", "iops_least", "iops_burst", "iops_credit", "price_mibps_month"),
     *("mibps_included", "mibps_per_tib", "mibps_burst", "mibps_burst_per_tib"),
     *("mib_credit_per_tib", "largest_io_kib", "max_iops_per_volume", "max_mib_s_per_volume"),
-    *("max_size_gib", "date", "price_evidence", "limit_evidence"),
+    *("min_size_gib", "max_size_gib", "date", "price_evidence", "limit_evidence"),
 )
 
 OBJECT_COLUMNS = (
@@ -388,6 +388,7 @@ def volume_kind(row: Row) -> VolumeKind:
         media=row.known("media"),
         usd_per_gib_month=row.price("price_gb_month"),
         most_bytes=row.whole("max_size_gib", GIB),
+        least_bytes=row.whole("min_size_gib", GIB),
         largest_operation_bytes=row.whole("largest_io_kib", 1024),
         operations=Grant(
             included=row.number("iops_included"),

@@ -181,6 +181,10 @@ def plan(
             "--placement/--no-placement", help="Only nodes placed close together, or only others."
         ),
     ] = None,
+    measured: Annotated[
+        bool,
+        typer.Option("--measured", help="Only offers of which all that is needed was measured."),
+    ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="Every number of nodes and volumes, and every line.")
     ] = False,
@@ -265,6 +269,7 @@ def plan(
         providers=tuple(provider or ()),
         arch=arch,
         placement=placement,
+        measured=measured,
         every=every,
     )
     try:

@@ -29,14 +29,14 @@ def show(plan: Plan, every: bool) -> None:
     limits = ", ".join(f"{phase.name}: {phase.bottleneck}" for phase in best.phases)
     lines = [f"What limits {best.offer}: {limits}."]
     lines += [f"{best.offer}: {words.sentence(note)}" for note in best.notes]
+    lines += [words.sentence(note) for note in plan.notes]
     if plan.sure:
         lines.append(
-            f"To be 95 % sure of the deadline: {plan.sure.nodes} x {plan.sure.offer} "
-            f"({plan.sure.layout}), {usd(plan.sure.cost_usd.median)}."
+            f"To be 95 % sure of the deadline, by what is counted: {_named(plan.sure)}, "
+            f"{usd(plan.sure.cost_usd.median)}."
         )
     elif plan.settings["deadline_seconds"] is not None:
         lines.append("None is 95 % sure to meet the deadline: give a later --deadline.")
-    lines += [words.sentence(note) for note in plan.notes]
     left = len(plan.candidates) - len(shown)
     more = f"{left} more with --json; " if left else ""
     lines.append(f"{more}{len(plan.excluded)} offers are excluded.")
@@ -69,7 +69,7 @@ def nothing(plan: Plan) -> str:
         )
     near = plan.nearest
     return (
-        f"no offer keeps {flags}; nearest: {near.nodes} x {near.offer} ({near.layout}), "
+        f"no offer keeps {flags}; nearest: {_named(near)}, "
         f"{words.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
     )
 
@@ -78,7 +78,8 @@ def show_survey(plan: Plan, budget: float | None) -> None:
     """Prints what to measure next."""
     rows = within(plan, budget)
     if not rows:
-        print("Nothing to measure: no offer that nobody measured could still win for that money.")
+        for_money = " for that money" if budget is not None else ""
+        print(f"Nothing to measure: no offer that nobody measured could still win{for_money}.")
         return
     from rich.console import Console
     from rich.table import Table
@@ -99,9 +100,11 @@ def show_survey(plan: Plan, budget: float | None) -> None:
     total = sum(row["usd_to_measure"] for row in rows)
     print(f"{words.several(len(rows), 'screening')} of two nodes for ten minutes: {usd(total)}.")
     print(f"The chance: {rows[0]['rule']}.")
+    profiles = "".join(f"--profiles {name} " for name in plan.profiles)
     print(
-        "On each node: tonnage measure disk --dir DIR ... --out results/NODE; then plan again with "
-        "--profiles results (see tonnage profile --help for machines that do not tell their type)."
+        "On each node: tonnage measure disk --dir DIR ... --out results/NODE; then plan again, as "
+        f"before and with {profiles}--profiles results (see tonnage profile --help for machines "
+        "that do not tell their type)."
     )
 
 
@@ -109,7 +112,7 @@ def explanation(told: Explanation) -> str:
     """The arithmetic, term by term."""
     best = told.candidate
     lines = [
-        f"{best.nodes} x {best.offer} ({best.layout}), {words.size(told.bytes)}",
+        f"{_named(best)}, {words.size(told.bytes)}",
         "",
         "Time: demand / nodes / capacity of the slowest node. What one thing has to carry adds up;",
         "of a phase the thing counts that takes longest, and what is fixed is added",
@@ -140,6 +143,12 @@ def explanation(told: Explanation) -> str:
     )
     lines += [words.sentence(note) for note in best.notes]
     return "\n".join(lines)
+
+
+def _named(candidate: Candidate) -> str:
+    """So many nodes of an offer, laid out so."""
+    placed = ", placed" if candidate.placement else ""
+    return f"{candidate.nodes} x {candidate.offer} ({candidate.layout}{placed})"
 
 
 def usd(amount: float) -> str:

@@ -14,6 +14,7 @@ import typer
 from tonnage import engine, words
 from tonnage.cli.arguments import Json
 from tonnage.cli.gathered import measured_places, read_all
+from tonnage.cli.question import BUILT_IN
 
 if TYPE_CHECKING:
     from tonnage.artifacts.profile import Law, Profile
@@ -100,7 +101,11 @@ def profile(
         print(json.dumps(made.to_json()))
     else:
         print("\n".join(_lines(made)))
-        print(f"Kept in {out}; to plan with it: tonnage plan sort --data 1TB --profiles {out}")
+        known = [law.resource for each in made.offers for law in each.laws]
+        known += [law.resource for law in made.shares]
+        # Without a network's rate nothing that shuffles can be planned.
+        others = "" if "network" in known else f"--profiles {BUILT_IN} "
+        print(f"Kept in {out}; to plan with it: tonnage plan JOB {others}--profiles {out}")
 
 
 def _catalogs(given: list[str] | None) -> list[Catalog]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,5 +129,9 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
         except ArtifactError as why:
             raise engine.Refused(f"JOB {why}") from why
     else:
-        raise engine.Refused(f"JOB {name}: give sort, mapreduce, reduction or a job's JSON file")
+        close = difflib.get_close_matches(name, FLAGS, n=1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        raise engine.Refused(
+            f"JOB {name}: give sort, mapreduce, reduction or a job's JSON file{meant}"
+        )
     return made if taken_out is None else dataclasses.replace(made, taken_out_per_byte=taken_out)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tonnage import words
 from tonnage.artifacts.job import Job
 from tonnage.artifacts.plan import AttachedVolumes, Candidate, Fit, PlannedPhase, Range
 from tonnage.plan.draws import Outcome, outcome
@@ -17,6 +18,9 @@ from tonnage.plan.options import Group, needed_and_had
 from tonnage.plan.rates import Rates
 from tonnage.plan.search import Found, Limits, missed_by
 from tonnage.plan.shapes import Shape, Stretch, Thing
+
+TIGHT = 0.98
+"""Of what there is, if more has to be held: what a file system takes may lack."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def _candidate(
         deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
         own_disks=shape.own_disks,
         volumes=_attached(shape, choice.nodes),
-        notes=_notes(shape, machine, choice.nodes),
+        notes=_notes(shape, machine, choice.nodes, needed / had if had else 0.0),
     )
 
 
@@ -100,9 +104,16 @@ def _phase(phase: Stretch, terms: Sequence[tuple[Thing, Array]], at: int) -> Pla
     return PlannedPhase(name=phase.name, seconds=seconds + phase.fixed_seconds, bottleneck=thing)
 
 
-def _notes(shape: Shape, machine: Machine, nodes: int) -> list[str]:
+def _notes(shape: Shape, machine: Machine, nodes: int, full: float) -> list[str]:
     """What is to be minded of a candidate."""
     notes = []
+    if full > TIGHT:
+        notes.append(
+            f"its disks are full to {words.percent(full)}, as the papers count it; a file system "
+            "takes 1 or 2 % of them"
+        )
+    if any(part.advertised for part in shape.parts if part.resource.startswith("object")):
+        notes.append("object storage was not measured, and is taken to be as fast as its network")
     price = machine.offer.on_demand
     if price and price.caution:
         notes.append(f"its price is {price.caution}")

@@ -94,8 +94,9 @@ def options(
     providers: Sequence[str] = (),
     arch: str | None = None,
     placement: bool | None = None,
+    measured: bool = False,
 ) -> Options:
-    """Every layout of every offer for ``size`` bytes of input."""
+    """Every layout of every offer for ``size`` bytes; ``measured``: with no other figures."""
     found = Options([], [], [])
     number = 0
     for catalog in catalogs:
@@ -122,8 +123,12 @@ def options(
                 number += 1
         for laws, some in alike.values():
             machines = Machines.of(some)
-            for each in _shapes(job, size, catalog, laws, known, network):
-                _sort_out(job, size, catalog, each, machines, found)
+            shapes = list(_shapes(job, size, catalog, laws, known, network))
+            for each in shapes:
+                _sort_out(job, size, catalog, each, machines, measured, found)
+            if not shapes:
+                why = f"{catalog.name} has no volumes"
+                found.refused.extend(Refused(catalog.name, each.offer, why) for each in some)
     return found
 
 
@@ -179,9 +184,19 @@ def _shapes(
 
 
 def _sort_out(
-    job: Job, size: int, catalog: Catalog, shape: Shape, machines: Machines, found: Options
+    job: Job,
+    size: int,
+    catalog: Catalog,
+    shape: Shape,
+    machines: Machines,
+    measured: bool,
+    found: Options,
 ) -> None:
     """Puts machines where they belong: plannable, unmeasured, or refused."""
+    if measured and not shape.missing and shape.evidence != "measured":
+        why = "not all that the job needs of it was measured"
+        found.refused.extend(Refused(catalog.name, each.offer, why) for each in machines)
+        return
     good = _refuse(job, shape, machines, found)
     if not len(good):
         return
@@ -207,8 +222,12 @@ def _refuse(job: Job, shape: Shape, machines: Machines, found: Options) -> Machi
             (machines.memory_bytes < least, f"it has less memory than {words.memory(least)}"),
         ]
     if shape.own_disks:
+        catalog = machines[0].catalog
+        instead = (
+            "" if any(map(usable, catalog.volume_kinds)) else f", and {catalog.name} no volumes"
+        )
         reasons += [
-            (machines.local_bytes == 0, "it has no disks of its own"),
+            (machines.local_bytes == 0, f"it has no disks of its own{instead}"),
             (np.isnan(machines.local_bytes), "what its disks hold is unknown"),
         ]
     if shape.volumes:

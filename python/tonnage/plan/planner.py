@@ -54,6 +54,8 @@ class Question:
     providers: tuple[str, ...] = ()
     arch: str | None = None
     placement: bool | None = None
+    measured: bool = False
+    """Without what is advertised only."""
     every: bool = False
     """All numbers of nodes and volumes, not only the best of each offer and layout."""
 
@@ -106,6 +108,7 @@ def offered_to(question: Question, catalogs: Sequence[Catalog], known: Known) ->
         providers=question.providers,
         arch=question.arch,
         placement=question.placement,
+        measured=question.measured,
     )
 
 
@@ -168,8 +171,9 @@ def _sure(
         share = came.in_time(limits.deadline_seconds)
         good = np.flatnonzero((share >= SURE) & (came.usd <= limits.budget_usd))
         if len(good):
-            at = good[np.argmin(came.usd[good])]
-            if best is None or came.usd[at] < best[0]:
+            least = came.usd[good].min()
+            at = good[np.argmax(came.usd[good] <= least * (1 + ROUNDING))]
+            if best is None or came.usd[at] < best[0] * (1 - ROUNDING):
                 best = float(came.usd[at]), dataclasses.replace(choice, nodes=int(nodes[at]))
     if best is None:
         return None
@@ -236,7 +240,10 @@ def _notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Gro
         if question.limits.charged == "seconds" and each.billing.granularity_seconds >= 3600
     ]
     if question.job.room:
-        notes.append("putting the input where it lies when the job begins is not counted")
+        notes.append(
+            "not counted: starting the machines, putting the input where it lies when the job "
+            "begins, and what your account may have of them"
+        )
     seen = question.job.seen_bytes
     if seen and question.size > FAR * seen:
         notes.append(
@@ -269,6 +276,7 @@ def _settings(question: Question) -> dict[str, Any]:
         "providers": list(question.providers),
         "arch": question.arch,
         "placement": question.placement,
+        "measured": question.measured,
     }
 
 

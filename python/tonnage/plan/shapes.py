@@ -115,26 +115,24 @@ class Shape:
     """The fall of its network that was measured."""
 
     @cached_property
+    def parts(self) -> list[Part]:
+        """Of all terms of all phases."""
+        return [part for phase in self.phases for term in phase.terms for part in term.parts]
+
+    @cached_property
     def at_scale(self) -> bool:
         """Whether the network's rate is one of a large fleet already."""
-        parts = (part for phase in self.phases for term in phase.terms for part in term.parts)
-        return any(part.law.at_scale for part in parts)
+        return any(part.law.at_scale for part in self.parts)
 
     @cached_property
     def curve(self) -> Curve | None:
         """How the network falls in larger fleets, if it is used and that is known."""
-        parts = (part for phase in self.phases for term in phase.terms for part in term.parts)
-        return next((part.curve for part in parts if part.curve), None)
+        return next((part.curve for part in self.parts if part.curve), None)
 
     @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
         """What the capacities rest on."""
-        kinds = {
-            part.law.evidence == "advertised"
-            for phase in self.phases
-            for term in phase.terms
-            for part in term.parts
-        }
+        kinds = {part.law.evidence == "advertised" for part in self.parts}
         if len(kinds) > 1:
             return "mixed"
         return "advertised" if True in kinds else "measured"

@@ -3,7 +3,8 @@
 A local disk's speed is in no catalog. But what it would have to be is known: of an offer with N
 nodes, every other resource being as it is planned with, there is a least rate with which it beats
 the best candidate (and keeps the deadline). That is a bound, not a guess. Where even infinitely
-fast disks would not do, measuring is a waste of money and the offer is left out.
+fast disks would not do, or none that there are, measuring is a waste of money and the offer is
+left out.
 
 How likely a disk is so fast is told by those that were measured: the share of their rates, per
 disk, that reach the bound, counted as (reached + 1/2) / (measured + 1) since few were. Offers are
@@ -29,6 +30,10 @@ from tonnage.plan.search import Limits, figures_of, machine_usd
 
 SCREENING_SECONDS = 600.0
 SCREENING_NODES = 2
+FASTEST_BUS = 15.75e9
+"""Bytes a second over PCI Express 5.0 with four lanes, as disks have them: none is faster."""
+MOST = {"hdd": 0.3e9}
+"""And no disk that turns is faster than this."""
 SIZES = 24
 """Numbers of nodes that are tried, evenly by factors from the fewest that hold the job."""
 HALVINGS = 24
@@ -46,7 +51,7 @@ def survey(
     for group in offered.unmeasured:
         least, nodes = _least_rates(group, size, rates, limits, best)
         for place, (rate, fleet) in enumerate(zip(least, nodes, strict=True)):
-            if not math.isfinite(rate):
+            if not math.isfinite(rate) or rate > _most(group, place):
                 continue
             row = _row(group, place, float(rate), int(fleet), seen, limits.charged)
             key = (row.provider, row.offer, group.machines[place].placement)
@@ -93,6 +98,17 @@ def _row(
         chance=(reached + 0.5) / (len(seen) + 1),
         rule=RULE,
         usd_to_measure=float(paid[0]),
+    )
+
+
+def _most(group: Group, place: int) -> float:
+    """What no local disks of a machine exceed; infinite where their number is unknown."""
+    disks = group.machines[place].offer.disks
+    if not disks:
+        return math.inf
+    return sum(
+        math.inf if each.count is None else each.count * MOST.get(each.kind or "", FASTEST_BUS)
+        for each in disks
     )
 
 

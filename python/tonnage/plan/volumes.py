@@ -32,16 +32,21 @@ class Volumes:
 
     def gib_each(self, nodes: Floats) -> Floats:
         """The size of a volume in whole GiB, as it is bought."""
-        return np.maximum(np.ceil(self.kept_bytes / (nodes * self.count) / GIB), 1.0)
+        return np.maximum(np.ceil(self.kept_bytes / (nodes * self.count) / GIB), self._least_gib)
 
     def gib_of_one(self, nodes: int) -> int:
         """The size of a volume in a fleet of so many nodes."""
-        return max(math.ceil(self.kept_bytes / (nodes * self.count) / GIB), 1)
+        return max(math.ceil(self.kept_bytes / (nodes * self.count) / GIB), self._least_gib)
+
+    @property
+    def _least_gib(self) -> int:
+        return max(math.ceil((self.kind.least_bytes or 0) / GIB), 1)
 
     def bucket(self, nodes: Floats) -> Bucket:
         """What a node's volumes are to carry together, if the node can."""
         # Of what is needed and not of what is bought: a rounding up should make nothing faster.
-        sizes = self.kept_bytes / (nodes * self.count) / GIB
+        # No volume is smaller than the kind's smallest, though.
+        sizes = np.maximum(self.kept_bytes / (nodes * self.count) / GIB, self._least_gib)
         lasting = _lasting(self.kind.throughput, sizes)
         burst, credit = _burst(self.kind.throughput, sizes)
         operations = _lasting(self.kind.operations, sizes)

@@ -11,6 +11,9 @@ FIRST = 0.05
 """The first phase that reads such a share of all that is read is the one that reads the input. Less
 than this share of what is written is no input: that came from the page cache, or was made."""
 
+LEAST = 1_000_000
+"""Less is no input: a start has read it."""
+
 
 def input_of(phases: list[ObservedPhase], given: int | None) -> tuple[int | None, str]:
     """How large the input was, and from where that is known; None if nothing tells."""
@@ -23,8 +26,10 @@ def input_of(phases: list[ObservedPhase], given: int | None) -> tuple[int | None
     what, moved = ("read", read) if is_read else ("written", written)
     for phase, each in zip(phases, moved, strict=True):
         if each and each >= FIRST * sum(moved):
+            if each < LEAST:
+                break
             return each, f"what {phase.name} has {what}"
-    return None, "nothing was read or written, and no --data given"
+    return None, "next to nothing was read or written, and no --data given"
 
 
 def as_job(name: str, observation: Observation) -> Job | None:
