@@ -10,8 +10,10 @@ import pytest
 from support.command import Tonnage
 from support.measurements import PHASE, measurement
 from support.processes import started
+from tonnage import engine
 from tonnage.artifacts import Step, Trial
-from tonnage.measure.kept import Kept
+from tonnage.measure import environment
+from tonnage.measure.kept import Kept, kept
 from tonnage.measure.over_time import Settings, following
 
 SETTINGS = Settings(
@@ -97,6 +99,25 @@ def test_another_directory_is_refused(tonnage: Tonnage, disk: Path) -> None:
     said = tonnage.run("measure", "over-time", "--dir", disk / "other", *where, *quick)
     assert said.returncode == 2
     assert f"was begun with directory {disk}, not {disk}/other: give the same --dir" in said.stderr
+
+
+def test_a_measurement_without_a_trial_is_gone_on_with(disk: Path) -> None:
+    """Every slot may be missed; the next command still knows what was begun there."""
+    told: dict[str, Any] = {
+        "command": [],
+        "environment": environment.capture([disk]),
+        "stopping_rule": "",
+        "page_cache": "",
+    }
+    with kept(disk / "out", "over-time", {"directory": str(disk)}, **told) as none:
+        assert none.close().trials == []
+    with kept(disk / "out", "over-time", {"directory": str(disk)}, **told) as again:
+        assert again.begun.id == none.begun.id
+    with (
+        pytest.raises(engine.Refused, match="give the same --dir"),
+        kept(disk / "out", "over-time", {"directory": "/elsewhere"}, **told),
+    ):
+        pass
 
 
 def test_slots_too_short_for_their_trials_are_refused(tonnage: Tonnage, disk: Path) -> None:

@@ -71,12 +71,13 @@ class Kept:
         return trial
 
     def close(self, of_all: Sequence[Figure] = (), page_cache: str | None = None) -> Measurement:
-        """Writes the measurement with all its trials.
+        """Writes the measurement with all its trials, of which there may be none.
 
         Args:
             of_all: Figures beyond those of each kind of trial.
             page_cache: What was found of it, if it was not known when `kept` was entered.
         """
+        self.begin()
         done = dataclasses.replace(
             self.begun,
             trials=self.trials,
