@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
 
+from tonnage.statistics.distributions import normal_quantile
 from tonnage.statistics.samples import FloatArray
 
 MOST_CORRELATED = 0.75
@@ -93,8 +93,9 @@ def _square(differences: FloatArray) -> float:
     count = differences.size
     share = min(max(1 - TOUCHED / count, LEAST_KEPT), MOST_KEPT)
     kept = np.sort(differences**2)[: max(round(share * count), 1)]
-    edge = float(stats.norm.ppf((1 + share) / 2))
-    return float(kept.mean()) / (1 - 2 * edge * float(stats.norm.pdf(edge)) / share)
+    edge = normal_quantile((1 + share) / 2)
+    density = math.exp(-(edge**2) / 2) / math.sqrt(2 * math.pi)
+    return float(kept.mean()) / (1 - 2 * edge * density / share)
 
 
 def _pelt(values: FloatArray, least: int, blurred: int, penalty: float) -> list[int]:

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from tonnage.measure.observe.cuts import ALIKE, FLOORS, floors
 from tonnage.statistics.samples import FloatArray
@@ -77,7 +76,7 @@ def _shares(
     scale = np.maximum(np.maximum(first, second), [FLOORS[name] for name in names])
     demands = np.column_stack([first, second]) / scale[:, None]
     # Seconds' worth of each phase, at its own pace, that together moved this.
-    (one, two), _ = nnls(demands, moved / scale)
+    one, two = nonnegative(demands, moved / scale)
     share = float(one / (one + two)) if one + two > 0 else 0.5
     mine, theirs = first * one, second * two
     return share, {
@@ -86,6 +85,20 @@ def _shares(
         else share
         for place, name in enumerate(names)
     }
+
+
+def nonnegative(columns: FloatArray, wanted: FloatArray) -> FloatArray:
+    """The least squares of two columns, neither with a weight below 0.
+
+    If the free solution has one, the best has a weight of 0: the squares are convex.
+    """
+    free, *_ = np.linalg.lstsq(columns, wanted, rcond=None)
+    if np.all(free >= 0):
+        return np.asarray(free)
+    alone = np.maximum(columns.T @ wanted, 0) / np.maximum((columns**2).sum(axis=0), 1e-300)
+    either = np.diag(alone)
+    left = ((columns @ either - wanted[:, None]) ** 2).sum(axis=0)
+    return np.asarray(either[:, np.argmin(left)])
 
 
 def _by_size(amounts: FloatArray, first: float, second: float) -> FloatArray:
