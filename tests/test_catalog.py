@@ -325,7 +325,7 @@ def test_a_missing_price_leaves_the_offer_without_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("\n", "row 1: no column instance_type or machine_type or vm_size"),
+        ("\n", "row 1: no column instance_type or machine_type or vm_size or machine"),
         ("name,price\na,1\n", "row 1: no column"),
         ("instance_type,vcpu\na,1\n", "row 1: missing column ecu"),
         (",".join([*COLUMNS, "colour"]) + "\n", "row 1: unknown column colour"),

@@ -24,7 +24,9 @@ PARTS = {
     "plan": {"artifacts", "words", "statistics", "catalog", "model"},
     "report": {"artifacts", "words"},
     "engine": {"artifacts", "_core"},
-    "measure": {"artifacts", "engine", "statistics", "cloud_truth"},
+    "changes": {"artifacts", "engine"},
+    "lab": {"artifacts", "words", "catalog", "changes"},
+    "measure": {"artifacts", "engine", "statistics", "cloud_truth", "changes"},
     "run": {"artifacts", "engine"},
 }
 PARTS["study"] = set(PARTS) - {"__init__"}

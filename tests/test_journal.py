@@ -16,15 +16,15 @@ from hypothesis import strategies as some
 
 from support.processes import PATIENCE_SECONDS
 from tonnage import engine
-from tonnage.measure.layouts import ROOM, journal
+from tonnage.changes import Command, Journal, Step, Undo, journal, opened
+from tonnage.measure.layouts import COMMAND, ROOM
 from tonnage.measure.layouts.arrangement import Manner, arrange
-from tonnage.measure.layouts.journal import Command, Journal, Step, Undo, opened
 
 HOLDER = """
 import sys
 from pathlib import Path
-from tonnage.measure.layouts.journal import opened
-with opened(Path(sys.argv[1])) as noted:
+from tonnage.changes import opened
+with opened(Path(sys.argv[1]), "tonnage measure layouts") as noted:
     noted.execute(("sh", "-c", 'echo $$ > "$0" && exec sleep 600', sys.argv[2]))
 """
 """Holds the journal while a program runs, which tells its number."""
@@ -79,7 +79,7 @@ def test_killed_anywhere_and_again_it_ends_as_it_began(
         for number, death in enumerate([*deaths, 1000]):
             machine = Machine(things, death)
             try:
-                noted = Journal(file, machine.execute)
+                noted = Journal(file, machine.execute, COMMAND)
                 noted.undo()
                 assert things == ["theirs"]
                 if number == 0:
@@ -102,7 +102,7 @@ def test_what_undoes_a_step_is_on_disk_before_the_step_is_done(tmp_path: Path) -
             seen.append([each["answers"][0] for each in json.loads(file.read_text())])
         return ""
 
-    with Journal(file, execute).standing([step("a"), step("b")]):
+    with Journal(file, execute, COMMAND).standing([step("a"), step("b")]):
         pass
     assert seen == [["a"], ["a", "b"]]
     assert json.loads(file.read_text()) == []
@@ -119,7 +119,7 @@ def test_what_is_busy_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
             raise engine.Failed("busy")
         return machine.execute(command)
 
-    with Journal(tmp_path / "journal.json", execute).standing([step("a")]):
+    with Journal(tmp_path / "journal.json", execute, COMMAND).standing([step("a")]):
         assert machine.things == ["a"]
     assert (machine.things, busy) == ([], 0)
 
@@ -137,19 +137,22 @@ def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
 
     with (
         pytest.raises(engine.Failed, match=r"cannot undo .*: busy for ever; run .* again"),
-        Journal(file, stuck).standing([step("a"), step("b"), step("c")]),
+        Journal(file, stuck, COMMAND).standing([step("a"), step("b"), step("c")]),
     ):
         pass
     assert machine.things == ["a", "b"]
-    Journal(file, machine.execute).undo()
+    Journal(file, machine.execute, COMMAND).undo()
     assert machine.things == []
 
 
 def test_a_room_is_one_process_s_and_goes_with_it(tmp_path: Path) -> None:
     room = tmp_path / "room"
-    with opened(room):
+    with opened(room, COMMAND):
         assert room.stat().st_mode & 0o777 == 0o700
-        with pytest.raises(engine.Refused, match="another tonnage measure layouts"), opened(room):
+        with (
+            pytest.raises(engine.Refused, match="another tonnage measure layouts"),
+            opened(room, COMMAND),
+        ):
             pass
     assert not room.exists()
 
@@ -164,7 +167,10 @@ def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> No
     program = int(told.read_text())
     holder.kill()
     holder.wait()
-    with pytest.raises(engine.Refused, match="another tonnage measure layouts"), opened(room):
+    with (
+        pytest.raises(engine.Refused, match="another tonnage measure layouts"),
+        opened(room, COMMAND),
+    ):
         pass
     handle = os.pidfd_open(program)
     signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -172,14 +178,14 @@ def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> No
         assert time.monotonic() < deadline
         time.sleep(0.01)
     os.close(handle)
-    with opened(room):
+    with opened(room, COMMAND):
         pass
     assert not room.exists()
 
 
 def noted(file: Path, steps: list[Step]) -> None:
     """What a killed process left: the changes stand, and how they are undone is on file."""
-    kept = Journal(file, lambda _: "")
+    kept = Journal(file, lambda _: "", COMMAND)
     kept.undo = lambda keep=0: None  # type: ignore[method-assign]  # It is gone by then.
     with kept.standing(steps):
         pass
@@ -210,7 +216,7 @@ def test_after_a_reboot_files_are_wiped_of_what_was_made_in_them_and_of_nothing_
     subprocess.run(["mkfs.ext4", "-q", theirs], check=True)
     room.mkdir()
     noted(room / "journal.json", list(steps))
-    with opened(room):
+    with opened(room, COMMAND):
         pass
     assert [_signatures(file) for file in gone.values()] == ["", "ext4"]
     assert not room.exists()

@@ -23,12 +23,13 @@ from support.measurements import PHASE, measurement
 from support.processes import started
 from tonnage import engine
 from tonnage.artifacts import Measurement, Stage
+from tonnage.changes import Command, journal
+from tonnage.changes.files import attached
 from tonnage.measure import layouts
 from tonnage.measure.cutting import beside
-from tonnage.measure.layouts import ROOM, Settings, arrangement, journal, measure_layouts
-from tonnage.measure.layouts.arrangement import Manner, arrange, attached, choose, made_by
+from tonnage.measure.layouts import COMMAND, ROOM, Settings, arrangement, measure_layouts
+from tonnage.measure.layouts.arrangement import Manner, arrange, choose, made_by
 from tonnage.measure.layouts.given import look_at
-from tonnage.measure.layouts.journal import Command
 from tonnage.measure.system import Watch
 from tonnage.model.layouts import costs
 
@@ -58,7 +59,7 @@ ITSELF = Manner("btrfs", "btrfs", "this kernel has no device mapper", None)
 KILLED = """
 import os, signal, sys
 import tonnage.cli
-from tonnage.measure.layouts import journal
+from tonnage.changes import journal
 left, real = int(sys.argv.pop(1)), journal.execute
 def execute(lock, command):
     global left
@@ -525,7 +526,7 @@ def test_whenever_it_is_killed_the_next_undoes_what_is_left(
         assert done.returncode == -signal.SIGKILL, done.stderr
         killed += 1
         assert ROOM.exists()
-        with journal.opened(ROOM):
+        with journal.opened(ROOM, COMMAND):
             pass  # As every next one begins.
         assert_nothing_is_left(disk, images)
         bystanders.assert_untouched()
@@ -639,7 +640,7 @@ def test_what_was_made_by_others_since_is_not_undone(disk: Path, images: list[Pa
     room.mkdir()
     made = arrange("single", [str(images[0])], replace(JOINED, file_system="ext4"), room)
     stale = [undo for step in made.steps for undo in step.undos]
-    with journal.opened(room) as noted:
+    with journal.opened(room, COMMAND) as noted:
         noted._write(stale)  # As if killed, and then someone else made a file system there.
         out("mkfs.ext4", "-q", images[0])
         before = sums(images[0])

@@ -596,7 +596,7 @@ def test_measured_here_profiled_and_planned_with(
         (("m.json", "--out", "p.json"), "--offer node-0=PROVIDER/TYPE"),
         (("m.json", "--out", "p.json", "--offer", "m5.large"), "write PROVIDER/TYPE"),
         (("m.json", "--out", "p.json", "--offer", "=aws/m5.large"), "write PROVIDER/TYPE"),
-        (("m.json", "--out", "p.json", "--offer", "ibm/m5.large"), "(aws, gcp, azure)"),
+        (("m.json", "--out", "p.json", "--offer", "ibm/m5.large"), "(aws, gcp, azure, lab)"),
         (("m.json", "--out", "p.json", "--offer", "aws/m5.lrge"), "did you mean m5.large?"),
         (("m.json", "--out", "p.json", "--offer", "x=aws/m5.large"), "no measurement is of that"),
         (

@@ -6,8 +6,10 @@ Rates and sizes are decimal (1 MB = 1e6 B), memory is binary (1 MiB = 2^20 B).
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 # What a prediction's terms are about, in words that can follow "limited by".
@@ -34,6 +36,22 @@ ABOVE_LIMIT = (
 )
 
 KINDS = {"disk": "What the disks carry", "cpu": "What the CPU carries"}
+
+
+UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", start=1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", start=1)},
+}
+
+
+def bytes_of(text: str) -> int | None:
+    """``4GB`` (decimal), ``1GiB`` (binary) or plain bytes; ``None`` if it is no size."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in UNITS:
+        return None
+    return int(Decimal(found[1]) * UNITS[found[2]])
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -39,25 +39,17 @@ LARGEST = (1 << 63) - 1
 """Sizes and counts beyond this are mistakes; the core could not hold them."""
 LEAST_MEASURABLE = 1_000_000
 
-UNITS = {
-    "": 1,
-    "b": 1,
-    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", start=1)},
-    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", start=1)},
-}
-
 DURATIONS = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400}
 
 
 def parse_size(text: str) -> int:
     """``4GB`` (decimal), ``1GiB`` (binary) or plain bytes, as a number of bytes."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
-    if found is None or found[2] not in UNITS:
+    size = words.bytes_of(text)
+    if size is None:
         raise typer.BadParameter(f"{text!r} is no size: write it like 4GB, 512MiB or 1000000")
-    size = float(found[1]) * UNITS[found[2]]
     if size > LARGEST:
         raise typer.BadParameter(f"{text!r} is too large: give less than 9EB")
-    return int(found[1]) * UNITS[found[2]] if found[1].isdigit() else int(size)
+    return size
 
 
 def parse_memory(text: str) -> int:

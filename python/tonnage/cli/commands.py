@@ -42,6 +42,18 @@ COMMANDS = {
             "refresh": "catalog:refresh",
         },
     ),
+    "lab": (
+        "A small cluster on this machine, of which all is known.",
+        {
+            "up": "lab:up",
+            "status": "lab:status",
+            "exec": "lab:execute",
+            "ray": "lab:ray",
+            "fault": "lab:fault",
+            "heal": "lab:heal",
+            "down": "lab:down",
+        },
+    ),
     "study": "study:study",
     "report": "report:report",
     "profile": "profile:profile",

@@ -52,6 +52,8 @@ def emit(
             f"--candidate {number}: the plan has {words.several(len(made.candidates), 'candidate')}"
         )
     chosen = made.candidates[number - 1]
+    if chosen.provider == "lab":
+        raise engine.Refused(f"--emit {kind}: a lab is not rented: tonnage lab up makes it")
     offer = next(
         offer
         for catalog in catalogs

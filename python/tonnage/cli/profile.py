@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tonnage.catalog import Catalog
     from tonnage.model.profiling import Offer, Said
 
-PROVIDERS = ("aws", "gcp", "azure")
+PROVIDERS = ("aws", "gcp", "azure", "lab")
 SOURCE_WIDTH = 120
 """All measurements of a law are in its file."""
 WRITE = "write PROVIDER/TYPE, or HOST=PROVIDER/TYPE, like aws/m5d.large"

@@ -24,17 +24,19 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import SINGLE, Environment, Measurement, Step, Trial
+from tonnage.changes import Journal, opened
 from tonnage.measure import environment
 from tonnage.measure.disk import OPERATIONS, measure_disk, outstanding
 from tonnage.measure.kept import Kept, kept, parted
 from tonnage.measure.layouts.arrangement import Arrangement, Manner, arrange, choose, made_by
 from tonnage.measure.layouts.given import Given, look_at, made_ready
-from tonnage.measure.layouts.journal import Journal, opened
 from tonnage.measure.trials import STOPPING_RULE
 
 ROOM = Path("/var/lib/tonnage-layouts")
 """Where it is noted what stands, and where layouts are mounted. It outlasts a reboot, as what was
 written to the devices does."""
+
+COMMAND = "tonnage measure layouts"
 
 OnRound = Callable[[str], AbstractContextManager[engine.OnProgress]]
 """Shows how far a round of a layout is, which it is given the name of."""
@@ -87,7 +89,7 @@ def measure_layouts(
     """
     if os.geteuid():
         raise engine.Refused("only root may lay out devices: use sudo")
-    with opened(room) as journal:
+    with opened(room, COMMAND) as journal:
         if not settings.devices:
             return []
         manner = choose(settings.layouts, settings.file_system, settings.stripe_bytes)

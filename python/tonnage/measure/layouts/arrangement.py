@@ -28,7 +28,8 @@ from types import MappingProxyType
 
 from tonnage import engine
 from tonnage.artifacts import SINGLE
-from tonnage.measure.layouts.journal import Command, Step, Undo
+from tonnage.changes import Command, Step, Undo
+from tonnage.changes.files import formatted, mounted
 
 LAYOUTS = (SINGLE, "separate", "jbod", "raid0")
 JOINED = ("jbod", "raid0")
@@ -37,8 +38,6 @@ FILE_SYSTEMS = {"xfs": "xfsprogs", "ext4": "e2fsprogs", "btrfs": "btrfs-progs"}
 STRIPE_BYTES = 512 << 10
 """Of LVM, if nothing else is asked for. Those of btrfs are always 64 KiB."""
 LEAST_STRIPE_BYTES = 4 << 10
-OPTIONS = {"xfs": "noatime", "ext4": "noatime", "btrfs": "noatime,nodatasum"}
-"""With checksums of data, btrfs takes what is to go past the page cache through it (Linux 6.18)."""
 
 CONTROL = Path("/dev/mapper/control")
 """Can be opened if the kernel has a device mapper, or can load it."""
@@ -113,20 +112,6 @@ def why_no_lvm() -> str:
     return "" if shutil.which("lvm") else "there is no lvm (install lvm2)"
 
 
-def attached(file: Path, device: str) -> Step:
-    """A file as a loop device, past the page cache if what holds the file can do that."""
-    return Step(
-        ("losetup", "--direct-io=on", device, str(file)),
-        (
-            Undo(
-                commands=(("losetup", "--detach", device),),
-                question=("cat", f"/sys/block/{Path(device).name}/loop/backing_file"),
-                answers=(str(file), f"{file} (deleted)"),
-            ),
-        ),
-    )
-
-
 def arrange(
     layout: str,
     devices: Sequence[str],
@@ -153,7 +138,7 @@ def arrange(
     for number, group in enumerate(groups):
         mounts.append(room / f"{layout}-{number}")
         steps.append(_file_system(manner.file_system, group, files, layout == "raid0"))
-        steps += _mounted(manner.file_system, group, mounts[-1])
+        steps += mounted(manner.file_system, group, mounts[-1])
     return Arrangement(tuple(steps), tuple(mounts), used)
 
 
@@ -195,16 +180,11 @@ def _file_system(
     name: str, devices: Sequence[str], files: Mapping[str, Path], striped: bool
 ) -> Step:
     identity = str(uuid.uuid4())
-    make: Command
+    make = formatted(name, identity)
     forget: list[Command] = []
-    if name == "xfs":
-        make = ("mkfs.xfs", "-q", "-m", f"uuid={identity}")
-    elif name == "ext4":
-        # Without the option the kernel goes on making it while it is measured.
-        make = ("mkfs.ext4", "-q", "-U", identity, "-E", "lazy_itable_init=0,lazy_journal_init=0")
-    else:
+    if name == "btrfs":
         profile = "raid0" if striped else "single"
-        make = ("mkfs.btrfs", "-q", "-U", identity, "-d", profile, "-m", profile)
+        make = (*make, "-d", profile, "-m", profile)
         forget = [("btrfs", "device", "scan", "--forget", *devices)]
     undos = [_wiped(device, identity, *forget) for device in devices]
     return Step((*make, *devices), (*_wiped_in(files, devices, identity), *undos))
@@ -223,26 +203,6 @@ def _wiped(device: str, identity: str, *first: Command) -> Undo:
 def _wiped_in(files: Mapping[str, Path], devices: Sequence[str], identity: str) -> list[Undo]:
     """The same of the files below devices: before it in the list, and so undone after it."""
     return [_wiped(str(files[device]), identity) for device in devices if device in files]
-
-
-def _mounted(name: str, devices: Sequence[str], point: Path) -> list[Step]:
-    path = str(point)
-    together = [f"device={device}" for device in devices] if name == "btrfs" else []
-    options = ",".join([OPTIONS[name], *together])
-    made = Undo(
-        commands=(("rmdir", path),),
-        question=("stat", "--format=%F", path),
-        answers=("directory",),
-    )
-    mounted = Undo(
-        commands=(("umount", path),),
-        question=("findmnt", "--noheadings", "--output", "TARGET", "--mountpoint", path),
-        answers=(path,),
-    )
-    return [
-        Step(("mkdir", path), (made,)),
-        Step(("mount", "-t", name, "-o", options, devices[0], path), (mounted,)),
-    ]
 
 
 def _lvm_identity() -> str:

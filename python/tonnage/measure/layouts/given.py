@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import engine
-from tonnage.measure.layouts.arrangement import attached
-from tonnage.measure.layouts.journal import Execute, Step
+from tonnage.changes import Execute, Step
+from tonnage.changes.files import attached
 
 DEVICES = Path("/sys/dev/block")
 LOOPS = Path("/sys/block")

@@ -1,12 +1,10 @@
-"""Endpoints in network namespaces of their own, joined by a bridge: machines and a switch in one.
+"""Endpoints in network namespaces of their own, joined by a switch: machines and a network in one.
 
-    tonnage-<pid>-switch    a bridge, with port0, port1, ...
-    tonnage-<pid>-<n>       endpoint n: eth0, which is the other end of port<n>
+    tonnage-<pid>-switch    the switch, see `changes.switch`
+    tonnage-<pid>-<n>       endpoint n
 
-Every interface lies in one of these namespaces and goes with it, so the machine's own network stays
-as it was. What a killed command left is removed by the next: its locked directory (see
-`engine.workspace`) tells whether a command still lives. Links may have a rate, that of a token
-bucket (tbf) at either end, which counts packets with their Ethernet headers.
+What a killed command left is removed by the next: its locked directory (see `engine.workspace`)
+tells whether a command still lives.
 """
 
 from __future__ import annotations
@@ -19,21 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tonnage import engine
+from tonnage.changes import switch
 from tonnage.measure.net.endpoint import Place
 
-NAMESPACES = Path("/run/netns")
-"""Where ip keeps them."""
 LOCKS = Path("/run")
 LOCK_PREFIX = "tonnage-net-"
-NETWORK = "198.18.0"
-"""Of the addresses that are set aside for benchmarks (RFC 2544)."""
-
-BURST_SECONDS = 0.005
-"""A bucket holds what its link carries in this time: a few ticks of the kernel's clock."""
-LEAST_BURST_BYTES = 64 << 10
-"""The largest packet before it is cut for the wire."""
-QUEUE = "50ms"
-"""What waits longer at a link is dropped, and sent again."""
 
 
 def refuse_unable() -> None:
@@ -70,13 +58,13 @@ def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[
         try:
             yield _build(prefix, count, rate_bits_per_second)
         finally:
-            for path in sorted(NAMESPACES.glob(f"{prefix}*")):
+            for path in sorted(switch.NAMESPACES.glob(f"{prefix}*")):
                 _call("ip", "netns", "delete", path.name)
 
 
 def _remove_left() -> None:
     """Removes the namespaces of commands that are gone; of those that live the lock is there."""
-    for path in sorted(NAMESPACES.glob("tonnage-*-*")):
+    for path in sorted(switch.NAMESPACES.glob("tonnage-*-*")):
         owner = path.name.split("-")[1]
         # One with this process's number is of another that had it before.
         if owner == str(os.getpid()) or not (LOCKS / f"{LOCK_PREFIX}{owner}").is_dir():
@@ -84,30 +72,19 @@ def _remove_left() -> None:
 
 
 def _build(prefix: str, count: int, rate: int | None) -> list[Place]:
-    switch = f"{prefix}switch"
-    _call("ip", "netns", "add", switch)
-    _call("ip", "-n", switch, "link", "add", "switch", "type", "bridge")
-    _call("ip", "-n", switch, "link", "set", "switch", "up")
+    to = f"{prefix}switch"
+    _call("ip", "netns", "add", to)
+    for command in switch.switch(to):
+        _call(*command)
     places = []
     for number in range(count):
-        name, port, host = f"{prefix}{number}", f"port{number}", f"{NETWORK}.{number + 1}"
+        name, host = f"{prefix}{number}", f"{switch.NETWORK}.0.{number + 1}"
         _call("ip", "netns", "add", name)
-        pair = ("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
-        _call("ip", "-n", switch, *pair)
-        _call("ip", "-n", switch, "link", "set", port, "master", "switch", "up")
-        _call("ip", "-n", name, "address", "add", f"{host}/24", "dev", "eth0")
-        _call("ip", "-n", name, "link", "set", "eth0", "up")
-        if rate:
-            for namespace, device in ((name, "eth0"), (switch, port)):
-                _shape(namespace, device, rate)
+        shaping = switch.shaped(name, to, number, rate) if rate else []
+        for command in [*switch.linked(name, to, number, host), *shaping]:
+            _call(*command)
         places.append(Place(host, ("ip", "netns", "exec", name)))
     return places
-
-
-def _shape(namespace: str, device: str, rate: int) -> None:
-    burst = max(LEAST_BURST_BYTES, int(rate / 8 * BURST_SECONDS))
-    bucket = ("tbf", "rate", f"{rate}bit", "burst", f"{burst}b", "latency", QUEUE)
-    _call("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", *bucket)
 
 
 def _call(*command: str) -> None:

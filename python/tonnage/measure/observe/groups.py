@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tonnage.changes.groups import members, mounted
 from tonnage.measure.observe.machine import device_numbers
 from tonnage.measure.observe.processes import PROC, process
 
@@ -60,8 +61,7 @@ class Group:
 
     def members(self) -> list[int]:
         """The processes in it, and in groups that they made in it."""
-        inside = self.directories[0].rglob("cgroup.procs")
-        return [int(line) for entrance in inside for line in entrance.read_text().split()]
+        return sorted(members(self.directories[:1]))
 
     def charged(self) -> Charged:
         """What those in it have used so far, and those that have ended."""
@@ -121,25 +121,11 @@ def places(membership: str, mounts: str) -> tuple[int, list[Path]]:
     for line in membership.splitlines():
         _, controllers, group = line.split(":", 2)
         for controller in {"cpuacct", "blkio"} & {*controllers.split(",")}:
-            first.append(_mounted(mounts, "cgroup", controller, group))
+            first.append(mounted(mounts, "cgroup", controller, group))
         if not controllers:
-            second.append(_mounted(mounts, "cgroup2", "", group))
+            second.append(mounted(mounts, "cgroup2", "", group))
     seen = [sorted({path for path in found if path}) for found in (first, second)]
     return (1, seen[0] + seen[1]) if seen[0] else (2, seen[1])
-
-
-def _mounted(mounts: str, kind: str, controller: str, group: str) -> Path | None:
-    """Where a group of a hierarchy is, if that is mounted."""
-    for line in mounts.splitlines():
-        fields, _, source = line.partition(" - ")
-        mounted, _, options = source.split(" ", 2)
-        if mounted != kind or (controller and controller not in options.split(",")):
-            continue
-        root, point = fields.split()[3:5]
-        inside = os.path.relpath(group, root)
-        # A group outside of what is mounted cannot be seen: then its top is the nearest.
-        return Path(point) if inside.startswith("..") else Path(point) / inside
-    return None
 
 
 def _let_count(directory: Path) -> None:

@@ -8,8 +8,8 @@ write-ahead log (Mohan et al., ARIES): the journal knows of a change before the 
     ROOM/journal.json    ways to undo what stands, oldest first
     ROOM/...             what steps make there, as mount points
 
-The room is locked by the process and by each command that it starts: one that outlives a killed
-process is waited for, and two that measure at once would measure each other.
+The room is locked by the process and by each command that it starts, so one that outlives a killed
+process is not overtaken, and two at once do not get into each other's way.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tonnage import engine
 from tonnage.artifacts import write_atomically
+from tonnage.engine import Failed, Refused
 
 ATTEMPTS = 40
 PAUSE_SECONDS = 0.25
 """Between them: what a killed process had open is closed a moment after it is gone."""
+LOCK_PAUSE_SECONDS = 0.05
 
 ENVIRONMENT = {
     "LC_ALL": "C",
@@ -43,7 +44,7 @@ ENVIRONMENT = {
 
 Command = tuple[str, ...]
 Execute = Callable[[Command], str]
-"""Runs a command and gives what it printed; raises `engine.Failed`."""
+"""Runs a command and gives what it printed; raises `Failed`."""
 
 
 @dataclass(frozen=True)
@@ -64,27 +65,39 @@ class Step:
 
 
 class Journal:
-    """What stands and how it is undone; made by `opened`."""
+    """What stands and how it is undone.
 
-    def __init__(self, file: Path, execute: Execute) -> None:
+    ``owner`` is the command that undoes first what a killed one left, for messages.
+    """
+
+    def __init__(self, file: Path, execute: Execute, owner: str) -> None:
         self._file = file
         self.execute = execute
+        self._owner = owner
         self._undos = _read(file)
+
+    def make(self, steps: Iterable[Step]) -> None:
+        """Does ``steps``, which stand until they are undone, whoever does that.
+
+        A step is asked for when the one before it is done, so it may depend on that.
+
+        Raises:
+            Failed: A step failed; those before it stand.
+        """
+        for step in steps:
+            self._write([*self._undos, *step.undos])
+            self.execute(step.do)
 
     @contextmanager
     def standing(self, steps: Iterable[Step]) -> Iterator[None]:
-        """What ``steps`` make stands inside, and is gone afterwards.
-
-        A step is asked for when the one before it is done, so it may depend on that.
+        """What ``steps`` make stands inside, and is gone afterwards; see `make`.
 
         Raises:
             Failed: A step failed, or what was done could not be undone.
         """
         before = len(self._undos)
         try:
-            for step in steps:
-                self._write([*self._undos, *step.undos])
-                self.execute(step.do)
+            self.make(steps)
             yield
         finally:
             self.undo(before)
@@ -109,16 +122,16 @@ class Journal:
             for command in undo.commands:
                 try:
                     self.execute(command)
-                except engine.Failed as why:
+                except Failed as why:
                     said = str(why.args[0])  # What counts is the answer.
         if self._is_needed(undo):
-            text = "run tonnage measure layouts again, which undoes first what is left"
-            raise engine.Failed(f"cannot undo what was done: {said}; {text}")
+            text = f"run {self._owner} again, which undoes first what is left"
+            raise Failed(f"cannot undo what was done: {said}; {text}")
 
     def _is_needed(self, undo: Undo) -> bool:
         try:
             said = self.execute(undo.question)
-        except engine.Failed:
+        except Failed:
             return False
         return said in [answer.strip() for answer in undo.answers]
 
@@ -130,15 +143,19 @@ class Journal:
 
 
 @contextmanager
-def opened(room: Path) -> Iterator[Journal]:
+def opened(room: Path, owner: str) -> Iterator[Journal]:
     """The journal in the directory ``room``, when what a killed process left is undone.
+
+    Args:
+        room: Where; gone afterwards.
+        owner: The command whose room it is.
 
     Raises:
         Refused: Another process is at work there.
         Failed: What was left could not be undone.
     """
-    with _locked(room) as lock:
-        journal = Journal(room / "journal.json", partial(execute, lock))
+    with locked(room, owner) as lock:
+        journal = Journal(room / "journal.json", partial(execute, lock), owner)
         try:
             journal.undo()
             yield journal
@@ -150,23 +167,42 @@ def opened(room: Path) -> Iterator[Journal]:
 
 
 @contextmanager
-def _locked(room: Path) -> Iterator[int]:
-    room.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(room, os.O_RDONLY)
-    try:
+def locked(room: Path, owner: str, patience_seconds: float = 0.0) -> Iterator[int]:
+    """Holds the lock of the directory ``room``, which is made if need be: gives its handle.
+
+    Args:
+        room: What is locked. Whoever holds the lock may remove it.
+        owner: The command whose room it is.
+        patience_seconds: How long another one's end is waited for.
+
+    Raises:
+        Refused: Another process is at work there.
+    """
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        room.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(room, os.O_RDONLY)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = room.is_dir()  # Who held the lock before removes it at the end.
-        except BlockingIOError:
-            held = False
-        if not held:
-            raise engine.Refused(
-                "another tonnage measure layouts is at work on this machine, and they would "
-                "measure each other: wait until it ends"
-            )
-        yield lock
-    finally:
-        os.close(lock)
+            if _hold(lock, room):
+                yield lock
+                return
+        finally:
+            os.close(lock)
+        if time.monotonic() >= deadline:
+            raise Refused(f"another {owner} is at work on this machine: wait until it ends")
+        time.sleep(LOCK_PAUSE_SECONDS)
+
+
+def _hold(lock: int, room: Path) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    # Who held the lock before may have removed it at the end, and another one made it anew.
+    try:
+        return os.path.samestat(os.fstat(lock), os.stat(room))
+    except FileNotFoundError:
+        return False
 
 
 def execute(lock: int, command: Command) -> str:
@@ -182,7 +218,7 @@ def execute(lock: int, command: Command) -> str:
     )
     if done.returncode:
         said = " ".join(done.stderr.split())
-        raise engine.Failed(f"{shlex.join(command)}: {said}")
+        raise Failed(f"{shlex.join(command)}: {said}")
     return done.stdout.strip()
 
 

@@ -1,0 +1,236 @@
+"""Ray on a lab: a head on the first node, a worker on each of the others, as on rented machines.
+
+Ray is a program here, which is started on each node and found by its group. The head's address is
+the cluster's; every node carries its name and its machine's type as labels, and as resources of
+which it has one. Ray takes all nodes for one host, since they share its processes and files: a
+command that is to use the cluster runs on the head's node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from tonnage.changes import Failed, Refused
+from tonnage.changes.groups import end, members
+from tonnage.lab.control import changing
+from tonnage.lab.entering import enter, inside
+from tonnage.lab.limits import controllers, directories
+from tonnage.lab.nodes import Node
+from tonnage.lab.record import ROOM, Record, standing
+
+VARIABLE = "TONNAGE_RAY"
+"""Names the program, where Ray is in another environment than Tonnage."""
+PORT = 6379
+OBJECTS_BYTES = 80 << 20
+"""Of a node's store of objects: what is measured does not go through it."""
+DIRECTORY = "ray"
+PATIENCE_SECONDS = 180.0
+PAUSE_SECONDS = 0.5
+
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # All nodes share the memory of this machine, so none can tell what it has of it.
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+}
+COUNT = """
+import json, sys, ray
+ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
+print(json.dumps([each["NodeManagerAddress"] for each in ray.nodes() if each["Alive"]]))
+"""
+"""Asks the cluster for its nodes; of Ray's own Python."""
+
+
+def ray(lab: str | None, on_wait: Callable[[int, int], None], room: Path = ROOM) -> Record:
+    """Starts Ray on all nodes of a lab and waits until all are up; where it is up it stays.
+
+    What is left of a cluster whose head is gone is ended first, with all that runs on the nodes.
+
+    Args:
+        lab: The lab's name; ``None`` for the only one.
+        on_wait: Told how many nodes are up, and how many there are.
+        room: Where labs are on file.
+
+    Raises:
+        Refused: There is no such lab, or no Ray.
+        Failed: A node did not come up; what was started is ended.
+    """
+    with changing(room):
+        record = standing(room, lab)
+        program = _program(record)
+        nodes = record.nodes(room)
+        address = f"{nodes[0].address}:{PORT}"
+        there = _up(program, address, nodes[0]) if record.ray_address else set()
+        missing = [node for node in nodes if node.address not in there]
+        if not missing:
+            return record
+        if record.ray_address and nodes[0] in missing:
+            _end(nodes, set())  # What is left of a cluster whose head is gone.
+        before = members(_groups(nodes))
+        made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
+        try:
+            _start(program, [node for node in missing if node.number == 0], made, room)
+            on_wait(len(nodes) - len(missing) + 1, len(nodes))
+            _start(program, [node for node in missing if node.number], made, room)
+            _wait(program, address, nodes, on_wait)
+        except BaseException:
+            _end(nodes, before)
+            if not there:
+                dataclasses.replace(made, ray_address=None, ray_program=None).write(room)
+            raise
+        return made
+
+
+def restart(record: Record, node: Node, room: Path) -> None:
+    """Starts Ray on a node where it was killed, if the lab has Ray.
+
+    Raises:
+        Failed: It was the head's node, so the cluster is gone, or Ray did not start.
+    """
+    if record.ray_address is None or record.ray_program is None:
+        return
+    if node.number == 0:
+        raise Failed(
+            f"{node.name} was the head of Ray, which is gone: start it with tonnage lab ray"
+        )
+    if not members(_groups([node])):
+        _start(record.ray_program, [node], record, room)
+
+
+def environment(record: Record) -> dict[str, str]:
+    """What a command on a node has to know of Ray."""
+    if record.ray_address is None:
+        return {}
+    return {"RAY_ADDRESS": record.ray_address, **ENVIRONMENT}
+
+
+def arguments(node: Node, address: str, directory: Path) -> list[str]:
+    """Of ``ray start`` on a node.
+
+    Args:
+        node: Which; the first is the head.
+        address: The cluster's.
+        directory: For sockets and logs.
+    """
+    name, kind = node.name, node.machine.type
+    first = [
+        *("--head", f"--port={PORT}", "--include-dashboard=false"),
+        f"--temp-dir={directory}",
+    ]
+    return [
+        "start",
+        *(first if node.number == 0 else [f"--address={address}"]),
+        f"--node-ip-address={node.address}",
+        f"--num-cpus={math.ceil(node.machine.cpus or os.cpu_count() or 1)}",
+        f"--object-store-memory={OBJECTS_BYTES}",
+        f"--labels=tonnage-node={name},tonnage-type={kind}",
+        f"--resources={json.dumps({f'tonnage-node-{name}': 1, f'tonnage-type-{kind}': 1})}",
+        "--disable-usage-stats",
+    ]
+
+
+def _program(record: Record) -> str:
+    """The program ``ray``."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        found = shutil.which(given)
+        if found is None:
+            raise Refused(f"{VARIABLE}={given}: there is no such program: give the path of ray")
+        return os.path.abspath(found)
+    beside = Path(sys.executable).parent / "ray"
+    found = str(beside) if beside.exists() else shutil.which("ray")
+    if found is None:
+        raise Refused(
+            f"there is no ray: install it beside Tonnage (pip install ray), or name it with "
+            f"{VARIABLE}=.../bin/ray"
+        )
+    return os.path.abspath(found)
+
+
+def _start(program: str, nodes: Sequence[Node], record: Record, room: Path) -> None:
+    """Runs ``ray start`` on nodes, all at once."""
+    address = record.ray_address or ""
+    directory = room / record.description.name / DIRECTORY
+    started = [
+        (
+            node,
+            subprocess.Popen(
+                inside(node, [program, *arguments(node, address, directory)]),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=os.environ | ENVIRONMENT,
+                start_new_session=True,
+                preexec_fn=partial(enter, _groups([node])),
+            ),
+        )
+        for node in nodes
+    ]
+    failed = []
+    for node, process in started:
+        try:
+            said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            failed.append(f"{node.name}: no answer in {PATIENCE_SECONDS:g} s")
+            continue
+        if process.returncode:
+            failed.append(f"{node.name}: {' '.join(said.split())[-400:]}")
+    if failed:
+        raise Failed(f"ray start failed on {'; '.join(failed)}")
+
+
+def _wait(
+    program: str, address: str, nodes: Sequence[Node], on_wait: Callable[[int, int], None]
+) -> None:
+    wanted = {node.address: node.name for node in nodes}
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while missing := wanted.keys() - _up(program, address, nodes[0]):
+        if time.monotonic() > deadline:
+            late = ", ".join(wanted[each] for each in sorted(missing))
+            raise Failed(f"Ray did not come up on {late} in {PATIENCE_SECONDS:g} s")
+        on_wait(len(wanted) - len(missing), len(wanted))
+        time.sleep(PAUSE_SECONDS)
+
+
+def _up(program: str, address: str, head: Node) -> set[str]:
+    """The addresses of nodes that the cluster counts as alive; none if it does not answer."""
+    done = subprocess.run(
+        inside(head, [*_python(program), "-c", COUNT, address]),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=os.environ | ENVIRONMENT,
+        start_new_session=True,
+    )
+    try:
+        return set(json.loads(done.stdout.splitlines()[-1]))
+    except (IndexError, ValueError):
+        return set()
+
+
+def _python(program: str) -> list[str]:
+    """The Python that the program itself is run by."""
+    first = Path(program).read_bytes().split(b"\n", 1)[0].decode(errors="replace")
+    return shlex.split(first[2:]) if first.startswith("#!") else [sys.executable]
+
+
+def _groups(nodes: Sequence[Node]) -> list[Path]:
+    known = list(controllers().values())
+    return [path for node in nodes for path in directories(node, known)]
+
+
+def _end(nodes: Sequence[Node], spared: set[int]) -> None:
+    """Ends the processes of nodes, but those that are spared."""
+    end(_groups(nodes), spared)

@@ -1,0 +1,257 @@
+"""A lab is made, told of, and undone.
+
+A lab is on file before anything of it is made, and so is what undoes each step: whenever a process
+is killed, `down`, or the next `up`, knows all that there can be. First the limits on devices go,
+then all processes, which may be waiting for those devices, then what the journal names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tonnage.changes import Journal, Refused, Step, locked
+from tonnage.changes.files import device_of
+from tonnage.changes.groups import end, members
+from tonnage.changes.journal import execute
+from tonnage.lab import offers
+from tonnage.lab.ability import refuse_unable
+from tonnage.lab.description import Disk, parse
+from tonnage.lab.limits import controllers, directories, lift, number_of
+from tonnage.lab.nodes import Device, Node, groups_of, nodes_of
+from tonnage.lab.record import (
+    ROOM,
+    Record,
+    chosen,
+    free_network,
+    read,
+    standing,
+    this_boot,
+)
+from tonnage.lab.steps import count, steps
+
+OWNER = "tonnage lab"
+DOWN = "tonnage lab down"
+PATIENCE_SECONDS = 10.0
+"""How long a program that a killed command has left may go on."""
+
+OnStep = Callable[[int, int], None]
+"""Told how many steps are done, and how many there are."""
+
+
+def up(file: Path, on_step: OnStep, room: Path = ROOM) -> Record:
+    """Makes the lab of a file; what is left of one of its name is undone first.
+
+    One that is up already stays as it is.
+
+    Args:
+        file: What the lab is.
+        on_step: Shows how far it is.
+        room: Where labs are on file.
+
+    Raises:
+        Refused: The file cannot be used, this machine cannot make the lab, or a lab of this name
+            and of another file is up.
+        Failed: Something could not be made; what was made is undone.
+    """
+    text = _text(file)
+    wanted = parse(text, str(file))
+    name = wanted.name
+    with changing(room) as lock:
+        found = read(room, name)
+        if found and found.stands:
+            if found.description == wanted:
+                return found
+            raise Refused(
+                f"{file}: a lab {name} with other machines is up: end it with "
+                f"tonnage lab down --lab {name}, or give this one another name"
+            )
+        known = controllers()
+        refuse_unable(nodes_of(wanted, 0, room / name), known)
+        _refuse_full(wanted.name, nodes_of(wanted, 0, room / name), room)
+        _clear(room, name, lock)
+        made = Record(text, free_network(room), this_boot()).write(room)
+        nodes = made.nodes(room)
+        journal = _journal(room, name, lock)
+        plan = steps(name, nodes, known, lambda: journal.execute(("losetup", "--find")), number_of)
+        try:
+            journal.make(_told(plan, count(nodes, known), on_step))
+            offers.write(room / name, made.description)
+            return dataclasses.replace(made, is_whole=True).write(room)
+        except BaseException:
+            _clear(room, name, lock)
+            raise
+
+
+def down(name: str | None, room: Path = ROOM) -> str | None:
+    """Undoes a lab, whole or not: gives its name, or ``None`` if there was none.
+
+    Args:
+        name: Its name; ``None`` for the only one.
+        room: Where labs are on file.
+
+    Raises:
+        Refused: There is none of this name, or several.
+        Failed: Something could not be undone; it is still on file.
+    """
+    if not room.is_dir():
+        return None
+    with changing(room) as lock:
+        name = chosen(room, name)
+        if name is not None:
+            _clear(room, name, lock)
+        return name
+
+
+def node_of(record: Record, name: str, room: Path = ROOM) -> Node:
+    """A node of a lab.
+
+    Raises:
+        Refused: There is none of this name.
+    """
+    nodes = {node.name: node for node in record.nodes(room)}
+    if name not in nodes:
+        lab = record.description.name
+        raise Refused(f"lab {lab} has no node {name}: there are {', '.join(nodes)}")
+    return nodes[name]
+
+
+@contextmanager
+def changing(room: Path = ROOM) -> Iterator[int]:
+    """Holds the lock of all labs: gives its handle. The room goes with its last lab.
+
+    Raises:
+        Refused: Who asks is not root, or another process changes a lab.
+    """
+    if os.geteuid():
+        raise Refused("only root may change a lab: use sudo")
+    with locked(room, OWNER, PATIENCE_SECONDS) as lock:
+        try:
+            yield lock
+        finally:
+            with suppress(OSError):
+                room.rmdir()
+
+
+def status(name: str | None, room: Path = ROOM) -> dict[str, Any]:
+    """All that is to be known of a lab that is up, as JSON values.
+
+    Raises:
+        Refused: There is none.
+    """
+    if os.geteuid() and not os.access(room, os.R_OK) and room.exists():
+        raise Refused("only root may look at a lab: use sudo")
+    return told(standing(room, name), room)
+
+
+def told(record: Record, room: Path = ROOM) -> dict[str, Any]:
+    """The same of a lab's record."""
+    lab = record.description.name
+    known = controllers().values()
+    nodes = record.nodes(room)
+    return {
+        "name": lab,
+        "catalog": str(offers.file_of(room / lab, lab)),
+        "ray_address": record.ray_address,
+        "notes": _notes(nodes),
+        "nodes": [
+            {
+                "node": node.name,
+                "type": node.machine.type,
+                "price_usd_per_hour": node.machine.price_usd_per_hour,
+                "address": node.address,
+                "cpus": node.machine.cpus,
+                "link_bytes_per_second": node.machine.link_bytes_per_second,
+                "disks": [_device(each) for each in node.devices],
+                "processes": len(members(directories(node, known))),
+                "faults": [
+                    {"fault": fault, "factor": factor}
+                    for fault, factor in record.faults.get(node.name, {}).items()
+                ],
+            }
+            for node in nodes
+        ],
+    }
+
+
+def _device(each: Device) -> dict[str, Any]:
+    device = device_of(each.image)
+    bare = each.disk.file_system == "none"
+    limits = {
+        limit.name: getattr(each.disk, limit.name)
+        for limit in dataclasses.fields(Disk)
+        if limit.name.endswith("_second")
+    }
+    return {
+        "path": device if bare else str(each.mount),
+        "device": device,
+        "file_system": None if bare else each.disk.file_system,
+        "size_bytes": each.disk.size_bytes,
+        **limits,
+    }
+
+
+def _notes(nodes: list[Node]) -> list[str]:
+    wanted = sum(node.machine.cpus or 0.0 for node in nodes)
+    cores = len(os.sched_getaffinity(0))
+    if wanted <= cores:
+        return []
+    return [
+        f"the nodes have {wanted:g} cores in all, this machine has {cores}: busy at once, they get "
+        "less"
+    ]
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as why:
+        raise Refused(f"{file}: {why.strerror}: give a lab's file") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{file} is no text: give a lab's file, in TOML") from None
+
+
+def _journal(room: Path, name: str, lock: int) -> Journal:
+    return Journal(room / name / "journal.json", partial(execute, lock), DOWN)
+
+
+def _told(plan: Iterator[Step], whole: int, on_step: OnStep) -> Iterator[Step]:
+    for done, step in enumerate(plan):
+        on_step(done, whole)
+        yield step
+
+
+def _clear(room: Path, name: str, lock: int) -> None:
+    """Nothing of a lab any more, whatever there was of it."""
+    with suppress(Refused):  # It is of another version.
+        if found := read(room, name):
+            dataclasses.replace(found, is_whole=False).write(room)
+    known = controllers().values()
+    pattern = groups_of(name)
+    lift(known, pattern)
+    end(path for each in known for path in each.top.glob(pattern))
+    directory = room / name
+    if directory.is_dir():
+        _journal(room, name, lock).undo()
+        shutil.rmtree(directory)
+
+
+def _refuse_full(name: str, nodes: list[Node], room: Path) -> None:
+    """Refuses disks for which there is no room."""
+    place = next(path for path in (room, *room.parents) if path.is_dir())
+    left = sum(
+        path.stat().st_blocks * 512 for path in (room / name).glob("*.img") if path.is_file()
+    )
+    free = shutil.disk_usage(place).free + left
+    wanted = sum(each.disk.size_bytes for node in nodes for each in node.devices)
+    if wanted > free:
+        raise Refused(
+            f"the disks take {wanted} bytes and {place} has {free} free: give less with size, or "
+            "fewer nodes"
+        )
