@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
+from support.disk import ROOT
 from support.processes import PATIENCE_SECONDS, started
 from tonnage import engine
 from tonnage.catalog import load
@@ -27,7 +28,7 @@ from tonnage.changes.switch import NAMESPACES, shaped, wire_rate
 from tonnage.lab import ROOM, ability, record
 from tonnage.lab.cluster import arguments
 from tonnage.lab.description import Description, Disk, parse
-from tonnage.lab.limits import Controller, controllers, cores, grouped, throttled
+from tonnage.lab.limits import Controller, controllers, cores, grouped, handed_out, throttled
 from tonnage.lab.nodes import Node, nodes_of
 from tonnage.lab.offers import write
 from tonnage.lab.steps import steps
@@ -203,7 +204,12 @@ def test_controllers_of_either_version_are_found(tmp_path: Path) -> None:
     (top / "cgroup.controllers").write_text("cpu io memory\n")
     second = f"41 31 0:38 / {top} rw,relatime - cgroup2 cgroup2 rw\n"
     first = "38 31 0:35 / /cg/blkio rw - cgroup cgroup rw,blkio\n"
-    assert controllers(second) == {name: Controller(name, 2, top) for name in ("cpu", "io")}
+    assert controllers(second) == {
+        name: Controller(name, 2, top) for name in ("cpu", "io", "memory")
+    }
+    assert [line(each) for each in handed_out(controllers(second).values())] == [
+        f"+{name} > {top}/cgroup.subtree_control" for name in ("cpu", "io", "memory")
+    ]
     (top / "cgroup.controllers").write_text("cpu hugetlb\n")
     assert controllers(second + first) == {
         "cpu": Controller("cpu", 2, top),
@@ -633,17 +639,20 @@ def test_two_labs_and_one_that_a_crash_has_cut_short(
 
 def ray_program() -> str | None:
     """Ray, if it is here."""
-    beside = Path(sys.executable).parent / "ray"
-    return os.environ.get("TONNAGE_RAY") or (str(beside) if beside.exists() else None)
+    of_tests = ROOT / ".tools" / "handover" / "bin" / "ray"
+    return os.environ.get("TONNAGE_RAY") or (str(of_tests) if of_tests.exists() else None)
 
 
 @needs_lab
 @pytest.mark.skipif(ray_program() is None, reason="takes Ray: name it with TONNAGE_RAY")
-def test_ray_is_on_every_node(tonnage: Tonnage, tmp_path: Path, untouched: None) -> None:
+def test_ray_is_on_every_node(
+    monkeypatch: pytest.MonkeyPatch, tonnage: Tonnage, tmp_path: Path, untouched: None
+) -> None:
     file = tmp_path / "lab.toml"
     file.write_text(TINY.replace("cpus = 1\n", ""))
     tonnage.run("lab", "up", file, check=True)
     try:
+        monkeypatch.setenv("TONNAGE_RAY", str(ray_program()))
         told = said(tonnage, "ray")
         assert told == {"address": "198.18.0.1:6379", "head": "a-0"}
         assert said(tonnage, "ray") == told

@@ -2,8 +2,9 @@
 
 Ray is a program here, which is started on each node and found by its group. The head's address is
 the cluster's; every node carries its name and its machine's type as labels, and as resources of
-which it has one. Ray takes all nodes for one host, since they share its processes and files: a
-command that is to use the cluster runs on the head's node.
+which it has one. Who speaks to the cluster has to have its token, a fresh one for each, in a
+file that only root may read. Ray takes all nodes for one host, since they share its processes and
+files: a command that is to use the cluster runs on the head's node.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import dataclasses
 import json
 import math
 import os
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -35,6 +37,7 @@ PORT = 6379
 OBJECTS_BYTES = 80 << 20
 """Of a node's store of objects: what is measured does not go through it."""
 DIRECTORY = "ray"
+TOKEN = "ray-token"
 PATIENCE_SECONDS = 180.0
 PAUSE_SECONDS = 0.5
 
@@ -71,7 +74,7 @@ def ray(lab: str | None, on_wait: Callable[[int, int], None], room: Path = ROOM)
         program = _program(record)
         nodes = record.nodes(room)
         address = f"{nodes[0].address}:{PORT}"
-        there = _up(program, address, nodes[0]) if record.ray_address else set()
+        there = _up(record, nodes[0], room) if record.ray_address else set()
         missing = [node for node in nodes if node.address not in there]
         if not missing:
             return record
@@ -79,11 +82,13 @@ def ray(lab: str | None, on_wait: Callable[[int, int], None], room: Path = ROOM)
             _end(nodes, set())  # What is left of a cluster whose head is gone.
         before = members(_groups(nodes))
         made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
+        if not there:
+            _draw_token(room / record.description.name / TOKEN)
         try:
-            _start(program, [node for node in missing if node.number == 0], made, room)
+            _start([node for node in missing if node.number == 0], made, room)
             on_wait(len(nodes) - len(missing) + 1, len(nodes))
-            _start(program, [node for node in missing if node.number], made, room)
-            _wait(program, address, nodes, on_wait)
+            _start([node for node in missing if node.number], made, room)
+            _wait(made, nodes, room, on_wait)
         except BaseException:
             _end(nodes, before)
             if not there:
@@ -98,21 +103,26 @@ def restart(record: Record, node: Node, room: Path) -> None:
     Raises:
         Failed: It was the head's node, so the cluster is gone, or Ray did not start.
     """
-    if record.ray_address is None or record.ray_program is None:
+    if record.ray_address is None:
         return
     if node.number == 0:
         raise Failed(
             f"{node.name} was the head of Ray, which is gone: start it with tonnage lab ray"
         )
     if not members(_groups([node])):
-        _start(record.ray_program, [node], record, room)
+        _start([node], record, room)
 
 
-def environment(record: Record) -> dict[str, str]:
+def environment(record: Record, room: Path = ROOM) -> dict[str, str]:
     """What a command on a node has to know of Ray."""
     if record.ray_address is None:
         return {}
-    return {"RAY_ADDRESS": record.ray_address, **ENVIRONMENT}
+    return {
+        **ENVIRONMENT,
+        "RAY_ADDRESS": record.ray_address,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(room / record.description.name / TOKEN),
+    }
 
 
 def arguments(node: Node, address: str, directory: Path) -> list[str]:
@@ -158,9 +168,15 @@ def _program(record: Record) -> str:
     return os.path.abspath(found)
 
 
-def _start(program: str, nodes: Sequence[Node], record: Record, room: Path) -> None:
+def _draw_token(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as token:
+        token.write(secrets.token_hex(32))
+
+
+def _start(nodes: Sequence[Node], record: Record, room: Path) -> None:
     """Runs ``ray start`` on nodes, all at once."""
-    address = record.ray_address or ""
+    program, address = record.ray_program or "", record.ray_address or ""
     directory = room / record.description.name / DIRECTORY
     started = [
         (
@@ -171,7 +187,7 @@ def _start(program: str, nodes: Sequence[Node], record: Record, room: Path) -> N
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                env=os.environ | ENVIRONMENT,
+                env=os.environ | environment(record, room),
                 start_new_session=True,
                 preexec_fn=partial(enter, _groups([node])),
             ),
@@ -192,11 +208,11 @@ def _start(program: str, nodes: Sequence[Node], record: Record, room: Path) -> N
 
 
 def _wait(
-    program: str, address: str, nodes: Sequence[Node], on_wait: Callable[[int, int], None]
+    record: Record, nodes: Sequence[Node], room: Path, on_wait: Callable[[int, int], None]
 ) -> None:
     wanted = {node.address: node.name for node in nodes}
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while missing := wanted.keys() - _up(program, address, nodes[0]):
+    while missing := wanted.keys() - _up(record, nodes[0], room):
         if time.monotonic() > deadline:
             late = ", ".join(wanted[each] for each in sorted(missing))
             raise Failed(f"Ray did not come up on {late} in {PATIENCE_SECONDS:g} s")
@@ -204,14 +220,14 @@ def _wait(
         time.sleep(PAUSE_SECONDS)
 
 
-def _up(program: str, address: str, head: Node) -> set[str]:
+def _up(record: Record, head: Node, room: Path) -> set[str]:
     """The addresses of nodes that the cluster counts as alive; none if it does not answer."""
     done = subprocess.run(
-        inside(head, [*_python(program), "-c", COUNT, address]),
+        inside(head, [*_python(record.ray_program or ""), "-c", COUNT, record.ray_address or ""]),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env=os.environ | ENVIRONMENT,
+        env=os.environ | environment(record, room),
         start_new_session=True,
     )
     try:

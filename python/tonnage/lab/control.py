@@ -145,8 +145,6 @@ def status(name: str | None, room: Path = ROOM) -> dict[str, Any]:
     Raises:
         Refused: There is none.
     """
-    if os.geteuid() and not os.access(room, os.R_OK) and room.exists():
-        raise Refused("only root may look at a lab: use sudo")
     return told(standing(room, name), room)
 
 

@@ -6,7 +6,8 @@ Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Li
 
 In version 1 what the page cache writes back is charged to the top group alone. So a node's disks
 have their rates for writing there too: what is written through the page cache is held back as well,
-beside what its processes write past it.
+beside what its processes write past it. In version 2 it is charged to who wrote it where the group has
+memory and io.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Controller:
     """The top group of the hierarchy that has a controller."""
 
     name: str
-    """cpu or io."""
+    """cpu or io; memory, which limits nothing here, so that io knows who wrote."""
     version: int
     top: Path
 
@@ -59,6 +60,8 @@ def controllers(mounts: str | None = None) -> dict[str, Controller]:
             found[name] = Controller(name, 2, second)
         elif top:
             found[name] = Controller(name, 1, top)
+    if second and "memory" in has and "io" in found and found["io"].version == 2:
+        found["memory"] = Controller("memory", 2, second)
     return found
 
 

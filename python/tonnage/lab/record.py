@@ -71,8 +71,17 @@ def this_boot() -> str:
 
 
 def names(room: Path) -> list[str]:
-    """The labs of which something is on file."""
-    return sorted(path.name for path in room.iterdir()) if room.is_dir() else []
+    """The labs of which something is on file.
+
+    Raises:
+        Refused: Who asks may not look.
+    """
+    try:
+        return sorted(path.name for path in room.iterdir())
+    except FileNotFoundError:
+        return []
+    except PermissionError:
+        raise Refused("only root may look at a lab: use sudo") from None
 
 
 def read(room: Path, name: str) -> Record | None:
