@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 
 from support.processes import PATIENCE_SECONDS
 from tonnage import engine
-from tonnage.changes import Command, Journal, Step, Undo, journal, opened
+from tonnage.changes import Command, Journal, Step, Undo, journal, locked, opened
 from tonnage.measure.layouts import COMMAND, ROOM
 from tonnage.measure.layouts.arrangement import Manner, arrange
 
@@ -143,6 +143,32 @@ def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
     assert machine.things == ["a", "b"]
     Journal(file, machine.execute, COMMAND).undo()
     assert machine.things == []
+
+
+def test_what_is_made_to_stand_stays_until_another_process_undoes_it(tmp_path: Path) -> None:
+    file, machine = tmp_path / "journal.json", Machine([], 1000)
+    Journal(file, machine.execute, COMMAND).make([step("a"), step("b")])
+    with pytest.raises(engine.Failed, match="it is there"):
+        Journal(file, machine.execute, COMMAND).make([step("c"), Step(("make", "a"))])
+    assert machine.things == ["a", "b", "c"]
+    Journal(file, machine.execute, COMMAND).undo()
+    assert machine.things == []
+
+
+def test_a_lock_is_waited_for_and_is_of_the_room_that_is_there(tmp_path: Path) -> None:
+    room = tmp_path / "room"
+    with locked(room, COMMAND) as lock:
+        # Who held it removed it at the end: another one's is another room.
+        room.rmdir()
+        with locked(room, COMMAND) as other:
+            assert not os.path.samestat(os.fstat(lock), os.fstat(other))
+            begin = time.monotonic()
+            with (
+                pytest.raises(engine.Refused, match="wait until it ends"),
+                locked(room, COMMAND, patience_seconds=0.2),
+            ):
+                pass
+            assert time.monotonic() >= begin + 0.2
 
 
 def test_a_room_is_one_process_s_and_goes_with_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tonnage.changes.journal import Command, Step, Undo
@@ -27,15 +28,14 @@ def attached(file: Path, device: str) -> Step:
     )
 
 
-def device_of(file: Path, loops: Path = LOOPS) -> str | None:
-    """The loop device that stands for a file, if there is one."""
-    for backing in loops.glob("loop*/loop/backing_file"):
-        try:
-            if backing.read_text().removesuffix("\n") == str(file):
-                return f"/dev/{backing.parent.parent.name}"
-        except OSError:
-            continue  # Detached meanwhile.
-    return None
+def loops() -> dict[Path, str]:
+    """The files that loop devices stand for, each with its device."""
+    found = {}
+    for backing in LOOPS.glob("loop*/loop/backing_file"):
+        with suppress(OSError):  # Detached meanwhile.
+            file = Path(backing.read_text().removesuffix("\n"))
+            found[file] = f"/dev/{backing.parent.parent.name}"
+    return found
 
 
 def formatted(name: str, identity: str, *, discard: bool = True) -> Command:

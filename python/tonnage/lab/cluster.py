@@ -229,6 +229,7 @@ def _up(record: Record, head: Node, room: Path) -> set[str]:
         text=True,
         env=os.environ | environment(record, room),
         start_new_session=True,
+        preexec_fn=partial(enter, _groups([head])),
     )
     try:
         return set(json.loads(done.stdout.splitlines()[-1]))

@@ -16,8 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tonnage import words
 from tonnage.changes import Journal, Refused, Step, locked
-from tonnage.changes.files import device_of
+from tonnage.changes.files import loops
 from tonnage.changes.groups import end, members
 from tonnage.changes.journal import execute
 from tonnage.lab import offers
@@ -72,12 +73,12 @@ def up(file: Path, on_step: OnStep, room: Path = ROOM) -> Record:
                 f"{file}: a lab {name} with other machines is up: end it with "
                 f"tonnage lab down --lab {name}, or give this one another name"
             )
-        known = controllers()
-        refuse_unable(nodes_of(wanted, 0, room / name), known)
-        _refuse_full(wanted.name, nodes_of(wanted, 0, room / name), room)
+        known, network = controllers(), free_network(room)
+        nodes = nodes_of(wanted, network, room / name)
+        refuse_unable(nodes, known)
+        _refuse_full(nodes, room / name)
         _clear(room, name, lock)
-        made = Record(text, free_network(room), this_boot()).write(room)
-        nodes = made.nodes(room)
+        made = Record(text, network, this_boot()).write(room)
         journal = _journal(room, name, lock)
         plan = steps(name, nodes, known, lambda: journal.execute(("losetup", "--find")), number_of)
         try:
@@ -151,7 +152,7 @@ def status(name: str | None, room: Path = ROOM) -> dict[str, Any]:
 def told(record: Record, room: Path = ROOM) -> dict[str, Any]:
     """The same of a lab's record."""
     lab = record.description.name
-    known = controllers().values()
+    known, attached = controllers().values(), loops()
     nodes = record.nodes(room)
     return {
         "name": lab,
@@ -166,7 +167,7 @@ def told(record: Record, room: Path = ROOM) -> dict[str, Any]:
                 "address": node.address,
                 "cpus": node.machine.cpus,
                 "link_bytes_per_second": node.machine.link_bytes_per_second,
-                "disks": [_device(each) for each in node.devices],
+                "disks": [_device(each, attached.get(each.image)) for each in node.devices],
                 "processes": len(members(directories(node, known))),
                 "faults": [
                     {"fault": fault, "factor": factor}
@@ -178,8 +179,7 @@ def told(record: Record, room: Path = ROOM) -> dict[str, Any]:
     }
 
 
-def _device(each: Device) -> dict[str, Any]:
-    device = device_of(each.image)
+def _device(each: Device, device: str | None) -> dict[str, Any]:
     bare = each.disk.file_system == "none"
     limits = {
         limit.name: getattr(each.disk, limit.name)
@@ -230,26 +230,24 @@ def _clear(room: Path, name: str, lock: int) -> None:
     with suppress(Refused):  # It is of another version.
         if found := read(room, name):
             dataclasses.replace(found, is_whole=False).write(room)
-    known = controllers().values()
-    pattern = groups_of(name)
-    lift(known, pattern)
-    end(path for each in known for path in each.top.glob(pattern))
-    directory = room / name
+    directory, pattern, known = room / name, groups_of(name), controllers()
+    devices = [device for file, device in loops().items() if file.parent == directory]
+    if "io" in known:
+        lift(known["io"], pattern, map(number_of, devices))
+    end(path for each in known.values() for path in each.top.glob(pattern))
     if directory.is_dir():
         _journal(room, name, lock).undo()
         shutil.rmtree(directory)
 
 
-def _refuse_full(name: str, nodes: list[Node], room: Path) -> None:
-    """Refuses disks for which there is no room."""
-    place = next(path for path in (room, *room.parents) if path.is_dir())
-    left = sum(
-        path.stat().st_blocks * 512 for path in (room / name).glob("*.img") if path.is_file()
-    )
+def _refuse_full(nodes: list[Node], directory: Path) -> None:
+    """Refuses disks for which there is no room; what is left of an earlier lab makes room."""
+    place = next(path for path in directory.parents if path.is_dir())
+    left = sum(path.stat().st_blocks * 512 for path in directory.glob("*.img"))
     free = shutil.disk_usage(place).free + left
     wanted = sum(each.disk.size_bytes for node in nodes for each in node.devices)
     if wanted > free:
         raise Refused(
-            f"the disks take {wanted} bytes and {place} has {free} free: give less with size, or "
-            "fewer nodes"
+            f"the disks take {words.size(wanted)} and {place} has {words.size(free)} free: give "
+            "less with size, or fewer nodes"
         )

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from tonnage.changes import Command, Failed, Refused
-from tonnage.changes.files import device_of
+from tonnage.changes.files import loops
 from tonnage.changes.groups import end
 from tonnage.changes.journal import execute
 from tonnage.changes.switch import shaped, wire_rate
@@ -134,9 +134,9 @@ def _slow_link(node: Node, lab: str, factor: float, run: Callable[[Command], str
 
 
 def _slow_disk(node: Node, factor: float, run: Callable[[Command], str]) -> None:
-    io = controllers().get("io")
+    io, attached = controllers().get("io"), loops()
     for each in node.devices:
-        device = device_of(each.image)
+        device = attached.get(each.image)
         if io is None or device is None:
             continue
         steps = throttled(io, node.group, number_of(device), each.disk, factor)

@@ -6,8 +6,8 @@ Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Li
 
 In version 1 what the page cache writes back is charged to the top group alone. So a node's disks
 have their rates for writing there too: what is written through the page cache is held back as well,
-beside what its processes write past it. In version 2 it is charged to who wrote it where the group has
-memory and io.
+beside what its processes write past it. In version 2 it is charged to who wrote it where the group
+has memory and io.
 """
 
 from __future__ import annotations
@@ -136,21 +136,25 @@ def throttled(io: Controller, group: str, device: str, disk: Disk, factor: float
             yield _of_the_top(io.top / file, device, rate)
 
 
-def lift(known: Iterable[Controller], pattern: str) -> None:
-    """No limit on devices any more in groups of this pattern: what waits for one gets through."""
-    for each in known:
-        if each.name != "io":
-            continue
-        files = (
-            [*each.top.glob(f"{pattern}/io.max")]
-            if each.version == 2
-            else [*each.top.glob(f"{pattern}/**/blkio.throttle.*s_device")]
-        )
-        free = "rbps=max wbps=max riops=max wiops=max" if each.version == 2 else "0"
-        for file in files:
-            with suppress(OSError):  # The group is gone, or the device.
-                for line in file.read_text().splitlines():
-                    file.write_text(f"{line.split()[0]} {free}\n")
+def lift(io: Controller, pattern: str, devices: Iterable[str]) -> None:
+    """No limit on devices any more in groups of this pattern, so that what waits gets through.
+
+    Args:
+        io: The controller.
+        pattern: Of the groups' names.
+        devices: The numbers of the devices, on which the top group has no limit any more either.
+    """
+    first = "blkio.throttle.*s_device"
+    if io.version == 2:
+        free, files = "rbps=max wbps=max riops=max wiops=max", [*io.top.glob(f"{pattern}/io.max")]
+    else:
+        free, files = "0", [*io.top.glob(f"{pattern}/**/{first}"), *io.top.glob(first)]
+    ours = set(devices)
+    for file in files:
+        with suppress(OSError):  # The group is gone, or the device.
+            for number in (line.split()[0] for line in file.read_text().splitlines()):
+                if number in ours:
+                    file.write_text(f"{number} {free}\n")
 
 
 def number_of(device: str) -> str:
