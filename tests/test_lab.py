@@ -526,8 +526,8 @@ def _assert_faults_are_made_and_mended(
     of_fast = partial(disk_rate, tonnage, "fast-0", mount / "data", "read")
     assert_about(of_fast, READ / 3)
     said(tonnage, "fault", "fast-0", "fill-disk")
-    with (mount / "more").open("wb") as more, pytest.raises(OSError, match="No space left"):
-        os.posix_fallocate(more.fileno(), 0, 1 << 20)
+    with pytest.raises(OSError, match="No space left"):
+        (mount / "more").write_bytes(bytes(1 << 20))
     with started([tonnage.path, "lab", "exec", "fast-0", "--", "sleep", "600"]) as sleeper:
         sleeper.until(lambda: said(tonnage, "status")["nodes"][0]["processes"] == 1)
         told = said(tonnage, "fault", "fast-0", "kill")
@@ -542,8 +542,7 @@ def _assert_faults_are_made_and_mended(
 
     assert said(tonnage, "heal", "fast-0")["faults"] == []
     assert refused in tonnage.run("lab", "exec", "fast-0", "--", *reach).stderr
-    with (mount / "more").open("wb") as more:
-        os.posix_fallocate(more.fileno(), 0, 1 << 20)
+    (mount / "more").write_bytes(bytes(1 << 20))
     assert_about(of_fast, READ)
 
     said(tonnage, "fault", "slow.2x-0", "slow-link", "--factor", "2")

@@ -38,6 +38,12 @@ def loops() -> dict[Path, str]:
     return found
 
 
+def is_buffered(device: str) -> bool:
+    """Whether a loop device's file has the page cache in the way."""
+    direct = LOOPS / Path(device).name / "loop" / "dio"
+    return direct.exists() and direct.read_text().strip() == "0"
+
+
 def formatted(name: str, identity: str, *, discard: bool = True) -> Command:
     """What makes a file system of this name and identity; the devices follow.
 

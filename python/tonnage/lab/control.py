@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from tonnage import words
 from tonnage.changes import Journal, Refused, Step, locked
-from tonnage.changes.files import loops
+from tonnage.changes.files import is_buffered, loops
 from tonnage.changes.groups import end, members
 from tonnage.changes.journal import execute
 from tonnage.lab import offers
@@ -158,7 +158,7 @@ def told(record: Record, room: Path = ROOM) -> dict[str, Any]:
         "name": lab,
         "catalog": str(offers.file_of(room / lab, lab)),
         "ray_address": record.ray_address,
-        "notes": _notes(nodes),
+        "notes": _notes(nodes, attached),
         "nodes": [
             {
                 "node": node.name,
@@ -195,15 +195,20 @@ def _device(each: Device, device: str | None) -> dict[str, Any]:
     }
 
 
-def _notes(nodes: list[Node]) -> list[str]:
+def _notes(nodes: list[Node], attached: Mapping[Path, str]) -> list[str]:
+    """What keeps the lab from being as it says."""
+    found = []
     wanted = sum(node.machine.cpus or 0.0 for node in nodes)
     cores = len(os.sched_getaffinity(0))
-    if wanted <= cores:
-        return []
-    return [
-        f"the nodes have {wanted:g} cores in all, this machine has {cores}: busy at once, they get "
-        "less"
-    ]
+    if wanted > cores:
+        found.append(
+            f"the nodes have {wanted:g} cores in all, this machine has {cores}: busy at once, they "
+            "get less"
+        )
+    devices = [attached.get(each.image) for node in nodes for each in node.devices]
+    if any(device and is_buffered(device) for device in devices):
+        found.append("the disks' files do without direct I/O: this machine's page cache is below")
+    return found
 
 
 def _text(file: Path) -> str:

@@ -25,6 +25,7 @@ from typing import Any
 from tonnage import engine
 from tonnage.artifacts import SINGLE, Environment, Measurement, Step, Trial
 from tonnage.changes import Journal, opened
+from tonnage.changes.files import is_buffered
 from tonnage.measure import environment
 from tonnage.measure.disk import OPERATIONS, measure_disk, outstanding
 from tonnage.measure.kept import Kept, kept, parted
@@ -249,14 +250,9 @@ def _versions(here: Environment) -> dict[str, str]:
 
 def _page_cache(done: Measurement, devices: Sequence[str]) -> str:
     """What was found, and whether a loop device's file has one in the way."""
-    buffered = [device for device in devices if _is_buffered(device)]
+    buffered = [device for device in devices if is_buffered(device)]
     below = f"; in the way below {', '.join(buffered)}, by the page cache of its file"
     return done.page_cache + (below if buffered else "")
-
-
-def _is_buffered(device: str) -> bool:
-    direct = Path("/sys/block") / Path(device).name / "loop" / "dio"
-    return direct.exists() and direct.read_text().strip() == "0"
 
 
 def _together(trials: Sequence[Trial]) -> str:
