@@ -28,6 +28,7 @@ PARTS = {
     "lab": {"artifacts", "words", "catalog", "changes"},
     "measure": {"artifacts", "engine", "statistics", "cloud_truth", "changes"},
     "run": {"artifacts", "engine"},
+    "fleet": {"artifacts", "words", "engine", "statistics", "measure"},
 }
 PARTS["study"] = set(PARTS) - {"__init__"}
 PARTS["cli"] = PARTS["study"] | {"study"}
@@ -55,6 +56,16 @@ def test_parts_import_only_what_they_may() -> None:
         for part in _imported_parts(file) - PARTS[_part(file)] - {_part(file), "__init__"}
     ]
     assert broken == []
+
+
+def test_only_the_fleet_knows_ray() -> None:
+    known = {
+        str(file.relative_to(PACKAGE))
+        for file in PACKAGE.rglob("*.py")
+        for name in _imported_names(file)
+        if name.partition(".")[0] == "ray"
+    }
+    assert known == {"fleet/cluster.py"}
 
 
 def test_crates_depend_only_on_what_they_may() -> None:

@@ -11,6 +11,7 @@ An `Analysis` is imported from its own file: most commands have none, and start 
 from tonnage.artifacts.artifact import Artifact, ArtifactError
 from tonnage.artifacts.environment import Device, Environment
 from tonnage.artifacts.files import read_table, write_atomically, write_table
+from tonnage.artifacts.fleet import Across, FleetMeasurement, FleetNode
 from tonnage.artifacts.gathering import gather
 from tonnage.artifacts.job import Demand, Job, JobPhase, Room
 from tonnage.artifacts.measurement import (
@@ -33,6 +34,7 @@ from tonnage.artifacts.study import Actual, ActualPhase, Limit, Study, Validatio
 
 __all__ = [
     "SINGLE",
+    "Across",
     "Actual",
     "ActualPhase",
     "Artifact",
@@ -42,6 +44,8 @@ __all__ = [
     "Device",
     "Environment",
     "Figure",
+    "FleetMeasurement",
+    "FleetNode",
     "Job",
     "JobPhase",
     "Latency",

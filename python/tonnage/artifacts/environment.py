@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tonnage.artifacts.artifact import Artifact
@@ -26,8 +26,9 @@ class Device:
 class Environment(Artifact):
     """What a measurement or a run was done on, captured without being asked.
 
-    ``provider`` and ``machine_type`` are there where the machine itself tells what it was rented
-    as; they came after the first records were written.
+    ``provider`` and ``machine_type`` are there where the machine itself, or a label, tells what it
+    was rented as; they and ``labels``, what else somebody said of it, like its region, came after
+    the first records were written.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.environment/1"
@@ -46,3 +47,4 @@ class Environment(Artifact):
     debug_build: bool
     provider: str | None = None
     machine_type: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)

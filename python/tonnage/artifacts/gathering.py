@@ -1,7 +1,8 @@
 """Finds measurements in files and directories, also those that were cut short.
 
 A directory that was measured into holds ``begun.json``, the measurement without its trials, and a
-``trial-*.json`` for each that was done; ``measurement.json`` is there once all are.
+``trial-*.json`` for each that was done; ``measurement.json`` is there once all are. A fleet's holds
+such a directory for each node; ``fleet.json``, by itself, has the measurements of all.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import dataclasses
 from pathlib import Path
 
 from tonnage.artifacts.artifact import Artifact, ArtifactError
+from tonnage.artifacts.fleet import FleetMeasurement
 from tonnage.artifacts.measurement import Measurement, Trial
 
 WHOLE, BEGUN, TRIALS = "measurement.json", "begun.json", "trial-*.json"
@@ -49,21 +51,30 @@ def places(path: Path) -> list[Path]:
         if file.name == BEGUN:
             if not file.with_name(WHOLE).exists():
                 found.append(file.parent)
-        elif file.name == WHOLE or says(file, Measurement):
+        elif file.name == WHOLE or says(file, Measurement) or _alone(file):
             found.append(file)
     if not found:
         raise ArtifactError(f"{path} holds no measurement")
     return found
 
 
-def measurement_at(place: Path) -> Measurement:
-    """The measurement at one of the `places`.
+def _alone(file: Path) -> bool:
+    """Whether it is a fleet's measurement without its nodes' directories beside it."""
+    return says(file, FleetMeasurement) and not any(file.parent.glob(f"*/{BEGUN}"))
+
+
+def measurements_at(place: Path) -> list[Measurement]:
+    """The measurement at one of the `places`; those of a fleet.
 
     Raises:
         ArtifactError: It is none.
         OSError: It cannot be read.
     """
-    return gather(place) if place.is_dir() else Measurement.read(place)
+    if place.is_dir():
+        return [gather(place)]
+    if says(place, FleetMeasurement):
+        return FleetMeasurement.read(place).measurements
+    return [Measurement.read(place)]
 
 
 def bytes_at(place: Path) -> int:

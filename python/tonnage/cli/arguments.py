@@ -31,6 +31,7 @@ SEVERAL = (
     "--threads",
     "--price",
     "--pid",
+    "--label",
 )
 """Flags that several values may follow."""
 HIDDEN = (".", "_")
@@ -229,6 +230,15 @@ def refuse_missing(flag: str, directories: Iterable[Path]) -> None:
     for directory in directories:
         if not directory.is_dir():
             raise engine.Refused(f"{flag} {directory}: there is no such directory; make it first")
+
+
+def refuse_relative(directories: Iterable[Path]) -> None:
+    """Refuses directories that are somewhere else on every machine of a fleet."""
+    for directory in directories:
+        if not directory.is_absolute():
+            raise engine.Refused(
+                f"--dir {directory}: with --fleet give a path from / on: it is each machine's own"
+            )
 
 
 def refuse_files(flag: str, paths: Iterable[Path]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tonnage import engine
 from tonnage.artifacts import ArtifactError, Measurement
-from tonnage.artifacts.gathering import bytes_at, measurement_at, places
+from tonnage.artifacts.gathering import bytes_at, measurements_at, places
 
 
 def measured_places(paths: list[Path]) -> list[Path]:
@@ -31,17 +31,18 @@ def read_all(found: list[Path]) -> list[Measurement]:
     with engine.Progress("reading", sum(map(bytes_at, found))) as progress:
         for place in found:
             try:
-                measurement = measurement_at(place)
+                of_place = measurements_at(place)
             except ArtifactError as why:
                 raise engine.Refused(str(why)) from None
             except OSError as why:
                 raise engine.Refused(f"{place}: {why.strerror}") from None
-            if measurement.id in holders:
-                raise engine.Refused(
-                    f"{place} and {holders[measurement.id]} are both {measurement.id}: give it once"
-                )
-            holders[measurement.id] = place
-            measurements.append(measurement)
+            for each in of_place:
+                if each.id in holders:
+                    raise engine.Refused(
+                        f"{place} and {holders[each.id]} are both {each.id}: give it once"
+                    )
+                holders[each.id] = place
+            measurements += of_place
             done += bytes_at(place)
             progress(done)
     return measurements

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tonnage import engine
 from tonnage.artifacts import Measurement
 from tonnage.cli.arguments import (
     Json,
     Memory,
-    command,
-    new_directory,
-    refuse_missing,
     refuse_twice,
     refuse_unknown,
 )
 from tonnage.cli.measured import (
     MOST_ROUNDS,
     ROUNDS,
+    FleetAddress,
+    Instances,
+    Labels,
+    Measure,
     More,
+    OneAtATime,
     Out,
+    Patience,
     Rounds,
     TrialSeconds,
     TrialSize,
     UntilConfidence,
-    show,
+    carry_out,
+    placed,
+    refuse_directories,
+    where,
 )
 from tonnage.model.findings import disk_warnings
 
@@ -51,6 +58,11 @@ def measure_disk(
     rounds: Rounds = None,
     until_confidence: UntilConfidence = None,
     memory: Memory = "1GiB",  # type: ignore[assignment]
+    fleet: FleetAddress = None,
+    instances: Instances = None,
+    one_at_a_time: OneAtATime = False,
+    patience: Patience = "60s",  # type: ignore[assignment]
+    label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +72,8 @@ def measure_disk(
 
     refuse_unknown("--mode", mode or [], MODES)
     directories = directory or [Path()]
-    refuse_missing("--dir", directories)
+    at = where(fleet, instances, one_at_a_time, patience, label)
+    refuse_directories(at, directories)
     refuse_twice("--dir", directories)
     half = (len(directories) + 1) // 2
     settings = Settings(
@@ -73,10 +86,24 @@ def measure_disk(
         memory_bytes=memory,
         until_confidence=until_confidence,
     )
-    out = out or new_directory("tonnage-disk")
-    most_seconds = settings.rounds * len(settings.modes) * seconds
-    with engine.Progress("measuring", size, most_seconds) as progress:
-        show(measure(out, settings, command=command(), on_progress=progress), out, as_json, _more)
+
+    def work(node: str | None) -> Measure:
+        own = settings if node is None else settings.of_node(node)
+        read, write = ([placed(each, node) for each in half] for half in (own.read, own.write))
+        own = dataclasses.replace(own, read=tuple(read), write=tuple(write))
+        return functools.partial(measure, settings=own)
+
+    carry_out(
+        "disk",
+        work,
+        settings.told,
+        at,
+        out,
+        as_json,
+        total_bytes=size,
+        total_seconds=settings.rounds * len(settings.modes) * seconds,
+        more=_more,
+    )
 
 
 def _more(measurement: Measurement) -> More:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +13,6 @@ from tonnage import engine, words
 from tonnage.artifacts import Measurement, Reading
 from tonnage.cli.arguments import (
     Json,
-    command,
-    new_directory,
     number,
     parse_size,
     refuse_memory,
@@ -23,13 +22,20 @@ from tonnage.cli.arguments import (
 from tonnage.cli.measured import (
     MOST_ROUNDS,
     ROUNDS,
+    FleetAddress,
+    Instances,
+    Labels,
+    Measure,
     More,
+    OneAtATime,
     Out,
+    Patience,
     Rounds,
     Seed,
     UntilConfidence,
+    carry_out,
     line,
-    show,
+    where,
 )
 
 if TYPE_CHECKING:
@@ -112,12 +118,18 @@ def measure_object(
         ),
     ] = "64MiB",  # type: ignore[assignment]
     seed: Seed = "1",  # type: ignore[assignment]
+    fleet: FleetAddress = None,
+    instances: Instances = None,
+    one_at_a_time: OneAtATime = False,
+    patience: Patience = "60s",  # type: ignore[assignment]
+    label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Measure an object store: bandwidth, time to first byte and errors by chunk and threads."""
     from tonnage.measure import object as store
 
+    at = where(fleet, instances, one_at_a_time, patience, label)
     bucket, prefix = parse_place(place)
     if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
         raise engine.Refused(f"--endpoint {endpoint}: write it like http://127.0.0.1:9000")
@@ -151,22 +163,31 @@ def measure_object(
             f"--object-size {object_size} is less than a chunk of {largest}: give more, or a "
             "smaller --chunk"
         )
-    needed = store.memory_bytes(settings)
-    refuse_memory(
-        f"--threads {max(settings.threads)} with chunks of {words.memory(largest)} take "
-        f"{words.memory(needed)},",
-        needed,
-        "give fewer, or smaller chunks",
-    )
-    out = out or new_directory("tonnage-object")
-    with engine.Progress("measuring", settings.laid_out_bytes, settings.most_seconds) as progress:
-        show(
-            store.measure_object(out, settings, command=command(), on_progress=progress),
-            out,
-            as_json,
-            _knees,
-            _line,
+    if at.fleet is None:
+        needed = store.memory_bytes(settings)
+        refuse_memory(
+            f"--threads {max(settings.threads)} with chunks of {words.memory(largest)} take "
+            f"{words.memory(needed)},",
+            needed,
+            "give fewer, or smaller chunks",
         )
+
+    def work(node: str | None) -> Measure:
+        own = settings if node is None else settings.of_node(node)
+        return functools.partial(store.measure_object, settings=own)
+
+    carry_out(
+        "object",
+        work,
+        dataclasses.asdict(settings),
+        at,
+        out,
+        as_json,
+        total_bytes=settings.laid_out_bytes,
+        total_seconds=settings.most_seconds,
+        more=_knees,
+        in_line=_line,
+    )
 
 
 def parse_place(text: str) -> tuple[str, str]:

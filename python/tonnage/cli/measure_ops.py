@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tonnage import engine
 from tonnage.cli.arguments import (
     Json,
-    command,
-    new_directory,
     number,
-    refuse_missing,
     refuse_unknown,
     whole_number,
 )
@@ -24,13 +21,21 @@ from tonnage.cli.measured import (
     Directory,
     EngineName,
     FileSize,
+    FleetAddress,
+    Instances,
+    Labels,
+    OneAtATime,
     Operations,
     Out,
+    Patience,
     Rounds,
     Seed,
     UntilConfidence,
+    carry_out,
+    refuse_directories,
     refuse_outstanding,
-    show,
+    where,
+    work_in,
 )
 
 SUBMISSIONS = ("single", "batched")
@@ -81,6 +86,11 @@ def measure_ops(
         ),
     ] = "single",
     seed: Seed = "1",  # type: ignore[assignment]
+    fleet: FleetAddress = None,
+    instances: Instances = None,
+    one_at_a_time: OneAtATime = False,
+    patience: Patience = "60s",  # type: ignore[assignment]
+    label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -96,7 +106,8 @@ def measure_ops(
     refuse_unknown("--operation", operation or [], OPERATIONS)
     refuse_unknown("--engine", [engine_name], ENGINES)
     refuse_unknown("--submission", [submission], SUBMISSIONS)
-    refuse_missing("--dir", [directory])
+    at = where(fleet, instances, one_at_a_time, patience, label)
+    refuse_directories(at, [directory])
     confident = until_confidence is not None
     settings = Settings(
         suite=suite,
@@ -111,9 +122,15 @@ def measure_ops(
         batched=submission == "batched",
         seed=seed,
     )
-    refuse_outstanding(settings.memory_bytes)
-    out = out or new_directory("tonnage-ops")
-    with engine.Progress("measuring", file_size, most_seconds(settings)) as progress:
-        show(
-            measure(directory, out, settings, command=command(), on_progress=progress), out, as_json
-        )
+    if at.fleet is None:
+        refuse_outstanding(settings.memory_bytes)
+    carry_out(
+        "ops",
+        work_in(directory, measure, settings),
+        dataclasses.asdict(settings) | {"directory": directory},
+        at,
+        out,
+        as_json,
+        total_bytes=file_size,
+        total_seconds=most_seconds(settings),
+    )

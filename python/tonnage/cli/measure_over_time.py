@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,8 @@ import typer
 from tonnage import engine
 from tonnage.cli.arguments import (
     Json,
-    command,
-    new_directory,
     number,
     parse_duration,
-    refuse_missing,
     refuse_unknown,
     whole_number,
 )
@@ -23,11 +21,19 @@ from tonnage.cli.measured import (
     Directory,
     EngineName,
     FileSize,
+    FleetAddress,
+    Instances,
+    Labels,
+    OneAtATime,
     Operations,
     Out,
+    Patience,
     Seed,
+    carry_out,
+    refuse_directories,
     refuse_outstanding,
-    show,
+    where,
+    work_in,
 )
 
 
@@ -62,6 +68,11 @@ def measure_over_time(
     file_size: FileSize = "4GB",  # type: ignore[assignment]
     engine_name: EngineName = "ring",
     seed: Seed = "1",  # type: ignore[assignment]
+    fleet: FleetAddress = None,
+    instances: Instances = None,
+    one_at_a_time: OneAtATime = False,
+    patience: Patience = "60s",  # type: ignore[assignment]
+    label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -75,7 +86,8 @@ def measure_over_time(
 
     refuse_unknown("--operation", operation or [], OPERATIONS)
     refuse_unknown("--engine", [engine_name], ENGINES)
-    refuse_missing("--dir", [directory])
+    at = where(fleet, instances, one_at_a_time, patience, label)
+    refuse_directories(at, [directory])
     names = tuple(operation or OPERATIONS)
     if len(names) * seconds >= every:
         raise engine.Refused(
@@ -92,9 +104,16 @@ def measure_over_time(
         blocking=engine_name == "sync",
         seed=seed,
     )
-    refuse_outstanding(settings.memory_bytes)
-    out = out or new_directory("tonnage-over-time")
-    with engine.Progress("measuring", file_size, settings.slots * every) as progress:
-        show(
-            measure(directory, out, settings, command=command(), on_progress=progress), out, as_json
-        )
+    if at.fleet is None:
+        refuse_outstanding(settings.memory_bytes)
+    carry_out(
+        "over-time",
+        work_in(directory, measure, settings),
+        dataclasses.asdict(settings) | {"directory": directory},
+        at,
+        out,
+        as_json,
+        total_bytes=file_size,
+        total_seconds=settings.slots * every,
+        pause_seconds=every,
+    )

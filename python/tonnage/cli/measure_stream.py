@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tonnage import engine, words
+from tonnage import words
 from tonnage.cli.arguments import (
     Json,
-    command,
-    new_directory,
     parse_size,
     refuse_memory,
-    refuse_missing,
     refuse_unknown,
     whole_number,
 )
@@ -23,9 +21,17 @@ from tonnage.cli.measured import (
     ROUNDS,
     ROUNDS_HELP,
     Directory,
+    FleetAddress,
+    Instances,
+    Labels,
+    OneAtATime,
     Out,
+    Patience,
     UntilConfidence,
-    show,
+    carry_out,
+    refuse_directories,
+    where,
+    work_in,
 )
 
 TRANSFER_UNIT_BYTES = 4096
@@ -103,6 +109,11 @@ def measure_stream(
         ),
     ] = None,
     until_confidence: UntilConfidence = None,
+    fleet: FleetAddress = None,
+    instances: Instances = None,
+    one_at_a_time: OneAtATime = False,
+    patience: Patience = "60s",  # type: ignore[assignment]
+    label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -114,7 +125,8 @@ def measure_stream(
     from tonnage.measure.stream import measure_stream as measure
 
     refuse_unknown("--operation", operation or [], OPERATIONS)
-    refuse_missing("--dir", [directory])
+    at = where(fleet, instances, one_at_a_time, patience, label)
+    refuse_directories(at, [directory])
     settings = Settings(
         operations=tuple(operation or OPERATIONS),
         workers=processes,
@@ -127,15 +139,19 @@ def measure_stream(
         repetitions=repetitions or (MOST_ROUNDS if until_confidence else ROUNDS),
         until_confidence=until_confidence,
     )
-    refuse_memory(
-        f"--transfer {words.memory(transfer)} for each of --processes needs "
-        f"{words.memory(settings.memory_bytes)},",
-        settings.memory_bytes,
-        "give less, or fewer of them",
-    )
-    out = out or new_directory("tonnage-stream")
-    total = settings.bytes * len(settings.operations) * settings.repetitions
-    with engine.Progress("measuring", total) as progress:
-        show(
-            measure(directory, out, settings, command=command(), on_progress=progress), out, as_json
+    if at.fleet is None:
+        refuse_memory(
+            f"--transfer {words.memory(transfer)} for each of --processes needs "
+            f"{words.memory(settings.memory_bytes)},",
+            settings.memory_bytes,
+            "give less, or fewer of them",
         )
+    carry_out(
+        "stream",
+        work_in(directory, measure, settings),
+        dataclasses.asdict(settings) | {"directory": directory},
+        at,
+        out,
+        as_json,
+        total_bytes=settings.bytes * len(settings.operations) * settings.repetitions,
+    )

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tonnage import words
+from tonnage import engine, words
 from tonnage.artifacts import Figure, Measurement, Reading, Trial
 from tonnage.cli.arguments import (
+    command,
+    new_directory,
     number,
+    parse_duration,
     parse_measurable,
     parse_share,
     refuse_memory,
+    refuse_missing,
+    refuse_relative,
     whole_number,
 )
 from tonnage.cloud_truth import NOT_PROVED
 
 ENGINES = ("ring", "sync")
+NODE = "{node}"
+"""In a directory's path on a fleet, the node's name."""
 
 Operations = Annotated[
     list[str] | None,
@@ -103,10 +112,159 @@ Out = Annotated[
         help="Where trials are kept; what was begun there goes on. Default: a new directory here.",
     ),
 ]
-
+FleetAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--fleet",
+        metavar="ADDRESS",
+        help="Measure on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
+        "that this machine is in. Directories are each machine's own; {node} in them is its name.",
+    ),
+]
+Instances = Annotated[
+    int | None,
+    typer.Option(
+        "--instances",
+        parser=whole_number(1, 10_000),
+        metavar="N",
+        help="With --fleet: on so many machines. Default: all.",
+    ),
+]
+OneAtATime = Annotated[
+    bool,
+    typer.Option(
+        "--one-at-a-time", help="With --fleet: one machine after another, instead of together."
+    ),
+]
+Patience = Annotated[
+    float,
+    typer.Option(
+        "--patience",
+        parser=parse_duration,
+        metavar="TIME",
+        help="With --fleet: a machine that says nothing, or moves nothing, for so long is given "
+        "up, and said to be missing.",
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=VALUE...",
+        help="What is to be known of where this is measured, like region=us-east-1; machine-type "
+        "and provider say what a machine was rented as.",
+    ),
+]
 
 More = tuple[dict[str, Any], list[str]]
 """What is told of a measurement beside itself: as JSON, and in lines."""
+Measure = Callable[..., Iterator[Trial | Measurement]]
+"""Measures into a directory; takes ``command``, ``labels`` and ``on_progress`` by name."""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a command measures: on this machine, or on a fleet."""
+
+    fleet: str | None
+    instances: int | None
+    one_at_a_time: bool
+    patience_seconds: float
+    labels: Mapping[str, str]
+
+
+def where(
+    fleet: str | None,
+    instances: int | None,
+    one_at_a_time: bool,
+    patience_seconds: float,
+    label: Sequence[str] | None,
+) -> Where:
+    """Where the options say."""
+    if fleet is None and (instances is not None or one_at_a_time):
+        flag = "--one-at-a-time" if instances is None else "--instances"
+        raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
+    labels = {}
+    for each in label or []:
+        name, separator, value = each.partition("=")
+        if not separator or not name or not value:
+            raise engine.Refused(f"--label {each}: write NAME=VALUE, like region=us-east-1")
+        labels[name] = value
+    return Where(fleet, instances, one_at_a_time, patience_seconds, labels)
+
+
+def placed(directory: Path, node: str | None) -> Path:
+    """A directory as it is called on a node; on this machine as it is."""
+    return directory if node is None else Path(str(directory).replace(NODE, node))
+
+
+def work_in(directory: Path, measure: Measure, settings: Any) -> Callable[[str | None], Measure]:
+    """What measures in one directory, with settings that nodes have their own of."""
+
+    def work(node: str | None) -> Measure:
+        own = settings if node is None else settings.of_node(node)
+        return functools.partial(measure, placed(directory, node), settings=own)
+
+    return work
+
+
+def refuse_directories(at: Where, directories: Sequence[Path]) -> None:
+    """Refuses ``--dir`` that is not there, or, on a fleet, that is nowhere for sure."""
+    if at.fleet is None:
+        refuse_missing("--dir", directories)
+    else:
+        refuse_relative(directories)
+
+
+def carry_out(
+    kind: str,
+    work: Callable[[str | None], Measure],
+    settings: Mapping[str, Any],
+    at: Where,
+    out: Path | None,
+    as_json: bool,
+    *,
+    total_bytes: int = 0,
+    total_seconds: float = 0.0,
+    pause_seconds: float = 0.0,
+    more: Callable[[Measurement], More] = lambda _: ({}, []),
+    in_line: Callable[[Reading], str] | None = None,
+) -> None:
+    """Measures, and shows what is found as it comes.
+
+    Args:
+        kind: What is measured.
+        work: What measures on the node of a name; on this machine, of `None`.
+        settings: As a fleet keeps them, the same for all nodes.
+        at: Where.
+        out: Where trials are kept; None for a new directory here.
+        as_json: Whether to print JSON.
+        total_bytes: How much is moved before the rest takes a set time, for progress.
+        total_seconds: How long that is.
+        pause_seconds: How long nothing may be moved although all is well.
+        more: What is told of a measurement besides.
+        in_line: A trial's reading in a line.
+    """
+    out = out or new_directory(f"tonnage-{kind}")
+    if at.fleet is not None:
+        from tonnage.cli import fleet
+
+        fleet.measure(
+            at.fleet,
+            out,
+            kind,
+            work,
+            settings,
+            at,
+            as_json,
+            pause_seconds=pause_seconds,
+            more=more,
+            in_line=in_line or line,
+        )
+        return
+    with engine.Progress("measuring", total_bytes, total_seconds) as progress:
+        found = work(None)(out, command=command(), labels=at.labels, on_progress=progress)
+        show(found, out, as_json, more, in_line or line)
 
 
 def refuse_outstanding(memory_bytes: int) -> None:

@@ -10,7 +10,8 @@ half write, one does both.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,11 @@ class Settings:
     until_confidence: float | None = None
     """As `tonnage.measure.rounds`."""
 
+    def of_node(self, node: str) -> Settings:
+        """The same for one node of a fleet, modes in an order of its own."""
+        order = random.Random(node).sample(self.modes, len(self.modes))
+        return dataclasses.replace(self, modes=tuple(order))
+
     @property
     def told(self) -> dict[str, Any]:
         """What is kept of them."""
@@ -84,6 +90,7 @@ def measure_disks(
     settings: Settings,
     *,
     command: list[str],
+    labels: Mapping[str, str] | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
@@ -94,6 +101,7 @@ def measure_disks(
         out: Where trials are kept; see `tonnage.measure.kept`.
         settings: What to do.
         command: How it can be repeated.
+        labels: What else is known of where it is done, like its region.
         on_progress: Called with bytes; the first ``size_bytes`` are those that are laid out.
 
     Raises:
@@ -106,7 +114,7 @@ def measure_disks(
         "disk",
         settings.told,
         command=command,
-        environment=capture([*settings.read, *settings.write]),
+        environment=capture([*settings.read, *settings.write], labels),
         stopping_rule=f"{STOPPING_RULE}; {rounds.rule(settings.repeated)}",
         page_cache="bypassed where a reading says direct",
     ) as trials:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tonnage import engine
@@ -25,13 +25,23 @@ VENDORS = {"Amazon EC2": "aws", "Google": "gcp"}
 machine under Hyper-V does."""
 TELLS_TYPE = "aws"
 """Whose firmware has the machine type for its product's name."""
+HOST, PROVIDER, MACHINE_TYPE = "host", "provider", "machine-type"
+"""Labels that say what a machine is called or was rented as, for those that do not tell."""
 
 
-def capture(directories: Iterable[Path]) -> Environment:
-    """The machine as it is now, with the devices that hold ``directories``."""
-    provider = VENDORS.get(_text(FIRMWARE / "sys_vendor") or "")
+def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None) -> Environment:
+    """The machine as it is now.
+
+    Args:
+        directories: Whose devices are told.
+        labels: What somebody said of it; `HOST`, `PROVIDER` and `MACHINE_TYPE` go before what the
+            machine tells.
+    """
+    said = labels or {}
+    vendor = VENDORS.get(_text(FIRMWARE / "sys_vendor") or "")
+    product = _text(FIRMWARE / "product_name") if vendor == TELLS_TYPE else None
     return Environment(
-        host=platform.node(),
+        host=said.get(HOST) or platform.node(),
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
         operating_system=_operating_system(),
         virtualisation=_virtualisation(),
@@ -43,8 +53,9 @@ def capture(directories: Iterable[Path]) -> Environment:
         devices=_devices(directories),
         versions=_versions(),
         debug_build=engine.is_debug_build(),
-        provider=provider,
-        machine_type=_text(FIRMWARE / "product_name") if provider == TELLS_TYPE else None,
+        provider=said.get(PROVIDER) or vendor,
+        machine_type=said.get(MACHINE_TYPE) or product,
+        labels=dict(said),
     )
 
 

@@ -166,18 +166,23 @@ def _refuse_other(
         raise engine.Refused(
             f"--out {out} holds a measurement of {begun.kind}: give another directory"
         )
-    for name in settings | begun.settings:
-        was, wanted = begun.settings.get(name), settings.get(name)
-        if was != wanted:
-            raise engine.Refused(
-                f"--out {out} was begun with {name} {was}, not {wanted}: give the same "
-                f"{flag_of(name)} to go on with it, or another directory"
-            )
+    refuse_settings(out, begun.settings, settings)
     if begun.environment and begun.environment.host != here.host:
         raise engine.Refused(
             f"--out {out} holds trials of the machine {begun.environment.host}, this is "
             f"{here.host}: give another directory"
         )
+
+
+def refuse_settings(out: Path, begun: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuses settings that differ from those with which ``out`` was begun."""
+    for name in settings | begun:
+        was, wanted = begun.get(name), settings.get(name)
+        if was != wanted:
+            raise engine.Refused(
+                f"--out {out} was begun with {name} {was}, not {wanted}: give the same "
+                f"{flag_of(name)} to go on with it, or another directory"
+            )
 
 
 def flag_of(setting: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +55,10 @@ class Settings:
     """From how many objects chunks are got."""
     object_bytes: int
     seed: int
+
+    def of_node(self, node: str) -> Settings:
+        """The same for one node of a fleet, with a seed of its own."""
+        return dataclasses.replace(self, seed=rounds.own_seed(self.seed, node))
 
     @property
     def laid_out_bytes(self) -> int:
@@ -123,6 +127,7 @@ def measure_object(
     settings: Settings,
     *,
     command: list[str],
+    labels: Mapping[str, str] | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
@@ -131,6 +136,7 @@ def measure_object(
         out: Where trials are kept; see `tonnage.measure.kept`.
         settings: What to do.
         command: How it can be repeated.
+        labels: What else is known of where it is done, like its region.
         on_progress: Called with bytes; the first are those that are put to be got.
 
     Raises:
@@ -143,7 +149,7 @@ def measure_object(
         "object",
         dataclasses.asdict(settings),
         command=command,
-        environment=environment.capture([]),
+        environment=environment.capture([], labels),
         stopping_rule=f"{settings.seconds:g} s each (the first {warm_up(settings.seconds):g} s are "
         "not counted), a thread's last request is waited for; "
         f"{rounds.rule(settings.repeated)}",

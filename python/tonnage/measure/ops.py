@@ -9,7 +9,7 @@ tried is set, or found: until the median is known to within a wanted share.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,10 @@ class Settings:
     blocking: bool
     batched: bool
     seed: int
+
+    def of_node(self, node: str) -> Settings:
+        """The same for one node of a fleet, with a seed of its own."""
+        return dataclasses.replace(self, seed=rounds.own_seed(self.seed, node))
 
     @property
     def explores(self) -> bool:
@@ -88,6 +92,7 @@ def measure_ops(
     settings: Settings,
     *,
     command: list[str],
+    labels: Mapping[str, str] | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
@@ -97,6 +102,7 @@ def measure_ops(
         out: Where trials are kept; see `tonnage.measure.kept`.
         settings: What to do.
         command: How it can be repeated.
+        labels: What else is known of where it is done, like its region.
         on_progress: Called with bytes; the first ``file_bytes`` are those that are laid out.
 
     Raises:
@@ -110,7 +116,7 @@ def measure_ops(
             "ops",
             dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
             command=command,
-            environment=environment.capture([directory]),
+            environment=environment.capture([directory], labels),
             stopping_rule=stopping_rule(settings),
             page_cache="bypassed where a reading says direct; what its device counted is beside it",
         ) as trials,

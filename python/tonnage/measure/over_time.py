@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tonnage import engine
 from tonnage.artifacts import Measurement, Step, Trial
-from tonnage.measure import devices, environment
+from tonnage.measure import devices, environment, rounds
 from tonnage.measure.kept import Kept, kept
 from tonnage.measure.operations import Manner, buffer_bytes, lay_out, operate, warm_up
 
@@ -40,6 +40,10 @@ class Settings:
     blocking: bool
     seed: int
 
+    def of_node(self, node: str) -> Settings:
+        """The same for one node of a fleet, with a seed of its own."""
+        return dataclasses.replace(self, seed=rounds.own_seed(self.seed, node))
+
     @property
     def slots(self) -> int:
         """How many there are."""
@@ -57,6 +61,7 @@ def measure_over_time(
     settings: Settings,
     *,
     command: list[str],
+    labels: Mapping[str, str] | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials of the slots that are left: gives each, and at last the measurement.
@@ -67,6 +72,7 @@ def measure_over_time(
         out: Where trials are kept; see `tonnage.measure.kept`.
         settings: What to do.
         command: How it can be repeated.
+        labels: What else is known of where it is done, like its region.
         on_progress: Called with bytes; the first ``file_bytes`` are those that are laid out.
 
     Raises:
@@ -80,7 +86,7 @@ def measure_over_time(
             "over-time",
             dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
             command=command,
-            environment=environment.capture([directory]),
+            environment=environment.capture([directory], labels),
             stopping_rule=f"{settings.slots} slots, {settings.every_seconds:g} s apart; in each a "
             f"trial of each operation, {settings.seconds:g} s (the first "
             f"{warm_up(settings.seconds):g} s are not counted)",

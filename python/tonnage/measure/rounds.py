@@ -7,6 +7,7 @@ would have.
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,11 @@ def steps(
                 suite=suite,
                 until_confidence=rounds.until_confidence,
             )
+
+
+def own_seed(seed: int, node: str) -> int:
+    """A seed for one node of a fleet: no two have the same order, or the same offsets."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {node}".encode()).digest()[:7])
 
 
 def not_done(steps: Iterable[Step], done: Sequence[Trial]) -> Iterator[tuple[int, Step]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +49,10 @@ class Settings:
     until_confidence: float | None = None
     """As `tonnage.measure.rounds`; ``repetitions`` is then how many there are at most."""
 
+    def of_node(self, node: str) -> Settings:
+        """The same for any node of a fleet: what is read has to be written before."""
+        return self
+
     @property
     def bytes(self) -> int:
         """What one trial moves."""
@@ -66,6 +70,7 @@ def measure_stream(
     settings: Settings,
     *,
     command: list[str],
+    labels: Mapping[str, str] | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
@@ -75,6 +80,7 @@ def measure_stream(
         out: Where trials are kept; see `tonnage.measure.kept`.
         settings: What to do.
         command: How it can be repeated.
+        labels: What else is known of where it is done, like its region.
         on_progress: Called with bytes, of all trials so far.
 
     Raises:
@@ -90,7 +96,7 @@ def measure_stream(
             "stream",
             dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
             command=command,
-            environment=environment.capture([directory]),
+            environment=environment.capture([directory], labels),
             stopping_rule="a trial goes through its files once, and nothing is left out as "
             f"warm-up; {rounds.rule(repeated)}",
             page_cache="bypassed" if settings.direct else "used; dropped before it is read",

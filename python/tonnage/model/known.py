@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from tonnage import words
 from tonnage.artifacts.artifact import ArtifactError
-from tonnage.artifacts.gathering import measurement_at, places, says
+from tonnage.artifacts.fleet import FleetMeasurement
+from tonnage.artifacts.gathering import measurements_at, places, says
 from tonnage.artifacts.measurement import Measurement
 from tonnage.artifacts.profile import Law, OfferProfile, Profile
 from tonnage.model.scaling import Curve, curve
@@ -112,14 +113,14 @@ def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile
 
 def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]:
     """The measurements there that no profile was made of, each once."""
-    if place.is_file() and not says(place, Measurement):
+    if place.is_file() and not (says(place, Measurement) or says(place, FleetMeasurement)):
         return []
     try:
         where = places(place)
     except ArtifactError:
         return []  # It holds none.
     taken = {name for each in profiles for name in each.measurements}
-    found = {each.id: each for each in map(measurement_at, where)}
+    found = {each.id: each for at in where for each in measurements_at(at)}
     return [each for each in found.values() if each.id not in taken]
 
 

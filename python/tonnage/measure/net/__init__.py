@@ -12,7 +12,7 @@ import dataclasses
 import resource
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +89,7 @@ def measure_net(
     settings: Settings,
     *,
     command: list[str],
+    labels: Mapping[str, str] | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the rounds that ``out`` does not have yet: gives their trials, and the measurement.
@@ -97,6 +98,7 @@ def measure_net(
         out: Where trials are kept; see `tonnage.measure.kept`.
         settings: What to do.
         command: How it can be repeated.
+        labels: What else is known of where it is done, like its region.
         on_progress: Called now and then.
 
     Raises:
@@ -113,7 +115,7 @@ def measure_net(
             "net",
             dataclasses.asdict(settings),
             command=command,
-            environment=environment.capture([]),
+            environment=environment.capture([], labels),
             stopping_rule=f"rounds in which all send for {settings.seconds:g} s (the first "
             f"{warm_up(settings.seconds):g} s are not counted); the slowest endpoint's rate of "
             f"each way: {rounds.rule(settings.repeated)}",

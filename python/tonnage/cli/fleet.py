@@ -1,0 +1,144 @@
+"""What commands that measure do with ``--fleet``: the same on every machine of a Ray cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tonnage import engine, words
+from tonnage.artifacts import Across, FleetMeasurement, FleetNode, Measurement, Reading
+from tonnage.cli.arguments import command
+from tonnage.cli.measured import Measure, More, Where
+
+if TYPE_CHECKING:
+    from tonnage.fleet.measuring import Heard
+
+
+def measure(
+    address: str,
+    out: Path,
+    kind: str,
+    work: Callable[[str | None], Measure],
+    settings: Mapping[str, Any],
+    at: Where,
+    as_json: bool,
+    *,
+    pause_seconds: float,
+    more: Callable[[Measurement], More],
+    in_line: Callable[[Reading], str],
+) -> None:
+    """Measures on a fleet, and shows of each machine what is shown of one; as `carry_out`.
+
+    Raises:
+        Refused: Ray is not there, or there is no such cluster, or ``out`` cannot be used.
+        Failed: No machine measured.
+    """
+    try:
+        from tonnage.fleet.cluster import attached
+    except ModuleNotFoundError as why:
+        if why.name != "ray":
+            raise
+        raise engine.Refused("--fleet needs Ray: pip install 'tonnage[fleet]'") from None
+    from tonnage.fleet.measuring import Asked, measure_fleet
+    from tonnage.fleet.view import View
+
+    asked = Asked(
+        kind=kind,
+        work=work,
+        settings=settings,
+        command=command(),
+        labels=at.labels,
+        instances=at.instances,
+        one_at_a_time=at.one_at_a_time,
+        patience_seconds=at.patience_seconds,
+        pause_seconds=pause_seconds,
+    )
+    whole = None
+    with (
+        attached(address) as cluster,
+        View(f"measuring {kind}") as view,
+        closing(measure_fleet(cluster, out, asked, view)) as found,
+    ):
+        for each in found:
+            if isinstance(each, FleetMeasurement):
+                whole = each
+            elif not as_json:
+                print(_line(each, in_line), flush=True)
+    assert whole is not None
+    if as_json:
+        print(json.dumps(document(whole, more)))
+    else:
+        print("\n".join(summary(whole)))
+        print(f"Kept in {out}; a page of it: tonnage report {out}")
+    if not any(each.ok for each in whole.nodes):
+        reasons = [f"{each.node} {each.why}" for each in whole.nodes]
+        raise engine.Failed(f"no machine measured: {words.listing(reasons) or 'there is none'}")
+
+
+def document(
+    whole: FleetMeasurement,
+    more: Callable[[Measurement], More],
+) -> dict[str, Any]:
+    """The measurement as JSON values: each node's row is how it went and what it measured."""
+    values = whole.to_json()
+    values["nodes"] = [_row(node, more) for node in whole.nodes]
+    return values
+
+
+def summary(whole: FleetMeasurement) -> list[str]:
+    """What all nodes come to, in lines; what is missing comes last."""
+    lines = [_across(each) for each in whole.across]
+    if whole.skew_seconds is not None:
+        error = words.latency(whole.clock_error_seconds or 0.0)
+        lines.append(
+            f"All began within {words.latency(whole.skew_seconds)} of each other (clocks known to "
+            f"within {error})"
+        )
+    if whole.first_done_seconds is not None and whole.last_done_seconds is not None:
+        lines.append(
+            f"First done after {words.seconds(whole.first_done_seconds)}, last after "
+            f"{words.seconds(whole.last_done_seconds)}"
+        )
+    ok = len(whole.nodes) - len(whole.missing)
+    lines.append(f"{whole.id}: {ok} of {words.several(len(whole.nodes), 'node')}")
+    return lines + [f"Missing: {each.node}: {each.why}" for each in whole.missing]
+
+
+def _row(node: FleetNode, more: Callable[[Measurement], More]) -> dict[str, Any]:
+    single = node.measurement
+    values = single.to_json() | more(single)[0] if single else {}
+    told = node.told
+    return {"node": node.node, "type": node.machine_type, **told, **_besides(values, told)}
+
+
+def _besides(values: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in told}
+
+
+def _line(each: Heard | FleetNode, in_line: Callable[[Reading], str]) -> str:
+    if isinstance(each, FleetNode):
+        if each.ok:
+            return f"{each.node}: done in {words.seconds(each.seconds or 0.0)}"
+        return f"{each.node}: {each.why}"
+    said = (
+        in_line(each.trial.reading)
+        if each.trial.reading
+        else words.rate(each.trial.bytes_per_second)
+    )
+    return f"{each.node}: {each.trial.name}: {said}"
+
+
+def _across(each: Across) -> str:
+    parts = [f"{words.rate(each.median_bytes_per_second)} is the median node's"]
+    if each.nodes > 1:
+        low, high = map(words.rate, (each.low_bytes_per_second, each.high_bytes_per_second))
+        parts.append(f"{low} ({each.slowest_node}) to {high}")
+        parts.append(f"{words.rate(each.sum_bytes_per_second)} in all")
+    latency = each.latency_seconds
+    known = {"half": latency.p50, "99 %": latency.p99, "all": latency.max}
+    if within := [f"{share} {words.latency(value)}" for share, value in known.items() if value]:
+        parts.append(f"of all operations within: {', '.join(within)}")
+    return f"{each.name}: {'; '.join(parts)}"

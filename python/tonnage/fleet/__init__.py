@@ -1,0 +1,9 @@
+"""Fleet: many machines measure the same, each by an agent of its own, placed and watched by Ray.
+
+The only importer of Ray, and of that only `cluster`. An `agent` is one machine's: it runs what
+`tonnage measure` would run there, in the node's own order, and keeps its files. `barrier` has all
+begin at one moment; `measuring` hears of all until each has answered or is given up; `across` says
+what they come to; `view` shows how far they are. Ray carries files of some kilobytes, never data.
+
+The design follows docs/concepts/fleet.md.
+"""

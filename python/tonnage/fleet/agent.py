@@ -1,0 +1,160 @@
+"""A machine's agent: measures there, in a thread of its own, while it answers how far it is.
+
+It runs what ``tonnage measure`` runs, into a directory of its own. Its files are what it tells: who
+asks has those that it does not have yet, so an answer that was lost costs nothing, and what was
+told of an earlier command is where this one goes on.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tonnage import engine
+from tonnage.artifacts import Measurement, Trial
+
+Work = Callable[..., Iterator[Trial | Measurement]]
+"""Measures into a directory; also takes ``command``, ``labels`` and ``on_progress`` by name."""
+
+ROOM_PREFIX = ".tonnage-agent-"
+WAKE_SECONDS = 0.02
+"""A sleep ends later than it should: the last of a wait is spent looking at the clock."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one machine is to do."""
+
+    work: Work
+    command: list[str]
+    labels: Mapping[str, str]
+    files: Mapping[str, bytes]
+    """What an earlier command has of it, by name."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """How far a machine is."""
+
+    began_late_seconds: float | None
+    """How much later than agreed it began; None: not yet."""
+    done_bytes: int
+    quiet_seconds: float
+    """Since something was last moved, or was done."""
+    files: Mapping[str, bytes]
+    """Those that who asks did not have."""
+    ended: bool
+    seconds: float | None
+    """From its beginning to its end."""
+    why: str | None
+    """Why it did not measure all."""
+
+
+class _Stopped(KeyboardInterrupt):
+    """It was told to end: what runs cleans up as on Ctrl-C."""
+
+
+class Agent:
+    """Measures once. Its methods return at once; they are called one after another."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._out = Path()
+        self._task: Task | None = None
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._began_late: float | None = None
+        self._began = self._moved = time.monotonic()
+        self._ended: float | None = None
+        self._done = 0
+        self._why: str | None = None
+
+    def prepare(self, task: Task) -> None:
+        """Takes the task; all that it needs is loaded when this returns.
+
+        Raises:
+            Refused: There is no room for its files.
+        """
+        parent = Path(tempfile.gettempdir())
+        room = self._stack.enter_context(
+            engine.workspace("the temporary directory", parent, ROOM_PREFIX)
+        )
+        self._out, self._task = room / "out", task
+        self._out.mkdir()
+        for name, content in task.files.items():
+            (self._out / name).write_bytes(content)
+
+    def clock(self) -> float:
+        """This machine's monotonic clock, in seconds."""
+        return time.monotonic()
+
+    def start(self, at: float) -> None:
+        """Has the measurement begin when the clock says ``at``."""
+        self._moved = time.monotonic()
+        self._thread = threading.Thread(target=self._run, args=(at,), daemon=True)
+        self._thread.start()
+
+    def tell(self, known: Collection[str]) -> Told:
+        """How far it is, with the files that are not among ``known``."""
+        ended = self._ended  # First: what was done before it is among the files.
+        files = {
+            path.name: path.read_bytes()
+            for path in sorted(self._out.glob("*.json"))
+            if path.name not in known
+        }
+        return Told(
+            began_late_seconds=self._began_late,
+            done_bytes=self._done,
+            quiet_seconds=time.monotonic() - self._moved,
+            files=files,
+            ended=ended is not None,
+            seconds=None if ended is None else ended - self._began,
+            why=self._why,
+        )
+
+    def stop(self) -> None:
+        """Has the measurement end early, and clean up; `tell` says when it has."""
+        self._stopping.set()
+
+    def leave(self) -> None:
+        """Removes its files."""
+        self._stack.close()
+
+    def _run(self, at: float) -> None:
+        assert self._task is not None
+        try:
+            self._wait_until(at)
+            self._began = self._moved = time.monotonic()
+            self._began_late = self._began - at
+            for _ in self._task.work(
+                self._out,
+                command=self._task.command,
+                labels=self._task.labels,
+                on_progress=self._progress,
+            ):
+                self._moved = time.monotonic()
+        except _Stopped:
+            self._why = "was told to end"
+        except OSError as why:
+            self._why = f"{why.filename or ''}: {why.strerror}".lstrip(": ")
+        except Exception as why:
+            # Whatever it was, this machine's row has to say it: nobody sees this process's errors.
+            self._why = str(why.args[0]) if why.args else type(why).__name__
+        finally:
+            self._ended = time.monotonic()
+
+    def _wait_until(self, at: float) -> None:
+        while (left := at - time.monotonic()) > 0:
+            if self._stopping.wait(left - WAKE_SECONDS if left > 2 * WAKE_SECONDS else 0):
+                raise _Stopped
+
+    def _progress(self, done: int) -> None:
+        if self._stopping.is_set():
+            raise _Stopped
+        if done != self._done:
+            self._done, self._moved = done, time.monotonic()

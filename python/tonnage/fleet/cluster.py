@@ -1,0 +1,192 @@
+"""A Ray cluster as the fleet sees it: machines, and calls to one actor on each.
+
+Nothing but this file knows Ray. An actor is bound to its machine by the machine's id (hard node
+affinity), not by a strictly spread placement group: a group is placed whole or not at all, so one
+machine that dies or is full would hold up all others, and nobody would say which it was. It asks
+for no CPU, since a machine that is busy is to be measured as it is, and to be told from one that
+does not answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+import ray.cloudpickle
+from ray.exceptions import ActorUnavailableError, AuthenticationError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from tonnage import engine
+from tonnage.fleet import probe
+from tonnage.fleet.probe import Found
+
+AUTO = "auto"
+RAYS_LABELS = "ray.io/"
+RAYS_NAMES = {
+    "availability-region": "region",
+    "availability-zone": "zone",
+    "market-type": "market",
+}
+"""Labels that Ray has names for, as ours are called; its others say nothing of a machine."""
+
+
+class Lost(Exception):
+    """A machine, or what runs on it, that is gone, or refused; ``args`` is why, in words."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of the cluster."""
+
+    name: str
+    """As Ray calls it, its address unless it was given another; no two are called alike."""
+    labels: Mapping[str, str]
+    _id: str = field(repr=False)
+
+
+Call = Any
+"""What was asked of a machine and is not answered yet."""
+
+
+class Actor:
+    """An object that lives on a machine; its methods are called there, one after another."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def ask(self, method: str, *arguments: Any) -> Call:
+        """Calls a method; `answer` gives what it returned."""
+        return getattr(self._handle, method).remote(*arguments)
+
+    def kill(self) -> None:
+        """Ends its process at once, if it is there."""
+        with suppress(RayError, ValueError):
+            ray.kill(self._handle)
+
+
+class Cluster:
+    """A cluster that this process is attached to; made by `attached`."""
+
+    def __init__(self) -> None:
+        listed = [each for each in ray.nodes() if each["Alive"]]
+        names = [each["NodeName"] for each in listed]
+        self.machines = [
+            Machine(
+                name=name if names.count(name) == 1 else f"{name}-{each['NodeID'][:6]}",
+                labels=_labels(each.get("Labels") or {}),
+                _id=each["NodeID"],
+            )
+            for name, each in zip(names, listed, strict=True)
+        ]
+        self.machines.sort(key=lambda machine: machine.name)
+
+    def look(self, machine: Machine) -> Call:
+        """Asks what a machine has of Tonnage; the answer has the fields of `probe.Found`."""
+        return ray.remote(probe.look).options(**_bound(machine), max_retries=0).remote()
+
+    def place(self, machine: Machine, kind: Callable[[], Any]) -> Actor:
+        """An object of this kind on a machine; not there yet when this returns."""
+        made = ray.remote(kind).options(**_bound(machine), max_restarts=0, max_task_retries=0)
+        return Actor(made.remote())
+
+    def wait(self, calls: Sequence[Call], seconds: float) -> list[Call]:
+        """Those of the calls whose answers are here; returns when all are, or after so long."""
+        if not calls:
+            return []
+        done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=seconds)
+        return list(done)
+
+    def answer(self, call: Call, seconds: float) -> Any:
+        """What was answered.
+
+        Raises:
+            Lost: Whoever was asked is gone, or raised an exception.
+            TimeoutError: There is no answer within so long, or the connection is broken.
+        """
+        try:
+            return ray.get(call, timeout=seconds)
+        except (TimeoutError, ActorUnavailableError) as why:
+            raise TimeoutError from why
+        except RayTaskError as why:
+            cause = why.as_instanceof_cause()
+            raise Lost(_first_line(cause.args[0] if cause.args else cause)) from why
+        except RayError as why:
+            raise Lost("died: its machine, or Ray's process there, is gone") from why
+
+
+@contextmanager
+def attached(address: str) -> Iterator[Cluster]:
+    """Attaches to the cluster at an address, or, `AUTO`, to the one that this machine is in.
+
+    Raises:
+        Refused: There is none, it has another version, or it does not let us in.
+    """
+    if address.startswith("ray://"):
+        raise engine.Refused(
+            f"--fleet {address}: give the address of the cluster itself, HOST:PORT, on a machine "
+            "that is in it"
+        )
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        if address != AUTO and ":" not in address:
+            raise engine.Refused(f"--fleet {address}: give HOST:PORT, or auto")
+        # What workers print would come between our lines; what they have to say, their rows say.
+        ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
+    except AuthenticationError as why:
+        raise engine.Refused(
+            f"--fleet {address}: the cluster wants its token: give RAY_AUTH_MODE=token and "
+            "RAY_AUTH_TOKEN_PATH=FILE (docs/concepts/security.md)"
+        ) from why
+    except (ConnectionError, RuntimeError, ValueError, RayError) as why:
+        raise engine.Refused(f"--fleet {address}: {_unattached(why)}") from why
+    finally:
+        # Ray takes signals for itself; a command that is told to end has machines to tell so.
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    ray.cloudpickle.register_pickle_by_value(probe)
+    try:
+        yield Cluster()
+    finally:
+        ray.cloudpickle.unregister_pickle_by_value(probe)
+        ray.shutdown()
+
+
+def found_here() -> Found:
+    """What this machine has of Tonnage."""
+    return Found(*probe.look())
+
+
+def _bound(machine: Machine) -> dict[str, Any]:
+    strategy = NodeAffinitySchedulingStrategy(machine._id, soft=False)
+    return {"scheduling_strategy": strategy, "num_cpus": 0}
+
+
+def _labels(given: Mapping[str, str]) -> dict[str, str]:
+    """A machine's labels: ours as they are, Ray's own by their usual names."""
+    found = {}
+    for name, value in given.items():
+        own = name.removeprefix(RAYS_LABELS)
+        if name == own:
+            found[name] = value
+        elif own in RAYS_NAMES:
+            found[RAYS_NAMES[own]] = value
+    return found
+
+
+def _unattached(why: Exception) -> str:
+    said = str(why)
+    if "ersion mismatch" in said:
+        versions = " ".join(said.split())
+        return f"the cluster has another Ray or Python: start both alike ({versions})"
+    return f"no cluster answers there: start one with ray start --head ({_first_line(said)})"
+
+
+def _first_line(said: object) -> str:
+    return next((line.strip() for line in str(said).splitlines() if line.strip()), "no reason")

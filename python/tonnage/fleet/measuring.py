@@ -1,0 +1,336 @@
+"""Has every machine measure, and hears of all of them until each has answered or is given up.
+
+A machine is asked how far it is, again and again, one question at a time. One that does not answer
+for as long as patience lasts, or answers but moves nothing for so long, is given up; one whose
+process or machine dies is known at once. Either way what it had done by then is kept, its row says
+why, and the others go on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tonnage import engine
+from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
+from tonnage.artifacts.gathering import TRIALS
+from tonnage.fleet import barrier, probe
+from tonnage.fleet.agent import Agent, Task, Told, Work
+from tonnage.fleet.barrier import Clock
+from tonnage.fleet.cluster import Actor, Call, Cluster, Lost, Machine, found_here
+from tonnage.fleet.kept import Kept, kept
+from tonnage.fleet.probe import Found
+from tonnage.measure.environment import HOST, MACHINE_TYPE, PROVIDER
+
+ASK_SECONDS = 0.3
+"""From one question to the next."""
+READY_SECONDS = 60.0
+"""A machine is ready within this: Ray starts a process there, which loads what it needs."""
+ANSWER_SECONDS = 10.0
+"""Within this an answer that is there has come."""
+CLEANING_SECONDS = 10.0
+"""Within this a machine that is told to end has cleaned up, or is ended."""
+LATE_SECONDS = 1.0
+"""Who begins so much later than the others did not measure with them."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a fleet."""
+
+    kind: str
+    work: Callable[[str], Work]
+    """What the node of this name does."""
+    settings: Mapping[str, Any]
+    """What is kept of it that is the same for all."""
+    command: list[str]
+    labels: Mapping[str, str]
+    instances: int | None
+    """How many nodes; ``None`` for all there are."""
+    one_at_a_time: bool
+    patience_seconds: float
+    """How long a node may say nothing, or move nothing."""
+    pause_seconds: float = 0.0
+    """How long a node that is well moves nothing, since it waits for its time."""
+
+
+class Heard(NamedTuple):
+    """A trial that is done on a node."""
+
+    node: str
+    trial: Trial
+
+
+class Row(NamedTuple):
+    """How far a node is, to be shown."""
+
+    node: str
+    state: str
+    trials: int
+    done_bytes: int
+    why: str | None
+
+
+OnRows = Callable[[Sequence[Row]], None]
+
+
+class _Member:
+    """A machine on its way from being looked at to its row."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.node = machine, machine.name
+        self.host: str | None = None
+        self.actor: Actor | None = None
+        self.clock: Clock | None = None
+        self.call: Call | None = None
+        self.heard_at = 0.0
+        self.known: set[str] = set()
+        self.told: Told | None = None
+        self.together = 0
+        self.row: FleetNode | None = None
+
+    def ask(self, method: str, *arguments: Any) -> Call:
+        assert self.actor is not None
+        return self.actor.ask(method, *arguments)
+
+    @property
+    def shown(self) -> Row:
+        trials = sum(1 for name in self.known if Path(name).match(TRIALS))
+        told = self.told
+        state = "measuring" if told else "ready" if self.clock else "starting"
+        why = None
+        if self.row:
+            state, why = ("done" if self.row.ok else "lost"), self.row.why
+        return Row(self.node, state, trials, told.done_bytes if told else 0, why)
+
+
+def measure_fleet(
+    cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows
+) -> Generator[Heard | FleetNode | FleetMeasurement, None, None]:
+    """Gives each trial and each node when it is done, and at last what all come to.
+
+    Args:
+        cluster: Whose machines are the fleet.
+        out: Where nodes' files are kept; what an earlier command left there goes on.
+        asked: What to do.
+        on_rows: Called now and then with how far all are.
+
+    Raises:
+        Refused: There are fewer machines than asked for, or ``out`` holds something else.
+        KeyboardInterrupt: Ctrl-C; machines have been told to end, and what came is kept.
+    """
+    with kept(
+        out,
+        asked.kind,
+        asked.settings,
+        [machine.name for machine in cluster.machines],
+        command=asked.command,
+        labels=asked.labels,
+        one_at_a_time=asked.one_at_a_time,
+    ) as keep:
+        done = {node for node, row in keep.rows.items() if row.ok}
+        machines = [each for each in cluster.machines if each.name not in done]
+        if asked.instances is not None:
+            there = len(done) + len(machines)
+            if there < asked.instances:
+                raise engine.Refused(
+                    f"--instances {asked.instances}: the fleet has {there} machines: add some, or "
+                    "ask for fewer"
+                )
+            machines = machines[: max(asked.instances - len(done), 0)]
+        keep.begin()
+        run = _Run(cluster, keep, asked, [_Member(machine) for machine in machines], on_rows)
+        try:
+            yield from run.ready()
+            groups = [[each] for each in run.left] if asked.one_at_a_time else [run.left]
+            for group in groups:
+                yield from run.measure([each for each in group if each.row is None])
+        finally:
+            run.end()
+        yield keep.close()
+
+
+class _Run:
+    """One command's dealings with the machines that are left to measure."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        keep: Kept,
+        asked: Asked,
+        members: list[_Member],
+        on_rows: OnRows,
+    ) -> None:
+        self._cluster, self._keep, self._asked = cluster, keep, asked
+        self._members, self._on_rows = members, on_rows
+
+    @property
+    def left(self) -> list[_Member]:
+        """The members that have no row yet."""
+        return [each for each in self._members if each.row is None]
+
+    def ready(self) -> Iterator[FleetNode]:
+        """Has an agent on each machine that has what it needs, its task taken."""
+        here = found_here()
+        looks = {each: self._cluster.look(each.machine) for each in self.left}
+        for member, answer in self._answers(looks):
+            if isinstance(answer, str):
+                yield self._close(member, answer)
+                continue
+            there = Found(*answer)
+            member.host = there.host
+            if lacking := probe.difference(here, there):
+                yield self._close(member, lacking)
+        hosts = [each.host for each in self.left]
+        prepared = {}
+        for member in self.left:
+            member.actor = self._cluster.place(member.machine, Agent)
+            labels = {**member.machine.labels, **self._asked.labels}
+            if hosts.count(member.host) > 1:
+                # Machines are told apart by it wherever measurements are compared.
+                labels[HOST] = f"{member.host}/{member.node}"
+            files = self._keep.files(member.node)
+            member.known = set(files)
+            task = Task(self._asked.work(member.node), self._asked.command, labels, files)
+            prepared[member] = member.ask("prepare", task)
+        for member, answer in self._answers(prepared):
+            if isinstance(answer, str):
+                yield self._close(member, answer)
+        for member in self.left:
+            try:
+                member.clock = barrier.read(partial(self._now, member))
+            except TimeoutError:
+                yield self._close(member, f"did not answer within {ANSWER_SECONDS:g} s")
+            except Lost as why:
+                yield self._close(member, str(why))
+
+    def measure(self, group: Sequence[_Member]) -> Iterator[Heard | FleetNode]:
+        """Has these begin at one moment, and hears of them until each has its row."""
+        at = barrier.moment(each.clock for each in group if each.clock)
+        for member in group:
+            assert member.clock is not None
+            member.ask("start", member.clock.at(at))
+            member.together, member.heard_at = len(group), at
+        while waiting := [each for each in group if each.row is None]:
+            began = time.monotonic()
+            for member in waiting:
+                if member.call is None:
+                    member.call = member.ask("tell", member.known)
+            answered = self._cluster.wait([each.call for each in waiting], ASK_SECONDS)
+            for member in waiting:
+                yield from self._hear(member, member.call in answered)
+            self._on_rows([each.shown for each in self._members])
+            time.sleep(max(began + ASK_SECONDS - time.monotonic(), 0.0))
+
+    def end(self) -> None:
+        """Has all that still measure end and clean up, and ends those that do not."""
+        with suppress(KeyboardInterrupt):  # A second one: then they are ended at once.
+            going = [each for each in self._members if each.actor and not _has_ended(each)]
+            for member in going:
+                member.ask("stop")
+            deadline = time.monotonic() + CLEANING_SECONDS
+            while going and time.monotonic() < deadline:
+                calls = {each: each.ask("tell", each.known) for each in going}
+                self._cluster.wait(list(calls.values()), 1.0)
+                going = [each for each in going if not self._is_over(calls[each])]
+                time.sleep(0.1)
+            leaving = [each.ask("leave") for each in self._members if each.actor]
+            self._cluster.wait(leaving, 1.0)
+        for member in self._members:
+            if member.actor:
+                member.actor.kill()
+
+    def _hear(self, member: _Member, answered: bool) -> Iterator[Heard | FleetNode]:
+        """Takes what a member has answered, if it has; gives it up if it has not for too long."""
+        patience = self._asked.patience_seconds
+        told: Told | None = None
+        if answered:
+            call, member.call = member.call, None
+            try:
+                told = self._cluster.answer(call, ANSWER_SECONDS)
+            except TimeoutError:
+                pass  # The question, or its answer, got lost on the way: it is asked again.
+            except Lost as why:
+                yield self._close(member, str(why))
+                return
+        if told is None:
+            if time.monotonic() - member.heard_at > patience:
+                yield self._close(member, f"hangs: it did not answer for {patience:g} s")
+            return
+        member.heard_at, member.told = time.monotonic(), told
+        self._keep.take(member.node, told.files)
+        member.known |= set(told.files)
+        for name in sorted(told.files):
+            if Path(name).match(TRIALS):
+                yield Heard(member.node, self._keep.trial(member.node, name))
+        late = told.began_late_seconds or 0.0
+        if told.ended:
+            if told.why is None and member.together > 1 and late > LATE_SECONDS:
+                yield self._close(member, f"began {late:.1f} s later than the others")
+            else:
+                yield self._close(member, told.why)
+        elif told.quiet_seconds > patience + self._asked.pause_seconds:
+            yield self._close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
+
+    def _close(self, member: _Member, why: str | None) -> FleetNode:
+        told, labels = member.told, {**member.machine.labels, **self._asked.labels}
+        row = FleetNode(
+            node=member.node,
+            host=member.host,
+            provider=labels.get(PROVIDER),
+            machine_type=labels.get(MACHINE_TYPE),
+            labels=labels,
+            ok=why is None,
+            why=why,
+            together=member.together,
+            skew_seconds=told.began_late_seconds if told else None,
+            clock_error_seconds=member.clock.error_seconds if member.clock else None,
+            seconds=told.seconds if told else None,
+        )
+        member.row = self._keep.keep(row)
+        self._on_rows([each.shown for each in self._members])
+        return member.row
+
+    def _answers(self, calls: Mapping[_Member, Call]) -> Iterator[tuple[_Member, Any]]:
+        """What each answered within `READY_SECONDS`, in the order of answers; a string is why not.
+
+        Whoever asks more of a member that failed finds it with its row.
+        """
+        seconds = max(READY_SECONDS, self._asked.patience_seconds)
+        deadline = time.monotonic() + seconds
+        left = dict(calls)
+        while left and time.monotonic() < deadline:
+            done = self._cluster.wait(list(left.values()), ASK_SECONDS)
+            for member in [each for each, call in left.items() if call in done]:
+                call = left.pop(member)
+                try:
+                    yield member, self._cluster.answer(call, ANSWER_SECONDS)
+                except TimeoutError:
+                    yield member, "died: its machine, or Ray's process there, is gone"
+                except Lost as why:
+                    yield member, str(why)
+            self._on_rows([each.shown for each in self._members])
+        for member in left:
+            yield member, f"was not ready within {seconds:g} s"
+
+    def _now(self, member: _Member) -> float:
+        shown: float = self._cluster.answer(member.ask("clock"), ANSWER_SECONDS)
+        return shown
+
+    def _is_over(self, call: Call) -> bool:
+        try:
+            told: Told = self._cluster.answer(call, 0)
+        except TimeoutError:
+            return False
+        except Lost:
+            return True
+        return told.ended
+
+
+def _has_ended(member: _Member) -> bool:
+    return member.told is not None and member.told.ended

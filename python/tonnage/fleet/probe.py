@@ -1,0 +1,46 @@
+"""What a machine has of Tonnage. It is sent there as it is: it imports nothing of the package."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import platform
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Found(NamedTuple):
+    """What is there; ``None`` for what is not."""
+
+    host: str
+    tonnage: str | None
+    core: str | None
+    """The first digits of the compiled core's SHA-256."""
+
+
+def look() -> tuple[str, str | None, str | None]:
+    """What this machine has, as the fields of `Found`."""
+    try:
+        import tonnage
+    except ImportError:
+        return platform.node(), None, None
+    version = getattr(tonnage, "__version__", None)
+    core = importlib.util.find_spec("tonnage._core")
+    if core is None or core.origin is None:
+        return platform.node(), version, None
+    digest = hashlib.sha256(Path(core.origin).read_bytes()).hexdigest()
+    return platform.node(), version, digest[:16]
+
+
+def difference(here: Found, there: Found) -> str | None:
+    """What has to be mended on a machine before it can measure with this one; None: nothing."""
+    if there.tonnage is None:
+        return f"has no Tonnage: install it there (pip install tonnage=={here.tonnage})"
+    if there.tonnage != here.tonnage:
+        return (
+            f"has Tonnage {there.tonnage}, this machine {here.tonnage}: install the same there "
+            f"(pip install tonnage=={here.tonnage})"
+        )
+    if there.core != here.core:
+        return f"has another build of Tonnage {there.tonnage}: install the same wheel there"
+    return None

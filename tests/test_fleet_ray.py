@@ -1,0 +1,415 @@
+"""`tonnage measure ... --fleet`: a real Ray cluster on this machine, and what befalls its nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.command import Tonnage
+from support.disk import room
+from support.measurements import PHASE, measurement
+from support.processes import started
+from support.rays import Rays, rays
+from tonnage.artifacts import (
+    FleetMeasurement,
+    FleetNode,
+    Latency,
+    Measurement,
+    Reading,
+    Source,
+    Trial,
+)
+from tonnage.artifacts.gathering import gather, measurements_at, places
+from tonnage.fleet import barrier, probe
+from tonnage.fleet.across import across
+from tonnage.fleet.kept import directory
+from tonnage.fleet.probe import Found
+from tonnage.statistics.histograms import merged, percentile
+
+NODES = ("beta", "gamma")
+ALL = ("beta", "gamma", "head")
+LATE = 1.0
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    """A directory on a disk that stays for the file's tests."""
+    with room("test-fleet-") as directory:
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def cluster(shared: Path) -> Iterator[Rays]:
+    """Three nodes; each has a directory of its own name."""
+    with rays(shared, NODES) as made:
+        for name in (*ALL, "delta"):
+            (shared / name).mkdir()
+        yield made
+
+
+def asked(cluster: Rays, shared: Path, out: Path, *more: str) -> list[str]:
+    """A measurement of operations on every node."""
+    of_fleet = ("--fleet", cluster.address, "--dir", f"{shared}/{{node}}", "--out", str(out))
+    return ["measure", "ops", "--operation", "read4k", "--file-size", "4MB", *of_fleet, *more]
+
+
+def short(rounds: int = 2, seconds: float = 0.3) -> tuple[str, ...]:
+    """Trials of this length."""
+    return ("--outstanding", "1", "4", "--rounds", str(rounds), "--seconds", str(seconds))
+
+
+def begun(out: Path, node: str, trials: int) -> bool:
+    """Whether a node has so many trials on file."""
+    return len(list((out / node).glob("trial-*.json"))) >= trials
+
+
+def left_behind(shared: Path) -> list[Path]:
+    """Files that were laid out to be measured, and are still there."""
+    return [path for name in ALL for path in (shared / name).iterdir()]
+
+
+def until(happened: Any, seconds: float = 30.0) -> None:
+    """Waits until it has happened."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_every_node_measures_with_the_others_and_in_its_own_order(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    out = disk / "out"
+    command = asked(cluster, shared, out, *short(), "--label", "campaign=one", "--json")
+    done = tonnage.run(*command, env=cluster.env, check=True)
+    said = json.loads(done.stdout)
+    assert said["schema"] == "tonnage.fleet/1"
+    rows = {row["node"]: row for row in said["nodes"]}
+    assert sorted(rows) == sorted(ALL)
+    for name, row in rows.items():
+        assert row["ok"] and row["why"] is None and row["together"] == 3
+        assert 0 <= row["skew_seconds"] < LATE and 0 < row["clock_error_seconds"] < LATE
+        assert row["type"] == row["machine_type"] == ("large" if name == "head" else "small")
+        zone = "a" if name == "head" else "b"
+        assert row["labels"] == {"machine-type": row["type"], "zone": zone, "campaign": "one"}
+        # What one machine's command would have printed.
+        assert len(row["trials"]) == 4 and row["kind"] == "ops" and row["figures"]
+        assert row["settings"]["directory"] == str((shared / name).resolve())
+    skews = [row["skew_seconds"] for row in rows.values()]
+    assert said["skew_seconds"] == pytest.approx(max(skews) - min(skews))
+    took = [row["seconds"] for row in rows.values()]
+    assert said["tail_seconds"] == pytest.approx(max(took) - min(took))
+    assert len({row["settings"]["seed"] for row in rows.values()}) == 3
+    # On one host they are told apart.
+    hosts = {row["host"] for row in rows.values()}
+    assert len(hosts) == 3 and all(re.search(r"/(beta|gamma|head)$", host) for host in hosts)
+    assert left_behind(shared) == []
+
+    _check_across(said, rows)
+    kept = FleetMeasurement.read(out / "fleet.json")
+    found = [each for place in places(out) for each in measurements_at(place)]
+    assert sorted(each.id for each in found) == sorted(row["id"] for row in rows.values())
+    assert measurements_at(out / "fleet.json") == kept.measurements
+    alone = kept.write(disk / "elsewhere" / "any.json")
+    assert [measurements_at(place) for place in places(alone.parent)] == [kept.measurements]
+
+    # The same again finds all done, and asks nobody.
+    again = json.loads(tonnage.run(*command, env=cluster.env, check=True).stdout)
+    assert again["nodes"] == said["nodes"]
+    other = [each if each != "4MB" else "5MB" for each in command]
+    refused = tonnage.run(*other, env=cluster.env)
+    assert refused.returncode == 2 and "was begun with file_bytes" in refused.stderr
+
+
+def _check_across(said: dict[str, Any], rows: dict[str, Any]) -> None:
+    """Histograms are those of all nodes' operations, and the slowest node is named."""
+    assert [each["name"] for each in said["across"]] == ["read4k x1", "read4k x4"]
+    for each in said["across"]:
+        trials = {
+            name: [trial for trial in row["trials"] if trial["name"] == each["name"]]
+            for name, row in rows.items()
+        }
+        readings = [trial["reading"] for of_node in trials.values() for trial in of_node]
+        counts: dict[float, int] = {}
+        for reading in readings:
+            for edge, count in reading["bins"]:
+                counts[edge] = counts.get(edge, 0) + count
+        assert {edge: count for edge, count in each["bins"]} == counts
+        latency = each["latency_seconds"]
+        assert latency["count"] == sum(counts.values())
+        assert latency["max"] == max(reading["latency_seconds"]["max"] for reading in readings)
+        rates = {
+            name: sum(trial["bytes_per_second"] for trial in of_node) / len(of_node)
+            for name, of_node in trials.items()
+        }
+        assert each["slowest_node"] == min(rates, key=lambda name: rates[name])
+        assert each["low_bytes_per_second"] == pytest.approx(min(rates.values()))
+        assert each["sum_bytes_per_second"] == pytest.approx(sum(rates.values()))
+
+
+def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    other = disk / "other"
+    (other / "tonnage").mkdir(parents=True)
+    (other / "tonnage" / "__init__.py").write_text('__version__ = "0.0.1"\n')
+    cluster.add("delta", {"machine-type": "small"}, python_path=other)
+    out = disk / "out"
+    command = asked(cluster, shared, out, *short(6, 0.5), "--patience", "4s")
+    with started_with(tonnage, command, cluster) as run:
+        run.until(lambda: all(begun(out, name, 2) for name in ALL))
+        hung = cluster.agent("gamma")
+        os.kill(hung, signal.SIGSTOP)
+        before = sorted((out / "beta").glob("trial-*.json"))[:2]
+        content = [path.read_bytes() for path in before]
+        cluster.kill("beta")
+        stdout, stderr = run.process.communicate(timeout=60)
+    assert run.process.returncode == 0, stderr
+    assert "head: done in" in stdout
+    assert re.search(r"^Missing: beta: died: ", stdout, re.MULTILINE)
+    assert re.search(r"^Missing: gamma: hangs: it did not answer for 4 s", stdout, re.MULTILINE)
+    assert re.search(r"^Missing: delta: has Tonnage 0\.0\.1, this machine ", stdout, re.MULTILINE)
+    whole = FleetMeasurement.read(out / "fleet.json")
+    rows = {row.node: row for row in whole.nodes}
+    assert {name: row.ok for name, row in rows.items()} == {
+        "beta": False,
+        "delta": False,
+        "gamma": False,
+        "head": True,
+    }
+    # What came is kept, and has no part in what all come to.
+    died = rows["beta"].measurement
+    assert died and 2 <= len(died.trials) < 12 and rows["delta"].measurement is None
+    assert {(each.nodes, each.slowest_node) for each in whole.across} == {(1, "head")}
+
+    # Back again, it goes on after its last trial; who was done is not asked.
+    cluster.add("beta", {"machine-type": "small"})
+    done = tonnage.run(*command, "--json", env=cluster.env, check=True)
+    rows = {row["node"]: row for row in json.loads(done.stdout)["nodes"]}
+    assert [name for name, row in rows.items() if not row["ok"]] == ["delta"]
+    assert rows["head"]["together"] == 4 - 1 and rows["beta"]["together"] == 2
+    assert [path.read_bytes() for path in before] == content
+    assert len(rows["beta"]["trials"]) == len(rows["gamma"]["trials"]) == 12
+    cluster.kill("delta")
+
+
+def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    out = disk / "out"
+    command = asked(cluster, shared, out, *short(5, 0.5), "--one-at-a-time")
+    with started_with(tonnage, command, cluster) as run:
+        run.until(lambda: (out / "beta" / "node.json").exists() and begun(out, "gamma", 1))
+        run.end(signal.SIGKILL)
+    first = gather(out / "beta")
+    assert not (out / "fleet.json").exists() and not (out / "head" / "begun.json").exists()
+    assert len(places(out)) == 2
+    with started_with(tonnage, command, cluster) as run:
+        run.until(lambda: begun(out, "gamma", 4))
+        code, _, stderr = run.end(signal.SIGTERM)
+    assert (code, stderr.splitlines()[-1]) == (
+        143,
+        "tonnage: interrupted: what was unfinished is removed",
+    )
+    until(lambda: left_behind(shared) == [])
+    done = tonnage.run(*command, "--json", env=cluster.env, check=True)
+    rows = {row["node"]: row for row in json.loads(done.stdout)["nodes"]}
+    assert [(row["ok"], row["together"]) for row in rows.values()] == [(True, 1)] * 3
+    assert gather(out / "beta") == first
+    began = {name: row["began_at"] for name, row in rows.items()}
+    assert began["beta"] <= began["gamma"] <= began["head"]
+
+
+def test_what_cannot_be_is_refused_in_a_line(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    def refused(*command: str, env: dict[str, str] | None = None) -> str:
+        done = tonnage.run(*command, env=cluster.env if env is None else env)
+        assert done.returncode == 2 and done.stdout == "", done.stderr
+        (line,) = done.stderr.splitlines()
+        return line
+
+    command = asked(cluster, shared, disk / "out", *short())
+    assert "the fleet has 3 machines" in refused(*command, "--instances", "45")
+    assert not (disk / "out").exists()
+    token = refused(*command, env={"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "b" * 64})
+    assert "the cluster wants its token" in token and "b" * 64 not in token
+    assert "the cluster wants its token" in refused(*command, env={"RAY_AUTH_MODE": "disabled"})
+    nowhere = [each if each != cluster.address else "127.0.0.1:9" for each in command]
+    assert "no cluster answers there" in refused(*nowhere)
+    here = [each if "{node}" not in each else "here" for each in command]
+    assert "with --fleet give a path from / on" in refused(*here)
+
+
+def test_no_machine_that_measured_is_a_failure(tonnage: Tonnage, cluster: Rays, disk: Path) -> None:
+    command = asked(cluster, disk / "none", disk / "out", *short(), "--json")
+    done = tonnage.run(*command, env=cluster.env)
+    assert done.returncode == 1
+    assert "no machine measured: beta " in done.stderr
+    assert [row["ok"] for row in json.loads(done.stdout)["nodes"]] == [False] * 3
+
+
+def test_without_ray_the_command_says_how_to_have_it(disk: Path) -> None:
+    hidden = "import sys; sys.modules['ray'] = None; import tonnage.cli; tonnage.cli.main()"
+    args = ["measure", "ops", "--dir", str(disk), "--fleet", "auto"]
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, *args], capture_output=True, text=True, cwd=disk
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "tonnage: --fleet needs Ray: pip install 'tonnage[fleet]'\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--instances", "2"), "--instances is for a fleet"),
+        (("--one-at-a-time",), "--one-at-a-time is for a fleet"),
+        (("--label", "region"), "--label region: write NAME=VALUE"),
+        (("--label", "=east"), "--label =east: write NAME=VALUE"),
+    ],
+)
+def test_options_that_say_nothing_are_refused(
+    tonnage: Tonnage, disk: Path, flags: Sequence[str], said: str
+) -> None:
+    done = tonnage.run("measure", "ops", "--dir", disk, *flags, cwd=disk)
+    assert done.returncode == 2 and said in done.stderr
+
+
+def test_labels_are_kept_of_one_machine_too(tonnage: Tonnage, disk: Path) -> None:
+    command = ["measure", "disk", "--dir", disk, "--mode", "headroom", "--rounds", "1"]
+    command += ["--seconds", "0.2", "--size", "8MB", "--json", "--out", disk / "out"]
+    labels = ["--label", "region=east", "zone=b", "--label", "machine-type=m5d.large"]
+    done = tonnage.run(*command, *labels, check=True)
+    environment = Measurement.from_json(json.loads(done.stdout)).environment
+    assert environment and environment.machine_type == "m5d.large"
+    assert environment.labels == {"region": "east", "zone": "b", "machine-type": "m5d.large"}
+
+
+VALUES = st.lists(st.integers(1, 10**6).map(lambda value: value / 1e9), max_size=40)
+
+
+@given(several=st.lists(VALUES, min_size=1, max_size=5), share=st.floats(0, 1))
+@settings(derandomize=True)
+def test_merged_histograms_are_the_histogram_of_all_values(
+    several: list[list[float]], share: float
+) -> None:
+    def histogram(values: list[float]) -> list[tuple[float, int]]:
+        return sorted({value: values.count(value) for value in values}.items())
+
+    together = [value for values in several for value in values]
+    found = merged(map(histogram, several))
+    assert found == histogram(together)
+    if together:
+        below = sum(count for edge, count in found if edge < percentile(found, share))
+        at_most = sum(count for edge, count in found if edge <= percentile(found, share))
+        rank = share * len(together)
+        assert below < max(rank, 1) + 1e-6 * len(together) and at_most >= rank - 1e-6 * len(
+            together
+        )
+    else:
+        with pytest.raises(ValueError, match="no values"):
+            percentile(found, share)
+
+
+def test_a_percentile_of_all_is_none_of_the_nodes_and_not_their_mean() -> None:
+    # One node has all that is slow: 1 % of its operations, 0.5 % of all.
+    quick, slow = [(0.001, 1000)], [(0.001, 980), (1.0, 20)]
+    rows = [
+        FleetNode(node=name, ok=True, measurement=_with_bins(name, bins))
+        for name, bins in (("a", quick), ("b", slow))
+    ]
+    rows.append(FleetNode(node="c", ok=False, why="died", measurement=_with_bins("c", [(9.0, 9)])))
+    (found,) = across(rows)
+    assert found.bins == [(0.001, 1980), (1.0, 20)]
+    assert (found.nodes, found.latency_seconds.count) == (2, 2000)
+    # The mean of both nodes' would be 0.5 s.
+    assert (found.latency_seconds.p99, found.latency_seconds.p999) == (0.001, 1.0)
+    assert found.latency_seconds.mean == pytest.approx(0.01099)
+
+
+def _with_bins(name: str, bins: list[tuple[float, int]]) -> Measurement:
+    count = sum(each for _, each in bins)
+    mean = sum(edge * each for edge, each in bins) / count
+    reading = Reading(
+        source=Source(tool="test"),
+        operation="randread",
+        latency_seconds=Latency(count=count, mean=mean, max=bins[-1][0]),
+        bins=bins,
+    )
+    made = measurement(name, {})
+    trial = Trial(
+        name="read4k x1",
+        bytes_per_second=1.0,
+        cpu_seconds_per_byte=0.0,
+        warm_up_seconds=0.0,
+        rates=[],
+        phase=PHASE,
+        reading=reading,
+    )
+    made.trials.append(trial)
+    return made
+
+
+@given(
+    ahead=st.floats(-1e6, 1e6),
+    trips=st.lists(st.tuples(st.floats(1e-5, 1.0), st.floats(1e-5, 1.0)), min_size=8, max_size=8),
+)
+@settings(derandomize=True)
+def test_a_clock_is_known_to_within_its_error(
+    ahead: float, trips: list[tuple[float, float]]
+) -> None:
+    now = 1000.0
+    left = iter(trips)
+
+    def show() -> float:
+        nonlocal now
+        there, back = next(left)
+        now += there
+        shown = now + ahead
+        now += back
+        return shown
+
+    clock = barrier.read(show, own=lambda: now)
+    assert abs(clock.ahead_seconds - ahead) <= clock.error_seconds + 1e-9 * max(abs(ahead), 1)
+    assert clock.error_seconds == pytest.approx(min(map(sum, trips)) / 2, abs=1e-9)
+    assert clock.at(now) == pytest.approx(now + clock.ahead_seconds)
+
+
+def test_what_differs_between_machines_is_told_with_what_mends_it() -> None:
+    here = Found("here", "1.2.0", "abc")
+    assert probe.difference(here, Found("there", "1.2.0", "abc")) is None
+    assert probe.difference(here, Found("there", None, None)) == (
+        "has no Tonnage: install it there (pip install tonnage==1.2.0)"
+    )
+    assert "has Tonnage 1.1.0, this machine 1.2.0" in str(
+        probe.difference(here, Found("there", "1.1.0", "abc"))
+    )
+    assert probe.difference(here, Found("there", "1.2.0", "abd")) == (
+        "has another build of Tonnage 1.2.0: install the same wheel there"
+    )
+    assert Found(*probe.look()).core is not None
+
+
+@pytest.mark.parametrize(
+    ("node", "name"), [("10.0.0.1", "10.0.0.1"), ("::1", "__1"), ("../up", "_up"), ("..", "node")]
+)
+def test_a_nodes_directory_lies_in_the_fleets(node: str, name: str) -> None:
+    assert directory(node) == name
+
+
+def started_with(tonnage: Tonnage, command: list[str], cluster: Rays) -> Any:
+    """The command, begun with what lets it into the cluster."""
+    with_env = [f"{name}={value}" for name, value in cluster.env.items()]
+    return started(["env", *with_env, str(tonnage.path), *command])
