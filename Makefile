@@ -74,9 +74,9 @@ packages:
 	@cd $(@D) && sha256sum --check --quiet --strict $(CURDIR)/tests/hadoop/jars.sha256
 	@touch $@
 
-# Apart from what Tonnage runs on: Ray and SkyPilot want other versions of that.
+# Apart from what Tonnage runs on: SkyPilot wants other versions of that.
 .tools/handover/.complete: requirements/handover.txt | $(BIN)/python
 	@rm -rf $(@D)
 	@$(BIN)/python -m venv --without-pip $(@D)
-	@tools/step "Installing Ray and SkyPilot" $(BIN)/python -m pip --python $(@D)/bin/python install --no-compile --require-hashes -r $<
+	@tools/step "Installing SkyPilot" $(BIN)/python -m pip --python $(@D)/bin/python install --no-compile --require-hashes -r $<
 	@touch $@

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from support.command import Tonnage
 from support.disk import room
-from support.measurements import PHASE, measurement
+from support.measurements import ENVIRONMENT, PHASE, measurement
 from support.processes import started
 from support.rays import Rays, rays
 from tonnage.artifacts import (
@@ -36,6 +37,8 @@ from tonnage.fleet import barrier, probe
 from tonnage.fleet.across import across
 from tonnage.fleet.kept import directory
 from tonnage.fleet.probe import Found
+from tonnage.model.analysis import analyse
+from tonnage.model.screening import FAULTY, screen
 from tonnage.statistics.histograms import merged, percentile
 
 NODES = ("beta", "gamma")
@@ -167,7 +170,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     (other / "tonnage" / "__init__.py").write_text('__version__ = "0.0.1"\n')
     cluster.add("delta", {"machine-type": "small"}, python_path=other)
     out = disk / "out"
-    command = asked(cluster, shared, out, *short(6, 0.5), "--patience", "4s")
+    command = asked(cluster, shared, out, *short(4, 0.4), "--patience", "3s")
     with started_with(tonnage, command, cluster) as run:
         run.until(lambda: all(begun(out, name, 2) for name in ALL))
         hung = cluster.agent("gamma")
@@ -179,7 +182,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     assert run.process.returncode == 0, stderr
     assert "head: done in" in stdout
     assert re.search(r"^Missing: beta: died: ", stdout, re.MULTILINE)
-    assert re.search(r"^Missing: gamma: hangs: it did not answer for 4 s", stdout, re.MULTILINE)
+    assert re.search(r"^Missing: gamma: hangs: it did not answer for 3 s", stdout, re.MULTILINE)
     assert re.search(r"^Missing: delta: has Tonnage 0\.0\.1, this machine ", stdout, re.MULTILINE)
     whole = FleetMeasurement.read(out / "fleet.json")
     rows = {row.node: row for row in whole.nodes}
@@ -191,7 +194,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     }
     # What came is kept, and has no part in what all come to.
     died = rows["beta"].measurement
-    assert died and 2 <= len(died.trials) < 12 and rows["delta"].measurement is None
+    assert died and 2 <= len(died.trials) < 8 and rows["delta"].measurement is None
     assert {(each.nodes, each.slowest_node) for each in whole.across} == {(1, "head")}
 
     # Back again, it goes on after its last trial; who was done is not asked.
@@ -201,7 +204,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     assert [name for name, row in rows.items() if not row["ok"]] == ["delta"]
     assert rows["head"]["together"] == 4 - 1 and rows["beta"]["together"] == 2
     assert [path.read_bytes() for path in before] == content
-    assert len(rows["beta"]["trials"]) == len(rows["gamma"]["trials"]) == 12
+    assert len(rows["beta"]["trials"]) == len(rows["gamma"]["trials"]) == 8
     cluster.kill("delta")
 
 
@@ -209,7 +212,7 @@ def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:
     out = disk / "out"
-    command = asked(cluster, shared, out, *short(5, 0.5), "--one-at-a-time")
+    command = asked(cluster, shared, out, *short(2, 0.4), "--one-at-a-time")
     with started_with(tonnage, command, cluster) as run:
         run.until(lambda: (out / "beta" / "node.json").exists() and begun(out, "gamma", 1))
         run.end(signal.SIGKILL)
@@ -217,7 +220,7 @@ def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
     assert not (out / "fleet.json").exists() and not (out / "head" / "begun.json").exists()
     assert len(places(out)) == 2
     with started_with(tonnage, command, cluster) as run:
-        run.until(lambda: begun(out, "gamma", 4))
+        run.until(lambda: begun(out, "gamma", 2))
         code, _, stderr = run.end(signal.SIGTERM)
     assert (code, stderr.splitlines()[-1]) == (
         143,
@@ -413,3 +416,69 @@ def started_with(tonnage: Tonnage, command: list[str], cluster: Rays) -> Any:
     """The command, begun with what lets it into the cluster."""
     with_env = [f"{name}={value}" for name, value in cluster.env.items()]
     return started(["env", *with_env, str(tonnage.path), *command])
+
+
+def fleet_of(rates: dict[str, float], types: dict[str, str], dead: Sequence[str] = ()) -> Any:
+    """A fleet's measurement of disks, made up: what each node reads; some that died."""
+    rows = [
+        FleetNode(
+            node=name,
+            machine_type=types.get(name, "m"),
+            ok=True,
+            measurement=measurement(name, {"ro": [rate, rate * 1.01, rate * 0.99], "wo": [50.0]}),
+        )
+        for name, rate in rates.items()
+    ]
+    rows += [FleetNode(node=name, ok=False, why="died") for name in dead]
+    return FleetMeasurement(
+        id="f", kind="screen", began_at="now", command=[], settings={}, nodes=rows
+    )
+
+
+HEALTHY = {f"n{number}": 100.0 + 0.2 * number for number in range(6)}
+
+
+def test_screening_names_who_is_slow_among_its_kind_and_who_died() -> None:
+    found = screen(fleet_of(HEALTHY | {"n3": 60.0}, {}, dead=["n9"]))
+    assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n3", "ro")]
+    slow = found.suspects[1]
+    assert slow.ratio_to_median == pytest.approx(0.6, rel=0.01) and 0.95 <= slow.confidence < 1
+    assert found.not_judged == {}
+    assert screen(fleet_of(HEALTHY, {})).suspects == []
+
+
+def test_screening_holds_no_type_against_another_and_says_whom_it_cannot_judge() -> None:
+    slow_type = {f"s{number}": 30.0 + 0.1 * number for number in range(4)}
+    types = dict.fromkeys(slow_type, "small")
+    assert screen(fleet_of(HEALTHY | slow_type, types)).suspects == []
+    found = screen(fleet_of(HEALTHY | slow_type | {"s1": 15.0}, types))
+    assert [each.node for each in found.suspects] == ["s1"]
+    alone = screen(fleet_of(HEALTHY | {"x": 1.0}, {"x": "large"}))
+    assert (alone.suspects, list(alone.not_judged)) == ([], ["x"])
+    few = screen(fleet_of(dict(list(HEALTHY.items())[:4]) | {"n0": 1.0}, {}))
+    assert few.suspects == [] and set(few.not_judged) == {"n0", "n1", "n2", "n3"}
+
+
+def test_labels_are_compared_side_by_side() -> None:
+    made = []
+    for number, (region, rate) in enumerate([("east", 100.0), ("west", 50.0)] * 4):
+        (trial,) = _with_bins(f"m{number}", [(0.001, 10)]).trials
+        assert trial.reading
+        reading = replace(trial.reading, bandwidth_bytes_per_second=rate + number, concurrency=1)
+        environment = replace(ENVIRONMENT, host=f"h{number}", labels={"region": region})
+        each = replace(measurement(f"m{number}", {}), environment=environment)
+        made.append(replace(each, trials=[replace(trial, reading=reading)]))
+    (found,) = analyse(made).labels
+    assert (found.way, found.than) == ("region west", "region east")
+    assert found.ratio.value == pytest.approx(0.52, abs=0.01)
+
+
+def test_screening_looks_at_every_machine(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    command = ["measure", "screen", "--fleet", cluster.address, "--dir", f"{shared}/{{node}}"]
+    command += ["--size", "8MB", "--seconds", "0.2", "--out", str(disk / "out"), "--json"]
+    done = tonnage.run(*command, env=cluster.env, check=True)
+    said = json.loads(done.stdout)
+    assert said["suspects"] == [] and set(said["not_judged"]) == set(ALL)
+    assert [len(row["trials"]) for row in said["nodes"]] == [6, 6, 6]

@@ -33,7 +33,10 @@ from tonnage.plan.handover import KINDS, HandoverError, Rental, ray
 
 STUDY = ("plan", "sort", "--data", "100TB", "--catalog", "aws-us-east-1-2014")
 NEW = ("plan", "sort", "--data", "1TB", "--catalog", "aws-us-east-1-2026")
-PYTHON = ROOT / ".tools" / "handover" / "bin" / "python"
+PYTHONS = {
+    "ray": Path(sys.executable),
+    "skypilot": ROOT / ".tools" / "handover" / "bin" / "python",
+}
 GIB = 1 << 30
 
 
@@ -113,7 +116,7 @@ def handed() -> dict[str, list[tuple[Rental, dict[str, Any]]]]:
 def judged(kind: str, texts: Sequence[str], home: Path) -> list[dict[str, Any]]:
     """What Ray or SkyPilot makes of documents."""
     done = subprocess.run(
-        [PYTHON, ROOT / "tests" / "handover" / "validate.py", kind, home / "judged.json"],
+        [PYTHONS[kind], ROOT / "tests" / "handover" / "validate.py", kind, home / "judged.json"],
         input=json.dumps(texts),
         capture_output=True,
         text=True,

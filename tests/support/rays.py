@@ -40,6 +40,13 @@ class Rays:
         os.kill(self.raylet(name), signal.SIGKILL)
         node = self._nodes.pop(name)
         self._cluster.remove_node(node, allow_graceful=False)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while name in self._alive() and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def _alive(self) -> list[str]:
+        table = self._cluster.global_state.node_table()
+        return [each["NodeName"] for each in table if each["Alive"]]
 
     def raylet(self, name: str) -> int:
         """The number of a node's raylet process."""

@@ -7,7 +7,7 @@ Each figure names the measurements that it comes from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tonnage.artifacts.artifact import Artifact
@@ -322,3 +322,4 @@ class Analysis(Artifact):
     scorecard: list[Rule]
     left_out: list[LeftOut]
     cited: list[Cited]
+    labels: list[Comparison] = field(default_factory=list)

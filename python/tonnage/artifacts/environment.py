@@ -7,6 +7,9 @@ from typing import ClassVar
 
 from tonnage.artifacts.artifact import Artifact
 
+HOST, PROVIDER, MACHINE_TYPE = "host", "provider", "machine-type"
+"""Labels that say what a machine is called or was rented as, for those that do not tell."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Device:

@@ -31,6 +31,7 @@ COMMANDS = {
             "layouts": "measure_layouts:measure_layouts",
             "stream": "measure_stream:measure_stream",
             "over-time": "measure_over_time:measure_over_time",
+            "screen": "measure_screen:measure_screen",
         },
     ),
     "catalog": (

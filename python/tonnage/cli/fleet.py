@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage import engine, words
 from tonnage.artifacts import Across, FleetMeasurement, FleetNode, Measurement, Reading
 from tonnage.cli.arguments import command
-from tonnage.cli.measured import Measure, More, Where
+from tonnage.cli.measured import Measure, More, Where, line
 
 if TYPE_CHECKING:
     from tonnage.fleet.measuring import Heard
@@ -26,11 +26,14 @@ def measure(
     at: Where,
     as_json: bool,
     *,
-    pause_seconds: float,
-    more: Callable[[Measurement], More],
-    in_line: Callable[[Reading], str],
+    pause_seconds: float = 0.0,
+    more: Callable[[Measurement], More] = lambda _: ({}, []),
+    of_all: Callable[[FleetMeasurement], More] = lambda _: ({}, []),
+    in_line: Callable[[Reading], str] = line,
 ) -> None:
     """Measures on a fleet, and shows of each machine what is shown of one; as `carry_out`.
+
+    ``of_all`` is what is told of all machines besides.
 
     Raises:
         Refused: Ray is not there, or there is no such cluster, or ``out`` cannot be used.
@@ -68,10 +71,11 @@ def measure(
             elif not as_json:
                 print(_line(each, in_line), flush=True)
     assert whole is not None
+    values, lines = of_all(whole)
     if as_json:
-        print(json.dumps(document(whole, more)))
+        print(json.dumps(document(whole, more) | values))
     else:
-        print("\n".join(summary(whole)))
+        print("\n".join(summary(whole) + lines))
         print(f"Kept in {out}; a page of it: tonnage report {out}")
     if not any(each.ok for each in whole.nodes):
         reasons = [f"{each.node} {each.why}" for each in whole.nodes]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,6 +39,9 @@ from tonnage.cli.measured import (
 )
 from tonnage.model.findings import disk_warnings
 
+if TYPE_CHECKING:
+    from tonnage.measure.disk import Settings
+
 
 def measure_disk(
     directory: Annotated[
@@ -68,7 +72,6 @@ def measure_disk(
 ) -> None:
     """Measure disks with the sort's own reading and writing stages, the page cache bypassed."""
     from tonnage.measure.disk import MODES, Settings
-    from tonnage.measure.disk import measure_disks as measure
 
     refuse_unknown("--mode", mode or [], MODES)
     directories = directory or [Path()]
@@ -86,16 +89,9 @@ def measure_disk(
         memory_bytes=memory,
         until_confidence=until_confidence,
     )
-
-    def work(node: str | None) -> Measure:
-        own = settings if node is None else settings.of_node(node)
-        read, write = ([placed(each, node) for each in half] for half in (own.read, own.write))
-        own = dataclasses.replace(own, read=tuple(read), write=tuple(write))
-        return functools.partial(measure, settings=own)
-
     carry_out(
         "disk",
-        work,
+        work_on(settings),
         settings.told,
         at,
         out,
@@ -104,6 +100,19 @@ def measure_disk(
         total_seconds=settings.rounds * len(settings.modes) * seconds,
         more=_more,
     )
+
+
+def work_on(settings: Settings) -> Callable[[str | None], Measure]:
+    """What measures these directories' disks, each node its own."""
+    from tonnage.measure.disk import measure_disks
+
+    def work(node: str | None) -> Measure:
+        own = settings if node is None else settings.of_node(node)
+        read, write = ([placed(each, node) for each in half] for half in (own.read, own.write))
+        own = dataclasses.replace(own, read=tuple(read), write=tuple(write))
+        return functools.partial(measure_disks, settings=own)
+
+    return work
 
 
 def _more(measurement: Measurement) -> More:

@@ -216,6 +216,11 @@ def refuse_directories(at: Where, directories: Sequence[Path]) -> None:
         refuse_relative(directories)
 
 
+def output(kind: str, out: Path | None) -> Path:
+    """Where trials are kept; a new directory here unless it was said."""
+    return out or new_directory(f"tonnage-{kind}")
+
+
 def carry_out(
     kind: str,
     work: Callable[[str | None], Measure],
@@ -245,7 +250,7 @@ def carry_out(
         more: What is told of a measurement besides.
         in_line: A trial's reading in a line.
     """
-    out = out or new_directory(f"tonnage-{kind}")
+    out = output(kind, out)
     if at.fleet is not None:
         from tonnage.cli import fleet
 

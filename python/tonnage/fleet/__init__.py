@@ -7,3 +7,9 @@ what they come to; `view` shows how far they are. Ray carries files of some kilo
 
 The design follows docs/concepts/fleet.md.
 """
+
+import os
+
+# Ray reads it once, when it is imported: a cluster that does not let us in is asked three times, a
+# second apart, and not twenty.
+os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "3")

@@ -10,7 +10,10 @@ does not answer.
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,6 +30,8 @@ from tonnage.fleet import probe
 from tonnage.fleet.probe import Found
 
 AUTO = "auto"
+NO_CLUSTER = "no cluster answers there: start one with ray start --head"
+LISTENING_SECONDS = 5.0
 RAYS_LABELS = "ray.io/"
 RAYS_NAMES = {
     "availability-region": "region",
@@ -132,17 +137,13 @@ def attached(address: str) -> Iterator[Cluster]:
             f"--fleet {address}: give the address of the cluster itself, HOST:PORT, on a machine "
             "that is in it"
         )
+    if address != AUTO:
+        _refuse_silent(address)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        if address != AUTO and ":" not in address:
-            raise engine.Refused(f"--fleet {address}: give HOST:PORT, or auto")
-        # What workers print would come between our lines; what they have to say, their rows say.
-        ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
-    except AuthenticationError as why:
-        raise engine.Refused(
-            f"--fleet {address}: the cluster wants its token: give RAY_AUTH_MODE=token and "
-            "RAY_AUTH_TOKEN_PATH=FILE (docs/concepts/security.md)"
-        ) from why
+        with _hushed():
+            # What workers print would come between our lines; what is to be said, their rows say.
+            ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
     except (ConnectionError, RuntimeError, ValueError, RayError) as why:
         raise engine.Refused(f"--fleet {address}: {_unattached(why)}") from why
     finally:
@@ -180,12 +181,46 @@ def _labels(given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _unattached(why: Exception) -> str:
-    said = str(why)
+def _refuse_silent(address: str) -> None:
+    """Refuses where nobody listens; Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise engine.Refused(f"--fleet {address}: give HOST:PORT, or auto")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), LISTENING_SECONDS).close()
+    except (OSError, OverflowError) as why:
+        raise engine.Refused(f"--fleet {address}: {NO_CLUSTER} ({why})") from why
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keeps Ray's native code from printing on standard error; what matters it also raises."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _unattached(why: BaseException) -> str:
+    """Why there is no attaching, in words; Ray wraps what it was in what it then tried."""
+    said = ""
+    cause: BaseException | None = why
+    while cause is not None:
+        said, cause = f"{said} {cause}", cause.__cause__
+    if "InvalidAuthToken" in said or isinstance(why, AuthenticationError):
+        return (
+            "the cluster wants its token: give RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH=FILE "
+            "(docs/concepts/security.md)"
+        )
     if "ersion mismatch" in said:
-        versions = " ".join(said.split())
+        versions = " ".join(str(why).split())
         return f"the cluster has another Ray or Python: start both alike ({versions})"
-    return f"no cluster answers there: start one with ray start --head ({_first_line(said)})"
+    return f"{NO_CLUSTER} ({_first_line(why)})"
 
 
 def _first_line(said: object) -> str:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tonnage import engine
 from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
+from tonnage.artifacts.environment import HOST, MACHINE_TYPE, PROVIDER
 from tonnage.artifacts.gathering import TRIALS
 from tonnage.fleet import barrier, probe
 from tonnage.fleet.agent import Agent, Task, Told, Work
@@ -25,7 +26,6 @@ from tonnage.fleet.barrier import Clock
 from tonnage.fleet.cluster import Actor, Call, Cluster, Lost, Machine, found_here
 from tonnage.fleet.kept import Kept, kept
 from tonnage.fleet.probe import Found
-from tonnage.measure.environment import HOST, MACHINE_TYPE, PROVIDER
 
 ASK_SECONDS = 0.3
 """From one question to the next."""
@@ -230,7 +230,7 @@ class _Run:
     def end(self) -> None:
         """Has all that still measure end and clean up, and ends those that do not."""
         with suppress(KeyboardInterrupt):  # A second one: then they are ended at once.
-            going = [each for each in self._members if each.actor and not _has_ended(each)]
+            going = [each for each in self.left if each.together]
             for member in going:
                 member.ask("stop")
             deadline = time.monotonic() + CLEANING_SECONDS
@@ -330,7 +330,3 @@ class _Run:
         except Lost:
             return True
         return told.ended
-
-
-def _has_ended(member: _Member) -> bool:
-    return member.told is not None and member.told.ended

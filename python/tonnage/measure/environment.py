@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tonnage import engine
 from tonnage.artifacts import Device, Environment
+from tonnage.artifacts.environment import HOST, MACHINE_TYPE, PROVIDER
 from tonnage.measure import devices
 from tonnage.measure.counters import SECTOR_BYTES
 
@@ -25,8 +26,6 @@ VENDORS = {"Amazon EC2": "aws", "Google": "gcp"}
 machine under Hyper-V does."""
 TELLS_TYPE = "aws"
 """Whose firmware has the machine type for its product's name."""
-HOST, PROVIDER, MACHINE_TYPE = "host", "provider", "machine-type"
-"""Labels that say what a machine is called or was rented as, for those that do not tell."""
 
 
 def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None) -> Environment:

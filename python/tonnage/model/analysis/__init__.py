@@ -95,6 +95,7 @@ def analyse(
         per_dollar=dollars,
         direct_against_buffered=direct,
         layouts=by_layout,
+        labels=comparisons.labels(kinds, measurements),
         findings=findings(machines, subjects),
         warnings=doubts(measurements, kinds, called),
         scorecard=scorecard(measurements),

@@ -1,4 +1,4 @@
-"""One way against another of what is alike in all else: direct against buffered, layout by layout.
+"""One way against another of what is alike in all else: direct against buffered, layouts, labels.
 
 Ratios are of medians. Where at least two instances did both, each has its own ratio, and the
 median is over those; what differs between machines then cancels. Else the medians of both sides are
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tonnage.artifacts import SINGLE, Measurement
 from tonnage.artifacts.analysis import Comparison, Estimate
+from tonnage.artifacts.environment import HOST
 from tonnage.model.analysis.estimates import (
     CONFIDENCE,
     INSTANCES,
@@ -37,7 +38,7 @@ def direct_against_buffered(kinds: Kinds) -> list[Comparison]:
         ways = {kind.direct: kind for kind in same}
         if {True, False} <= ways.keys():
             sides = ("direct", _buffered(ways[False]))
-            found.append(_compared(kinds, name, ways[True], ways[False], sides))
+            found.append(_compared(name, kinds[ways[True]], kinds[ways[False]], sides))
     return [each for each in found if each]
 
 
@@ -50,7 +51,7 @@ def layouts(kinds: Kinds) -> list[Comparison]:
             continue
         base = SINGLE if SINGLE in ways else min(ways)
         found += [
-            _compared(kinds, name, ways[layout], ways[base], (layout, base))
+            _compared(name, kinds[ways[layout]], kinds[ways[base]], (layout, base))
             for layout in sorted(ways)
             if layout != base
         ]
@@ -60,6 +61,27 @@ def layouts(kinds: Kinds) -> list[Comparison]:
 def layouts_of(measurements: Sequence[Measurement]) -> list[Comparison]:
     """The same of measurements, one or more of each layout."""
     return layouts(by_kind(measurements))
+
+
+def labels(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison]:
+    """Each value of a label, like a region or a time, over the first by name.
+
+    Of every operation that was done with both; what machines are called is no such label.
+    """
+    said = {each.id: each.environment.labels for each in measurements if each.environment}
+    called = names(list(kinds))
+    found = []
+    for name in sorted({name for each in said.values() for name in each} - {HOST}):
+        for kind, samples in kinds.items():
+            ways: dict[str, list[Sample]] = {}
+            for sample in samples:
+                if value := said.get(sample.measurement, {}).get(name):
+                    ways.setdefault(value, []).append(sample)
+            for value in sorted(ways)[1:]:
+                base = min(ways)
+                sides = (f"{name} {value}", f"{name} {base}")
+                found.append(_compared(called[kind], ways[value], ways[base], sides))
+    return [each for each in found if each]
 
 
 def ratio(
@@ -123,9 +145,8 @@ def _by_layout(same: Sequence[Kind]) -> dict[str, Kind]:
 
 
 def _compared(
-    kinds: Kinds, name: str, above: Kind, below: Kind, ways: tuple[str, str]
+    name: str, tops: Sequence[Sample], bottoms: Sequence[Sample], ways: tuple[str, str]
 ) -> Comparison | None:
-    tops, bottoms = kinds[above], kinds[below]
     number = _common(tops, bottoms)
     if number is None and not _silent(tops, bottoms):
         return None

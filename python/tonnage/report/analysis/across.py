@@ -1,4 +1,4 @@
-"""Operations side by side: what a dollar buys, latencies, layouts, direct against buffered."""
+"""Operations side by side: what a dollar buys, latencies, layouts, labels, access to files."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def across(analysis: Analysis) -> tuple[Html, list[Chart]]:
         _dollars(analysis.per_dollar),
         _latencies(analysis.subjects),
         _ratios("layouts", "Layouts' ratio", analysis.layouts),
+        _ratios("labels", "By label", analysis.labels),
         _ratios("direct", "Direct against buffered", analysis.direct_against_buffered),
     ):
         drawn += charts
