@@ -1,6 +1,10 @@
 """Progress: what is said of how far a job is, and that it is said wherever one takes long."""
 
+import os
+import pty
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +78,24 @@ def test_the_set_time_begins_when_the_bytes_are_moved(
     first, _, last = capsys.readouterr().err.splitlines()
     assert first == "measuring: 12%, at most 35 s left"
     assert last == "measuring: 50%, at most 20 s left"
+
+
+def test_a_bar_on_the_terminal_leaves_alone_what_goes_to_a_file() -> None:
+    shown = """
+from tonnage.engine import progress
+progress.SHOW_AFTER_SECONDS = 0
+with progress.Progress("measuring", 100) as bar:
+    bar(10)
+    print("a document", flush=True)
+"""
+    terminal, end = pty.openpty()
+    try:
+        done = subprocess.run([sys.executable, "-c", shown], stdout=subprocess.PIPE, stderr=end)
+        assert b"measuring" in os.read(terminal, 4096)
+    finally:
+        os.close(end)
+        os.close(terminal)
+    assert (done.returncode, done.stdout) == (0, b"a document\n")
 
 
 def test_measuring_goes_on_from_nothing_to_all(

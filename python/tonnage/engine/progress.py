@@ -80,6 +80,8 @@ class Progress:
                 TextColumn("{task.fields[said]}"),
                 console=Console(stderr=True),
                 transient=True,
+                # What goes to a file is not for the terminal.
+                redirect_stdout=sys.stdout.isatty(),
             )
             self._bar.start()
             self._task = self._bar.add_task(self._label, total=1.0, said=said)
