@@ -1,5 +1,5 @@
 """Asks Ray, or SkyPilot, whether documents are valid: a JSON list of YAML texts in, one of what it
-made of them out; a text that it refuses ends it. SkyPilot is asked by the Python of .tools/handover.
+made of them out; a text that it refuses ends it. Run by a Python that has Ray, or SkyPilot.
 
 No network is needed: SkyPilot's catalogs, which it would fetch, are made of the documents' own
 types, under HOME.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -122,7 +123,7 @@ class Cluster:
             cause = why.as_instanceof_cause()
             raise Lost(_first_line(cause.args[0] if cause.args else cause)) from why
         except RayError as why:
-            raise Lost("died: its machine, or Ray's process there, is gone") from why
+            raise Lost(_of_death(str(why))) from why
 
 
 @contextmanager
@@ -221,6 +222,14 @@ def _unattached(why: BaseException) -> str:
         versions = " ".join(str(why).split())
         return f"the cluster has another Ray or Python: start both alike ({versions})"
     return f"{NO_CLUSTER} ({_first_line(why)})"
+
+
+def _of_death(said: str) -> str:
+    """Why an actor is gone, of what Ray says: that it could not be made, or that it died."""
+    reasons = re.findall(r"^\s*(\w+Error: .+)$", said, re.MULTILINE)
+    if "creation task" in said and reasons:
+        return f"could not start an agent: {reasons[-1]}"
+    return "died: its machine, or Ray's process there, is gone"
 
 
 def _first_line(said: object) -> str:

@@ -311,7 +311,7 @@ class _Run:
                 try:
                     yield member, self._cluster.answer(call, ANSWER_SECONDS)
                 except TimeoutError:
-                    yield member, "died: its machine, or Ray's process there, is gone"
+                    yield member, f"did not answer within {ANSWER_SECONDS:g} s"
                 except Lost as why:
                     yield member, str(why)
             self._on_rows([each.shown for each in self._members])
