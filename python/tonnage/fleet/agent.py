@@ -2,7 +2,8 @@
 
 It runs what ``tonnage measure`` runs, into a directory of its own. Its files are what it tells: who
 asks has those that it does not have yet, so an answer that was lost costs nothing, and what was
-told of an earlier command is where this one goes on.
+told of an earlier command is where this one goes on. An answer waits for news for a while: asking
+often would take cores from what is measured.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class _Stopped(KeyboardInterrupt):
 
 
 class Agent:
-    """Measures once. Its methods return at once; they are called one after another."""
+    """Measures once. Its methods are called one after another; only `tell` takes a while."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -68,6 +69,7 @@ class Agent:
         self._task: Task | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
+        self._news = threading.Event()
         self._began_late: float | None = None
         self._began = self._moved = time.monotonic()
         self._ended: float | None = None
@@ -99,8 +101,13 @@ class Agent:
         self._thread = threading.Thread(target=self._run, args=(at,), daemon=True)
         self._thread.start()
 
-    def tell(self, known: Collection[str]) -> Told:
-        """How far it is, with the files that are not among ``known``."""
+    def tell(self, known: Collection[str], seconds: float) -> Told:
+        """How far it is, with the files that are not among ``known``.
+
+        It waits for a trial that is done, or for the end, but no longer than ``seconds``.
+        """
+        self._news.wait(seconds)
+        self._news.clear()
         ended = self._ended  # First: what was done before it is among the files.
         files = {
             path.name: path.read_bytes()
@@ -138,6 +145,7 @@ class Agent:
                 on_progress=self._progress,
             ):
                 self._moved = time.monotonic()
+                self._news.set()
         except _Stopped:
             self._why = "was told to end"
         except OSError as why:
@@ -147,6 +155,7 @@ class Agent:
             self._why = str(why.args[0]) if why.args else type(why).__name__
         finally:
             self._ended = time.monotonic()
+            self._news.set()
 
     def _wait_until(self, at: float) -> None:
         while (left := at - time.monotonic()) > 0:

@@ -101,11 +101,12 @@ class Cluster:
         made = ray.remote(kind).options(**_bound(machine), max_restarts=0, max_task_retries=0)
         return Actor(made.remote())
 
-    def wait(self, calls: Sequence[Call], seconds: float) -> list[Call]:
-        """Those of the calls whose answers are here; returns when all are, or after so long."""
+    def wait(self, calls: Sequence[Call], seconds: float, least: int = 1) -> list[Call]:
+        """Those whose answers are here; returns when so many are at least, or after so long."""
         if not calls:
             return []
-        done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=seconds)
+        ray.wait(list(calls), num_returns=least, timeout=seconds)
+        done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=0)
         return list(done)
 
     def answer(self, call: Call, seconds: float) -> Any:

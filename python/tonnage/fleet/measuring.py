@@ -27,14 +27,17 @@ from tonnage.fleet.cluster import Actor, Call, Cluster, Lost, Machine, found_her
 from tonnage.fleet.kept import Kept, kept
 from tonnage.fleet.probe import Found
 
-ASK_SECONDS = 0.3
-"""From one question to the next."""
+ASK_SECONDS = 1.0
+"""So long a machine that is asked may wait for news."""
 READY_SECONDS = 60.0
 """A machine is ready within this: Ray starts a process there, which loads what it needs."""
 ANSWER_SECONDS = 10.0
 """Within this an answer that is there has come."""
 CLEANING_SECONDS = 10.0
 """Within this a machine that is told to end has cleaned up, or is ended."""
+LEAVING_SECONDS = 1.0
+"""Within this agents have removed their files; those of one that has not go with the next."""
+AGAIN_SECONDS = 0.1
 LATE_SECONDS = 1.0
 """Who begins so much later than the others did not measure with them."""
 
@@ -217,15 +220,13 @@ class _Run:
             member.ask("start", member.clock.at(at))
             member.together, member.heard_at = len(group), at
         while waiting := [each for each in group if each.row is None]:
-            began = time.monotonic()
             for member in waiting:
                 if member.call is None:
-                    member.call = member.ask("tell", member.known)
+                    member.call = member.ask("tell", member.known, ASK_SECONDS)
             answered = self._cluster.wait([each.call for each in waiting], ASK_SECONDS)
             for member in waiting:
                 yield from self._hear(member, member.call in answered)
             self._on_rows([each.shown for each in self._members])
-            time.sleep(max(began + ASK_SECONDS - time.monotonic(), 0.0))
 
     def end(self) -> None:
         """Has all that still measure end and clean up, and ends those that do not."""
@@ -235,12 +236,11 @@ class _Run:
                 member.ask("stop")
             deadline = time.monotonic() + CLEANING_SECONDS
             while going and time.monotonic() < deadline:
-                calls = {each: each.ask("tell", each.known) for each in going}
-                self._cluster.wait(list(calls.values()), 1.0)
+                calls = {each: each.ask("tell", each.known, ASK_SECONDS) for each in going}
+                self._cluster.wait(list(calls.values()), 2 * ASK_SECONDS, len(calls))
                 going = [each for each in going if not self._is_over(calls[each])]
-                time.sleep(0.1)
             leaving = [each.ask("leave") for each in self._members if each.actor]
-            self._cluster.wait(leaving, 1.0)
+            self._cluster.wait(leaving, LEAVING_SECONDS, len(leaving))
         for member in self._members:
             if member.actor:
                 member.actor.kill()
@@ -254,7 +254,8 @@ class _Run:
             try:
                 told = self._cluster.answer(call, ANSWER_SECONDS)
             except TimeoutError:
-                pass  # The question, or its answer, got lost on the way: it is asked again.
+                # The question, or its answer, got lost on the way: it is asked again.
+                time.sleep(AGAIN_SECONDS)
             except Lost as why:
                 yield self._close(member, str(why))
                 return

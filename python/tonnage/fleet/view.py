@@ -15,6 +15,7 @@ from tonnage import words
 from tonnage.engine.progress import PLAIN_EVERY_SECONDS, SHOW_AFTER_SECONDS
 from tonnage.fleet.measuring import Row
 
+LIVE_EVERY_SECONDS = 0.25
 OVER_SECONDS = 3.0
 """Rates are over so long."""
 
@@ -47,6 +48,7 @@ class View:
         if now - self._began < self._next_line:
             return
         if sys.stderr.isatty():
+            self._next_line = now - self._began + LIVE_EVERY_SECONDS
             self._show(rows, rates)
         else:
             self._next_line = now - self._began + PLAIN_EVERY_SECONDS
