@@ -175,7 +175,7 @@ def _node(node: dict[str, Any]) -> list[str]:
     rate = f"{words.significant(link / 1e6)} MB/s each way" if link else "a link without a limit"
     lines = [
         f"{node['node']}: {node['address']}, "
-        f"{f'{cpus:g} cores' if cpus is not None else 'all cores'}, "
+        f"{'all cores' if cpus is None else '1 core' if cpus == 1 else f'{cpus:g} cores'}, "
         f"{rate}, "
         f"{node['price_usd_per_hour']:g} USD an hour, "
         f"{_processes(node['processes'])}"
