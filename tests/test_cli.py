@@ -29,6 +29,7 @@ from tonnage.measure.kept import flag_of
 
 Call = Callable[..., tuple[int, str, str]]
 
+ON_A_FLEET = ("--fleet", "--instances", "--one-at-a-time", "--patience", "--label")
 FLAGS = {
     (): ["--version"],
     ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
@@ -36,18 +37,22 @@ FLAGS = {
     ("measure", "disk"): [
         *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),
         *("--out", "--json"),
+        *ON_A_FLEET,
     ],
     ("measure", "ops"): [
         *("--dir", "--operation", "--suite", "--outstanding", "--rounds", "--until-confidence"),
         *("--seconds", "--file-size", "--engine", "--submission", "--seed", "--out", "--json"),
+        *ON_A_FLEET,
     ],
     ("measure", "stream"): [
         *("--dir", "--operation", "--processes", "--block", "--transfer", "--segments", "--shared"),
         *("--buffered", "--flush", "--repetitions", "--until-confidence", "--out", "--json"),
+        *ON_A_FLEET,
     ],
     ("measure", "over-time"): [
         *("--dir", "--operation", "--outstanding", "--every", "--for", "--seconds", "--file-size"),
         *("--engine", "--seed", "--out", "--json"),
+        *ON_A_FLEET,
     ],
     ("measure", "layouts"): [
         *("--layout", "--mode", "--file-system", "--stripe", "--size", "--seconds", "--rounds"),
@@ -60,6 +65,11 @@ FLAGS = {
     ("measure", "object"): [
         *("--endpoint", "--operation", "--chunk", "--threads", "--seconds", "--rounds"),
         *("--until-confidence", "--objects", "--object-size", "--seed", "--out", "--json"),
+        *ON_A_FLEET,
+    ],
+    ("measure", "screen"): [
+        *("--fleet", "--dir", "--size", "--seconds", "--memory", "--instances", "--patience"),
+        *("--label", "--out", "--json"),
     ],
     ("import",): ["--out", "--json"],
     ("report",): ["--price", "--catalog", "--out", "--seed", "--json"],
