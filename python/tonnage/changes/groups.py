@@ -64,8 +64,8 @@ def written(file: Path, text: str) -> Command:
     return ("sh", "-c", 'printf "%s\\n" "$1" > "$2"', "sh", text, str(file))
 
 
-def end(directories: Iterable[Path], spared: Iterable[int] = ()) -> int:
-    """Kills all that is in these groups, and waits until it is gone: gives how many there were.
+def end(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
+    """Kills all that is in these groups, and waits until it is gone.
 
     Args:
         directories: The groups.
@@ -75,7 +75,6 @@ def end(directories: Iterable[Path], spared: Iterable[int] = ()) -> int:
         Failed: Something would not go.
     """
     groups, stay = list(directories), set(spared)
-    ended: set[int] = set()
     deadline = time.monotonic() + PATIENCE_SECONDS
     while left := members(groups) - stay:
         if time.monotonic() > deadline:
@@ -83,6 +82,4 @@ def end(directories: Iterable[Path], spared: Iterable[int] = ()) -> int:
         for process in left:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        ended |= left
         time.sleep(PAUSE_SECONDS)
-    return len(ended)

@@ -11,7 +11,6 @@ Ethernet header, and one that stands for many segments (GSO) with the headers of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from tonnage.changes.journal import Command
@@ -67,8 +66,3 @@ def shaped(namespace: str, to: str, number: int, bits_per_second: int) -> list[C
         ("tc", "-n", where, "qdisc", "replace", "dev", device, "root", "tbf", *rate)
         for where, device in ((namespace, "eth0"), (to, f"port{number}"))
     ]
-
-
-def present(names: Iterable[str]) -> list[str]:
-    """Those of the namespaces that are there."""
-    return [name for name in names if (NAMESPACES / name).exists()]
