@@ -5,7 +5,7 @@ use std::thread;
 
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::net_bench::{Config, Outcome, run};
-use tonnage_net::{Effect, Fault, Settings};
+use tonnage_net::{Effect, Fault, Secret, Settings};
 use tonnage_pipeline::Control;
 
 fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
@@ -21,7 +21,7 @@ fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
             endpoints: addresses.clone(),
             number,
             connections,
-            run: 1,
+            secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
             patience_seconds: 20.0,
             faults: Vec::new(),
         },

@@ -2,25 +2,35 @@
 //! connections a pair.
 //!
 //! ```text
-//! mesh.rs    listens, dials, and knows who is who: all connections of one endpoint
-//! frame.rs   a head of 24 bytes and a payload
-//! link.rs    one connection: sends or receives frames, says how often the kernel sent again
-//! faults.rs  what goes wrong on purpose
-//! error.rs   what went wrong, with whom
+//! mesh.rs       who takes part, and all connections of one endpoint
+//! meeting.rs    lets in the peers that dial, and no stranger
+//! dial.rs       reaches a peer that listens, and no stranger
+//! handshake.rs  how both prove that they know the run's secret
+//! secret.rs     that secret
+//! frame.rs      a head of 24 bytes and a payload
+//! link.rs       one connection: sends or receives frames, says how often the kernel sent again
+//! faults.rs     what goes wrong on purpose
+//! error.rs      what went wrong, with whom
 //! ```
 //!
+//! A handshake proves who is there; the frames that follow are neither encrypted nor signed.
 //! Sockets block, one thread each, and look up a few times a second whether to stop. Who receives
 //! is woken only when half a MiB has come, or the rest of its frame. The kernel's own congestion
 //! control and buffer sizes are left alone otherwise: what is measured is what a shuffle gets.
 
+mod dial;
 mod error;
 mod faults;
 mod frame;
+mod handshake;
 mod link;
+mod meeting;
 mod mesh;
+mod secret;
 
 pub use error::NetError;
 pub use faults::{Effect, Fault};
 pub use frame::Head;
 pub use link::{Incoming, Outgoing};
 pub use mesh::{Mesh, Settings};
+pub use secret::Secret;

@@ -11,7 +11,7 @@ use crate::faults::{Effect, Fault};
 use crate::frame::{HEAD_BYTES, Head};
 
 /// How often a blocked socket looks up whether to stop.
-const LOOK_UP: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
 /// A receiver sleeps until so much has come, or all that it waits for if that is less. Unasked the
 /// kernel wakes it for every few packets, which was 15 % of what a byte costs over loopback.
 const WORTH_WAKING_BYTES: usize = 512 << 10;
@@ -211,7 +211,7 @@ impl Incoming {
     }
 }
 
-fn is_passing(error: &io::Error) -> bool {
+pub(crate) fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }

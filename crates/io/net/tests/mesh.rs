@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use proptest::prelude::*;
-use tonnage_net::{Effect, Fault, Head, Mesh, NetError, Settings};
+use tonnage_net::{Effect, Fault, Head, Mesh, NetError, Secret, Settings};
 
 /// Addresses that nobody listened on a moment ago.
 fn addresses(count: usize) -> Vec<SocketAddr> {
@@ -20,12 +20,16 @@ fn addresses(count: usize) -> Vec<SocketAddr> {
         .collect()
 }
 
+fn secret(byte: u8) -> Secret {
+    Secret::from_hex(&format!("{byte:02x}").repeat(32)).expect("64 digits")
+}
+
 fn settings(endpoints: &[SocketAddr], number: usize, connections: usize) -> Settings {
     Settings {
         endpoints: endpoints.to_vec(),
         number,
         connections,
-        run: 7,
+        secret: secret(7),
         patience_seconds: 20.0,
         faults: Vec::new(),
     }
@@ -237,7 +241,7 @@ fn strangers_are_turned_away() {
     let endpoints = addresses(2);
     let (first, second) = (settings(&endpoints, 0, 1), settings(&endpoints, 1, 1));
     let other_run = Settings {
-        run: 8,
+        secret: secret(8),
         patience_seconds: 1.0,
         ..settings(&[addresses(1)[0], endpoints[1]], 0, 1)
     };

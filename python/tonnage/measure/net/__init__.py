@@ -215,7 +215,7 @@ def configurations(addresses: Sequence[str], settings: Settings) -> list[dict[st
     mesh = {
         "endpoints": list(addresses),
         "connections": settings.connections,
-        "run": secrets.randbits(63),
+        "secret": secrets.token_hex(32),
         "patience_seconds": MEETING_SECONDS,
     }
     return [

@@ -1,0 +1,250 @@
+//! How two endpoints prove on each connection that both know the run's secret, without saying it.
+//!
+//! ```text
+//!   dials    -> hello    64   "tonnage2", its number, the listener's, the connection's; its nonce
+//!   listens  -> answer   64   its nonce, HMAC("listens" | hello | its nonce)
+//!   dials    -> proof    32   HMAC("dials" | hello | the listener's nonce)
+//!   listens  -> welcome   1
+//! ```
+//!
+//! Numbers are of 8 bytes, little endian, nonces 32 random bytes. This is mutual authentication in
+//! three passes, by a keyed check (ISO/IEC 9798-4), with HMAC-SHA256 (RFC 2104). Each side's nonce
+//! is new for each connection, so a handshake that was recorded proves nothing; roles are said, so
+//! nobody's own proof can be given back to him; numbers are, so a proof for one listener is none
+//! for another. Before `welcome` who dials cannot know that his proof was in time.
+
+use aws_lc_rs::{hmac, rand};
+
+use crate::secret::Secret;
+
+const MAGIC: [u8; 8] = *b"tonnage2"; // the digit is the version of what is said here
+const NONCE_BYTES: usize = 32;
+pub(crate) const PROOF_BYTES: usize = 32;
+pub(crate) const HELLO_BYTES: usize = 8 + 3 * 8 + NONCE_BYTES;
+pub(crate) const ANSWER_BYTES: usize = NONCE_BYTES + PROOF_BYTES;
+pub(crate) const WELCOME: [u8; 1] = [1];
+
+type Nonce = [u8; NONCE_BYTES];
+
+/// Which connection it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Names {
+    /// The number of the endpoint that dials.
+    pub dials: usize,
+    /// The number of the one that listens.
+    pub listens: usize,
+    /// Which of the connections from the one to the other.
+    pub connection: usize,
+}
+
+impl Names {
+    /// The names in a hello; `None` if it is none.
+    pub(crate) fn in_hello(hello: &[u8; HELLO_BYTES]) -> Option<Self> {
+        let number = |at: usize| {
+            let number = u64::from_le_bytes(*hello[at..].first_chunk().expect("within"));
+            usize::try_from(number).ok()
+        };
+        (hello[..8] == MAGIC).then_some(())?;
+        Some(Self {
+            dials: number(8)?,
+            listens: number(16)?,
+            connection: number(24)?,
+        })
+    }
+
+    fn hello(self, nonce: Nonce) -> [u8; HELLO_BYTES] {
+        let mut hello = [0; HELLO_BYTES];
+        hello[..8].copy_from_slice(&MAGIC);
+        hello[8..16].copy_from_slice(&(self.dials as u64).to_le_bytes());
+        hello[16..24].copy_from_slice(&(self.listens as u64).to_le_bytes());
+        hello[24..32].copy_from_slice(&(self.connection as u64).to_le_bytes());
+        hello[32..].copy_from_slice(&nonce);
+        hello
+    }
+}
+
+/// The part of who dials.
+pub(crate) struct Dialling {
+    hello: [u8; HELLO_BYTES],
+}
+
+/// The part of who listens, once he has heard a hello.
+pub(crate) struct Listening {
+    said: Said,
+}
+
+impl Dialling {
+    pub(crate) fn new(names: Names) -> Self {
+        Self {
+            hello: names.hello(nonce()),
+        }
+    }
+
+    pub(crate) fn hello(&self) -> &[u8; HELLO_BYTES] {
+        &self.hello
+    }
+
+    /// What proves this side; `None` if `answer` does not prove the other.
+    pub(crate) fn proof(
+        &self,
+        answer: &[u8; ANSWER_BYTES],
+        secret: &Secret,
+    ) -> Option<[u8; PROOF_BYTES]> {
+        let (nonce, proof) = answer.split_first_chunk().expect("longer");
+        let said = Said::new(&self.hello, nonce);
+        (said.is_proof(LISTENS, proof, secret)).then(|| said.proof(DIALS, secret))
+    }
+}
+
+impl Listening {
+    pub(crate) fn new(hello: &[u8; HELLO_BYTES]) -> Self {
+        Self {
+            said: Said::new(hello, &nonce()),
+        }
+    }
+
+    pub(crate) fn answer(&self, secret: &Secret) -> [u8; ANSWER_BYTES] {
+        let mut answer = [0; ANSWER_BYTES];
+        answer[..NONCE_BYTES].copy_from_slice(&self.said.0[HELLO_BYTES..]);
+        answer[NONCE_BYTES..].copy_from_slice(&self.said.proof(LISTENS, secret));
+        answer
+    }
+
+    /// Whether `proof` proves who dials.
+    pub(crate) fn is_proof(&self, proof: &[u8; PROOF_BYTES], secret: &Secret) -> bool {
+        self.said.is_proof(DIALS, proof, secret)
+    }
+}
+
+/// Whose proof it is. As long as each other, so that no two texts under the HMAC can be one.
+type Role = [u8; 8];
+const LISTENS: Role = *b"listens ";
+const DIALS: Role = *b"dials   ";
+
+/// What both have said: the hello and the listener's nonce.
+struct Said([u8; HELLO_BYTES + NONCE_BYTES]);
+
+impl Said {
+    fn new(hello: &[u8; HELLO_BYTES], nonce: &Nonce) -> Self {
+        let mut said = [0; HELLO_BYTES + NONCE_BYTES];
+        said[..HELLO_BYTES].copy_from_slice(hello);
+        said[HELLO_BYTES..].copy_from_slice(nonce);
+        Self(said)
+    }
+
+    fn text(&self, role: Role) -> Vec<u8> {
+        [&role[..], &self.0].concat()
+    }
+
+    fn proof(&self, role: Role, secret: &Secret) -> [u8; PROOF_BYTES] {
+        let tag = hmac::sign(&secret.key(), &self.text(role));
+        *tag.as_ref().first_chunk().expect("SHA-256 gives 32 bytes")
+    }
+
+    /// In a time that does not depend on where they differ.
+    fn is_proof(&self, role: Role, proof: &[u8], secret: &Secret) -> bool {
+        hmac::verify(&secret.key(), &self.text(role), proof).is_ok()
+    }
+}
+
+fn nonce() -> Nonce {
+    let mut nonce = [0; NONCE_BYTES];
+    rand::fill(&mut nonce).expect("the kernel gives random bytes");
+    nonce
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NAMES: Names = Names {
+        dials: 1,
+        listens: 2,
+        connection: 3,
+    };
+
+    fn secret(byte: u8) -> Secret {
+        Secret::from_hex(&format!("{byte:02x}").repeat(32)).expect("a secret")
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The same texts under Python's `hmac`:
+    ///
+    /// ```python
+    /// hello = b"tonnage2" + struct.pack("<3Q", 1, 2, 3) + bytes(range(32))
+    /// for role in (b"listens ", b"dials   "):
+    ///     print(hmac.digest(b"\x5a" * 32, role + hello + bytes(range(32, 64)), "sha256").hex())
+    /// ```
+    #[test]
+    fn proofs_are_those_of_another_implementation() {
+        let first: Nonce = std::array::from_fn(|at| at as u8);
+        let second: Nonce = std::array::from_fn(|at| 32 + at as u8);
+        let said = Said::new(&NAMES.hello(first), &second);
+        let found = [LISTENS, DIALS].map(|role| hex(&said.proof(role, &secret(0x5a))));
+        assert_eq!(found, KNOWN);
+    }
+
+    const KNOWN: [&str; 2] = [
+        "61cce249b45e06e6681b290c16d539b186c7883af40d589314e6a7d044fc4a2b",
+        "8e443d580e5b0fc099e73f9267bea3537afa4b56c54ed8a9cdd921d202b2d987",
+    ];
+
+    #[test]
+    fn who_knows_the_secret_proves_it_both_ways() {
+        let (dialling, secret) = (Dialling::new(NAMES), secret(7));
+        assert_eq!(Names::in_hello(dialling.hello()), Some(NAMES));
+        let listening = Listening::new(dialling.hello());
+        let proof = dialling.proof(&listening.answer(&secret), &secret);
+        assert!(listening.is_proof(&proof.expect("the listener's"), &secret));
+    }
+
+    #[test]
+    fn who_does_not_know_it_proves_nothing() {
+        let (dialling, known, guessed) = (Dialling::new(NAMES), secret(7), secret(8));
+        let listening = Listening::new(dialling.hello());
+        let answer = listening.answer(&guessed);
+        assert_eq!(dialling.proof(&answer, &known), None);
+        let proof = dialling.proof(&answer, &guessed).expect("as wrong as his");
+        assert!(!listening.is_proof(&proof, &known));
+    }
+
+    #[test]
+    fn a_recording_proves_nothing() {
+        let (dialling, secret) = (Dialling::new(NAMES), secret(7));
+        let listening = Listening::new(dialling.hello());
+        let answer = listening.answer(&secret);
+        let proof = dialling.proof(&answer, &secret).expect("the listener's");
+        assert!(!Listening::new(dialling.hello()).is_proof(&proof, &secret));
+        assert_eq!(Dialling::new(NAMES).proof(&answer, &secret), None);
+        // Nor does what the listener himself has said.
+        assert!(!listening.is_proof(answer.last_chunk().expect("longer"), &secret));
+    }
+
+    proptest! {
+        /// A bit that is changed on the way makes it a stranger's.
+        #[test]
+        fn nothing_may_be_changed_on_the_way(at in 0..HELLO_BYTES + ANSWER_BYTES, bit in 0..8) {
+            let (dialling, secret) = (Dialling::new(NAMES), secret(7));
+            let (mut hello, flip) = (*dialling.hello(), 1_u8 << bit);
+            if at < HELLO_BYTES {
+                hello[at] ^= flip;
+            }
+            let listening = Listening::new(&hello);
+            let mut answer = listening.answer(&secret);
+            if at >= HELLO_BYTES {
+                answer[at - HELLO_BYTES] ^= flip;
+            }
+            prop_assert_eq!(dialling.proof(&answer, &secret), None);
+        }
+
+        #[test]
+        fn only_a_hello_has_names(hello: [[u8; 32]; 2]) {
+            let hello: [u8; HELLO_BYTES] = *hello.as_flattened().first_chunk().expect("64 bytes");
+            prop_assert_eq!(Names::in_hello(&hello), None);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Letting in the peers that dial, and no stranger.
+//!
+//! Whoever connects is given little: a socket that never blocks, room for one message, two seconds
+//! for all of the handshake. So many are heard at once and no more; who comes beyond that takes
+//! the place of the oldest from the address that most came from, so a crowd from one address crowds
+//! out itself. A peer that is crowded out hears that it is, and dials again. What is wrong with a
+//! stranger is no error: its socket is closed. Sockets are looked at one after the other, at short
+//! intervals, and not waited for: that costs a few thousand reads a second while a crowd is there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, ErrorKind::InvalidData, ErrorKind::UnexpectedEof, Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::NetError;
+use crate::handshake::{HELLO_BYTES, Listening, Names, PROOF_BYTES, WELCOME};
+use crate::link::{Incoming, is_passing};
+use crate::mesh::Settings;
+
+/// Handshakes under way. Peers dial one connection at a time, so this is enough for as many peers
+/// to come at once, and leaves most of the 1024 descriptors that a process usually may have.
+const MOST_PENDING: usize = 128;
+/// Connections taken before those that are there are looked at again: a peer is heard several times
+/// before it can be crowded out.
+const MOST_TAKEN: usize = 16;
+/// A handshake is done within this.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two looks, if the last found nothing.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Peer and connection.
+type Key = (usize, usize);
+
+/// The connections of all peers, in their order. Then nobody listens any more.
+///
+/// # Errors
+/// When one has not come by the deadline; `stopped`.
+pub(crate) fn let_in(
+    settings: &Settings,
+    listener: TcpListener,
+    deadline: Instant,
+    stopped: &impl Fn() -> bool,
+) -> Result<Vec<Incoming>, NetError> {
+    let expected = settings.peers().count() * settings.connections;
+    let mut meeting = Meeting {
+        settings,
+        listener,
+        pending: Vec::new(),
+        came: BTreeMap::new(),
+        turned_away: 0,
+    };
+    while meeting.came.len() < expected {
+        if stopped() {
+            return Err(NetError::Stopped);
+        }
+        if Instant::now() >= deadline {
+            return Err(meeting.missing());
+        }
+        let taken = meeting.take();
+        if !meeting.hear() && !taken {
+            thread::sleep(PAUSE);
+        }
+    }
+    Ok(meeting.came.into_values().collect())
+}
+
+struct Meeting<'a> {
+    settings: &'a Settings,
+    listener: TcpListener,
+    pending: Vec<Pending>, // in the order in which they came
+    came: BTreeMap<Key, Incoming>,
+    turned_away: u64,
+}
+
+/// Somebody who has connected and proved nothing yet.
+struct Pending {
+    stream: TcpStream,
+    from: IpAddr,
+    until: Instant,
+    heard: [u8; HELLO_BYTES],
+    filled: usize,
+    answered: Option<(Key, Listening)>,
+}
+
+/// What came of listening to one.
+enum Heard {
+    Nothing,
+    Hello,
+    Proof(Key),
+}
+
+impl Meeting<'_> {
+    /// Takes connections that wait; tells whether there were any.
+    fn take(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..MOST_TAKEN {
+            match self.listener.accept() {
+                Ok((stream, from)) => {
+                    any = true;
+                    if self.pending.len() == MOST_PENDING {
+                        self.crowd_out();
+                    }
+                    if let Ok(one) = Pending::new(stream, from.ip()) {
+                        self.pending.push(one);
+                    }
+                }
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => break,
+                // No descriptor is left: one of these has to do. If they are others', some time.
+                Err(why) if matches!(why.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                    self.crowd_out();
+                    break;
+                }
+                Err(_) => {} // who dialled has gone, or the like
+            }
+        }
+        any
+    }
+
+    /// Hears all that are pending; tells whether anything came of it.
+    fn hear(&mut self) -> bool {
+        let mut any = false;
+        for mut one in std::mem::take(&mut self.pending) {
+            match one.hear(self.settings) {
+                Ok(Heard::Nothing) => self.pending.push(one),
+                Ok(Heard::Hello) => {
+                    any = true;
+                    self.pending.push(one);
+                }
+                // Of two with one key the first stays.
+                Ok(Heard::Proof(key)) if !self.came.contains_key(&key) => {
+                    any = true;
+                    if let Ok(link) = one.welcome(key, self.settings) {
+                        self.came.insert(key, link);
+                    }
+                }
+                Ok(Heard::Proof(_)) | Err(_) => {
+                    any = true;
+                    self.turned_away += 1;
+                }
+            }
+        }
+        any
+    }
+
+    fn crowd_out(&mut self) {
+        if let Some(place) = crowded_out(self.pending.iter().map(|one| one.from)) {
+            self.pending.remove(place);
+            self.turned_away += 1;
+        }
+    }
+
+    fn missing(&self) -> NetError {
+        let absent = self.settings.peers().find(|&peer| {
+            (0..self.settings.connections)
+                .any(|connection| !self.came.contains_key(&(peer, connection)))
+        });
+        let mut what = format!("has not dialled in {} s", self.settings.patience_seconds);
+        if self.turned_away > 0 {
+            what += &format!("; strangers turned away: {}", self.turned_away);
+        }
+        NetError::Meet {
+            peer: absent.map_or_else(String::new, |peer| self.settings.name(peer)),
+            what,
+        }
+    }
+}
+
+impl Pending {
+    fn new(stream: TcpStream, from: IpAddr) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            from,
+            until: Instant::now() + PATIENCE,
+            heard: [0; HELLO_BYTES],
+            filled: 0,
+            answered: None,
+        })
+    }
+
+    /// Hears what has come, and answers a hello.
+    ///
+    /// # Errors
+    /// When it is a stranger, or has taken too long.
+    fn hear(&mut self, settings: &Settings) -> io::Result<Heard> {
+        let message = match self.answered {
+            None => HELLO_BYTES,
+            Some(_) => PROOF_BYTES,
+        };
+        while self.filled < message {
+            match self.stream.read(&mut self.heard[self.filled..message]) {
+                Ok(0) => return Err(UnexpectedEof.into()),
+                Ok(moved) => self.filled += moved,
+                Err(why) if is_passing(&why) && Instant::now() < self.until => {
+                    return Ok(Heard::Nothing);
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        self.filled = 0;
+        match &self.answered {
+            None => {
+                let key = key(&self.heard, settings).ok_or(InvalidData)?;
+                let listening = Listening::new(&self.heard);
+                // Nothing else was said to it, so the kernel has room for this.
+                self.stream.write_all(&listening.answer(&settings.secret))?;
+                self.answered = Some((key, listening));
+                Ok(Heard::Hello)
+            }
+            Some((key, listening)) => {
+                let proof = self.heard.first_chunk().expect("longer");
+                let proved = listening.is_proof(proof, &settings.secret);
+                proved
+                    .then_some(Heard::Proof(*key))
+                    .ok_or(InvalidData.into())
+            }
+        }
+    }
+
+    fn welcome(mut self, key: Key, settings: &Settings) -> io::Result<Incoming> {
+        self.stream.set_nonblocking(false)?;
+        self.stream.write_all(&WELCOME)?;
+        Incoming::new(self.stream, key.0, settings.name(key.0))
+    }
+}
+
+/// Who says this hello to this endpoint; `None` if that is none of its peers.
+fn key(hello: &[u8; HELLO_BYTES], settings: &Settings) -> Option<Key> {
+    let names = Names::in_hello(hello)?;
+    let known = names.listens == settings.number
+        && names.dials != settings.number
+        && names.dials < settings.endpoints.len()
+        && names.connection < settings.connections;
+    known.then_some((names.dials, names.connection))
+}
+
+/// Who has to go: the oldest from the address that most are from.
+fn crowded_out(from: impl Iterator<Item = IpAddr> + Clone) -> Option<usize> {
+    let mut count: HashMap<IpAddr, usize> = HashMap::new();
+    for address in from.clone() {
+        *count.entry(address).or_default() += 1;
+    }
+    let most = count.values().max().copied()?;
+    from.clone().position(|address| count[&address] == most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_crowds_out_itself() {
+        let from = |letters: &str| {
+            let address = |letter| IpAddr::from([10, 0, 0, letter]);
+            crowded_out(letters.bytes().map(address))
+        };
+        assert_eq!(from(""), None);
+        assert_eq!(from("a"), Some(0));
+        assert_eq!(from("abcbd"), Some(1));
+        assert_eq!(from("aabb"), Some(0));
+        assert_eq!(from("pqcccccr"), Some(2));
+    }
+}
