@@ -9,7 +9,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, ErrorKind::InvalidData, ErrorKind::UnexpectedEof, Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,8 +30,23 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks, if the last found nothing.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Connections that the kernel keeps until they are taken, if it allows so many. Of a full queue a
+/// peer would come out a second later, when it has asked again.
+const MOST_QUEUED: libc::c_int = 4096;
+
 /// Peer and connection.
 type Key = (usize, usize);
+
+/// Listens on this endpoint's own address.
+#[allow(unsafe_code)] // One call: listen.
+pub(crate) fn listen(own: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(own)?;
+    listener.set_nonblocking(true)?;
+    // Listening already, with a queue of 128; to say it again changes that. A kernel that refuses
+    // leaves it as it was. SAFETY: the descriptor is open, the rest is a number.
+    unsafe { libc::listen(listener.as_raw_fd(), MOST_QUEUED) };
+    Ok(listener)
+}
 
 /// The connections of all peers, in their order. Then nobody listens any more.
 ///
@@ -248,6 +264,8 @@ fn crowded_out(from: impl Iterator<Item = IpAddr> + Clone) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handshake::Dialling;
+    use crate::secret::Secret;
 
     #[test]
     fn a_crowd_crowds_out_itself() {
@@ -260,5 +278,37 @@ mod tests {
         assert_eq!(from("abcbd"), Some(1));
         assert_eq!(from("aabb"), Some(0));
         assert_eq!(from("pqcccccr"), Some(2));
+    }
+
+    #[test]
+    fn only_peers_have_a_key_and_only_where_they_mean_to_be() {
+        let settings = Settings {
+            endpoints: vec![SocketAddr::from(([127, 0, 0, 1], 1)); 3],
+            number: 1,
+            connections: 2,
+            secret: Secret::from_hex(&"07".repeat(32)).expect("64 digits"),
+            patience_seconds: 1.0,
+            faults: Vec::new(),
+        };
+        let key = |dials, listens, connection| {
+            let dialling = Dialling::new(Names {
+                dials,
+                listens,
+                connection,
+            });
+            key(dialling.hello(), &settings)
+        };
+        assert_eq!(key(0, 1, 1), Some((0, 1)));
+        assert_eq!(key(2, 1, 0), Some((2, 0)));
+        for [dials, listens, connection] in [
+            [0, 2, 0],
+            [1, 1, 0],
+            [3, 1, 0],
+            [0, 1, 2],
+            [usize::MAX, 1, 0],
+            [0, 1, usize::MAX],
+        ] {
+            assert_eq!(key(dials, listens, connection), None);
+        }
     }
 }

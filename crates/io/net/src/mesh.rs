@@ -4,7 +4,7 @@
 //! Each peer is dialled from a thread of its own, so that one that is silent, or a stranger in its
 //! place, holds up no other. The listener is closed when all peers have dialled.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,12 +55,10 @@ impl Mesh {
         stopped: impl Fn() -> bool + Sync,
     ) -> Result<Self, NetError> {
         let own = settings.endpoints[settings.number];
-        let listen = |source| NetError::Listen {
+        let listener = meeting::listen(own).map_err(|source| NetError::Listen {
             address: own.to_string(),
             source,
-        };
-        let listener = TcpListener::bind(own).map_err(listen)?;
-        listener.set_nonblocking(true).map_err(listen)?;
+        })?;
         let patience = Duration::try_from_secs_f64(settings.patience_seconds);
         let deadline = Instant::now() + patience.unwrap_or(Duration::from_secs(1));
         let stopped = &stopped;

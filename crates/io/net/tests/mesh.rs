@@ -1,39 +1,16 @@
 //! Endpoints on loopback: frames arrive whole and in order, and whatever goes wrong is told of by
 //! whoever meets it, naming the peer.
 
+mod support;
+
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use proptest::prelude::*;
-use tonnage_net::{Effect, Fault, Head, Mesh, NetError, Secret, Settings};
-
-/// Addresses that nobody listened on a moment ago.
-fn addresses(count: usize) -> Vec<SocketAddr> {
-    let listeners: Vec<TcpListener> = (0..count)
-        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
-        .collect();
-    listeners
-        .iter()
-        .map(|listener| listener.local_addr().expect("an address"))
-        .collect()
-}
-
-fn secret(byte: u8) -> Secret {
-    Secret::from_hex(&format!("{byte:02x}").repeat(32)).expect("64 digits")
-}
-
-fn settings(endpoints: &[SocketAddr], number: usize, connections: usize) -> Settings {
-    Settings {
-        endpoints: endpoints.to_vec(),
-        number,
-        connections,
-        secret: secret(7),
-        patience_seconds: 20.0,
-        faults: Vec::new(),
-    }
-}
+use support::{addresses, head, secret, settings};
+use tonnage_net::{Effect, Fault, Mesh, NetError, Settings};
 
 fn connect(settings: &Settings) -> Mesh {
     Mesh::connect(settings, || false).expect("all are there")
@@ -55,14 +32,6 @@ fn pair(faults: Vec<Fault>) -> (Mesh, Mesh) {
             second.join().expect("no panic"),
         )
     })
-}
-
-fn head(number: u64, payload: &[u8]) -> Head {
-    Head {
-        number,
-        offset: 3 * number,
-        len: payload.len() as u32,
-    }
 }
 
 proptest! {
