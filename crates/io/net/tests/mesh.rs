@@ -243,3 +243,17 @@ fn who_is_missing_is_named() {
     let why = Mesh::connect(&settings(&[own, endpoints[0]], 0, 1), || false);
     assert!(matches!(why, Err(NetError::Listen { .. })), "{why:?}");
 }
+
+#[test]
+fn settings_are_read_with_a_secret_and_show_none() {
+    let digits = "5a".repeat(32);
+    let text = format!(
+        r#"{{"endpoints": ["127.0.0.1:1", "[::1]:2"], "number": 1, "connections": 2,
+            "secret": "{digits}", "patience_seconds": 30.0}}"#
+    );
+    let settings: Settings = serde_json::from_str(&text).expect("settings");
+    assert_eq!((settings.number, settings.endpoints.len()), (1, 2));
+    assert!(!format!("{settings:?}").contains("5a"));
+    let without = text.replace("secret", "run");
+    assert!(serde_json::from_str::<Settings>(&without).is_err());
+}
