@@ -131,10 +131,13 @@ def fault(
 
 
 def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
-    """Mend all that went wrong with a node; if Ray was killed on it, start it again."""
+    """Mend all that went wrong with a node; if Ray was killed on it, start it again.
+
+    If it was Ray's head, all nodes get a new cluster, and what ran on them ends with the old one.
+    """
     from tonnage import lab
 
-    _show_node(lab.told(lab.heal(name, node)), node, as_json)
+    _show_node(lab.told(lab.heal(name, node, _Progress("nodes up"))), node, as_json)
 
 
 def down(name: Lab = None, as_json: Json = False) -> None:

@@ -1,9 +1,9 @@
 """Ray on a lab: a head on the first node, a worker on each of the others, as on rented machines.
 
 Ray is a program here, which is started on each node and found by its group. The head's address is
-the cluster's; every node carries its name and its machine's type as labels, and as resources of
-which it has one. Who speaks to the cluster has to have its token, a fresh one for each, in a
-file that only root may read. Ray takes all nodes for one host, since they share its processes and
+the cluster's; every node has its own name there, and labels that say what it was rented as, as if
+it had been. Who speaks to the cluster has to have its token, a fresh one for each, in a file that
+only root may read. Ray takes all nodes for one host, since they share its processes and
 files: a command that is to use the cluster runs on the head's node.
 """
 
@@ -20,9 +20,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
+from tonnage.catalog.schemas import LAB
 from tonnage.changes import Failed, Refused
 from tonnage.changes.groups import end, members
 from tonnage.lab.control import changing
@@ -36,10 +39,16 @@ VARIABLE = "TONNAGE_RAY"
 PORT = 6379
 OBJECTS_BYTES = 80 << 20
 """Of a node's store of objects: what is measured does not go through it."""
-DIRECTORY = "ray"
+DIRECTORY = "ray-{}"
+"""Of a node's sockets and logs: where nodes that start at once share one, two take one socket."""
 TOKEN = "ray-token"
+RAYLET = "raylet"
+"""Ray's process on each node."""
 PATIENCE_SECONDS = 180.0
 PAUSE_SECONDS = 0.5
+
+OnWait = Callable[[int, int], None]
+"""Told how many nodes are up, and how many there are."""
 
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -48,21 +57,23 @@ ENVIRONMENT = {
     "RAY_DISABLE_IMPORT_WARNING": "1",
 }
 COUNT = """
-import json, sys, ray
+import json, socket, sys, ray
+host, port = sys.argv[1].split(":")
+socket.create_connection((host, int(port)), 5).close()  # Ray would try for minutes.
 ray.init(address=sys.argv[1], logging_level="ERROR", log_to_driver=False)
 print(json.dumps([each["NodeManagerAddress"] for each in ray.nodes() if each["Alive"]]))
 """
 """Asks the cluster for its nodes; of Ray's own Python."""
 
 
-def ray(lab: str | None, on_wait: Callable[[int, int], None], room: Path = ROOM) -> Record:
+def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> Record:
     """Starts Ray on all nodes of a lab and waits until all are up; where it is up it stays.
 
     What is left of a cluster whose head is gone is ended first, with all that runs on the nodes.
 
     Args:
         lab: The lab's name; ``None`` for the only one.
-        on_wait: Told how many nodes are up, and how many there are.
+        on_wait: Told how far it is.
         room: Where labs are on file.
 
     Raises:
@@ -70,47 +81,37 @@ def ray(lab: str | None, on_wait: Callable[[int, int], None], room: Path = ROOM)
         Failed: A node did not come up; what was started is ended.
     """
     with changing(room):
-        record = standing(room, lab)
-        program = _program(record)
-        nodes = record.nodes(room)
-        address = f"{nodes[0].address}:{PORT}"
-        there = _up(record, nodes[0], room) if record.ray_address else set()
-        missing = [node for node in nodes if node.address not in there]
-        if not missing:
-            return record
-        if record.ray_address and nodes[0] in missing:
-            _end(nodes, set())  # What is left of a cluster whose head is gone.
-        before = members(_groups(nodes))
-        made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
+        return whole(standing(room, lab), on_wait, room)
+
+
+def whole(record: Record, on_wait: OnWait, room: Path) -> Record:
+    """The same for who holds the lock of all labs."""
+    program = record.ray_program or _program()
+    nodes = record.nodes(room)
+    address = f"{nodes[0].address}:{PORT}"
+    alive = _alive(record, nodes[0], room) if record.ray_address else []
+    # The cluster takes a while to find out that one of its nodes is gone.
+    there = [node for node in nodes if node.address in alive and _has_ray(node)]
+    missing = [node for node in nodes if node not in there]
+    if not missing:
+        return record
+    if record.ray_address and nodes[0] in missing:
+        _end(nodes, set())  # What is left of a cluster whose head is gone.
+    before = members(_groups(nodes))
+    made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
+    if not there:
+        _draw_token(room / record.description.name / TOKEN)
+    try:
+        _start([node for node in missing if node.number == 0], made, room)
+        on_wait(len(nodes) - len(missing) + 1, len(nodes))
+        _start([node for node in missing if node.number], made, room)
+        _wait(made, nodes, room, on_wait)
+    except BaseException:
+        _end(nodes, before)
         if not there:
-            _draw_token(room / record.description.name / TOKEN)
-        try:
-            _start([node for node in missing if node.number == 0], made, room)
-            on_wait(len(nodes) - len(missing) + 1, len(nodes))
-            _start([node for node in missing if node.number], made, room)
-            _wait(made, nodes, room, on_wait)
-        except BaseException:
-            _end(nodes, before)
-            if not there:
-                dataclasses.replace(made, ray_address=None, ray_program=None).write(room)
-            raise
-        return made
-
-
-def restart(record: Record, node: Node, room: Path) -> None:
-    """Starts Ray on a node where it was killed, if the lab has Ray.
-
-    Raises:
-        Failed: It was the head's node, so the cluster is gone, or Ray did not start.
-    """
-    if record.ray_address is None:
-        return
-    if node.number == 0:
-        raise Failed(
-            f"{node.name} was the head of Ray, which is gone: start it with tonnage lab ray"
-        )
-    if not members(_groups([node])):
-        _start([node], record, room)
+            dataclasses.replace(made, ray_address=None, ray_program=None).write(room)
+        raise
+    return made
 
 
 def environment(record: Record, room: Path = ROOM) -> dict[str, str]:
@@ -131,26 +132,23 @@ def arguments(node: Node, address: str, directory: Path) -> list[str]:
     Args:
         node: Which; the first is the head.
         address: The cluster's.
-        directory: For sockets and logs.
+        directory: The lab's.
     """
-    name, kind = node.name, node.machine.type
-    first = [
-        *("--head", f"--port={PORT}", "--include-dashboard=false"),
-        f"--temp-dir={directory}",
-    ]
+    head = ["--head", f"--port={PORT}", "--include-dashboard=false"]
     return [
         "start",
-        *(first if node.number == 0 else [f"--address={address}"]),
+        *(head if node.number == 0 else [f"--address={address}"]),
+        f"--temp-dir={directory / DIRECTORY.format(node.number)}",
         f"--node-ip-address={node.address}",
         f"--num-cpus={math.ceil(node.machine.cpus or os.cpu_count() or 1)}",
         f"--object-store-memory={OBJECTS_BYTES}",
-        f"--labels=tonnage-node={name},tonnage-type={kind}",
-        f"--resources={json.dumps({f'tonnage-node-{name}': 1, f'tonnage-type-{kind}': 1})}",
+        f"--node-name={node.name}",
+        f"--labels={PROVIDER}={LAB.provider},{MACHINE_TYPE}={node.machine.type}",
         "--disable-usage-stats",
     ]
 
 
-def _program(record: Record) -> str:
+def _program() -> str:
     """The program ``ray``."""
     given = os.environ.get(VARIABLE)
     if given:
@@ -177,7 +175,7 @@ def _draw_token(file: Path) -> None:
 def _start(nodes: Sequence[Node], record: Record, room: Path) -> None:
     """Runs ``ray start`` on nodes, all at once."""
     program, address = record.ray_program or "", record.ray_address or ""
-    directory = room / record.description.name / DIRECTORY
+    directory = room / record.description.name
     started = [
         (
             node,
@@ -207,21 +205,23 @@ def _start(nodes: Sequence[Node], record: Record, room: Path) -> None:
         raise Failed(f"ray start failed on {'; '.join(failed)}")
 
 
-def _wait(
-    record: Record, nodes: Sequence[Node], room: Path, on_wait: Callable[[int, int], None]
-) -> None:
-    wanted = {node.address: node.name for node in nodes}
+def _wait(record: Record, nodes: Sequence[Node], room: Path, on_wait: OnWait) -> None:
+    """Waits until each node is up once: one that was killed is counted for a while after."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while missing := wanted.keys() - _up(record, nodes[0], room):
+    while True:
+        alive = _alive(record, nodes[0], room)
+        settled = [node for node in nodes if alive.count(node.address) == 1]
+        if len(settled) == len(nodes):
+            return
         if time.monotonic() > deadline:
-            late = ", ".join(wanted[each] for each in sorted(missing))
+            late = ", ".join(node.name for node in nodes if node not in settled)
             raise Failed(f"Ray did not come up on {late} in {PATIENCE_SECONDS:g} s")
-        on_wait(len(wanted) - len(missing), len(wanted))
+        on_wait(len(settled), len(nodes))
         time.sleep(PAUSE_SECONDS)
 
 
-def _up(record: Record, head: Node, room: Path) -> set[str]:
-    """The addresses of nodes that the cluster counts as alive; none if it does not answer."""
+def _alive(record: Record, head: Node, room: Path) -> list[str]:
+    """The address of each node that the cluster counts as alive; none if it does not answer."""
     done = subprocess.run(
         inside(head, [*_python(record.ray_program or ""), "-c", COUNT, record.ray_address or ""]),
         stdin=subprocess.DEVNULL,
@@ -232,9 +232,19 @@ def _up(record: Record, head: Node, room: Path) -> set[str]:
         preexec_fn=partial(enter, _groups([head])),
     )
     try:
-        return set(json.loads(done.stdout.splitlines()[-1]))
+        found: list[str] = json.loads(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        return set()
+        return []
+    return found
+
+
+def _has_ray(node: Node) -> bool:
+    """Whether Ray's own process is on a node."""
+    for process in members(_groups([node])):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if Path(f"/proc/{process}/comm").read_text().strip() == RAYLET:
+                return True
+    return False
 
 
 def _python(program: str) -> list[str]:

@@ -35,7 +35,7 @@ LEAST_BYTES = {"xfs": 300 << 20, "ext4": 8 << 20, "none": 1 << 20}
 SECTOR_BYTES = 4096
 MOST_NODES = 200
 MOST_DISKS = 24
-LONGEST_NAME = 15
+LONGEST_NAME = 12
 """Ray's sockets lie in a lab's directory, and the kernel takes 107 letters of a socket's name."""
 LONGEST_TYPE = 40
 
@@ -179,12 +179,12 @@ class _Table:
             yield _Table(self._file, f"{self._place}{key}[{number}].", value)
 
     def word(self, key: str, longest: int, more: str) -> str:
-        """A name, of letters that files and control groups can have too."""
+        """A name, of letters that files, control groups and Ray's labels can have too."""
         value = self._take(key)
         if value is None:
             raise self.wrong(key, f'is missing: write {key} = "..."')
-        letters = f"letters, digits, - and _{', and dots within' if more else ''}"
-        pattern = rf"[A-Za-z0-9][A-Za-z0-9_{re.escape(more)}-]*"
+        letters = f"letters and digits, within also {'-, _ and dots' if more else '- and _'}"
+        pattern = rf"[A-Za-z0-9]([A-Za-z0-9_{re.escape(more)}-]*[A-Za-z0-9])?"
         if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
             raise self.wrong(key, f"{value!r} is no name: use {letters}")
         if len(value) > longest:

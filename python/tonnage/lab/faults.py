@@ -6,7 +6,8 @@
     fill-disk   a file takes all the space that its file systems have left
     kill        all its processes end at once, unasked
 
-Faults add up, and mending mends them all; of processes, Ray's are started again.
+Faults add up, and mending mends them all; of processes, Ray's are started again. A cluster does not
+outlive its head, so with the head all nodes get a new one.
 """
 
 from __future__ import annotations
@@ -68,8 +69,14 @@ def fault(lab: str | None, name: str, what: str, factor: float | None, room: Pat
         return record
 
 
-def heal(lab: str | None, name: str, room: Path = ROOM) -> Record:
+def heal(lab: str | None, name: str, on_wait: cluster.OnWait, room: Path = ROOM) -> Record:
     """All that went wrong with a node is mended: gives the lab's record.
+
+    Args:
+        lab: The lab's name; ``None`` for the only one.
+        name: The node's.
+        on_wait: Told how many nodes have Ray again, if it was killed, and how many there are.
+        room: Where labs are on file.
 
     Raises:
         Refused: There is no such lab or node.
@@ -87,8 +94,8 @@ def heal(lab: str | None, name: str, room: Path = ROOM) -> Record:
             (mount / FILLER).unlink(missing_ok=True)
         others = {each: faults for each, faults in record.faults.items() if each != name}
         healed = dataclasses.replace(record, faults=others).write(room)
-        if "kill" in record.faults.get(name, {}):
-            cluster.restart(record, node, room)
+        if healed.ray_address and "kill" in record.faults.get(name, {}):
+            healed = cluster.whole(healed, on_wait, room)
         return healed
 
 

@@ -1,0 +1,76 @@
+"""Whether labs can be made here, and what of this machine they could leave something in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tonnage import engine
+from tonnage.changes.switch import NAMESPACES
+from tonnage.lab import ROOM, ability
+from tonnage.lab.description import parse
+from tonnage.lab.limits import controllers
+from tonnage.lab.nodes import nodes_of
+
+FILE = """
+[lab]
+name = "whole"
+[[machine]]
+type = "a"
+price_usd_per_hour = 1
+cpus = 0.5
+link_mb_per_s = 1
+disks = [{ size = "320MiB", read_mb_per_s = 1, fs = "xfs" }, { size = "8MiB", fs = "ext4" }]
+"""
+"""A lab that needs all that a lab can need."""
+
+
+def _why_not() -> str:
+    """Why no lab can be made here; empty if one can."""
+    lab = parse(FILE, "lab.toml")
+    try:
+        ability.refuse_unable(nodes_of(lab, 0, ROOM), controllers())
+    except engine.Refused as why:
+        return str(why)
+    return ""
+
+
+needs_lab = pytest.mark.skipif(bool(_why_not()), reason=_why_not())
+
+
+@contextmanager
+def untouched() -> Iterator[None]:
+    """This machine is in the end as it was."""
+    assert not ROOM.exists(), f"a lab is up already, or left over: {sorted(ROOM.iterdir())}"
+    before = machine()
+    yield
+    assert machine() == before
+    assert not ROOM.exists()
+
+
+def machine() -> dict[str, list[str]]:
+    """All of this machine that a lab could leave something in."""
+    tops = {each.top for each in controllers().values()}
+    return {
+        "namespaces": sorted(path.name for path in NAMESPACES.glob("*")),
+        "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
+        "mounts": sorted(
+            row.split(" - ")[0].split(" ", 3)[3]
+            for row in Path("/proc/self/mountinfo").read_text().splitlines()
+            if str(ROOM) in row
+        ),
+        "loops": sorted(
+            path.read_text()
+            for path in Path("/sys/block").glob("loop*/loop/backing_file")
+            if str(ROOM) in path.read_text()
+        ),
+        "groups": sorted(str(path) for top in tops for path in top.glob("tonnage-lab*")),
+        "limits": sorted(
+            f"{path}: {row}"
+            for top in tops
+            for path in top.glob("blkio.throttle.*s_device")
+            for row in path.read_text().splitlines()
+        ),
+        "files": sorted(str(path) for path in ROOM.rglob("*")) if ROOM.exists() else [],
+    }
