@@ -1,0 +1,105 @@
+"""The guide's scripts are what its pages show, and do what those say."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.command import Tonnage
+from support.disk import ROOT
+from support.labs import needs_lab, untouched
+from tonnage.artifacts import FleetMeasurement
+from tonnage.lab.description import Machine, parse
+from tonnage.lab.nodes import nodes_of
+
+GUIDE = ROOT / "docs" / "guide"
+SCRIPT, LAB = GUIDE / "fleet-in-a-lab.sh", GUIDE / "fleet-in-a-lab.toml"
+WITHIN = 0.06
+"""Of what is set: trials are of seconds, and the kernel holds disks back in slices of 100 ms."""
+MINUTES = 6
+WAYS = ("send", "receive")
+
+
+def read(machine: Machine) -> float:
+    """What the disk of a machine reads, bytes a second."""
+    return machine.disks[0].read_bytes_per_second or 0
+
+
+def write(machine: Machine) -> float:
+    """What it writes."""
+    return machine.disks[0].write_bytes_per_second or 0
+
+
+def read_4k(machine: Machine) -> float:
+    """What it reads in operations of 4 KiB."""
+    return 4096 * (machine.disks[0].read_operations_per_second or 0)
+
+
+def link(machine: Machine) -> float:
+    """What its link carries each way; the others' carry more in all."""
+    return machine.link_bytes_per_second or 0
+
+
+WANTED: dict[str, dict[str, Callable[[Machine], float]]] = {
+    "disk": {"ro": read, "wo": write, "rw": lambda machine: min(read(machine), write(machine))},
+    "ops": {"read4k x16": read_4k},
+    "stream": {"read x1": read, "write x1": write},
+}
+"""What the lab's file sets, by measurement and trial."""
+
+
+def ran(tonnage: Tonnage, out: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """The script of a fleet in a lab, done."""
+    path = f"{tonnage.path.parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        [SCRIPT, out],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PATH": path} | more,
+        timeout=60 * MINUTES,
+    )
+
+
+def test_the_page_shows_the_script_and_the_lab() -> None:
+    page = (GUIDE / "fleet-in-a-lab.md").read_text()
+    shown = dict(re.findall(r"^```(bash|toml)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    assert shown == {"bash": SCRIPT.read_text(), "toml": LAB.read_text()}
+
+
+@needs_lab
+@pytest.mark.timeout(60 * MINUTES)
+def test_a_fleet_in_a_lab_is_as_fast_as_was_set(tonnage: Tonnage, disk: Path) -> None:
+    with untouched():
+        done = ran(tonnage, disk / "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("Lab guide is down.\n")
+    assert (disk / "out" / "report.html").exists()
+    lab = parse(LAB.read_text(), LAB.name)
+    machines = {node.name: node.machine for node in nodes_of(lab, 0, Path())}
+    for kind, trials in WANTED.items():
+        whole = FleetMeasurement.read(disk / "out" / kind / "fleet.json")
+        assert [node.ok for node in whole.nodes] == [True] * len(machines), whole.missing
+        for node in whole.nodes:
+            machine = machines[node.node]
+            assert node.measurement and (node.provider, node.machine_type) == ("lab", machine.type)
+            rates = {each.name: each.bytes_per_second for each in node.measurement.trials}
+            wanted = {name: rate(machine) for name, rate in trials.items()}
+            assert rates == pytest.approx(wanted, rel=WITHIN), (kind, node.node)
+    (printed,) = re.findall(r"^\{.*\}$", done.stdout, re.MULTILINE)
+    for each in json.loads(printed)["links"]:
+        wanted = {f"{way}_bytes_per_second": link(machines[each["node"]]) for way in WAYS}
+        found = {name: each[name] for name in wanted}
+        assert found == pytest.approx(wanted, rel=WITHIN), each["node"]
+
+
+@needs_lab
+def test_a_step_that_fails_takes_the_lab_down(tonnage: Tonnage, disk: Path) -> None:
+    with untouched():
+        done = ran(tonnage, disk / "out", TONNAGE_RAY="/no/ray")
+    assert done.returncode == 2 and "TONNAGE_RAY=/no/ray: there is no such program" in done.stderr
+    assert done.stdout.endswith("Lab guide is down.\n")
