@@ -1,0 +1,245 @@
+"""Measures labs that were drawn at random: is what is found what was set, and who is slowest?
+
+    sudo .venv/bin/python benches/lab_truth/bench.py [--seeds 1 2 3] [--json]
+
+Each seed is a lab of 2 to 6 nodes of several types, with links of 20 to 100 MB/s and disks of 30 to
+200 MB/s, such that one node alone has the slowest disk, each way, and the slowest link, by 10 % at
+least. It is made, its disks and its network are measured by `tonnage measure --fleet auto`, and it
+is undone. The claim: every capacity within 3 % of what was set, and the slowest node named right.
+
+The truth of a link is what the node can exchange with all others: its own rate, or, if that is
+less, all theirs together; so of two nodes neither has the slower one. A disk that is read and
+written at once is as fast as the slower way.
+
+Needs root, Ray beside Tonnage, 25 GB of room in /var/lib, and a disk below that carries as much as
+the nodes' disks together: with --one-at-a-time, as much as one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MOST_DEVIATION = 0.03
+APART = 1.1
+"""How much faster the second slowest node is at least."""
+MB = 1_000_000
+NODES, LINKS, DISKS = (2, 6), (20, 100), (30, 200)
+DISK, LINK = ("ro", "wo", "rw"), ("send", "receive")
+"""What is measured: reading, writing, both at once; each alone with all others."""
+LAB = "lab-truth"
+ROOM = Path("/var/lib/tonnage-lab") / LAB
+FILE_SYSTEM_BYTES = 300 * MB
+"""What a file system takes for itself, at most."""
+TONNAGE = Path(sys.executable).parent / "tonnage"
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type of machine: MB/s."""
+
+    name: str
+    link: int
+    read: int
+    write: int
+
+    def text(self, count: int, disk_bytes: int) -> str:
+        """As a lab's file has so many of it."""
+        return (
+            f'[[machine]]\ntype = "{self.name}"\ncount = {count}\nprice_usd_per_hour = 1\n'
+            f"link_mb_per_s = {self.link}\ndisks = [{{ size = {disk_bytes}, "
+            f"read_mb_per_s = {self.read}, write_mb_per_s = {self.write} }}]\n"
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A capacity of a node; bytes a second."""
+
+    node: str
+    what: str
+    truth: float
+    found: float | None
+
+    @property
+    def deviation(self) -> float:
+        """Of what was set; of what was not measured, all of it."""
+        return 1.0 if self.found is None else self.found / self.truth - 1
+
+
+def drawn(seed: int) -> dict[str, Type]:
+    """The nodes of a seed's lab, each with its type."""
+    dice = random.Random(seed)
+    count = dice.randint(*NODES)
+    while True:
+        types = [
+            Type(f"t{number}", dice.randint(*LINKS), dice.randint(*DISKS), dice.randint(*DISKS))
+            for number in range(dice.randint(2, count))
+        ]
+        # Every type is there; the others may be of any.
+        of = sorted([*range(len(types)), *dice.choices(range(len(types)), k=count - len(types))])
+        nodes = {
+            f"{types[each].name}-{number - of.index(each)}": types[each]
+            for number, each in enumerate(of)
+        }
+        truth = truths(nodes)
+        if all(_apart(truth[what]) or (what in LINK and count == 2) for what in truth):
+            return nodes
+
+
+def truths(nodes: Mapping[str, Type]) -> dict[str, dict[str, float]]:
+    """What each node can do, by what that is; bytes a second."""
+    links = {
+        node: float(min(own.link, sum(each.link for each in nodes.values()) - own.link))
+        for node, own in nodes.items()
+    }
+    found = {
+        "ro": {node: float(own.read) for node, own in nodes.items()},
+        "wo": {node: float(own.write) for node, own in nodes.items()},
+        "rw": {node: float(min(own.read, own.write)) for node, own in nodes.items()},
+        "send": links,
+        "receive": links,
+    }
+    return {what: {node: rate * MB for node, rate in of.items()} for what, of in found.items()}
+
+
+def _apart(rates: Mapping[str, float]) -> bool:
+    """Whether one is the slowest for sure."""
+    first, second, *_ = sorted(rates.values())
+    return second >= APART * first
+
+
+@contextmanager
+def lab(nodes: Mapping[str, Type], disk_bytes: int) -> Iterator[str]:
+    """A lab of these nodes, with Ray: the name of its first node."""
+    kinds = list(nodes.values())
+    text = f'[lab]\nname = "{LAB}"\n'
+    text += "".join(each.text(kinds.count(each), disk_bytes) for each in dict.fromkeys(kinds))
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(text)
+        file.flush()
+        _said("lab", "up", file.name, "--json")
+    try:
+        yield _said("lab", "ray", "--lab", LAB, "--json")["head"]
+    finally:
+        _said("lab", "down", "--lab", LAB, "--json")
+
+
+def measured(head: str, nodes: Mapping[str, Type], options: argparse.Namespace) -> Iterator[Row]:
+    """All capacities of a lab that is up."""
+    truth = truths(nodes)
+    on_head = ("lab", "exec", "--lab", LAB, head, "--", TONNAGE, "measure")
+    with tempfile.TemporaryDirectory() as out:
+        disk = (
+            *("--mode", *DISK, "--rounds", "1", "--seconds", options.seconds),
+            *("--size", _trial_bytes(options), "--dir", ROOM / "{node}.disk-0"),
+            *(["--one-at-a-time"] if options.one_at_a_time else []),
+        )
+        said = _said(*on_head, "disk", "--fleet", "auto", *disk, "--out", f"{out}/disk", "--json")
+        rates = {
+            (row["node"], trial["name"]): trial["bytes_per_second"]
+            for row in said["nodes"]
+            for trial in row.get("trials", [])
+        }
+        if not options.no_net:
+            net = ("--seconds", options.net_seconds, "--rounds", "1", "--connections", "1")
+            said = _said(*on_head, "net", "--fleet", "auto", *net, "--out", f"{out}/net", "--json")
+            rates |= {
+                (row["node"], way): row[f"{way}_bytes_per_second"]
+                for row in said["links"]
+                for way in LINK
+            }
+    for what in DISK if options.no_net else DISK + LINK:
+        for node in nodes:
+            yield Row(node, what, truth[what][node], rates.get((node, what)))
+
+
+def slowest(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
+    """Who is the slowest, and who was found to be; where somebody is."""
+    found = {}
+    for what in dict.fromkeys(row.what for row in rows):
+        of = [row for row in rows if row.what == what]
+        if _apart({row.node: row.truth for row in of}):
+            right = min(of, key=lambda row: row.truth).node
+            found[what] = right, min(of, key=lambda row: row.found or math.inf).node
+    return found
+
+
+def _trial_bytes(options: argparse.Namespace) -> int:
+    """What the fastest disk moves in a trial."""
+    return int(DISKS[1] * MB * options.seconds)
+
+
+def _said(*args: Any) -> Any:
+    """What a command of Tonnage tells as JSON."""
+    done = subprocess.run(
+        [TONNAGE, *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    if done.returncode:
+        sys.exit(f"tonnage {' '.join(map(str, args))} ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def main() -> int:
+    """Makes, measures and undoes a lab for each seed; prints a table of each, and a verdict."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1, 11)))
+    parser.add_argument("--seconds", type=float, default=8.0, help="of a trial of disks")
+    parser.add_argument("--net-seconds", type=float, default=4.0)
+    parser.add_argument("--one-at-a-time", action="store_true", help="one node's disk at a time")
+    parser.add_argument("--no-net", action="store_true", help="disks alone")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
+    options = parser.parse_args()
+    if ROOM.exists():
+        parser.error(f"a lab {LAB} is up: undo it with tonnage lab down --lab {LAB}")
+    labs, missed = [], []
+    for seed in options.seeds:
+        nodes = drawn(seed)
+        with lab(nodes, 2 * _trial_bytes(options) + FILE_SYSTEM_BYTES) as head:
+            rows = list(measured(head, nodes, options))
+        named = slowest(rows)
+        far = [row for row in rows if abs(row.deviation) > MOST_DEVIATION]
+        missed += [f"seed {seed}: {row.node} {row.what} {row.deviation:+.1%}" for row in far]
+        missed += [
+            f"seed {seed}: slowest {what} is {right}, found {found}"
+            for what, (right, found) in named.items()
+            if right != found
+        ]
+        labs.append({"seed": seed, "rows": [vars(row) for row in rows], "slowest": named})
+        if not options.json:
+            print("\n".join(table(seed, rows, named)), flush=True)
+    if options.json:
+        print(json.dumps({"labs": labs, "missed": missed}))
+    else:
+        print("missed: " + (", ".join(missed) or "nothing"))
+    return 1 if missed else 0
+
+
+def table(seed: int, rows: Sequence[Row], named: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """A lab in lines: each node's capacities in MB/s, as set, as found, and how far off."""
+    yield f"seed {seed}"
+    for node in dict.fromkeys(row.node for row in rows):
+        cells = [
+            f"{row.what} {row.truth / MB:g}: "
+            + ("none" if row.found is None else f"{row.found / MB:.1f} ({row.deviation:+.1%})")
+            for row in rows
+            if row.node == node
+        ]
+        yield f"  {node}: {'; '.join(cells)}"
+    worst = max(abs(row.deviation) for row in rows)
+    right = sum(1 for one, other in named.values() if one == other)
+    yield f"  at most {worst:.1%} off; {right} of {len(named)} slowest nodes named right"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
