@@ -6,12 +6,12 @@
 //!
 //! Between `send` and `receive` lies the network: what this endpoint sends comes out elsewhere, and
 //! what it receives others have sent. It follows Themis' NetBench. Every endpoint runs this graph
-//! for the same time; each then says what it received. One that sends nothing has a `generate` of
-//! no chunks, so that between two of them the bytes go one way.
+//! for the same time; each then says what it received. To whom it does not send, its `generate` has
+//! no chunks for: so between two of them the bytes go one way, or one sends to all others alone.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tonnage_net::{Mesh, NetError, Settings};
@@ -36,8 +36,8 @@ pub struct Config {
     pub mesh: Settings,
     /// Size of a block.
     pub block_bytes: usize,
-    /// Whether it sends, or only receives.
-    pub sends: bool,
+    /// The numbers of those that it sends to: none for one that only receives.
+    pub sends_to: Vec<usize>,
     /// For how long it sends.
     pub seconds: f64,
 }
@@ -45,6 +45,8 @@ pub struct Config {
 /// What an endpoint did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
+    /// How long it took until all had met; then all begin.
+    pub meeting_seconds: f64,
     /// What each of its connections sent.
     pub sent: Vec<Sent>,
     /// The run.
@@ -60,32 +62,44 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let Config {
         mesh: settings,
         block_bytes,
-        sends,
+        sends_to,
         seconds,
     } = config;
     if settings.number >= settings.endpoints.len() || settings.endpoints.len() < 2 {
         return Err(JobError::Refused("--endpoints: give at least 2".to_owned()));
     }
+    let is_peer = |&to: &usize| to < settings.endpoints.len() && to != settings.number;
+    if let Some(to) = sends_to.iter().find(|to| !is_peer(to)) {
+        return Err(JobError::Refused(format!("sends_to {to}: that is no peer")));
+    }
     let duration = Duration::try_from_secs_f64(*seconds)
         .map_err(|why| JobError::Refused(format!("--seconds {seconds}: {why}")))?;
+    let began = Instant::now();
     let mesh = Mesh::connect(settings, || control.is_cancelled()).map_err(|why| match why {
         NetError::Stopped => JobError::Cancelled,
         other => JobError::failed(other.to_string()),
     })?;
+    let meeting_seconds = began.elapsed().as_secs_f64();
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let graph = all_to_all(mesh, *block_bytes, *sends, &sent);
+    let graph = all_to_all(mesh, *block_bytes, sends_to, &sent);
     let budget = memory(graph.memory_bytes())?;
     let phase = watch.run("all_to_all", &graph, &budget, Some(duration))?;
     let mut sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
     sent.sort_unstable_by_key(|sent| sent.peer);
     Ok(Outcome {
+        meeting_seconds,
         sent,
         phases: vec![phase],
     })
 }
 
 /// The graph over the connections of a mesh.
-fn all_to_all(mesh: Mesh, block_bytes: usize, sends: bool, sent: &Arc<Mutex<Vec<Sent>>>) -> Graph {
+fn all_to_all(
+    mesh: Mesh,
+    block_bytes: usize,
+    sends_to: &[usize],
+    sent: &Arc<Mutex<Vec<Sent>>>,
+) -> Graph {
     let (lanes, record_bytes) = (mesh.outgoing.len(), Layout::SORT_BENCHMARK.record_bytes);
     let buffers = BUFFERS_PER_CONNECTION * lanes;
     let chunk = |number: usize| Chunk {
@@ -95,10 +109,11 @@ fn all_to_all(mesh: Mesh, block_bytes: usize, sends: bool, sent: &Arc<Mutex<Vec<
         lane: number % lanes,
         first_record: (number * block_bytes / record_bytes) as u64,
     };
+    let is_sent = |number: &usize| sends_to.contains(&mesh.outgoing[number % lanes].peer());
     let generate = Generate {
         generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
         content: Content::Endless,
-        chunks: Arc::new((0..buffers).filter(|_| sends).map(chunk).collect()),
+        chunks: Arc::new((0..buffers).filter(is_sent).map(chunk).collect()),
         gives: BLOCKS,
         record_bytes,
         workers: 1,

@@ -26,7 +26,7 @@ fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
             faults: Vec::new(),
         },
         block_bytes: 10_000,
-        sends: true,
+        sends_to: (0..endpoints).filter(|&to| to != number).collect(),
         seconds: 0.2,
     };
     (0..endpoints).map(config).collect()
@@ -80,7 +80,7 @@ fn all_that_is_sent_arrives() {
 fn one_that_does_not_send_receives_all_the_same() {
     let mut configs = configs(3, 2);
     for config in &mut configs[1..] {
-        config.sends = false;
+        config.sends_to.clear();
     }
     let outcomes: Vec<Outcome> = run_all(&configs)
         .into_iter()
@@ -106,6 +106,22 @@ fn one_that_does_not_send_receives_all_the_same() {
 }
 
 #[test]
+fn one_sends_to_whom_it_is_told_to() {
+    let mut configs = configs(3, 2);
+    for config in &mut configs {
+        config.sends_to.retain(|&to| to == 2);
+    }
+    for (number, outcome) in run_all(&configs).into_iter().enumerate() {
+        let outcome = outcome.expect("done");
+        for sent in &outcome.sent {
+            assert_eq!(sent.bytes > 0, sent.peer == 2, "{number}: {sent:?}");
+        }
+        let received = outcome.phases[0].report.stages[3].counters.bytes;
+        assert_eq!(received > 0, number == 2);
+    }
+}
+
+#[test]
 fn a_lost_endpoint_is_named_by_those_that_remain() {
     let mut configs = configs(3, 1);
     let cut = |to| Fault {
@@ -114,6 +130,9 @@ fn a_lost_endpoint_is_named_by_those_that_remain() {
         effect: Effect::Cut,
     };
     configs[1].mesh.faults = vec![cut(0), cut(2)];
+    for config in &mut configs {
+        config.seconds = 30.0; // It ends when the fault does, also on a machine that is busy.
+    }
     for (number, outcome) in run_all(&configs).into_iter().enumerate() {
         let Err(JobError::Failed { what, stage, .. }) = outcome else {
             panic!("{number}: {outcome:?}");
@@ -128,6 +147,12 @@ fn one_endpoint_is_refused() {
     let mut config = configs(1, 1).remove(0);
     assert!(matches!(
         run(&config, &Control::default()),
+        Err(JobError::Refused(_))
+    ));
+    let mut itself = configs(2, 1).remove(0);
+    itself.sends_to = vec![0];
+    assert!(matches!(
+        run(&itself, &Control::default()),
         Err(JobError::Refused(_))
     ));
     config.seconds = -1.0;
