@@ -20,8 +20,9 @@ from tonnage import engine
 from tonnage.artifacts import Measurement, Trial
 from tonnage.cli.arguments import refuse_memory
 from tonnage.measure import environment
-from tonnage.measure.net import Settings, configurations, is_enough, measure_net
+from tonnage.measure.net import Settings, is_enough, measure_net
 from tonnage.measure.net.endpoint import Place, run_together
+from tonnage.measure.net.part import Round, all_to_all, configurations
 from tonnage.measure.rounds import Rounds
 from tonnage.model.net import Costs, costs
 
@@ -272,7 +273,8 @@ def test_no_endpoint_outlives_its_command(
 
 def test_what_the_core_says_is_told_with_its_endpoint() -> None:
     # Of a network that this machine is not in.
-    configs = configurations(["192.0.2.1:7411", "192.0.2.2:7411"], SETTINGS)
+    together = Round(0, all_to_all(2), connections=1, block_bytes=1 << 20, seconds=1.0)
+    configs = configurations(["192.0.2.1:7411", "192.0.2.2:7411"], together, patience_seconds=9.0)
     with pytest.raises(engine.Failed, match=r"^endpoint \d \(here\): listening on 192\.0\.2\.\d:"):
         run_together([Place("here")] * 2, configs, most_seconds=60)
     configs[0]["seconds"] = configs[1]["seconds"] = -1.0

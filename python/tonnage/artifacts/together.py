@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from tonnage.artifacts.measurement import Trial
 
-SEND, RECEIVE = "send", "receive"
+WAYS = SEND, RECEIVE = "send", "receive"
 SLOWEST, ALL = "slowest endpoint", "all endpoints"
 """What a round comes to: a shuffle waits for its slowest endpoint; beside it what all carried."""
+PAIR, BOTH_WAYS, ALONE, ALL_TO_ALL = "pair", "both ways", "alone", "all to all"
+"""What machines do at once: one sends to one other; two to each other; one to, or from, all others;
+all to all, of which a name goes on with how many there are."""
 
 
 def trials_a_round(endpoints: int, one_way: bool) -> int:

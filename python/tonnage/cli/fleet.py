@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,14 +41,8 @@ def measure(
         Refused: Ray is not there, or there is no such cluster, or ``out`` cannot be used.
         Failed: No machine measured.
     """
-    try:
-        from tonnage.fleet.cluster import attached
-    except ModuleNotFoundError as why:
-        if why.name != "ray":
-            raise
-        raise engine.Refused("--fleet needs Ray: pip install 'tonnage[fleet]'") from None
+    refuse_without_ray()
     from tonnage.fleet.measuring import Asked, measure_fleet
-    from tonnage.fleet.view import View
 
     asked = Asked(
         kind=kind,
@@ -59,11 +55,40 @@ def measure(
         patience_seconds=at.patience_seconds,
         pause_seconds=pause_seconds,
     )
+    measured = partial(measure_fleet, out=out, asked=asked)
+    show(address, out, kind, measured, as_json, more=more, of_all=of_all, in_line=in_line)
+
+
+def refuse_without_ray() -> None:
+    """Refuses where Ray is not installed."""
+    if importlib.util.find_spec("ray") is None:
+        raise engine.Refused("--fleet needs Ray: pip install 'tonnage[fleet]'")
+
+
+def show(
+    address: str,
+    out: Path,
+    kind: str,
+    measured: Callable[..., Generator[Heard | FleetNode | FleetMeasurement, None, None]],
+    as_json: bool,
+    *,
+    more: Callable[[Measurement], More] = lambda _: ({}, []),
+    of_all: Callable[[FleetMeasurement], More] = lambda _: ({}, []),
+    in_line: Callable[[Reading], str] = line,
+) -> None:
+    """Shows what a fleet measures as it comes; ``measured`` takes a cluster and ``on_rows``.
+
+    Raises:
+        Refused, Failed: As `measure`.
+    """
+    from tonnage.fleet.cluster import attached
+    from tonnage.fleet.view import View
+
     whole = None
     with (
         attached(address) as cluster,
         View(f"measuring {kind}") as view,
-        closing(measure_fleet(cluster, out, asked, view)) as found,
+        closing(measured(cluster, on_rows=view)) as found,
     ):
         for each in found:
             if isinstance(each, FleetMeasurement):

@@ -4,26 +4,48 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Annotated
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tonnage import engine, words
-from tonnage.artifacts import Measurement
+from tonnage.artifacts import FleetMeasurement, Measurement
 from tonnage.cli.arguments import (
     Json,
     command,
-    new_directory,
     number,
     parse_size,
     refuse_memory,
     whole_number,
 )
-from tonnage.cli.measured import MOST_ROUNDS, ROUNDS, More, Out, Rounds, UntilConfidence, show
+from tonnage.cli.measured import (
+    MOST_ROUNDS,
+    ROUNDS,
+    Instances,
+    Labels,
+    More,
+    Out,
+    Patience,
+    Rounds,
+    UntilConfidence,
+    Where,
+    output,
+    show,
+    where,
+)
 from tonnage.model.net import costs
+
+if TYPE_CHECKING:
+    from tonnage.model.shuffle import Shuffle
 
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
+ENDPOINTS = 4
+SECONDS, FLEETS_SECONDS = 5.0, 2.0
+FLEETS_CONNECTIONS = (1, 2, 4)
 RATE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 STARTING_SECONDS = 1.0
 """What a round takes before it begins, for progress only."""
@@ -48,20 +70,24 @@ def parse_rate(text: str) -> int:
 
 def measure_net(
     endpoints: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--endpoints", parser=whole_number(2, 64), metavar="N", help="Processes that take part."
+            "--endpoints",
+            parser=whole_number(2, 64),
+            metavar="N",
+            help=f"Processes of this machine that take part. Default: {ENDPOINTS}.",
         ),
-    ] = "4",  # type: ignore[assignment]
+    ] = None,
     connections: Annotated[
-        int,
+        list[int] | None,
         typer.Option(
             "--connections",
             parser=whole_number(1, 64),
-            metavar="N",
-            help="TCP connections from each endpoint to each other.",
+            metavar="N...",
+            help="TCP connections from each endpoint to each other. Default: 1; with --fleet 1, 2 "
+            "and 4.",
         ),
-    ] = "1",  # type: ignore[assignment]
+    ] = None,
     block: Annotated[
         int,
         typer.Option(
@@ -72,14 +98,15 @@ def measure_net(
         ),
     ] = "1MiB",  # type: ignore[assignment]
     seconds: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--seconds",
             parser=number(0.1, 1_000_000),
             metavar="SECONDS",
-            help="How long a round lasts.",
+            help=f"How long they send. Default: {SECONDS:g}; with --fleet {FLEETS_SECONDS:g}, as "
+            "that is done many times.",
         ),
-    ] = "5",  # type: ignore[assignment]
+    ] = None,
     rounds: Rounds = None,
     until_confidence: UntilConfidence = None,
     one_way: Annotated[
@@ -103,6 +130,36 @@ def measure_net(
             help="With --namespaces: what each endpoint's link carries each way, like 1Gbit.",
         ),
     ] = None,
+    sizes: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--sizes",
+            parser=whole_number(2, 10_000),
+            metavar="N...",
+            help="With --fleet: how many machines send all to all. Default: 2, 4, 8 .. and all.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            parser=whole_number(0, 1 << 62),
+            metavar="N",
+            help="With --fleet: of the machines' order in each round.",
+        ),
+    ] = "1",  # type: ignore[assignment]
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            "--fleet",
+            metavar="ADDRESS",
+            help="Between the machines of the Ray cluster at HOST:PORT, or, with auto, of the one "
+            "that this machine is in.",
+        ),
+    ] = None,
+    instances: Instances = None,
+    patience: Patience = "60s",  # type: ignore[assignment]
+    label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -111,17 +168,49 @@ def measure_net(
     Endpoints are processes of this machine. The figures are the slowest endpoint's, for which a
     shuffle has to wait, and those of all together. --until-confidence is of the slowest's rate a
     round, each way.
+
+    With --fleet they are machines: pairs of them, each alone with all others, and all to all as
+    there are more, which is told as a share of what the slowest pair carries.
     """
+    at = where(fleet, instances, False, patience, label)
+    if at.fleet is not None:
+        of_one = {
+            "--endpoints": endpoints is not None,
+            "--one-way": one_way,
+            "--namespaces": namespaces,
+            "--rate": rate is not None,
+            "--until-confidence": until_confidence is not None,
+        }
+        for flag in [flag for flag, given in of_one.items() if given]:
+            raise engine.Refused(
+                f"{flag} is of endpoints on this machine: leave out --fleet, or it"
+            )
+        _between_machines(
+            at,
+            output("net", out),
+            as_json,
+            connections=tuple(connections or FLEETS_CONNECTIONS),
+            sizes=tuple(sizes) if sizes else None,
+            block_bytes=block,
+            seconds=seconds or FLEETS_SECONDS,
+            rounds=rounds or ROUNDS,
+            seed=seed,
+        )
+        return
     from tonnage.measure.net import Settings
     from tonnage.measure.net import measure_net as measure
 
+    if sizes:
+        raise engine.Refused("--sizes are of a fleet: give --fleet too")
+    if connections and len(connections) > 1:
+        raise engine.Refused("--connections: give one number, or --fleet too")
     if rate is not None and not namespaces:
         raise engine.Refused("--rate is that of links between namespaces: give --namespaces too")
     settings = Settings(
-        endpoints=endpoints,
-        connections=connections,
+        endpoints=endpoints or ENDPOINTS,
+        connections=connections[0] if connections else 1,
         block_bytes=block,
-        seconds=seconds,
+        seconds=seconds or SECONDS,
         rounds=rounds or (MOST_ROUNDS if until_confidence else ROUNDS),
         until_confidence=until_confidence,
         one_way=one_way,
@@ -134,10 +223,62 @@ def measure_net(
         settings.memory_bytes,
         "give less, or a smaller --endpoints or --connections",
     )
-    out = out or new_directory("tonnage-net")
-    most_seconds = settings.rounds * (STARTING_SECONDS + seconds)
+    out = output("net", out)
+    most_seconds = settings.rounds * (STARTING_SECONDS + settings.seconds)
     with engine.Progress("measuring", 0, most_seconds) as progress:
-        show(measure(out, settings, command=command(), on_progress=progress), out, as_json, _costs)
+        found = measure(out, settings, command=command(), labels=at.labels, on_progress=progress)
+        show(found, out, as_json, _costs)
+
+
+def _between_machines(at: Where, out: Path, as_json: bool, **told: Any) -> None:
+    from tonnage.cli import fleet as fleets
+
+    fleets.refuse_without_ray()
+    from tonnage.fleet.net import Settings, asked_of, measure_net
+
+    settings = Settings(**told)
+    asked = asked_of(
+        settings,
+        command=command(),
+        labels=at.labels,
+        instances=at.instances,
+        one_at_a_time=False,
+        patience_seconds=at.patience_seconds,
+    )
+    assert at.fleet is not None
+    measured = partial(measure_net, out=out, asked=asked, settings=settings)
+    fleets.show(at.fleet, out, "net", measured, as_json, of_all=_shuffled)
+
+
+def _shuffled(whole: FleetMeasurement) -> More:
+    from tonnage.model.shuffle import shuffle
+
+    found = shuffle(whole)
+    values = dataclasses.asdict(found) | {"full_duplex": found.full_duplex}
+    return values, list(_of_shuffle(found))
+
+
+def _of_shuffle(found: Shuffle) -> Iterator[str]:
+    if found.baseline_bytes_per_second is not None:
+        yield f"The median pair: {words.rate(found.baseline_bytes_per_second)}{_duplex(found)}"
+    if slowest := found.slowest_link:
+        yield f"The slowest link: {slowest.node}, {words.rate(slowest.less)} alone with all others"
+    for size in found.sizes:
+        share = size.fraction_of_baseline
+        of_pair = "" if share is None else f", {words.percent(share)} of the slowest pair's"
+        yield (
+            f"{words.several(size.nodes, 'node')} all to all, "
+            f"{words.several(size.connections, 'connection')} a pair: slowest {size.slowest_node} "
+            f"{words.rate(size.slowest_bytes_per_second)}{of_pair}; "
+            f"{words.rate(size.sum_bytes_per_second)} in all"
+        )
+
+
+def _duplex(found: Shuffle) -> str:
+    if found.both_ways_share is None:
+        return ""
+    kind = "full" if found.full_duplex else "half"
+    return f"; both ways at once {found.both_ways_share:.2f} times that: {kind} duplex"
 
 
 def _costs(measurement: Measurement) -> More:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tonnage import engine
@@ -40,6 +40,16 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Said:
+    """How a part went that a machine took in what several do at once."""
+
+    why: str | None
+    """Why it came to nothing."""
+    began: float | None
+    """When it began, on the machine's clock."""
+
+
+@dataclass(frozen=True)
 class Told:
     """How far a machine is."""
 
@@ -55,6 +65,8 @@ class Told:
     """From its beginning to its end."""
     why: str | None
     """Why it did not measure all."""
+    said: Mapping[int, Said] = field(default_factory=dict)
+    """Of each part that it was given one after another, and has done, by its number."""
 
 
 class _Stopped(KeyboardInterrupt):
@@ -76,6 +88,7 @@ class Agent:
         self._ended: float | None = None
         self._done = 0
         self._why: str | None = None
+        self._said: dict[int, Said] = {}
 
     def prepare(self, task: Task) -> None:
         """Takes the task; all that it needs is loaded when this returns.
@@ -109,7 +122,8 @@ class Agent:
         """
         self._news.wait(seconds)
         self._news.clear()
-        ended = self._ended  # First: what was done before it is among the files.
+        # First: what was done before them is among the files.
+        ended, said = self._ended, dict(self._said)
         files = {
             path.name: path.read_bytes()
             for path in sorted(self._out.glob("*.json"))
@@ -123,6 +137,7 @@ class Agent:
             ended=ended is not None,
             seconds=None if ended is None else ended - self._began,
             why=self._why,
+            said=said,
         )
 
     def stop(self) -> None:
@@ -143,14 +158,8 @@ class Agent:
             self._wait_until(at)
             self._began = self._moved = time.monotonic()
             self._began_late = self._began - at
-            for _ in self._task.work(
-                self._out,
-                command=self._task.command,
-                labels=self._task.labels,
-                on_progress=self._progress,
-            ):
-                self._moved = time.monotonic()
-                self._news.set()
+            for _ in self._work(self._task):
+                self._has_moved()
         except _Stopped:
             self._why = "was told to end"
         except OSError as why:
@@ -161,6 +170,15 @@ class Agent:
         finally:
             self._ended = time.monotonic()
             self._news.set()
+
+    def _work(self, task: Task) -> Iterator[Trial | Measurement]:
+        return task.work(
+            self._out, command=task.command, labels=task.labels, on_progress=self._progress
+        )
+
+    def _has_moved(self) -> None:
+        self._moved = time.monotonic()
+        self._news.set()
 
     def _wait_until(self, at: float) -> None:
         while (left := at - time.monotonic()) > 0:

@@ -28,6 +28,10 @@ class Clock:
         """What it shows at our moment."""
         return moment + self.ahead_seconds
 
+    def ours(self, shown: float) -> float:
+        """Our moment when it showed this."""
+        return shown - self.ahead_seconds
+
 
 def read(show: Callable[[], float], own: Callable[[], float] = time.monotonic) -> Clock:
     """Compares a machine's clock with ours.

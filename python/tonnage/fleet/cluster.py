@@ -53,6 +53,8 @@ class Machine:
     name: str
     """As Ray calls it, its address unless it was given another; no two are called alike."""
     labels: Mapping[str, str]
+    address: str
+    """Of the interface that it has in the cluster."""
     _id: str = field(repr=False)
 
 
@@ -86,6 +88,7 @@ class Cluster:
             Machine(
                 name=name if names.count(name) == 1 else f"{name}-{each['NodeID'][:6]}",
                 labels=_labels(each.get("Labels") or {}),
+                address=each["NodeManagerAddress"],
                 _id=each["NodeID"],
             )
             for name, each in zip(names, listed, strict=True)

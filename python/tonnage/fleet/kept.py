@@ -25,7 +25,7 @@ from tonnage.artifacts import (
     write_atomically,
 )
 from tonnage.artifacts.fleet import FLEET, FLEET_BEGUN, NODE
-from tonnage.artifacts.gathering import BEGUN, TRIALS, WHOLE
+from tonnage.artifacts.gathering import BEGUN, TRIALS
 from tonnage.fleet.across import across
 from tonnage.measure.kept import parted, refuse_settings
 from tonnage.measure.trials import new_id, now
@@ -43,9 +43,9 @@ class Kept:
             self._begun.write(path)
 
     def files(self, node: str) -> dict[str, bytes]:
-        """What an earlier command has of a node, for it to go on with."""
+        """What an earlier command has of a node, for it to go on with; the whole is made anew."""
         place = self._out / directory(node)
-        found = [*place.glob(BEGUN), *place.glob(TRIALS), *place.glob(WHOLE)]
+        found = [*place.glob(BEGUN), *place.glob(TRIALS)]
         return {path.name: path.read_bytes() for path in sorted(found)}
 
     def take(self, node: str, files: Mapping[str, bytes]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -82,7 +82,7 @@ class Row(NamedTuple):
 OnRows = Callable[[Sequence[Row]], None]
 
 
-class _Member:
+class Member:
     """A machine on its way from being looked at to its row."""
 
     def __init__(self, machine: Machine) -> None:
@@ -95,14 +95,17 @@ class _Member:
         self.known: set[str] = set()
         self.told: Told | None = None
         self.together = 0
+        self.late_seconds: float | None = None
         self.row: FleetNode | None = None
 
     def ask(self, method: str, *arguments: Any) -> Call:
+        """Calls a method of its agent."""
         assert self.actor is not None
         return self.actor.ask(method, *arguments)
 
     @property
     def shown(self) -> Row:
+        """How far it is."""
         trials = sum(1 for name in self.known if Path(name).match(TRIALS))
         told = self.told
         state = "measuring" if told else "ready" if self.clock else "starting"
@@ -127,6 +130,27 @@ def measure_fleet(
         Refused: There are fewer machines than asked for, or ``out`` holds something else.
         KeyboardInterrupt: Ctrl-C; machines have been told to end, and what came is kept.
     """
+    with running(cluster, out, asked, on_rows) as run:
+        yield from run.ready()
+        groups = [[each] for each in run.left] if asked.one_at_a_time else [run.left]
+        for group in groups:
+            yield from run.measure([each for each in group if each.row is None])
+        yield run.whole()
+
+
+@contextmanager
+def running(
+    cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows, *, all_again: bool = False
+) -> Iterator[Run]:
+    """A run on the machines that are left to measure; none of them is at work afterwards.
+
+    Args:
+        cluster: Whose machines are the fleet.
+        out: As `measure_fleet`.
+        asked: What to do.
+        on_rows: As `measure_fleet`.
+        all_again: If some machine is left, all are, since they measure each other.
+    """
     with kept(
         out,
         asked.kind,
@@ -146,19 +170,17 @@ def measure_fleet(
                     "ask for fewer"
                 )
             machines = machines[: max(asked.instances - len(done), 0)]
+        if all_again and machines:
+            machines += [each for each in cluster.machines if each.name in done]
         keep.begin()
-        run = _Run(cluster, keep, asked, [_Member(machine) for machine in machines], on_rows)
+        run = Run(cluster, keep, asked, [Member(machine) for machine in machines], on_rows)
         try:
-            yield from run.ready()
-            groups = [[each] for each in run.left] if asked.one_at_a_time else [run.left]
-            for group in groups:
-                yield from run.measure([each for each in group if each.row is None])
+            yield run
         finally:
             run.end()
-        yield keep.close()
 
 
-class _Run:
+class Run:
     """One command's dealings with the machines that are left to measure."""
 
     def __init__(
@@ -166,33 +188,33 @@ class _Run:
         cluster: Cluster,
         keep: Kept,
         asked: Asked,
-        members: list[_Member],
+        members: list[Member],
         on_rows: OnRows,
     ) -> None:
-        self._cluster, self._keep, self._asked = cluster, keep, asked
-        self._members, self._on_rows = members, on_rows
+        self.cluster, self._keep, self._asked = cluster, keep, asked
+        self.members, self._on_rows = members, on_rows
 
     @property
-    def left(self) -> list[_Member]:
+    def left(self) -> list[Member]:
         """The members that have no row yet."""
-        return [each for each in self._members if each.row is None]
+        return [each for each in self.members if each.row is None]
 
-    def ready(self) -> Iterator[FleetNode]:
-        """Has an agent on each machine that has what it needs, its task taken."""
+    def ready(self, kind: Callable[[], Agent] = Agent) -> Iterator[FleetNode]:
+        """Has an agent of this kind on each machine that has what it needs, its task taken."""
         here = found_here()
-        looks = {each: self._cluster.look(each.machine) for each in self.left}
-        for member, answer in self._answers(looks):
+        looks = {each: self.cluster.look(each.machine) for each in self.left}
+        for member, answer in self.answers(looks):
             if isinstance(answer, str):
-                yield self._close(member, answer)
+                yield self.close(member, answer)
                 continue
             there = Found(*answer)
             member.host = there.host
             if lacking := probe.difference(here, there):
-                yield self._close(member, lacking)
+                yield self.close(member, lacking)
         hosts = [each.host for each in self.left]
         prepared = {}
         for member in self.left:
-            member.actor = self._cluster.place(member.machine, Agent)
+            member.actor = self.cluster.place(member.machine, kind)
             labels = {**member.machine.labels, **self._asked.labels}
             if hosts.count(member.host) > 1:
                 # Machines are told apart by it wherever measurements are compared.
@@ -201,32 +223,57 @@ class _Run:
             member.known = set(files)
             task = Task(self._asked.work(member.node), self._asked.command, labels, files)
             prepared[member] = member.ask("prepare", task)
-        for member, answer in self._answers(prepared):
+        for member, answer in self.answers(prepared):
             if isinstance(answer, str):
-                yield self._close(member, answer)
+                yield self.close(member, answer)
         for member in self.left:
             try:
                 member.clock = barrier.read(partial(self._now, member))
             except TimeoutError:
-                yield self._close(member, f"did not answer within {ANSWER_SECONDS:g} s")
+                yield self.close(member, f"did not answer within {ANSWER_SECONDS:g} s")
             except Lost as why:
-                yield self._close(member, str(why))
+                yield self.close(member, str(why))
 
-    def measure(self, group: Sequence[_Member]) -> Iterator[Heard | FleetNode]:
+    def measure(self, group: Sequence[Member]) -> Iterator[Heard | FleetNode]:
         """Has these begin at one moment, and hears of them until each has its row."""
+        self.begin(group)
+        while waiting := [each for each in group if each.row is None]:
+            yield from self.hear(waiting)
+
+    def begin(self, group: Sequence[Member]) -> None:
+        """Has these begin at one moment."""
         at = barrier.moment(each.clock for each in group if each.clock)
         for member in group:
             assert member.clock is not None
             member.ask("start", member.clock.at(at))
             member.together, member.heard_at = len(group), at
-        while waiting := [each for each in group if each.row is None]:
-            for member in waiting:
-                if member.call is None:
-                    member.call = member.ask("tell", member.known, ASK_SECONDS)
-            answered = self._cluster.wait([each.call for each in waiting], ASK_SECONDS)
-            for member in waiting:
-                yield from self._hear(member, member.call in answered)
-            self._on_rows([each.shown for each in self._members])
+
+    def give(self, member: Member, part: Any) -> None:
+        """Gives a member its next part; None: there is none."""
+        member.ask("do", part)
+        member.heard_at = time.monotonic()  # It was not asked since its last one.
+
+    def trials(self, member: Member) -> list[Trial]:
+        """What is on file of a member."""
+        return [
+            self._keep.trial(member.node, name)
+            for name in sorted(member.known)
+            if Path(name).match(TRIALS)
+        ]
+
+    def hear(self, waiting: Sequence[Member]) -> Iterator[Heard | FleetNode]:
+        """What these have to tell, as soon as one of them has something, or nobody for a while."""
+        for member in waiting:
+            if member.call is None:
+                member.call = member.ask("tell", member.known, ASK_SECONDS)
+        answered = self.cluster.wait([each.call for each in waiting], ASK_SECONDS)
+        for member in waiting:
+            yield from self._hear(member, member.call in answered)
+        self._on_rows([each.shown for each in self.members])
+
+    def whole(self) -> FleetMeasurement:
+        """Writes what all machines come to, those of earlier commands too."""
+        return self._keep.close()
 
     def end(self) -> None:
         """Has all that still measure end and clean up, and ends those that do not."""
@@ -237,33 +284,35 @@ class _Run:
             deadline = time.monotonic() + CLEANING_SECONDS
             while going and time.monotonic() < deadline:
                 calls = {each: each.ask("tell", each.known, ASK_SECONDS) for each in going}
-                self._cluster.wait(list(calls.values()), 2 * ASK_SECONDS, len(calls))
+                self.cluster.wait(list(calls.values()), 2 * ASK_SECONDS, len(calls))
                 going = [each for each in going if not self._is_over(calls[each])]
-            leaving = [each.ask("leave") for each in self._members if each.actor]
-            self._cluster.wait(leaving, LEAVING_SECONDS, len(leaving))
-        for member in self._members:
+            leaving = [each.ask("leave") for each in self.members if each.actor]
+            self.cluster.wait(leaving, LEAVING_SECONDS, len(leaving))
+        for member in self.members:
             if member.actor:
                 member.actor.kill()
 
-    def _hear(self, member: _Member, answered: bool) -> Iterator[Heard | FleetNode]:
+    def _hear(self, member: Member, answered: bool) -> Iterator[Heard | FleetNode]:
         """Takes what a member has answered, if it has; gives it up if it has not for too long."""
         patience = self._asked.patience_seconds
         told: Told | None = None
         if answered:
             call, member.call = member.call, None
             try:
-                told = self._cluster.answer(call, ANSWER_SECONDS)
+                told = self.cluster.answer(call, ANSWER_SECONDS)
             except TimeoutError:
                 # The question, or its answer, got lost on the way: it is asked again.
                 time.sleep(AGAIN_SECONDS)
             except Lost as why:
-                yield self._close(member, str(why))
+                yield self.close(member, str(why))
                 return
         if told is None:
             if time.monotonic() - member.heard_at > patience:
-                yield self._close(member, f"hangs: it did not answer for {patience:g} s")
+                yield self.close(member, f"hangs: it did not answer for {patience:g} s")
             return
         member.heard_at, member.told = time.monotonic(), told
+        if member.late_seconds is None:
+            member.late_seconds = told.began_late_seconds
         self._keep.take(member.node, told.files)
         member.known |= set(told.files)
         for name in sorted(told.files):
@@ -272,13 +321,14 @@ class _Run:
         late = told.began_late_seconds or 0.0
         if told.ended:
             if told.why is None and member.together > 1 and late > LATE_SECONDS:
-                yield self._close(member, f"began {late:.1f} s later than the others")
+                yield self.close(member, f"began {late:.1f} s later than the others")
             else:
-                yield self._close(member, told.why)
+                yield self.close(member, told.why)
         elif told.quiet_seconds > patience + self._asked.pause_seconds:
-            yield self._close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
+            yield self.close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
 
-    def _close(self, member: _Member, why: str | None) -> FleetNode:
+    def close(self, member: Member, why: str | None) -> FleetNode:
+        """Writes how it went on a machine: all well, or why not."""
         told, labels = member.told, {**member.machine.labels, **self._asked.labels}
         row = FleetNode(
             node=member.node,
@@ -289,15 +339,15 @@ class _Run:
             ok=why is None,
             why=why,
             together=member.together,
-            skew_seconds=told.began_late_seconds if told else None,
+            skew_seconds=member.late_seconds,
             clock_error_seconds=member.clock.error_seconds if member.clock else None,
             seconds=told.seconds if told else None,
         )
         member.row = self._keep.keep(row)
-        self._on_rows([each.shown for each in self._members])
+        self._on_rows([each.shown for each in self.members])
         return member.row
 
-    def _answers(self, calls: Mapping[_Member, Call]) -> Iterator[tuple[_Member, Any]]:
+    def answers(self, calls: Mapping[Member, Call]) -> Iterator[tuple[Member, Any]]:
         """What each answered within `READY_SECONDS`, in the order of answers; a string is why not.
 
         Whoever asks more of a member that failed finds it with its row.
@@ -306,26 +356,26 @@ class _Run:
         deadline = time.monotonic() + seconds
         left = dict(calls)
         while left and time.monotonic() < deadline:
-            done = self._cluster.wait(list(left.values()), ASK_SECONDS)
+            done = self.cluster.wait(list(left.values()), ASK_SECONDS)
             for member in [each for each, call in left.items() if call in done]:
                 call = left.pop(member)
                 try:
-                    yield member, self._cluster.answer(call, ANSWER_SECONDS)
+                    yield member, self.cluster.answer(call, ANSWER_SECONDS)
                 except TimeoutError:
                     yield member, f"did not answer within {ANSWER_SECONDS:g} s"
                 except Lost as why:
                     yield member, str(why)
-            self._on_rows([each.shown for each in self._members])
+            self._on_rows([each.shown for each in self.members])
         for member in left:
             yield member, f"was not ready within {seconds:g} s"
 
-    def _now(self, member: _Member) -> float:
-        shown: float = self._cluster.answer(member.ask("clock"), ANSWER_SECONDS)
+    def _now(self, member: Member) -> float:
+        shown: float = self.cluster.answer(member.ask("clock"), ANSWER_SECONDS)
         return shown
 
     def _is_over(self, call: Call) -> bool:
         try:
-            told: Told = self._cluster.answer(call, 0)
+            told: Told = self.cluster.answer(call, 0)
         except TimeoutError:
             return False
         except Lost:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from tonnage.artifacts import Measurement, Trial
 from tonnage.artifacts.together import (
     ALL,
-    RECEIVE,
-    SEND,
     SLOWEST,
+    WAYS,
     of_way,
     trials_a_round,
     whole_rounds,
@@ -53,7 +52,7 @@ def ways(measurement: Measurement) -> Iterator[list[Trial]]:
     settings = measurement.settings
     size = trials_a_round(settings["endpoints"], settings["one_way"])
     for together in whole_rounds(measurement.trials, size):
-        yield from (of_way(together, way) for way in (SEND, RECEIVE))
+        yield from (of_way(together, way) for way in WAYS)
 
 
 def told(together: Sequence[Trial]) -> dict[str, Trial]:

@@ -10,36 +10,31 @@ from __future__ import annotations
 
 import dataclasses
 import resource
-import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import tonnage
 from tonnage import engine
-from tonnage.artifacts import Beside, Figure, Measurement, Reading, Source, Step, Trial
+from tonnage.artifacts import Figure, Measurement, Trial
 from tonnage.artifacts.together import (
     ALL,
-    RECEIVE,
-    SEND,
     SLOWEST,
+    WAYS,
     of_way,
     trials_a_round,
     whole_rounds,
 )
-from tonnage.engine import probes
 from tonnage.measure import beside, environment, rounds
 from tonnage.measure.kept import kept
+from tonnage.measure.net import part
 from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.namespaces import namespaces, refuse_unable
+from tonnage.measure.net.part import Round, all_to_all, configurations, one_to_all, warm_up
 from tonnage.measure.rounds import Rounds
-from tonnage.measure.trials import WANTED_SHARE, WARM_UP_SECONDS, figure, now, trial
+from tonnage.measure.trials import WANTED_SHARE, figure, now
 
-HALVES = {SEND: slice(0, 2), RECEIVE: slice(2, 4)}
-"""The stages of each way: generate -> send, and receive -> discard."""
 LOOPBACK = "127.0.0.1"
 PORT = 7411
 """In a namespace of one's own any will do."""
@@ -133,11 +128,6 @@ def measure_net(
         yield trials.close(shuffle_figures(whole(trials.trials, settings), wanted_share))
 
 
-def warm_up(seconds: float) -> float:
-    """How much of a round of this length is not counted."""
-    return min(WARM_UP_SECONDS, seconds / 4)
-
-
 def whole(trials: Sequence[Trial], settings: Settings) -> list[list[Trial]]:
     """The trials of each round that was kept whole."""
     return whole_rounds(trials, trials_a_round(settings.endpoints, settings.one_way))
@@ -146,7 +136,7 @@ def whole(trials: Sequence[Trial], settings: Settings) -> list[list[Trial]]:
 def is_enough(done: Sequence[Sequence[Trial]], repeated: Rounds) -> bool:
     """Whether rounds are enough: as many as may be, or each way's slowest endpoint is known."""
     return len(done) >= repeated.most or all(
-        rounds.is_known(slowest(done, way), repeated.until_confidence) for way in HALVES
+        rounds.is_known(slowest(done, way), repeated.until_confidence) for way in WAYS
     )
 
 
@@ -165,7 +155,7 @@ def shuffle_figures(
         wanted_share: How precise they are to be; see `tonnage.measure.trials`.
     """
     figures = []
-    for way in HALVES:
+    for way in WAYS:
         together = [sum(of_round) for of_round in _rates(done, way)]
         figures += [
             figure(f"{way}, {SLOWEST}", slowest(done, way), wanted_share),
@@ -188,7 +178,15 @@ def _round(
     number: int, places: list[Place], settings: Settings, on_progress: engine.OnProgress | None
 ) -> Iterator[Trial]:
     """One round: the trials of each endpoint."""
-    configs = configurations(_addresses(places, settings), settings)
+    sends_to = one_to_all if settings.one_way else all_to_all
+    together = Round(
+        number=number,
+        sends_to=sends_to(settings.endpoints),
+        connections=settings.connections,
+        block_bytes=settings.block_bytes,
+        seconds=settings.seconds,
+    )
+    configs = configurations(_addresses(places, settings), together, MEETING_SECONDS)
     began_at = now()
     before = _children_seconds()
     with beside.Watch("lo") as watch:
@@ -202,31 +200,9 @@ def _round(
     if happened:
         foreign = happened.foreign_cpu_seconds - (_children_seconds() - before)
         happened = dataclasses.replace(happened, foreign_cpu_seconds=max(foreign, 0.0))
-    for endpoint, (config, answer) in enumerate(zip(configs, answers, strict=True)):
-        ways = [SEND] if config["sends"] else []
-        if not settings.one_way or endpoint:
-            ways.append(RECEIVE)
-        for way in ways:
-            yield _trial(way, number, endpoint, settings, answer, began_at, happened)
-
-
-def configurations(addresses: Sequence[str], settings: Settings) -> list[dict[str, Any]]:
-    """The core's configuration of each endpoint; ``addresses`` are theirs, ``HOST:PORT``."""
-    mesh = {
-        "endpoints": list(addresses),
-        "connections": settings.connections,
-        "secret": secrets.token_hex(32),
-        "patience_seconds": MEETING_SECONDS,
-    }
-    return [
-        {
-            "mesh": mesh | {"number": number},
-            "block_bytes": settings.block_bytes,
-            "sends": number == 0 or not settings.one_way,
-            "seconds": settings.seconds,
-        }
-        for number in range(len(addresses))
-    ]
+    for endpoint, answer in enumerate(answers):
+        for found in part.trials(endpoint, together, answer, began_at):
+            yield dataclasses.replace(found, beside=happened)
 
 
 def _addresses(places: Sequence[Place], settings: Settings) -> list[str]:
@@ -246,61 +222,3 @@ def _children_seconds() -> float:
     """Core seconds of the processes that this one has waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _trial(
-    way: str,
-    number: int,
-    endpoint: int,
-    settings: Settings,
-    answer: dict[str, Any],
-    began_at: str,
-    happened: Beside | None,
-) -> Trial:
-    """What an endpoint sent, or received, in a round; its CPU is that of the stages that did."""
-    outcome = answer["outcome"]
-    (reported,) = outcome["phases"]
-    found = trial(_half(reported, HALVES[way]), settings.seconds)
-    moved = sum(reported["stages"][place]["bytes"] for place in (1, 2))
-    used = answer["cpu_user_seconds"] + answer["cpu_system_seconds"]
-    details: dict[str, Any] = {
-        "protocol": "TCP",
-        "endpoint": endpoint,
-        "endpoints": settings.endpoints,
-        "connections_per_pair": settings.connections,
-        "process_cpu_seconds_per_byte": used / moved if moved else None,
-    }
-    if way == SEND:
-        details["connections"] = outcome["sent"]
-        details["retransmits"] = _sum(sent["retransmits"] for sent in outcome["sent"])
-    peers = 1 if settings.one_way and way == RECEIVE else settings.endpoints - 1
-    reading = Reading(
-        source=Source(tool="tonnage", version=tonnage.__version__),
-        operation=way,
-        block_bytes=settings.block_bytes,
-        concurrency=peers * settings.connections,
-        bandwidth_bytes_per_second=found.bytes_per_second,
-        details=details,
-    )
-    return dataclasses.replace(
-        found,
-        name=f"{way}, endpoint {endpoint}",
-        began_at=began_at,
-        step=Step(operation=way, outstanding=reading.concurrency or 0, round=number, suite="net"),
-        settings={name: answer[name] for name in ("congestion_control", "mtu")},
-        phase=probes.phase(reported),
-        reading=reading,
-        beside=happened,
-    )
-
-
-def _half(reported: dict[str, Any], stages: slice) -> dict[str, Any]:
-    """A phase as the core reports it, with these stages alone."""
-    timeline = [sample | {"stages": sample["stages"][stages]} for sample in reported["timeline"]]
-    return reported | {"stages": reported["stages"][stages], "timeline": timeline}
-
-
-def _sum(counts: Iterator[int | None]) -> int | None:
-    """The sum, unless one of them is not known."""
-    known = list(counts)
-    return None if None in known else sum(count or 0 for count in known)

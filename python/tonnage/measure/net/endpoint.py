@@ -3,13 +3,14 @@
     python -m tonnage.measure.net.endpoint
 
 It takes a line of JSON from standard input, the configuration, runs the core's ``net_bench``, says
-what came of it and ends. It also ends when standard input does: who started it is gone then, in
-whatever way.
+on lines how many bytes it has moved and at last what came of it, as JSON, and ends. It also ends
+when standard input does: who started it is gone then, in whatever way.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import select
 import signal
@@ -26,6 +27,8 @@ from typing import IO, Any
 from tonnage import engine
 
 POLL_SECONDS = 0.05
+LAST_BYTES = 64
+"""The last two lines of how much was done, as endpoints say it, fit."""
 CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 INTERFACES = Path("/sys/class/net")
 
@@ -49,9 +52,9 @@ def run_together(
 ) -> list[dict[str, Any]]:
     """Runs an endpoint in each place; gives what they answered, in the same order.
 
-    An answer has the core's ``outcome`` and what the process used for it, ``cpu_user_seconds`` and
-    ``cpu_system_seconds``; of the kernel that it ran on ``congestion_control`` and ``mtu``, the
-    largest packet of each interface in bytes.
+    An answer has the core's ``outcome``, when it ``began`` on the monotonic clock, and what the
+    process used for it, ``cpu_user_seconds`` and ``cpu_system_seconds``; of the kernel that it ran
+    on ``congestion_control`` and ``mtu``, the largest packet of each interface in bytes.
 
     Args:
         places: Where.
@@ -74,7 +77,7 @@ def run_together(
             if time.monotonic() > deadline:
                 raise engine.Failed(f"{unfinished[0].name} has not ended in {most_seconds:g} s")
             if on_progress:
-                on_progress(0)
+                on_progress(sum(each.done_bytes for each in running))
             time.sleep(POLL_SECONDS)
         _raise_failure(running)
         return [each.answer() for each in running]
@@ -87,9 +90,16 @@ class _Running:
     out: IO[bytes]
     err: IO[bytes]
 
+    @property
+    def done_bytes(self) -> int:
+        """What it has moved, as it said last. Its place in the file is its own: nobody seeks."""
+        size = os.fstat(self.out.fileno()).st_size
+        said = os.pread(self.out.fileno(), LAST_BYTES, max(size - LAST_BYTES, 0)).splitlines()
+        return int(said[-2]) if len(said) > 1 and said[-2].isdigit() else 0
+
     def answer(self) -> dict[str, Any]:
         self.out.seek(0)
-        answer: dict[str, Any] = json.load(self.out)
+        answer: dict[str, Any] = json.loads(self.out.read().splitlines()[-1])
         return answer
 
     def last_words(self) -> str:
@@ -143,13 +153,15 @@ def main() -> None:
     config = json.loads(sys.stdin.readline())
     before = resource.getrusage(resource.RUSAGE_SELF)
     try:
-        outcome = engine.run("net_bench", config, _end_with_parent)
+        began = time.monotonic()
+        outcome = engine.run("net_bench", config, _say)
     except (engine.Refused, engine.Failed) as why:
         print(" ".join(str(why.args[0]).split()), file=sys.stderr)
         sys.exit(2 if isinstance(why, engine.Refused) else 1)
     after = resource.getrusage(resource.RUSAGE_SELF)
     answer = {
         "outcome": outcome,
+        "began": began + outcome["meeting_seconds"],
         "cpu_user_seconds": after.ru_utime - before.ru_utime,
         "cpu_system_seconds": after.ru_stime - before.ru_stime,
         "congestion_control": CONTROL.read_text().strip(),
@@ -158,8 +170,9 @@ def main() -> None:
     json.dump(answer, sys.stdout)
 
 
-def _end_with_parent(_: int) -> None:
-    """Ends this process, and its job before, when standard input has ended."""
+def _say(done_bytes: int) -> None:
+    """Says how far it is; ends this process, and its job before, when standard input has ended."""
+    print(done_bytes, flush=True)
     if select.select([sys.stdin], [], [], 0)[0]:
         sys.exit("who started this endpoint is gone")
 

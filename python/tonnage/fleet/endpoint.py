@@ -1,0 +1,161 @@
+"""A machine's endpoint of the network: an agent that takes part in one round after another.
+
+It is given each part when all others are given theirs, and runs it as `tonnage measure net` does,
+in a process of its own. What it sent and received is kept as its own trials. It listens on the
+address that its machine has in the cluster, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.artifacts import Measurement, Trial
+from tonnage.fleet.agent import Agent, Said, Task
+from tonnage.measure import environment
+from tonnage.measure.kept import kept
+from tonnage.measure.net import part
+from tonnage.measure.net.endpoint import Place, run_together
+from tonnage.measure.net.part import Round
+from tonnage.measure.trials import now
+
+KIND = "shuffle"
+LOOK_SECONDS = 0.1
+"""How often who waits for a part looks whether to end."""
+ENDING_SECONDS = 15.0
+"""A part has to end within this after its time."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one machine does in what several do at once."""
+
+    number: int
+    """Of what all do; no two of a run have the same."""
+    pattern: str
+    nodes: tuple[str, ...]
+    """Who takes part, in the order of endpoints."""
+    endpoint: int
+    ways: tuple[str, ...]
+    """Of what this one does, what is kept."""
+    together: Round
+    config: Mapping[str, Any]
+    """As the core takes it; it holds the secret that only these machines have."""
+    patience_seconds: float
+    """Within this all have to be there."""
+
+    @property
+    def most_seconds(self) -> float:
+        """Who is not done after this is given up."""
+        return self.patience_seconds + self.together.seconds + ENDING_SECONDS
+
+
+Keep = Callable[[Part, Said], None]
+"""Told how each part went, when its trials are kept."""
+
+
+def take_part(
+    out: Path,
+    settings: Mapping[str, Any],
+    stopping_rule: str,
+    *,
+    command: list[str],
+    labels: Mapping[str, str],
+    on_progress: engine.OnProgress,
+    parts: Iterable[Part],
+    said: Keep,
+) -> Iterator[Trial | Measurement]:
+    """Does the parts one after another: gives their trials, and at last the measurement.
+
+    One that fails is told, and the next is waited for.
+    """
+    with kept(
+        out,
+        KIND,
+        dict(settings),
+        command=command,
+        environment=environment.capture([], labels),
+        stopping_rule=stopping_rule,
+        page_cache="untouched: no file was read or written",
+    ) as trials:
+        trials.begin()
+        for each in parts:
+            place = Place(each.nodes[each.endpoint])
+            began_at = now()
+            try:
+                (answer,) = run_together(
+                    [place],
+                    [dict(each.config)],
+                    most_seconds=each.most_seconds,
+                    on_progress=on_progress,
+                )
+            except (engine.Failed, engine.Refused) as why:
+                said(each, Said(str(why.args[0]), None))
+                continue
+            for found in part.trials(each.endpoint, each.together, answer, began_at):
+                if found.step and found.step.operation in each.ways:
+                    yield trials.keep(_named(found, each))
+            said(each, Said(None, answer["began"]))
+        yield trials.close()
+
+
+def _named(found: Trial, each: Part) -> Trial:
+    """The trial by what was done, with who took part."""
+    assert found.reading and found.step
+    more = {"pattern": each.pattern, "nodes": list(each.nodes)}
+    return dataclasses.replace(
+        found,
+        name=f"{found.step.operation}, {each.pattern}",
+        reading=dataclasses.replace(found.reading, details=found.reading.details | more),
+    )
+
+
+class Endpoint(Agent):
+    """An agent whose work is to take part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: queue.SimpleQueue[Part | None] = queue.SimpleQueue()
+
+    def listen(self, host: str) -> tuple[str, int]:
+        """An address of this machine with a port on which nobody listens."""
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+            # The kernel dials from the other half of its ports: no connection takes this one.
+            listener.bind((host, 0))
+            return host, listener.getsockname()[1]
+
+    def do(self, each: Part | None) -> None:
+        """Gives it its next part; None: there is none."""
+        self._has_moved()
+        self._parts.put(each)
+
+    def _work(self, task: Task) -> Iterator[Trial | Measurement]:
+        return task.work(
+            self._out,
+            command=task.command,
+            labels=task.labels,
+            on_progress=self._progress,
+            parts=self._given(),
+            said=self._keep_said,
+        )
+
+    def _given(self) -> Iterator[Part]:
+        while True:
+            self._progress(self._done)  # Whether to end.
+            try:
+                each = self._parts.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                continue
+            if each is None:
+                return
+            yield each
+
+    def _keep_said(self, each: Part, said: Said) -> None:
+        self._said[each.number] = said
+        self._has_moved()

@@ -1,0 +1,294 @@
+"""The network between machines: Themis' NetBench on a fleet.
+
+In each round machines come in a random order. Each sends to the next in it while nobody else
+does, which is what a pair can carry; the first two also both ways at once. Each sends alone to
+all others, and receives alone from all: what its own link carries, whoever its partners are. Then
+the first 2, 4, 8 .. and all of them send all to all over so many connections a pair: what a
+shuffle gets, which ends with its slowest node.
+
+A machine that is lost has its row; the others go on without it. What fails although all machines
+answer is tried again, and then whom most of the others could not speak to is given up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
+from tonnage.artifacts.together import ALL_TO_ALL, ALONE, BOTH_WAYS, PAIR, RECEIVE, SEND, WAYS
+from tonnage.fleet.agent import Said
+from tonnage.fleet.cluster import Cluster
+from tonnage.fleet.endpoint import KIND, Endpoint, Part, take_part
+from tonnage.fleet.measuring import Asked, Heard, Member, OnRows, Run, running
+from tonnage.measure import rounds
+from tonnage.measure.net.part import (
+    Round,
+    all_to_all,
+    all_to_one,
+    configurations,
+    one_to_all,
+    warm_up,
+)
+from tonnage.measure.rounds import Rounds
+
+MEETING_SECONDS = 10.0
+"""Within this all machines of a round have to be there."""
+TRIES = 3
+"""How often a round is tried whose machines all answer."""
+PEER = re.compile(r"endpoint (\d+) \(")
+"""What the core calls a peer."""
+ALONE_THERE = "no other machine is there, and a network takes two"
+MOST_ALONE = 16
+"""So many machines at most are measured as pairs and alone, one after another, in each round."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure."""
+
+    connections: tuple[int, ...]
+    """From each machine to each other, all to all."""
+    sizes: tuple[int, ...] | None
+    """How many machines, all to all; ``None`` for 2, 4, 8 .. and all."""
+    block_bytes: int
+    """What a connection is handed at a time."""
+    seconds: float
+    """That machines send for."""
+    rounds: int
+    seed: int
+
+    @property
+    def rule(self) -> str:
+        """When it ends."""
+        return (
+            f"rounds in which machines send for {self.seconds:g} s (the first "
+            f"{warm_up(self.seconds):g} s are not counted): {rounds.rule(Rounds(self.rounds))}"
+        )
+
+    def sizes_of(self, nodes: int) -> list[int]:
+        """How many of so many nodes send all to all."""
+        usual = [2**power for power in range(1, nodes.bit_length()) if 2**power < nodes] + [nodes]
+        return sorted({size for size in self.sizes or usual if 2 <= size <= nodes})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Something that machines are to do at once."""
+
+    pattern: str
+    nodes: tuple[str, ...]
+    ways: tuple[tuple[str, ...], ...]
+    """What is kept of each one's part."""
+    together: Round
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Tells it from all else that is wanted; its trials tell it too."""
+        round_ = self.together
+        return round_.number, self.pattern, self.nodes, round_.connections
+
+
+def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wanted]:
+    """What is wanted in a round of machines in this order."""
+    nodes, few = len(order), min(len(order), MOST_ALONE)
+    none: tuple[str, ...] = ()
+
+    def wanted(
+        pattern: str,
+        of: Sequence[str],
+        ways: Sequence[tuple[str, ...]],
+        sends_to: tuple[tuple[int, ...], ...],
+        connections: int = 1,
+    ) -> Wanted:
+        block, seconds = settings.block_bytes, settings.seconds
+        together = Round(number, sends_to, connections, block, seconds)
+        return Wanted(pattern, tuple(of), tuple(ways), together)
+
+    for place in range(few):
+        pair = order[place], order[(place + 1) % nodes]
+        yield wanted(PAIR, pair, [(SEND,), (RECEIVE,)], one_to_all(2))
+    yield wanted(BOTH_WAYS, order[:2], [WAYS] * 2, all_to_all(2))
+    for place in range(few):
+        rotated = [*order[place:], *order[:place]]
+        others = [none] * (nodes - 1)
+        yield wanted(ALONE, rotated, [(SEND,), *others], one_to_all(nodes))
+        yield wanted(ALONE, rotated, [(RECEIVE,), *others], all_to_one(nodes))
+    for size in settings.sizes_of(nodes):
+        for connections in settings.connections:
+            name = f"{ALL_TO_ALL} of {size}, {connections} a pair"
+            everyone = all_to_all(size)
+            yield wanted(name, order[:size], [WAYS] * size, everyone, connections)
+
+
+def measure_net(
+    cluster: Cluster, out: Path, asked: Asked, settings: Settings, on_rows: OnRows
+) -> Generator[Heard | FleetNode | FleetMeasurement, None, None]:
+    """As `measure_fleet`, of the network between machines; ``asked.work`` is `work` of these."""
+    with running(cluster, out, asked, on_rows, all_again=True) as run:
+        yield from run.ready(Endpoint)
+        run.begin(run.left)
+        shuffle = _Shuffle(run, settings)
+        for number in range(settings.rounds):
+            yield from shuffle.round(number)
+        for member in run.left:
+            run.give(member, None)
+        while run.left:
+            yield from run.hear(run.left)
+        yield run.whole()
+
+
+def asked_of(settings: Settings, **more: Any) -> Asked:
+    """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
+    told = dataclasses.asdict(settings)
+    work = partial(take_part, settings=told, stopping_rule=settings.rule)
+    return Asked(kind=KIND, work=lambda _: work, settings=told, **more)
+
+
+class _Shuffle:
+    """The rounds of one run."""
+
+    def __init__(self, run: Run, settings: Settings) -> None:
+        self._run, self._settings = run, settings
+        self._have = {
+            member.node: {_key(trial) for trial in run.trials(member)} for member in run.left
+        }
+        self._addresses: dict[str, str] = {}
+        self._blame: Counter[str] = Counter()
+        self._parts = 0
+
+    def round(self, number: int) -> Iterator[Heard | FleetNode]:
+        """One round: all that is wanted of the machines that are there."""
+        failed: set[Wanted] = set()
+        while True:
+            there = {each.node for each in self._run.left}
+            if len(there) < 2:
+                for member in self._run.left:
+                    yield self._run.close(member, ALONE_THERE)
+                return
+            order = sorted(there, key=lambda node: self._place(number, node))
+            for each in agenda(number, order, self._settings):
+                if each not in failed and not self._is_done(each):
+                    yield from self._do(each)
+                    if not self._is_done(each):
+                        failed.add(each)
+                    if there != {each.node for each in self._run.left}:
+                        break  # Without one of them other things are wanted.
+            else:
+                return
+
+    def _place(self, number: int, node: str) -> tuple[float, str]:
+        """Where a machine comes in a round; that another is lost does not change the order."""
+        return random.Random(f"{self._settings.seed} {number} {node}").random(), node
+
+    def _is_done(self, wanted: Wanted) -> bool:
+        """Whether all trials that it is to give are there, also from an earlier command."""
+        return all(
+            (*wanted.key, way) in self._have[node]
+            for node, ways in zip(wanted.nodes, wanted.ways, strict=True)
+            for way in ways
+        )
+
+    def _do(self, wanted: Wanted) -> Iterator[Heard | FleetNode]:
+        """Has machines do it; gives what came of it, and who is lost."""
+        members = {each.node: each for each in self._run.left}
+        taking = [members[node] for node in wanted.nodes]
+        for _ in range(TRIES):
+            yield from self._find_addresses(taking)
+            if any(member.row for member in taking):
+                return
+            self._give(wanted, taking)
+            waiting = taking
+            while waiting := [each for each in waiting if not self._has_said(each)]:
+                for heard in self._run.hear(waiting):
+                    if isinstance(heard, Heard):
+                        self._have[heard.node].add(_key(heard.trial))
+                    yield heard
+            if any(member.row for member in taking):
+                return
+            said = {each.node: each.told.said[self._parts] for each in taking if each.told}
+            if all(each.why is None for each in said.values()):
+                self._note_skew(taking, said)
+                return
+            self._addresses.clear()
+        yield from self._give_up(wanted, members, said)
+
+    def _find_addresses(self, taking: Sequence[Member]) -> Iterator[FleetNode]:
+        """Where each will listen."""
+        asked = {
+            each: each.ask("listen", each.machine.address)
+            for each in taking
+            if each.node not in self._addresses
+        }
+        for member, answer in self._run.answers(asked):
+            if isinstance(answer, str):
+                yield self._run.close(member, answer)
+            else:
+                host, port = answer
+                name = f"[{host}]" if ":" in host else host
+                self._addresses[member.node] = f"{name}:{port}"
+
+    def _give(self, wanted: Wanted, taking: Sequence[Member]) -> None:
+        """Gives each its part; the secret is new each time."""
+        self._parts += 1
+        addresses = [self._addresses[node] for node in wanted.nodes]
+        configs = configurations(addresses, wanted.together, MEETING_SECONDS)
+        for endpoint, (member, config) in enumerate(zip(taking, configs, strict=True)):
+            self._run.give(
+                member,
+                Part(
+                    number=self._parts,
+                    pattern=wanted.pattern,
+                    nodes=wanted.nodes,
+                    endpoint=endpoint,
+                    ways=wanted.ways[endpoint],
+                    together=wanted.together,
+                    config=config,
+                    patience_seconds=MEETING_SECONDS,
+                ),
+            )
+
+    def _has_said(self, member: Member) -> bool:
+        """Whether a member has said how its part went, or never will."""
+        return member.row is not None or bool(member.told and self._parts in member.told.said)
+
+    def _note_skew(self, taking: Sequence[Member], said: Mapping[str, Said]) -> None:
+        """How much later than the first each began; of several rounds the most is told."""
+        began = {
+            each: each.clock.ours(moment)
+            for each in taking
+            if each.clock and (moment := said[each.node].began) is not None
+        }
+        for member, moment in began.items():
+            late = moment - min(began.values())
+            member.late_seconds = max(member.late_seconds or 0.0, late)
+
+    def _give_up(
+        self, wanted: Wanted, members: Mapping[str, Member], said: Mapping[str, Said]
+    ) -> Iterator[FleetNode]:
+        """Gives up whom more could not speak to than anybody else, if there is one."""
+        reasons: dict[str, str] = {}
+        for each in said.values():
+            named = PEER.findall(each.why or "")
+            if named:
+                reasons[wanted.nodes[int(named[-1])]] = each.why or ""
+                self._blame[wanted.nodes[int(named[-1])]] += 1
+        (most, times), *others = [*self._blame.most_common(2), ("", 0)]
+        if times > 1 and times > others[0][1] and most in members:
+            why = f"could not be spoken to: {reasons.get(most, 'by most of the others')}"
+            yield self._run.close(members[most], why)
+
+
+def _key(trial: Trial) -> tuple[Any, ...]:
+    """What a trial is of, as `Wanted.key` with its way."""
+    assert trial.reading and trial.step
+    details = trial.reading.details
+    nodes, connections = tuple(details["nodes"]), details["connections_per_pair"]
+    return trial.step.round, details["pattern"], nodes, connections, trial.step.operation

@@ -1,0 +1,194 @@
+"""What the network between machines carries: as pairs, each alone, all to all as they get more.
+
+Follows Themis' NetBench: a shuffle ends with its slowest node, so of each number of nodes that is
+the figure, and it is told as a share of the slowest pair among the same nodes in the same round.
+Figures are medians over rounds; a node's of a round is the less of what it sent and received.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tonnage.artifacts import FleetMeasurement, Trial
+from tonnage.artifacts.together import ALL_TO_ALL, ALONE, BOTH_WAYS, PAIR, RECEIVE, SEND
+
+FULL_DUPLEX = 1.5
+"""Times what a pair carries one way: carrying more both ways at once is full duplex."""
+
+
+@dataclass(frozen=True)
+class NodeRates:
+    """What a node sent and received, in bytes a second; ``None``: not measured."""
+
+    node: str
+    send_bytes_per_second: float | None
+    receive_bytes_per_second: float | None
+
+    @property
+    def less(self) -> float:
+        """Of the two, which a shuffle waits for."""
+        known = (self.send_bytes_per_second, self.receive_bytes_per_second)
+        return min((each for each in known if each is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class Size:
+    """So many nodes, all to all."""
+
+    nodes: int
+    connections: int
+    """From each node to each other."""
+    slowest_node: str
+    """By its median over rounds."""
+    slowest_bytes_per_second: float
+    """Median over rounds of the slowest's in each."""
+    sum_bytes_per_second: float
+    """Of what all received, likewise."""
+    per_node: list[NodeRates]
+    fraction_of_baseline: float | None
+    """Of the slowest pair of the same nodes; ``None`` if none of them was measured as a pair."""
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """What the rounds come to."""
+
+    baseline_bytes_per_second: float | None
+    """Median over pairs."""
+    pairs: list[tuple[str, str, float]]
+    """From, to, bytes a second."""
+    both_ways_share: float | None
+    """What a pair carries both ways at once over what it carries one way."""
+    links: list[NodeRates]
+    """Each node alone with all others."""
+    sizes: list[Size]
+    rounds: dict[str, int] = field(default_factory=dict)
+    """How many there were of each thing that was done."""
+
+    @property
+    def full_duplex(self) -> bool | None:
+        """Whether both ways at once are carried as fast as each alone, or nearly so."""
+        return None if self.both_ways_share is None else self.both_ways_share > FULL_DUPLEX
+
+    @property
+    def slowest_link(self) -> NodeRates | None:
+        """The node whose link carries least."""
+        return min(self.links, key=lambda each: each.less, default=None)
+
+
+Together = Mapping[str, Mapping[str, Trial]]
+"""By node and way, what was done at once."""
+
+
+def shuffle(measured: FleetMeasurement) -> Shuffle:
+    """What a fleet's network carries; of nodes that were lost too, what they did before."""
+    done = _together(measured)
+    pairs: dict[tuple[str, str], list[float]] = {}
+    for (_, pattern, nodes, _), together in done.items():
+        if pattern == PAIR and RECEIVE in together.get(nodes[1], {}):
+            pairs.setdefault((nodes[0], nodes[1]), []).append(_rate(together, nodes[1], RECEIVE))
+    middles = {pair: statistics.median(rates) for pair, rates in pairs.items()}
+    alone = [(key, each) for key, each in done.items() if key[1] == ALONE]
+    return Shuffle(
+        baseline_bytes_per_second=statistics.median(middles.values()) if middles else None,
+        pairs=[(first, second, rate) for (first, second), rate in sorted(middles.items())],
+        both_ways_share=_both_ways(done),
+        links=_rates_of_nodes([each for _, each in alone]),
+        sizes=list(_sizes(done)),
+        rounds=_rounds(done),
+    )
+
+
+Key = tuple[int, str, tuple[str, ...], int]
+"""Round, what was done, by whom, connections a pair."""
+
+
+def _together(measured: FleetMeasurement) -> dict[Key, dict[str, dict[str, Trial]]]:
+    found: dict[Key, dict[str, dict[str, Trial]]] = {}
+    for row in measured.nodes:
+        for trial in row.measurement.trials if row.measurement else []:
+            if not trial.reading or not trial.step:
+                continue
+            details = trial.reading.details
+            nodes, connections = tuple(details["nodes"]), details["connections_per_pair"]
+            key = trial.step.round, details["pattern"], nodes, connections
+            found.setdefault(key, {}).setdefault(row.node, {})[trial.step.operation] = trial
+    return found
+
+
+def _sizes(done: Mapping[Key, Together]) -> Iterator[Size]:
+    groups: dict[tuple[int, int], list[tuple[int, Together]]] = {}
+    for (number, pattern, nodes, connections), together in done.items():
+        # One of which a node was lost is no shuffle of so many.
+        if pattern.startswith(ALL_TO_ALL) and all(len(together.get(e, {})) == 2 for e in nodes):
+            groups.setdefault((len(nodes), connections), []).append((number, together))
+    for (count, connections), rounds in sorted(groups.items()):
+        slowest = [_slowest(together) for _, together in rounds]
+        shares = [
+            rate / least
+            for (number, together), rate in zip(rounds, slowest, strict=True)
+            if (least := _slowest_pair(done, number, set(together)))
+        ]
+        per_node = _rates_of_nodes([together for _, together in rounds])
+        received = [sum(_rate(e, node, RECEIVE) for node in e) for _, e in rounds]
+        yield Size(
+            nodes=count,
+            connections=connections,
+            slowest_node=min(per_node, key=lambda each: (each.less, each.node)).node,
+            slowest_bytes_per_second=statistics.median(slowest),
+            sum_bytes_per_second=statistics.median(received),
+            per_node=per_node,
+            fraction_of_baseline=statistics.median(shares) if shares else None,
+        )
+
+
+def _slowest(together: Together) -> float:
+    return min(trial.bytes_per_second for ways in together.values() for trial in ways.values())
+
+
+def _slowest_pair(done: Mapping[Key, Together], number: int, among: set[str]) -> float | None:
+    rates = [
+        _rate(together, nodes[1], RECEIVE)
+        for (round_, pattern, nodes, _), together in done.items()
+        if pattern == PAIR
+        and round_ == number
+        and among.issuperset(nodes)
+        and RECEIVE in together.get(nodes[1], {})
+    ]
+    return min(rates, default=None)
+
+
+def _both_ways(done: Mapping[Key, Together]) -> float | None:
+    shares = []
+    for (number, pattern, nodes, _), together in done.items():
+        alone = done.get((number, PAIR, nodes, 1), {}).get(nodes[-1], {}).get(RECEIVE)
+        if pattern == BOTH_WAYS and alone and all(RECEIVE in together.get(e, {}) for e in nodes):
+            both = sum(_rate(together, node, RECEIVE) for node in nodes)
+            shares.append(both / alone.bytes_per_second)
+    return statistics.median(shares) if shares else None
+
+
+def _rates_of_nodes(rounds: Sequence[Together]) -> list[NodeRates]:
+    found: dict[str, dict[str, list[float]]] = {}
+    for together in rounds:
+        for node, ways in together.items():
+            for way, trial in ways.items():
+                found.setdefault(node, {}).setdefault(way, []).append(trial.bytes_per_second)
+    medians = {
+        node: {way: statistics.median(rates) for way, rates in ways.items()}
+        for node, ways in sorted(found.items())
+    }
+    return [NodeRates(node, ways.get(SEND), ways.get(RECEIVE)) for node, ways in medians.items()]
+
+
+def _rounds(done: Mapping[Key, Together]) -> dict[str, int]:
+    numbers: dict[str, set[int]] = {}
+    for number, pattern, _, _ in done:
+        numbers.setdefault(pattern, set()).add(number)
+    return {pattern: len(of_pattern) for pattern, of_pattern in numbers.items()}
+
+
+def _rate(together: Together, node: str, way: str) -> float:
+    return together[node][way].bytes_per_second
