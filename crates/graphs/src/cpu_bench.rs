@@ -138,6 +138,7 @@ fn generate(gives: Port, bytes: usize, buffers: usize, record_bytes: usize) -> G
         gives,
         record_bytes,
         workers: 1,
+        lanes_apart: false,
         buffers,
         buffer_bytes: aligned(bytes),
         next: Arc::new(AtomicUsize::new(0)),

@@ -155,6 +155,7 @@ fn generate(pass: &PassOne, bytes: u64, content: Content) -> Node {
         gives: BLOCKS,
         record_bytes: pass.read.record_bytes,
         workers: 1,
+        lanes_apart: false,
         buffers: pass.read.buffers,
         buffer_bytes: len,
         next: Arc::new(AtomicUsize::new(0)),

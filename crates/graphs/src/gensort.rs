@@ -79,6 +79,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         gives: BLOCKS,
         record_bytes: RECORD_BYTES,
         workers,
+        lanes_apart: false,
         buffers: workers + 6,
         buffer_bytes: CHUNK_RECORDS as usize * RECORD_BYTES,
         next: Arc::new(AtomicUsize::new(0)),

@@ -38,6 +38,9 @@ pub struct Config {
     pub block_bytes: usize,
     /// The numbers of those that it sends to: none for one that only receives.
     pub sends_to: Vec<usize>,
+    /// Whether each of them gets the same, as of a shuffle, so that the slowest sets the pace; else
+    /// each gets as much as it takes, which shows what this endpoint's own link carries.
+    pub evenly: bool,
     /// For how long it sends.
     pub seconds: f64,
 }
@@ -63,6 +66,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         mesh: settings,
         block_bytes,
         sends_to,
+        evenly,
         seconds,
     } = config;
     if settings.number >= settings.endpoints.len() || settings.endpoints.len() < 2 {
@@ -81,7 +85,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     })?;
     let meeting_seconds = began.elapsed().as_secs_f64();
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let graph = all_to_all(mesh, *block_bytes, sends_to, &sent);
+    let graph = all_to_all(mesh, *block_bytes, sends_to, *evenly, &sent);
     let budget = memory(graph.memory_bytes())?;
     let phase = watch.run("all_to_all", &graph, &budget, Some(duration))?;
     let mut sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
@@ -98,10 +102,13 @@ fn all_to_all(
     mesh: Mesh,
     block_bytes: usize,
     sends_to: &[usize],
+    evenly: bool,
     sent: &Arc<Mutex<Vec<Sent>>>,
 ) -> Graph {
     let (lanes, record_bytes) = (mesh.outgoing.len(), Layout::SORT_BENCHMARK.record_bytes);
     let buffers = BUFFERS_PER_CONNECTION * lanes;
+    // One that waits for its lane, beside what lies there.
+    let generated = if evenly { buffers } else { buffers + 2 * lanes };
     let chunk = |number: usize| Chunk {
         number,
         offset: 0,
@@ -116,8 +123,9 @@ fn all_to_all(
         chunks: Arc::new((0..buffers).filter(is_sent).map(chunk).collect()),
         gives: BLOCKS,
         record_bytes,
-        workers: 1,
-        buffers,
+        workers: if evenly { 1 } else { lanes },
+        lanes_apart: !evenly,
+        buffers: generated,
         buffer_bytes: aligned(block_bytes),
         next: Arc::new(AtomicUsize::new(0)),
     };

@@ -279,6 +279,7 @@ impl Trial<'_> {
             gives: BLOCKS,
             record_bytes,
             workers: 1,
+            lanes_apart: false,
             buffers: threads + WAITING,
             buffer_bytes: aligned(chunk_bytes),
             next: Arc::new(AtomicUsize::new(0)),

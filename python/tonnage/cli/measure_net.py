@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
 ENDPOINTS = 4
+BLOCK_BYTES, FLEETS_BLOCK_BYTES = 1 << 20, 256 << 10
 SECONDS, FLEETS_SECONDS = 5.0, 2.0
 FLEETS_CONNECTIONS = (1, 2, 4)
 RATE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -89,14 +90,15 @@ def measure_net(
         ),
     ] = None,
     block: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--block",
             parser=parse_block,
             metavar="SIZE",
-            help="What a connection is handed at a time.",
+            help="What a connection is handed at a time. Default: 1MiB; with --fleet 256KiB, as "
+            "whole blocks are counted and links may be slow.",
         ),
-    ] = "1MiB",  # type: ignore[assignment]
+    ] = None,
     seconds: Annotated[
         float | None,
         typer.Option(
@@ -191,7 +193,7 @@ def measure_net(
             as_json,
             connections=tuple(connections or FLEETS_CONNECTIONS),
             sizes=tuple(sizes) if sizes else None,
-            block_bytes=block,
+            block_bytes=block or FLEETS_BLOCK_BYTES,
             seconds=seconds or FLEETS_SECONDS,
             rounds=rounds or ROUNDS,
             seed=seed,
@@ -206,6 +208,7 @@ def measure_net(
         raise engine.Refused("--connections: give one number, or --fleet too")
     if rate is not None and not namespaces:
         raise engine.Refused("--rate is that of links between namespaces: give --namespaces too")
+    block = block or BLOCK_BYTES
     settings = Settings(
         endpoints=endpoints or ENDPOINTS,
         connections=connections[0] if connections else 1,

@@ -2,9 +2,9 @@
 
 In each round machines come in a random order. Each sends to the next in it while nobody else
 does, which is what a pair can carry; the first two also both ways at once. Each sends alone to
-all others, and receives alone from all: what its own link carries, whoever its partners are. Then
-the first 2, 4, 8 .. and all of them send all to all over so many connections a pair: what a
-shuffle gets, which ends with its slowest node.
+all others, and receives alone from all, as much as each takes: what its own link carries, whoever
+its partners are. Then the first 2, 4, 8 .. and all of them send all to all over so many
+connections a pair: what a shuffle gets, which ends with its slowest node.
 
 A machine that is lost has its row; the others go on without it. What fails although all machines
 answer is tried again, and then whom most of the others could not speak to is given up.
@@ -109,7 +109,7 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
         connections: int = 1,
     ) -> Wanted:
         block, seconds = settings.block_bytes, settings.seconds
-        together = Round(number, sends_to, connections, block, seconds)
+        together = Round(number, sends_to, connections, block, seconds, pattern != ALONE)
         return Wanted(pattern, tuple(of), tuple(ways), together)
 
     for place in range(few):

@@ -115,6 +115,7 @@ fn generate(gives: Port, len: usize, buffers: usize) -> Generate {
         gives,
         record_bytes: 100,
         workers: 1,
+        lanes_apart: false,
         buffers,
         buffer_bytes: len.next_multiple_of(4096),
         next: Arc::new(AtomicUsize::new(0)),

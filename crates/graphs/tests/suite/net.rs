@@ -27,6 +27,7 @@ fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
         },
         block_bytes: 10_000,
         sends_to: (0..endpoints).filter(|&to| to != number).collect(),
+        evenly: true,
         seconds: 0.2,
     };
     (0..endpoints).map(config).collect()
@@ -103,6 +104,33 @@ fn one_that_does_not_send_receives_all_the_same() {
             .sum();
         assert_eq!(received, meant);
     }
+}
+
+/// Nothing goes to endpoint 1 for longer than the run; returns what 0 has sent to it and to 2.
+fn beside_a_slow_one(evenly: bool) -> (u64, u64) {
+    let mut configs = configs(3, 1);
+    for config in &mut configs {
+        config.sends_to.retain(|_| config.mesh.number == 0);
+        config.evenly = evenly;
+        config.seconds = 1.0;
+    }
+    configs[0].mesh.faults = vec![Fault {
+        to: 1,
+        after_bytes: 20_000,
+        effect: Effect::Stall {
+            milliseconds: 2_000,
+        },
+    }];
+    let sent = run_all(&configs).remove(0).expect("done").sent;
+    (sent[0].bytes, sent[1].bytes)
+}
+
+#[test]
+fn only_evenly_does_a_slow_peer_hold_up_the_others() {
+    let (slow, other) = beside_a_slow_one(true);
+    assert!(other <= slow + 40_000, "{slow} {other}");
+    let (slow, other) = beside_a_slow_one(false);
+    assert!(other > 10 * slow, "{slow} {other}");
 }
 
 #[test]

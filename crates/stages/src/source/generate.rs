@@ -58,6 +58,9 @@ pub struct Generate {
     pub record_bytes: usize,
     /// Threads.
     pub workers: usize,
+    /// Whether a worker makes the chunks of its own lane alone, so that one lane whose buffers wait
+    /// does not hold up the others; else all lanes come in turn.
+    pub lanes_apart: bool,
     /// Buffers of its own.
     pub buffers: usize,
     /// Size of each; at least the largest chunk.
@@ -76,6 +79,7 @@ impl Spec for Generate {
             "content": self.content,
             "record_bytes": self.record_bytes,
             "chunks": self.chunks.len(),
+            "lanes_apart": self.lanes_apart,
             "bytes": self.chunks.iter().map(|chunk| chunk.len as u64).sum::<u64>(),
             "buffers": self.buffers,
             "buffer_bytes": self.buffer_bytes,
@@ -102,9 +106,15 @@ impl Spec for Generate {
         }
     }
 
-    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        let mut generate = self.clone();
+        if self.lanes_apart {
+            let own = self.chunks.iter().filter(|chunk| chunk.lane == worker);
+            generate.chunks = Arc::new(own.copied().collect());
+            generate.next = Arc::default();
+        }
         Ok(Box::new(Generating {
-            generate: self.clone(),
+            generate,
             filled: HashSet::new(),
         }))
     }

@@ -33,6 +33,8 @@ class Round:
     """From each endpoint to each other."""
     block_bytes: int
     seconds: float
+    evenly: bool = True
+    """Whether an endpoint sends each of them the same, as in a shuffle, or as much as each takes."""
 
     @property
     def endpoints(self) -> int:
@@ -92,6 +94,7 @@ def configurations(
             "mesh": mesh | {"number": number},
             "block_bytes": together.block_bytes,
             "sends_to": list(sends_to),
+            "evenly": together.evenly,
             "seconds": together.seconds,
         }
         for number, sends_to in enumerate(together.sends_to)
