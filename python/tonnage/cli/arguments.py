@@ -32,6 +32,8 @@ SEVERAL = (
     "--price",
     "--pid",
     "--label",
+    "--connections",
+    "--sizes",
 )
 """Flags that several values may follow."""
 HIDDEN = (".", "_")

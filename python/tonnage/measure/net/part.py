@@ -34,7 +34,7 @@ class Round:
     block_bytes: int
     seconds: float
     evenly: bool = True
-    """Whether an endpoint sends each of them the same, as in a shuffle, or as much as each takes."""
+    """Whether each of them is sent the same, as in a shuffle, or as much as it takes."""
 
     @property
     def endpoints(self) -> int:
