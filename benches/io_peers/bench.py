@@ -10,7 +10,8 @@ with an interval of order statistics at 95 %, and whether it keeps the claim:
     operations   rate at least 0.97 of fio's; half and 99 % of the operations within at most 1.05
                  of fio's time; core seconds an operation at most fio's
     files        where there is an IOR: bytes a second within 3 % of IOR's
-    network      bytes a second, and bytes a core second of both sides together, at least iperf3's
+    network      bytes a second, and bytes a core second of both sides together, at least iperf3's:
+                 one way over loopback; all to all between namespaces, as root
 
 Both sides run in processes of their own. Core seconds are what the kernel counted for such a
 process and all that it waited for, with what a run that does next to nothing takes subtracted,
@@ -27,6 +28,7 @@ import random
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -44,6 +46,8 @@ from tonnage import engine
 from tonnage.artifacts import write_atomically
 from tonnage.cli.arguments import parse_size
 from tonnage.measure import beside, environment
+from tonnage.measure.net.endpoint import Place
+from tonnage.measure.net.namespaces import namespaces
 from tonnage.measure.trials import now
 from tonnage.statistics.quantiles import quantile_estimate
 
@@ -118,6 +122,7 @@ def parse() -> argparse.Namespace:
     add("--operations", default=",".join(operations.CASES), help="read4k:16,... or nothing")
     add("--files", default=",".join(files.CASES), help="read:2,... or nothing")
     add("--streams", default=",".join(map(str, network.STREAMS)), help="1,4 or nothing")
+    add("--nodes", default="4" if os.geteuid() == 0 else "", help="all to all; 2,4 or nothing")
     add("--submission", choices=("single", "batched"), default="single", help="how ours does it")
     add("--block", type=int, help="bytes, of both sides of the network; else each side's default")
     add("--seed", type=int, default=1, help="of the order")
@@ -125,9 +130,12 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     options.operations = [case for case in options.operations.split(",") if case]
     options.streams = [int(each) for each in options.streams.split(",") if each]
+    options.nodes = [int(each) for each in options.nodes.split(",") if each]
     if options.out.exists():
         parser.error(f"--out {options.out} holds earlier results: give another file")
-    for kind, flag in (("operations", "operations"), ("network", "streams")):
+    if options.nodes and os.geteuid():
+        parser.error("--nodes are network namespaces, which only root makes: give --nodes ''")
+    for kind, flag in (("operations", "operations"), ("network", "streams"), ("network", "nodes")):
         if getattr(options, flag) and not shutil.which(PEERS[kind]):
             parser.error(f"{PEERS[kind]} is not on the PATH: install it, or give --{flag} ''")
     options.files = [case for case in options.files.split(",") if case]
@@ -142,8 +150,8 @@ def parse() -> argparse.Namespace:
     return options
 
 
-def cases(options: argparse.Namespace) -> list[Case]:
-    """What is asked for, ready to run; the file is there then."""
+def cases(options: argparse.Namespace, stack: ExitStack) -> list[Case]:
+    """What is asked for, ready to run; the file is there then, and namespaces until it closes."""
     found = []
     if options.operations:
         file = operations.lay_out(options.dir, options.size)
@@ -156,13 +164,26 @@ def cases(options: argparse.Namespace) -> list[Case]:
         for name, case in options.files:
             sides = [partial(side, case, room) for side in (files.ours, files.ior)]
             found.append(Case(f"files, {name}", "files", *sides))
-    for connections in options.streams:
-        sides = [
-            partial(side, connections, options.warm_up, options.block)
-            for side in (network.ours, network.iperf3)
+    loopback = (Place(network.LOOPBACK),) * 2
+    networks = [
+        (f"{streams} streams", network.Case(loopback, streams, False, *how(options)))
+        for streams in options.streams
+    ]
+    if options.nodes:
+        places = stack.enter_context(namespaces(max(options.nodes)))
+        networks += [
+            (f"{nodes} nodes", network.Case(tuple(places[:nodes]), 1, True, *how(options)))
+            for nodes in options.nodes
         ]
-        found.append(Case(f"{connections} streams", "network", *sides))
+    for name, case in networks:
+        sides = [partial(side, case) for side in (network.ours, network.iperf3)]
+        found.append(Case(name, "network", *sides))
     return found
+
+
+def how(options: argparse.Namespace) -> tuple[float, int | None]:
+    """What all of the network's cases have in common."""
+    return options.warm_up, options.block
 
 
 def figures(sample: Sample, start: Sample) -> dict[str, float]:
@@ -291,9 +312,10 @@ def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str)
 def main() -> int:
     """Runs the pairs and prints what came of the claims."""
     options = parse()
-    everything = cases(options)
-    with huge_pages.set_aside() as pages:
-        result = compare(options, everything, pages)
+    with ExitStack() as stack:
+        everything = cases(options, stack)
+        with huge_pages.set_aside() as pages:
+            result = compare(options, everything, pages)
     all_kept = True
     for case in everything:
         rows = [row for row in result["samples"] if row["case"] == case.name]

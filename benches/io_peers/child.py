@@ -28,11 +28,11 @@ class Done:
     cpu_seconds: float
 
 
-def run(*commands: Command, ready: str = "") -> list[Done]:
+def run(*commands: Command, ready: str = "", servers: int = 1) -> list[Done]:
     """Runs commands beside each other, and waits for all.
 
-    With ``ready``, the others wait until the first has printed so much. One that fails ends the
-    bench with what it said.
+    With ``ready``, the others wait until the first, so many of them, have printed so much. One that
+    fails ends the bench with what it said.
     """
     with ExitStack() as stack:
         started = []
@@ -43,8 +43,9 @@ def run(*commands: Command, ready: str = "") -> list[Done]:
             process = subprocess.Popen(command.line, stdin=given, stdout=out, stderr=err)
             stack.callback(_end, process)
             started.append((process, out, err))
-            if ready and len(started) == 1:
-                _await(process, out, ready)
+            if ready and len(started) == servers:
+                for server, said_to, _ in started:
+                    _await(server, said_to, ready)
         return [_wait(*each) for each in started]
 
 

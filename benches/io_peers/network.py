@@ -1,10 +1,12 @@
-"""Bytes from one process to another over loopback, one way: by Tonnage, and by iperf3.
+"""Bytes from one process to another, by Tonnage and by iperf3: one way, and all to all.
 
-Tonnage's are two endpoints of `tonnage measure net --one-way`, iperf3's its server and its client,
-each side with its own kernel settings, which are the defaults: TCP, no zero copy. Unless told
-otherwise each has the block that it has by default, Tonnage 1 MiB, iperf3 128 KiB. The rate is what
-arrived, after the warm-up (of Tonnage its own: half a second). Core seconds are those of both
-processes, of all bytes, those of the warm-up too.
+One way is over loopback: Tonnage's are two endpoints of `tonnage measure net --one-way`, iperf3's
+its server and its client. All to all is between network namespaces that a bridge joins, which
+needs root: Tonnage's are an endpoint in each, iperf3's a server in each for each other one, and
+the clients. Each side with its own kernel settings, which are the defaults: TCP, no zero copy.
+Unless told otherwise each has the block that it has by default, Tonnage 1 MiB, iperf3 128 KiB.
+The rate is what arrived, after the warm-up (of Tonnage its own: half a second). Core seconds are
+those of both processes, of all bytes, those of the warm-up too.
 """
 
 from __future__ import annotations
@@ -18,13 +20,16 @@ from pathlib import Path
 
 from child import Command, run
 
-from tonnage.measure.net import Settings, configurations
+from tonnage.measure.net.endpoint import Place
+from tonnage.measure.net.part import Round, all_to_all, configurations, one_to_all
 from tonnage.measure.trials import trial
 
 STREAMS = (1, 4)
 JOB = Path(__file__).with_name("job.py")
 LOOPBACK = "127.0.0.1"
 OUR_BLOCK_BYTES = 1 << 20
+OUR_PORT, FIRST_PORT = 7411, 5201
+PATIENCE_SECONDS = 30.0
 NO_TIME_SECONDS = 0.05
 LISTENS = "Server listening"
 
@@ -39,55 +44,89 @@ class Sample:
     cpu_seconds: float
 
 
-def ours(streams: int, warm_up: float, block: int | None, seconds: float) -> Sample:
+@dataclass(frozen=True)
+class Case:
+    """What both sides do."""
+
+    places: tuple[Place, ...]
+    """Where endpoints are, on loopback twice the same."""
+    streams: int
+    """From each to each that it sends to."""
+    everyone: bool
+    """Whether all send to all; else the first to the second."""
+    warm_up: float
+    block: int | None
+
+    @property
+    def sends_to(self) -> tuple[tuple[int, ...], ...]:
+        """Of each endpoint."""
+        return (all_to_all if self.everyone else one_to_all)(len(self.places))
+
+
+def ours(case: Case, seconds: float) -> Sample:
     """Tonnage; in no time it goes on for a moment."""
-    lasts = warm_up + seconds if seconds else NO_TIME_SECONDS
-    settings = Settings(
-        endpoints=2,
-        connections=streams,
-        block_bytes=block or OUR_BLOCK_BYTES,
-        seconds=lasts,
-        rounds=1,
-        until_confidence=None,
-        one_way=True,
-        namespaces=False,
-        rate_bits_per_second=None,
-    )
-    addresses = [f"{LOOPBACK}:{port}" for port in _ports(2)]
+    lasts = case.warm_up + seconds if seconds else NO_TIME_SECONDS
+    block = case.block or OUR_BLOCK_BYTES
+    together = Round(0, case.sends_to, case.streams, block, lasts)
+    hosts = [place.host for place in case.places]
+    ports = [OUR_PORT] * len(hosts) if case.everyone else _ports(len(hosts))
+    addresses = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
+    configs = configurations(addresses, together, PATIENCE_SECONDS)
     done = run(
         *(
-            Command([sys.executable, str(JOB), "net_bench"], json.dumps(config).encode())
-            for config in configurations(addresses, settings)
+            Command(
+                [*place.enter, sys.executable, str(JOB), "net_bench"], json.dumps(config).encode()
+            )
+            for place, config in zip(case.places, configs, strict=True)
         )
     )
-    (phase,) = json.loads(done[1].out)["phases"]
+    phases = [json.loads(each.out)["phases"][0] for each in done]
+    receiving = [phase for phase in phases if phase["stages"][-1]["bytes"]]
+    rates = [trial(phase, lasts).bytes_per_second for phase in receiving] if seconds else []
     return Sample(
-        bytes_per_second=trial(phase, lasts).bytes_per_second if seconds else 0.0,
-        bytes=phase["stages"][-1]["bytes"],
+        bytes_per_second=sum(rates),
+        bytes=sum(phase["stages"][-1]["bytes"] for phase in receiving),
         cpu_seconds=sum(each.cpu_seconds for each in done),
     )
 
 
-def iperf3(streams: int, warm_up: float, block: int | None, seconds: float) -> Sample:
+def iperf3(case: Case, seconds: float) -> Sample:
     """The peer; in no time it sends a megabyte."""
-    (port,) = _ports(1)
-    where = ["--port", str(port)]
-    server = ["iperf3", "--server", "--one-off", "--forceflush", "--bind", LOOPBACK, *where]
-    client = ["iperf3", "--client", LOOPBACK, "--parallel", str(streams), "--json", *where]
-    if block:
-        client += ["--length", str(block)]
-    if seconds:
-        # It takes whole seconds.
-        client += ["--time", str(math.ceil(seconds)), "--omit", str(math.ceil(warm_up))]
-    else:
-        client += ["--bytes", "1M"]
-    done = run(Command(server), Command(client), ready=LISTENS)
-    answer = json.loads(done[1].out)
-    if "error" in answer:
-        raise SystemExit(f"iperf3: {answer['error']}")
+    servers, clients = [], []
+    for sender, others in enumerate(case.sends_to):
+        for receiver in others:
+            place, host = case.places[receiver], case.places[receiver].host
+            port = FIRST_PORT + sender if case.everyone else _ports(1)[0]
+            where = ["--port", str(port)]
+            servers.append(
+                [
+                    *(*place.enter, "iperf3", "--server", "--one-off", "--forceflush"),
+                    *("--bind", host, *where),
+                ]
+            )
+            client = [*case.places[sender].enter, "iperf3", "--client", host, "--json", *where]
+            client += ["--parallel", str(case.streams)]
+            if case.block:
+                client += ["--length", str(case.block)]
+            if seconds:
+                # It takes whole seconds.
+                client += [
+                    "--time",
+                    str(math.ceil(seconds)),
+                    "--omit",
+                    str(math.ceil(case.warm_up)),
+                ]
+            else:
+                client += ["--bytes", "1M"]
+            clients.append(client)
+    done = run(*map(Command, [*servers, *clients]), ready=LISTENS, servers=len(servers))
+    answers = [json.loads(each.out) for each in done[len(servers) :]]
+    for answer in answers:
+        if "error" in answer:
+            raise SystemExit(f"iperf3: {answer['error']}")
     return Sample(
-        bytes_per_second=answer["end"]["sum_received"]["bits_per_second"] / 8,
-        bytes=sum(interval["sum"]["bytes"] for interval in answer["intervals"]),
+        bytes_per_second=sum(e["end"]["sum_received"]["bits_per_second"] / 8 for e in answers),
+        bytes=sum(interval["sum"]["bytes"] for e in answers for interval in e["intervals"]),
         cpu_seconds=sum(each.cpu_seconds for each in done),
     )
 

@@ -19,6 +19,7 @@ MANNERS = (
     "shared",
     "segments",
     "flush",
+    "pattern",
     "connections_per_pair",
     "endpoints",
     "job",
