@@ -38,7 +38,6 @@ from tonnage.fleet.across import across
 from tonnage.fleet.kept import directory
 from tonnage.fleet.probe import Found
 from tonnage.model.analysis import analyse
-from tonnage.model.screening import FAULTY, screen
 from tonnage.statistics.histograms import merged, percentile
 
 NODES = ("beta", "gamma")
@@ -417,47 +416,6 @@ def started_with(tonnage: Tonnage, command: list[str], cluster: Rays) -> Any:
     return started(["env", *with_env, str(tonnage.path), *command])
 
 
-def fleet_of(rates: dict[str, float], types: dict[str, str], dead: Sequence[str] = ()) -> Any:
-    """A fleet's measurement of disks, made up: what each node reads; some that died."""
-    rows = [
-        FleetNode(
-            node=name,
-            machine_type=types.get(name, "m"),
-            ok=True,
-            measurement=measurement(name, {"ro": [rate, rate * 1.01, rate * 0.99], "wo": [50.0]}),
-        )
-        for name, rate in rates.items()
-    ]
-    rows += [FleetNode(node=name, ok=False, why="died") for name in dead]
-    return FleetMeasurement(
-        id="f", kind="screen", began_at="now", command=[], settings={}, nodes=rows
-    )
-
-
-HEALTHY = {f"n{number}": 100.0 + 0.2 * number for number in range(6)}
-
-
-def test_screening_names_who_is_slow_among_its_kind_and_who_died() -> None:
-    found = screen(fleet_of(HEALTHY | {"n3": 60.0}, {}, dead=["n9"]))
-    assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n3", "ro")]
-    slow = found.suspects[1]
-    assert slow.ratio_to_median == pytest.approx(0.6, rel=0.01) and 0.95 <= slow.confidence < 1
-    assert found.not_judged == {}
-    assert screen(fleet_of(HEALTHY, {})).suspects == []
-
-
-def test_screening_holds_no_type_against_another_and_says_whom_it_cannot_judge() -> None:
-    slow_type = {f"s{number}": 30.0 + 0.1 * number for number in range(4)}
-    types = dict.fromkeys(slow_type, "small")
-    assert screen(fleet_of(HEALTHY | slow_type, types)).suspects == []
-    found = screen(fleet_of(HEALTHY | slow_type | {"s1": 15.0}, types))
-    assert [each.node for each in found.suspects] == ["s1"]
-    alone = screen(fleet_of(HEALTHY | {"x": 1.0}, {"x": "large"}))
-    assert (alone.suspects, list(alone.not_judged)) == ([], ["x"])
-    few = screen(fleet_of(dict(list(HEALTHY.items())[:4]) | {"n0": 1.0}, {}))
-    assert few.suspects == [] and set(few.not_judged) == {"n0", "n1", "n2", "n3"}
-
-
 def test_labels_are_compared_side_by_side() -> None:
     made = []
     for number, (region, rate) in enumerate([("east", 100.0), ("west", 50.0)] * 4):
@@ -472,12 +430,82 @@ def test_labels_are_compared_side_by_side() -> None:
     assert found.ratio.value == pytest.approx(0.52, abs=0.01)
 
 
-def test_screening_looks_at_every_machine(
+def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:
+    out = disk / "out"
     command = ["measure", "screen", "--fleet", cluster.address, "--dir", f"{shared}/{{node}}"]
-    command += ["--size", "8MB", "--seconds", "0.2", "--out", str(disk / "out"), "--json"]
+    command += ["--size", "8MB", "--seconds", "0.2", "--out", str(out), "--json"]
+    command += ["--job", "sort", "--data", "1GB"]
     done = tonnage.run(*command, env=cluster.env, check=True)
     said = json.loads(done.stdout)
-    assert said["suspects"] == [] and set(said["not_judged"]) == set(ALL)
-    assert [len(row["trials"]) for row in said["nodes"]] == [6, 6, 6]
+    assert said["suspects"] == said["decommission"] == []
+    assert set(said["not_judged"]) == set(ALL)
+    assert [len(row["trials"]) for row in said["disk"]["nodes"]] == [6, 6, 6]
+    # Each sends and receives alone, and all to all.
+    assert [len(row["trials"]) for row in said["net"]["nodes"]] == [4, 4, 4]
+    assert [each["node"] for each in said["net"]["links"]] == sorted(ALL)
+    assert [each["nodes"] for each in said["net"]["sizes"]] == [3]
+    # Nobody is left out, and of these machines no catalog knows a price.
+    gain = said["gain"]
+    assert gain["with_all"] == gain["without"] and gain["seconds"] == 0
+    assert gain["with_all"]["seconds"] > 0 and gain["with_all"]["usd"] is gain["usd"] is None
+    assert sorted(path.name for path in out.iterdir()) == ["disk", "net"]
+
+    # The same again finds both parts done, and says the same in words.
+    again = tonnage.run(
+        *[each for each in command if each != "--json"], env=cluster.env, check=True
+    )
+    assert "done in" not in again.stdout
+    few = f"Not judged, since fewer than 3 machines are alike ({'large'}): head"
+    assert few in again.stdout and "Suspect" not in again.stdout
+    assert re.search(r"^A sort of 1\.00 GB: .+, price unknown, on 3 machines$", again.stdout, re.M)
+
+
+def network(cluster: Rays, out: Path, *more: str) -> list[str]:
+    """A measurement of the network between all nodes: each round has 3 pairs, 6 alone and more."""
+    command = ["measure", "net", "--fleet", cluster.address, "--connections", "1"]
+    return [*command, "--seconds", "0.3", "--out", str(out), "--json", *more]
+
+
+def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing(
+    tonnage: Tonnage, cluster: Rays, disk: Path
+) -> None:
+    out = disk / "out"
+    command = network(cluster, out, "--rounds", "2")
+    with started_with(tonnage, command, cluster) as run:
+        run.until(lambda: begun(out, "beta", 6))
+        os.kill(cluster.agent("beta", "Endpoint"), signal.SIGKILL)
+        stdout, stderr = run.process.communicate(timeout=120)
+    assert run.process.returncode == 0, stderr
+    said = json.loads(stdout)
+    rows = {row["node"]: row for row in said["nodes"]}
+    assert {name: row["ok"] for name, row in rows.items()} == {
+        "beta": False,
+        "gamma": True,
+        "head": True,
+    }
+    assert rows["beta"]["why"].startswith("died: ") and len(rows["beta"]["trials"]) >= 6
+    # The others went on without it, and what it did before is kept.
+    others = ["gamma", "head"]
+    two = [size for size in said["sizes"] if size["nodes"] == 2]
+    assert [sorted(each["node"] for each in size["per_node"]) for size in two] == [others]
+    assert {"beta"} < {each["node"] for each in said["links"]} | {"beta"}
+    before = {path: path.read_bytes() for path in (out / "beta").glob("trial-*.json")}
+
+    # It is there again, and the same command goes on with all of them.
+    said = json.loads(tonnage.run(*command, env=cluster.env, check=True).stdout)
+    assert [row["ok"] for row in said["nodes"]] == [True] * 3
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert [size["nodes"] for size in said["sizes"]] == [2, 3]
+    assert said["rounds"]["alone"] == 2 and len(said["pairs"]) == 6
+    for size in said["sizes"]:
+        least = min(
+            min(each.values())
+            for each in (
+                {name: value for name, value in row.items() if name != "node"}
+                for row in size["per_node"]
+            )
+        )
+        assert 0 < size["slowest_bytes_per_second"] <= least * 1.0000001 or size["nodes"] == 2
+    assert len({row["host"] for row in said["nodes"]}) == 3

@@ -54,8 +54,8 @@ class Rays:
         number: int = info.process.pid
         return number
 
-    def agent(self, name: str) -> int:
-        """The number of the process of the agent on a node, once it has one."""
+    def agent(self, name: str, kind: str = "Agent") -> int:
+        """The number of the process of the agent on a node, once it has one of this kind."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             for entry in Path("/proc").glob("[0-9]*"):
@@ -64,7 +64,7 @@ class Rays:
                     parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
                 except (FileNotFoundError, ProcessLookupError):
                     continue
-                if parent == self.raylet(name) and title.startswith(b"ray::Agent"):
+                if parent == self.raylet(name) and title.startswith(f"ray::{kind}".encode()):
                     return int(entry.name)
             time.sleep(0.05)
         raise AssertionError(f"no agent on {name}")

@@ -10,8 +10,11 @@ WAYS = SEND, RECEIVE = "send", "receive"
 SLOWEST, ALL = "slowest endpoint", "all endpoints"
 """What a round comes to: a shuffle waits for its slowest endpoint; beside it what all carried."""
 PAIR, BOTH_WAYS, ALONE, ALL_TO_ALL = "pair", "both ways", "alone", "all to all"
+UNEVENLY = "unevenly, all at once"
 """What machines do at once: one sends to one other; two to each other; one to, or from, all others;
-all to all, of which a name goes on with how many there are."""
+all to all, of which a name goes on with how many there are; the same, but as much as each takes."""
+NOBODY_ELSE = "no other machine is there, and a network takes two"
+"""Why a machine that is well has no part in a network's measurement."""
 
 
 def trials_a_round(endpoints: int, one_way: bool) -> int:

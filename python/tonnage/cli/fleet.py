@@ -81,10 +81,28 @@ def show(
     Raises:
         Refused, Failed: As `measure`.
     """
+    (whole,) = carried_out(address, kind, measured, as_json, in_line)
+    values, lines = of_all(whole)
+    if as_json:
+        print(json.dumps(document(whole, more) | values))
+    else:
+        print("\n".join(summary(whole) + lines))
+        print_place(out)
+    refuse_nothing(whole)
+
+
+def carried_out(
+    address: str,
+    kind: str,
+    measured: Callable[..., Generator[Heard | FleetNode | FleetMeasurement, None, None]],
+    as_json: bool,
+    in_line: Callable[[Reading], str] = line,
+) -> list[FleetMeasurement]:
+    """What a fleet measures, each trial and each node shown as it comes; as `show`."""
     from tonnage.fleet.cluster import attached
     from tonnage.fleet.view import View
 
-    whole = None
+    wholes = []
     with (
         attached(address) as cluster,
         View(f"measuring {kind}") as view,
@@ -92,16 +110,19 @@ def show(
     ):
         for each in found:
             if isinstance(each, FleetMeasurement):
-                whole = each
+                wholes.append(each)
             elif not as_json:
                 print(_line(each, in_line), flush=True)
-    assert whole is not None
-    values, lines = of_all(whole)
-    if as_json:
-        print(json.dumps(document(whole, more) | values))
-    else:
-        print("\n".join(summary(whole) + lines))
-        print(f"Kept in {out}; a page of it: tonnage report {out}")
+    return wholes
+
+
+def print_place(out: Path) -> None:
+    """Says where it is kept."""
+    print(f"Kept in {out}; a page of it: tonnage report {out}")
+
+
+def refuse_nothing(whole: FleetMeasurement) -> None:
+    """Fails if no machine measured."""
     if not any(each.ok for each in whole.nodes):
         reasons = [f"{each.node} {each.why}" for each in whole.nodes]
         raise engine.Failed(f"no machine measured: {words.listing(reasons) or 'there is none'}")
@@ -109,7 +130,7 @@ def show(
 
 def document(
     whole: FleetMeasurement,
-    more: Callable[[Measurement], More],
+    more: Callable[[Measurement], More] = lambda _: ({}, []),
 ) -> dict[str, Any]:
     """The measurement as JSON values: each node's row is how it went and what it measured."""
     values = whole.to_json()

@@ -250,10 +250,11 @@ def _between_machines(at: Where, out: Path, as_json: bool, **told: Any) -> None:
     )
     assert at.fleet is not None
     measured = partial(measure_net, out=out, asked=asked, settings=settings)
-    fleets.show(at.fleet, out, "net", measured, as_json, of_all=_shuffled)
+    fleets.show(at.fleet, out, "net", measured, as_json, of_all=shuffled)
 
 
-def _shuffled(whole: FleetMeasurement) -> More:
+def shuffled(whole: FleetMeasurement) -> More:
+    """What the network between machines carries, as JSON values and in lines."""
     from tonnage.model.shuffle import shuffle
 
     found = shuffle(whole)
@@ -265,7 +266,7 @@ def _of_shuffle(found: Shuffle) -> Iterator[str]:
     if found.baseline_bytes_per_second is not None:
         yield f"The median pair: {words.rate(found.baseline_bytes_per_second)}{_duplex(found)}"
     if slowest := found.slowest_link:
-        yield f"The slowest link: {slowest.node}, {words.rate(slowest.less)} alone with all others"
+        yield f"The slowest link: {slowest.node}, {words.rate(slowest.less)} with all others"
     for size in found.sizes:
         share = size.fraction_of_baseline
         of_pair = "" if share is None else f", {words.percent(share)} of the slowest pair's"

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tonnage import words
+from tonnage import engine, words
 from tonnage.artifacts import FleetMeasurement
+from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.cli import fleet as fleets
-from tonnage.cli.arguments import Json, Memory, refuse_relative
+from tonnage.cli.arguments import Json, Memory, command, parse_size, refuse_relative
 from tonnage.cli.measure_disk import work_on
+from tonnage.cli.measure_net import shuffled
 from tonnage.cli.measured import (
     ROUNDS,
     Instances,
@@ -27,9 +33,24 @@ from tonnage.cli.measured import (
 )
 
 if TYPE_CHECKING:
+    from tonnage.artifacts.job import Job
+    from tonnage.catalog import Catalog
     from tonnage.model.screening import Screened, Suspect
+    from tonnage.plan.without import Forecast, Gain
 
 MODES = ("ro", "wo")
+NET_SECONDS, NET_ROUNDS, NET_BLOCK_BYTES = 1.5, 1, 64 << 10
+"""Short, and in blocks so small that slow links carry many."""
+WHAT = {SEND: "what its link sends", RECEIVE: "what its link receives"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Of which job it is to be told what it would gain."""
+
+    job: Job
+    size: int
+    catalogs: list[Catalog]
 
 
 def measure_screen(
@@ -51,22 +72,50 @@ def measure_screen(
         ),
     ] = None,
     size: TrialSize = "1GB",  # type: ignore[assignment]
-    seconds: TrialSeconds = "8",  # type: ignore[assignment]
+    seconds: TrialSeconds = "5",  # type: ignore[assignment]
     memory: Memory = "256MiB",  # type: ignore[assignment]
+    job: Annotated[
+        str | None,
+        typer.Option(
+            "--job",
+            metavar="JOB",
+            help="Also tell what this job would gain without the suspects: sort, mapreduce, or a "
+            "job's JSON file. Needs --data.",
+        ),
+    ] = None,
+    data: Annotated[
+        int | None,
+        typer.Option(
+            "--data", parser=parse_size, metavar="SIZE", help="The job's input, like 1TB."
+        ),
+    ] = None,
+    catalog: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--catalog",
+            metavar="NAME",
+            help="Where the machines' prices are: a catalog's name or CSV file; again for more. "
+            "Default: each provider's newest.",
+        ),
+    ] = None,
     instances: Instances = None,
     patience: Patience = "60s",  # type: ignore[assignment]
     label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Look for a minute at each machine's disks, and name those that are slow, and how sure.
+    """Look for a minute at each machine's disks and link, and name what is slow, and how sure.
 
     A machine is held against others of its type. Who does not measure at all is named too.
     """
-    from tonnage.measure.disk import Settings
-
+    asked = _asked(job, data, catalog)
     directories = directory or [Path()]
     refuse_relative(directories)
+    fleets.refuse_without_ray()
+    from tonnage.fleet import measuring, net
+    from tonnage.fleet.screening import DISK, screen_fleet
+    from tonnage.measure.disk import Settings
+
     settings = Settings(
         read=tuple(directories),
         write=tuple(directories),
@@ -76,26 +125,82 @@ def measure_screen(
         size_bytes=size,
         memory_bytes=memory,
     )
-    fleets.measure(
-        fleet,
-        output("screen", out),
-        "screen",
-        work_on(settings),
-        settings.told,
-        where(fleet, instances, False, patience, label),
-        as_json,
-        of_all=_screened,
+    at = where(fleet, instances, False, patience, label)
+    disks = measuring.Asked(
+        kind=DISK,
+        work=work_on(settings),
+        settings=settings.told,
+        command=command(),
+        labels=at.labels,
+        instances=at.instances,
+        one_at_a_time=False,
+        patience_seconds=at.patience_seconds,
     )
+    network = net.Settings(
+        connections=(1,),
+        sizes=None,
+        block_bytes=NET_BLOCK_BYTES,
+        seconds=NET_SECONDS,
+        rounds=NET_ROUNDS,
+        seed=0,
+        brief=True,
+    )
+    out = output("screen", out)
+    measured = partial(screen_fleet, out=out, disks=disks, network=network)
+    of_disks, *of_network = fleets.carried_out(fleet, "screen", measured, as_json)
+    _show(of_disks, of_network[0] if of_network else None, asked, as_json)
+    if not as_json:
+        fleets.print_place(out)
+    fleets.refuse_nothing(of_disks)
 
 
-def _screened(whole: FleetMeasurement) -> More:
+def _asked(job: str | None, data: int | None, catalog: list[str] | None) -> Asked | None:
+    """What the options ask of a job."""
+    from tonnage.cli.question import catalogs_of, job_of
+    from tonnage.plan.without import beyond
+
+    if job is None:
+        for flag in [
+            flag for flag, given in {"--data": data, "--catalog": catalog}.items() if given
+        ]:
+            raise engine.Refused(f"{flag} is of a job: give --job too")
+        return None
+    if not data:
+        raise engine.Refused("--job: give its --data too, like 1TB")
+    made = job_of(job, {}, None)
+    if elsewhere := beyond(made):
+        raise engine.Refused(
+            f"--job {job}: it needs {words.listing(elsewhere)}, and what is looked at is each "
+            "machine's disks and link: leave it out"
+        )
+    return Asked(made, data, catalogs_of(catalog, ()))
+
+
+def _show(
+    disks: FleetMeasurement, network: FleetMeasurement | None, asked: Asked | None, as_json: bool
+) -> None:
+    """Prints what was measured, who is suspect, and what a job would gain."""
     from tonnage.model.screening import screen
 
-    found = screen(whole)
-    return {
-        "suspects": [dataclasses.asdict(each) for each in found.suspects],
-        "not_judged": found.not_judged,
-    }, _lines(found)
+    found = screen(disks, network)
+    told, told_lines = _gain(disks, network, found, asked) if asked else ({}, [])
+    values, lines = shuffled(network) if network else ({}, [])
+    if as_json:
+        document = {
+            "disk": fleets.document(disks),
+            "net": fleets.document(network) | values if network else None,
+            "suspects": [dataclasses.asdict(each) for each in found.suspects],
+            "decommission": found.decommission,
+            "not_judged": found.not_judged,
+        }
+        print(json.dumps(document | told))
+        return
+    print("\n".join(fleets.summary(disks)))
+    if network:
+        print("\n".join(fleets.summary(network) + lines))
+    else:
+        print("The network was not looked at: it takes two machines.")
+    print("\n".join([*_lines(found), *told_lines]))
 
 
 def _lines(found: Screened) -> list[str]:
@@ -103,14 +208,66 @@ def _lines(found: Screened) -> list[str]:
     for why in sorted(set(found.not_judged.values())):
         nodes = [node for node, reason in sorted(found.not_judged.items()) if reason == why]
         lines.append(f"Not judged, since {why}: {words.listing(nodes)}")
+    if found.decommission:
+        lines.append(f"To decommission: {words.listing(found.decommission)}")
     return lines or ["No machine is suspect."]
 
 
 def _line(suspect: Suspect) -> str:
     if suspect.ratio_to_median is None:
         return f"Suspect: {suspect.node} {suspect.what}"
-    what = words.TRIALS.get(suspect.what, suspect.what)
+    what = WHAT.get(suspect.what) or words.trial(suspect.what)
     return (
         f"Suspect: {suspect.node}, {what}: {words.percent(suspect.ratio_to_median)} of what its "
         f"kind carries, {words.percent(suspect.confidence)} sure"
     )
+
+
+def _gain(
+    disks: FleetMeasurement, network: FleetMeasurement | None, found: Screened, asked: Asked
+) -> More:
+    """What the job would gain without the suspects; ``gain`` of None: that cannot be told."""
+    from tonnage.model.screening import carried
+    from tonnage.plan.without import CannotTell, Node, gain
+
+    rows = {row.node: row for row in disks.nodes}
+    offers = {
+        (offer.provider, offer.type): (offer, each.billing)
+        for each in reversed(asked.catalogs)
+        for offer in each.offers
+    }
+    nodes = []
+    for name, rates in carried(disks, network).items():
+        kind = (rows[name].provider or "", rows[name].machine_type or "")
+        nodes.append(Node(name, rates, *offers.get(kind, (None, None))))
+    job = f"{asked.job.name} of {words.size(asked.size)}"
+    try:
+        came = gain(asked.job, asked.size, nodes, found.decommission)
+    except CannotTell as why:
+        return {"gain": None, "why": str(why)}, [f"What a {job} would gain is not known: {why}"]
+    values = {"seconds": came.seconds, "usd": came.usd, **dataclasses.asdict(came)}
+    return {"gain": values}, list(_of_gain(job, came))
+
+
+def _of_gain(job: str, came: Gain) -> Iterator[str]:
+    yield f"A {job}: {_forecast(came.with_all)}"
+    if came.without.nodes < came.with_all.nodes:
+        yield f"Without the suspects: {_forecast(came.without)}"
+        yield f"Without them the job is {words.listing(_saved(came))}"
+    yield from map(words.sentence, came.notes)
+
+
+def _saved(came: Gain) -> Iterator[str]:
+    much = words.duration(abs(came.seconds))
+    yield f"done {much} {'sooner' if came.seconds >= 0 else 'later'}"
+    if came.usd is not None:
+        yield f"{_usd(abs(came.usd))} {'cheaper' if came.usd >= 0 else 'dearer'}"
+
+
+def _usd(value: float) -> str:
+    return words.usd(round(value, 2) if value >= 1 else float(f"{value:.2g}"))
+
+
+def _forecast(each: Forecast) -> str:
+    price = "price unknown" if each.usd is None else _usd(each.usd)
+    return f"{words.duration(each.seconds)}, {price}, on {words.several(each.nodes, 'machine')}"

@@ -149,6 +149,8 @@ def attached(address: str) -> Iterator[Cluster]:
         with _hushed():
             # What workers print would come between our lines; what is to be said, their rows say.
             ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
+        # Nor what Ray finds out of nodes, which goes to standard output whatever was asked for.
+        ray._private.worker._worker_logs_enabled = False
     except (ConnectionError, RuntimeError, ValueError, RayError) as why:
         raise engine.Refused(f"--fleet {address}: {_unattached(why)}") from why
     finally:

@@ -9,7 +9,7 @@ why, and the others go on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -60,6 +60,8 @@ class Asked:
     """How long a node may say nothing, or move nothing."""
     pause_seconds: float = 0.0
     """How long a node that is well moves nothing, since it waits for its time."""
+    only: Collection[str] | None = None
+    """Which nodes; ``None`` for any."""
 
 
 class Heard(NamedTuple):
@@ -151,27 +153,28 @@ def running(
         on_rows: As `measure_fleet`.
         all_again: If some machine is left, all are, since they measure each other.
     """
+    there = [each for each in cluster.machines if asked.only is None or each.name in asked.only]
     with kept(
         out,
         asked.kind,
         asked.settings,
-        [machine.name for machine in cluster.machines],
+        [machine.name for machine in there],
         command=asked.command,
         labels=asked.labels,
         one_at_a_time=asked.one_at_a_time,
     ) as keep:
         done = {node for node, row in keep.rows.items() if row.ok}
-        machines = [each for each in cluster.machines if each.name not in done]
+        machines = [each for each in there if each.name not in done]
         if asked.instances is not None:
-            there = len(done) + len(machines)
-            if there < asked.instances:
+            count = len(done) + len(machines)
+            if count < asked.instances:
                 raise engine.Refused(
-                    f"--instances {asked.instances}: the fleet has {there} machines: add some, or "
+                    f"--instances {asked.instances}: the fleet has {count} machines: add some, or "
                     "ask for fewer"
                 )
             machines = machines[: max(asked.instances - len(done), 0)]
         if all_again and machines:
-            machines += [each for each in cluster.machines if each.name in done]
+            machines += [each for each in there if each.name in done]
         keep.begin()
         run = Run(cluster, keep, asked, [Member(machine) for machine in machines], on_rows)
         try:

@@ -23,7 +23,17 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
-from tonnage.artifacts.together import ALL_TO_ALL, ALONE, BOTH_WAYS, PAIR, RECEIVE, SEND, WAYS
+from tonnage.artifacts.together import (
+    ALL_TO_ALL,
+    ALONE,
+    BOTH_WAYS,
+    NOBODY_ELSE,
+    PAIR,
+    RECEIVE,
+    SEND,
+    UNEVENLY,
+    WAYS,
+)
 from tonnage.fleet.agent import Said
 from tonnage.fleet.cluster import Cluster
 from tonnage.fleet.endpoint import KIND, Endpoint, Part, take_part
@@ -45,9 +55,10 @@ TRIES = 3
 """How often a round is tried whose machines all answer."""
 PEER = re.compile(r"endpoint (\d+) \(")
 """What the core calls a peer."""
-ALONE_THERE = "no other machine is there, and a network takes two"
 MOST_ALONE = 16
 """So many machines at most are measured as pairs and alone, one after another, in each round."""
+MOST_ALONE_BRIEFLY = 8
+"""The same where it is to be brief; more do not have all alone, and are told apart all at once."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,8 @@ class Settings:
     """That machines send for."""
     rounds: int
     seed: int
+    brief: bool = False
+    """Only what each link carries, and all machines all to all."""
 
     @property
     def rule(self) -> str:
@@ -75,6 +88,8 @@ class Settings:
 
     def sizes_of(self, nodes: int) -> list[int]:
         """How many of so many nodes send all to all."""
+        if self.brief:
+            return [nodes]
         usual = [2**power for power in range(1, nodes.bit_length()) if 2**power < nodes] + [nodes]
         return sorted({size for size in self.sizes or usual if 2 <= size <= nodes})
 
@@ -109,13 +124,18 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
         connections: int = 1,
     ) -> Wanted:
         block, seconds = settings.block_bytes, settings.seconds
-        together = Round(number, sends_to, connections, block, seconds, pattern != ALONE)
+        evenly = pattern not in (ALONE, UNEVENLY)
+        together = Round(number, sends_to, connections, block, seconds, evenly)
         return Wanted(pattern, tuple(of), tuple(ways), together)
 
-    for place in range(few):
-        pair = order[place], order[(place + 1) % nodes]
-        yield wanted(PAIR, pair, [(SEND,), (RECEIVE,)], one_to_all(2))
-    yield wanted(BOTH_WAYS, order[:2], [WAYS] * 2, all_to_all(2))
+    if not settings.brief:
+        for place in range(few):
+            pair = order[place], order[(place + 1) % nodes]
+            yield wanted(PAIR, pair, [(SEND,), (RECEIVE,)], one_to_all(2))
+        yield wanted(BOTH_WAYS, order[:2], [WAYS] * 2, all_to_all(2))
+    elif nodes > MOST_ALONE_BRIEFLY:
+        yield wanted(UNEVENLY, order, [WAYS] * nodes, all_to_all(nodes))
+        few = 0
     for place in range(few):
         rotated = [*order[place:], *order[:place]]
         others = [none] * (nodes - 1)
@@ -124,8 +144,7 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
     for size in settings.sizes_of(nodes):
         for connections in settings.connections:
             name = f"{ALL_TO_ALL} of {size}, {connections} a pair"
-            everyone = all_to_all(size)
-            yield wanted(name, order[:size], [WAYS] * size, everyone, connections)
+            yield wanted(name, order[:size], [WAYS] * size, all_to_all(size), connections)
 
 
 def measure_net(
@@ -171,7 +190,7 @@ class _Shuffle:
             there = {each.node for each in self._run.left}
             if len(there) < 2:
                 for member in self._run.left:
-                    yield self._run.close(member, ALONE_THERE)
+                    yield self._run.close(member, NOBODY_ELSE)
                 return
             order = sorted(there, key=lambda node: self._place(number, node))
             for each in agenda(number, order, self._settings):

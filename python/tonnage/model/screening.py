@@ -4,20 +4,30 @@ A machine is held against those that are alike: of the same provider and type. W
 the median of its kind, is judged with all others' (`tonnage.statistics.instances`), so that small
 kinds share what is known of how machines vary. A kind of fewer than `LEAST_ALIKE` has no usual:
 its machines are named as not judged. Who did not measure is faulty, whatever the reason.
+
+A link is judged by what it carries with all others as its partners, each way, and never by a
+shuffle: there all get as much as the slowest takes, so one slow link makes all look so.
 """
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tonnage.artifacts import FleetMeasurement, FleetNode
+from tonnage.artifacts.together import NOBODY_ELSE, RECEIVE, SEND
+from tonnage.model.shuffle import shuffle
 from tonnage.statistics.instances import LEAST_INSTANCES, outliers
 
 LEAST_ALIKE = 3
 LEVEL = 0.05
 """Fleets without any slow machine in which one is called so. Who is named is looked at again."""
 FAULTY = "does not measure"
+FEW = f"fewer than {LEAST_INSTANCES} machines can be compared"
+RESOURCES = {"ro": "local read", "wo": "local write"}
+"""Trials of disks, as jobs name what is carried."""
+NETWORK = "network"
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Suspect:
 
     node: str
     what: str
-    """The kind of trial in which it is slow, or `FAULTY`."""
+    """The kind of trial in which it is slow, which way its link is, or `FAULTY`."""
     ratio_to_median: float | None
     """What it carries over the median of its kind; None if it did not measure."""
     confidence: float
@@ -42,20 +52,30 @@ class Screened:
     not_judged: dict[str, str]
     """Nodes with why."""
 
+    @property
+    def decommission(self) -> list[str]:
+        """The nodes that are suspect, each once."""
+        return sorted({each.node for each in self.suspects})
 
-def screen(measured: FleetMeasurement) -> Screened:
-    """What a fleet's measurement says of its machines."""
+
+def screen(disks: FleetMeasurement, network: FleetMeasurement | None = None) -> Screened:
+    """What a fleet's measurements say of its machines.
+
+    Args:
+        disks: Of their disks.
+        network: Of the network between those whose disks were measured; ``None``: there was none.
+    """
     suspects = [
-        Suspect(each.node, FAULTY, ratio_to_median=None, confidence=1.0)
-        for each in measured.missing
+        Suspect(node, FAULTY, ratio_to_median=None, confidence=1.0)
+        for node in dict.fromkeys(each.node for each in _faulty(disks, network))
     ]
     not_judged: dict[str, str] = {}
     slow = []
-    for name in sorted({name for node in measured.nodes for name in _rates(node)}):
-        ratios = _ratios(measured, name, not_judged)
+    rows = {row.node: row for row in disks.nodes}
+    for name, rates in sorted({**_of_disks(disks), **_of_links(network)}.items()):
+        ratios = _ratios(rows, rates, not_judged)
         if len(ratios) < LEAST_INSTANCES:
-            few = f"fewer than {LEAST_INSTANCES} machines can be compared"
-            not_judged |= dict.fromkeys(ratios, few)
+            not_judged |= dict.fromkeys(ratios, FEW)
             continue
         slow += [
             Suspect(each.name, name, each.value, confidence=1 - each.false_alarm)
@@ -66,26 +86,81 @@ def screen(measured: FleetMeasurement) -> Screened:
     return Screened(suspects + slow, not_judged)
 
 
-def _ratios(measured: FleetMeasurement, name: str, not_judged: dict[str, str]) -> dict[str, float]:
-    """What each node carries over the median of its kind; who has no kind is told."""
-    kinds: dict[tuple[str | None, str | None], dict[str, float]] = {}
-    for node in measured.nodes:
-        if node.ok and name in (rates := _rates(node)):
-            kinds.setdefault((node.provider, node.machine_type), {})[node.node] = rates[name]
-    found: dict[str, float] = {}
-    for (_, machine_type), rates in kinds.items():
-        middle = statistics.median(rates.values())
-        if len(rates) < LEAST_ALIKE or not middle:
-            why = f"fewer than {LEAST_ALIKE} machines are alike ({machine_type or 'no type told'})"
-            not_judged |= dict.fromkeys(rates, why if middle else "its kind moved nothing")
-        else:
-            found |= {node: rate / middle for node, rate in rates.items()}
+def carried(
+    disks: FleetMeasurement, network: FleetMeasurement | None = None
+) -> dict[str, dict[str, float]]:
+    """Of each node that measured all, what it carries, by the resources that jobs name.
+
+    Of the network that is its link's slower way, times the share of the slowest link that was had
+    when all sent to all. In the end all have the same there, so that is the median node's.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name, rates in _of_disks(disks).items():
+        if name in RESOURCES:
+            for node, rate in rates.items():
+                found.setdefault(node, {})[RESOURCES[name]] = rate
+    if network is None:
+        return found
+    left_out = {row.node for row in network.missing}
+    found = {node: rates for node, rates in found.items() if node not in left_out}
+    told = shuffle(network)
+    links = {each.node: each.less for each in told.links if each.node in found}
+    together = [each for each in told.sizes if {e.node for e in each.per_node} == links.keys()]
+    share = 1.0
+    if together and (slowest := min(links.values())):
+        had = statistics.median(each.less for each in together[-1].per_node)
+        share = min(had / slowest, 1.0)
+    for node, rate in links.items():
+        found[node][NETWORK] = rate * share
     return found
 
 
-def _rates(node: FleetNode) -> dict[str, float]:
-    """A node's median of each kind of trial."""
-    kinds: dict[str, list[float]] = {}
-    for trial in node.measurement.trials if node.measurement else []:
-        kinds.setdefault(trial.name, []).append(trial.bytes_per_second)
-    return {name: statistics.median(rates) for name, rates in kinds.items()}
+def _faulty(disks: FleetMeasurement, network: FleetMeasurement | None) -> Iterator[FleetNode]:
+    yield from disks.missing
+    for each in network.missing if network else []:
+        if each.why != NOBODY_ELSE:
+            yield each
+
+
+def _of_disks(disks: FleetMeasurement) -> dict[str, dict[str, float]]:
+    """Each node's median of each kind of trial."""
+    trials: dict[str, dict[str, list[float]]] = {}
+    for node in disks.nodes:
+        for trial in node.measurement.trials if node.ok and node.measurement else []:
+            of_kind = trials.setdefault(trial.name, {})
+            of_kind.setdefault(node.node, []).append(trial.bytes_per_second)
+    return {
+        name: {node: statistics.median(rates) for node, rates in of_kind.items()}
+        for name, of_kind in trials.items()
+    }
+
+
+def _of_links(network: FleetMeasurement | None) -> dict[str, dict[str, float]]:
+    """What each node's link carries each way."""
+    found: dict[str, dict[str, float]] = {SEND: {}, RECEIVE: {}}
+    well = {row.node for row in network.nodes if row.ok} if network else set()
+    for link in shuffle(network).links if network else []:
+        ways = {SEND: link.send_bytes_per_second, RECEIVE: link.receive_bytes_per_second}
+        for way, rate in ways.items():
+            if link.node in well and rate is not None:
+                found[way][link.node] = rate
+    return {way: rates for way, rates in found.items() if rates}
+
+
+def _ratios(
+    rows: Mapping[str, FleetNode], rates: Mapping[str, float], not_judged: dict[str, str]
+) -> dict[str, float]:
+    """What each node carries over the median of its kind; who has no kind is told."""
+    kinds: dict[tuple[str | None, str | None], dict[str, float]] = {}
+    for node, rate in rates.items():
+        of_kind = kinds.setdefault((rows[node].provider, rows[node].machine_type), {})
+        of_kind[node] = rate
+    found: dict[str, float] = {}
+    for (_, machine_type), alike in kinds.items():
+        middle = statistics.median(alike.values())
+        if len(alike) < LEAST_ALIKE or not middle:
+            why = f"fewer than {LEAST_ALIKE} machines are alike ({machine_type or 'no type told'})"
+            not_judged |= dict.fromkeys(alike, why if middle else "its kind moved nothing")
+        else:
+            found |= {node: rate / middle for node, rate in alike.items()}
+    return found

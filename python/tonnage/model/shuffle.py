@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tonnage.artifacts import FleetMeasurement, Trial
-from tonnage.artifacts.together import ALL_TO_ALL, ALONE, BOTH_WAYS, PAIR, RECEIVE, SEND
+from tonnage.artifacts.together import (
+    ALL_TO_ALL,
+    ALONE,
+    BOTH_WAYS,
+    PAIR,
+    RECEIVE,
+    SEND,
+    UNEVENLY,
+)
 
 FULL_DUPLEX = 1.5
 """Times what a pair carries one way: carrying more both ways at once is full duplex."""
@@ -62,7 +70,7 @@ class Shuffle:
     both_ways_share: float | None
     """What a pair carries both ways at once over what it carries one way."""
     links: list[NodeRates]
-    """Each node alone with all others."""
+    """Each node alone with all others; or all at once, each sending as much as others take."""
     sizes: list[Size]
     rounds: dict[str, int] = field(default_factory=dict)
     """How many there were of each thing that was done."""
@@ -90,12 +98,13 @@ def shuffle(measured: FleetMeasurement) -> Shuffle:
         if pattern == PAIR and RECEIVE in together.get(nodes[1], {}):
             pairs.setdefault((nodes[0], nodes[1]), []).append(_rate(together, nodes[1], RECEIVE))
     middles = {pair: statistics.median(rates) for pair, rates in pairs.items()}
-    alone = [(key, each) for key, each in done.items() if key[1] == ALONE]
+    alone = [each for key, each in done.items() if key[1] == ALONE]
+    unevenly = [each for key, each in done.items() if key[1] == UNEVENLY]
     return Shuffle(
         baseline_bytes_per_second=statistics.median(middles.values()) if middles else None,
         pairs=[(first, second, rate) for (first, second), rate in sorted(middles.items())],
         both_ways_share=_both_ways(done),
-        links=_rates_of_nodes([each for _, each in alone]),
+        links=_rates_of_nodes(alone or unevenly),
         sizes=list(_sizes(done)),
         rounds=_rounds(done),
     )

@@ -1,0 +1,51 @@
+"""A short look at all of a fleet: everyone's disks together, then the network between those left.
+
+Each part is a fleet's measurement of its own, on file beside the other, and goes on as such. A
+machine whose disks could not be measured has no part in the network's: it would hold up the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from pathlib import Path
+
+from tonnage.artifacts import FleetMeasurement, FleetNode
+from tonnage.fleet import net
+from tonnage.fleet.cluster import Cluster
+from tonnage.fleet.measuring import Asked, Heard, OnRows, measure_fleet
+from tonnage.measure.kept import parted
+
+DISK, NET = "disk", "net"
+"""What the parts' directories are called."""
+
+
+def screen_fleet(
+    cluster: Cluster, out: Path, disks: Asked, network: net.Settings, on_rows: OnRows
+) -> Generator[Heard | FleetNode | FleetMeasurement, None, None]:
+    """As `measure_fleet`, of both: the disks' measurement ends first, then the network's.
+
+    With fewer than two machines left there is no network, and nothing comes of it.
+    """
+    with parted(out, (DISK, NET)):
+        found = measure_fleet(cluster, out / DISK, disks, on_rows)
+        left: Iterable[str] = ()
+        with closing(found):
+            for each in found:
+                if isinstance(each, FleetMeasurement):
+                    left = {row.node for row in each.nodes if row.ok}
+                yield each
+        there = {machine.name for machine in cluster.machines if machine.name in left}
+        if len(there) < 2:
+            return
+        asked = net.asked_of(
+            network,
+            command=disks.command,
+            labels=disks.labels,
+            instances=None,
+            one_at_a_time=False,
+            patience_seconds=disks.patience_seconds,
+            only=there,
+        )
+        with closing(net.measure_net(cluster, out / NET, asked, network, on_rows)) as found:
+            yield from found
