@@ -463,7 +463,7 @@ def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
 
 
 def network(cluster: Rays, out: Path, *more: str) -> list[str]:
-    """A measurement of the network between all nodes: each round has 3 pairs, 6 alone and more."""
+    """A measurement of the network between all nodes."""
     command = ["measure", "net", "--fleet", cluster.address, "--connections", "1"]
     return [*command, "--seconds", "0.3", "--out", str(out), "--json", *more]
 
@@ -472,9 +472,9 @@ def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing
     tonnage: Tonnage, cluster: Rays, disk: Path
 ) -> None:
     out = disk / "out"
-    command = network(cluster, out, "--rounds", "2")
+    command = network(cluster, out, "--rounds", "1")
     with started_with(tonnage, command, cluster) as run:
-        run.until(lambda: begun(out, "beta", 6))
+        run.until(lambda: begun(out, "beta", 3))
         os.kill(cluster.agent("beta", "Endpoint"), signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
     assert run.process.returncode == 0, stderr
@@ -485,12 +485,12 @@ def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing
         "gamma": True,
         "head": True,
     }
-    assert rows["beta"]["why"].startswith("died: ") and len(rows["beta"]["trials"]) >= 6
+    assert rows["beta"]["why"].startswith("died: ") and len(rows["beta"]["trials"]) >= 3
     # The others went on without it, and what it did before is kept.
     others = ["gamma", "head"]
     two = [size for size in said["sizes"] if size["nodes"] == 2]
     assert [sorted(each["node"] for each in size["per_node"]) for size in two] == [others]
-    assert {"beta"} < {each["node"] for each in said["links"]} | {"beta"}
+    assert {*others} <= {each["node"] for each in said["links"]}
     before = {path: path.read_bytes() for path in (out / "beta").glob("trial-*.json")}
 
     # It is there again, and the same command goes on with all of them.
@@ -498,14 +498,7 @@ def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing
     assert [row["ok"] for row in said["nodes"]] == [True] * 3
     assert all(path.read_bytes() == content for path, content in before.items())
     assert [size["nodes"] for size in said["sizes"]] == [2, 3]
-    assert said["rounds"]["alone"] == 2 and len(said["pairs"]) == 6
-    for size in said["sizes"]:
-        least = min(
-            min(each.values())
-            for each in (
-                {name: value for name, value in row.items() if name != "node"}
-                for row in size["per_node"]
-            )
-        )
-        assert 0 < size["slowest_bytes_per_second"] <= least * 1.0000001 or size["nodes"] == 2
+    assert [each["node"] for each in said["links"]] == sorted(ALL)
+    assert {*ALL} == {name for first, second, _ in said["pairs"] for name in (first, second)}
+    assert all(size["slowest_bytes_per_second"] > 0 for size in said["sizes"])
     assert len({row["host"] for row in said["nodes"]}) == 3

@@ -13,7 +13,6 @@ from tonnage.artifacts import FleetMeasurement, FleetNode
 from tonnage.artifacts.job import Demand, Job, JobPhase
 from tonnage.artifacts.together import NOBODY_ELSE, RECEIVE, SEND
 from tonnage.catalog import load
-from tonnage.catalog.loading import newest
 from tonnage.model.jobs.mapreduce import mapreduce, sort
 from tonnage.model.jobs.reduction import reduction
 from tonnage.model.screening import FAULTY, carried, screen
@@ -84,9 +83,7 @@ def test_a_slow_link_is_named_with_its_way_and_nobody_else(
     assert ratio == pytest.approx(factor, rel=0.05) and found.decommission == [f"n{slow}"]
 
 
-def test_who_is_lost_while_the_network_is_measured_is_faulty_once_and_who_is_left_alone_is_not() -> (
-    None
-):
+def test_who_is_lost_on_the_network_is_faulty_and_who_is_left_alone_is_not() -> None:
     disks = fleet_of(HEALTHY, dead=["n9"])
     found = screen(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
     assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n2", FAULTY)]
@@ -162,9 +159,8 @@ def test_cores_count_where_a_catalog_tells_them() -> None:
     found = gain(job, 10**9, nodes, [])
     assert offer.vcpus and found.notes == []
     assert found.with_all.seconds == pytest.approx(1000 / 2 / offer.vcpus)
-    unknown = gain(job, 10**9, [replace(each, offer=None) for each in nodes], [])
-    assert unknown.with_all.seconds == 0
-    assert unknown.notes == ["what cores have to do is not counted"]
+    with pytest.raises(CannotTell, match="cores"):
+        gain(job, 10**9, [replace(each, offer=None) for each in nodes], [])
 
 
 def test_what_cannot_be_told_is_said() -> None:
@@ -180,4 +176,3 @@ def test_what_cannot_be_told_is_said() -> None:
     assert beyond(sort()) == []
     assert beyond(mapreduce("volumes")) == ["volumes"]
     assert beyond(reduction()) == ["object storage"]
-    assert newest()

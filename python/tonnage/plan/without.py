@@ -92,12 +92,14 @@ def gain(job: Job, size: int, nodes: Sequence[Node], left_out: Collection[str]) 
         left_out: Names of some.
 
     Raises:
-        CannotTell: No machine is left, or one of a resource's rates was not measured.
+        CannotTell: No machine is left, or what the job uses was not measured of all.
     """
     rest = [node for node in nodes if node.name not in left_out]
     cores = _vcpus(nodes)
     if cores is None:
         job = _without_cores(job)
+        if not any(phase.demands for phase in job.phases):
+            raise CannotTell("it uses cores alone, and no catalog tells how many there are")
     with_all, without = (_forecast(job, size, some, cores) for some in (nodes, rest))
     notes = [] if _counts_cores(job) else ["what cores have to do is not counted"]
     if full := _room(job, size, rest):
