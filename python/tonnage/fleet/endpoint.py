@@ -42,6 +42,8 @@ class Part:
     nodes: tuple[str, ...]
     """Who takes part, in the order of endpoints."""
     endpoint: int
+    machine_types: tuple[str, ...]
+    """Of all that take part and tell theirs."""
     ways: tuple[str, ...]
     """Of what this one does, what is kept."""
     together: Round
@@ -108,7 +110,11 @@ def take_part(
 def _named(found: Trial, each: Part) -> Trial:
     """The trial by what was done, with who took part."""
     assert found.reading and found.step
-    more = {"pattern": each.pattern, "nodes": list(each.nodes)}
+    more = {
+        "pattern": each.pattern,
+        "nodes": list(each.nodes),
+        "machine_types": list(each.machine_types),
+    }
     return dataclasses.replace(
         found,
         name=f"{found.step.operation}, {each.pattern}",

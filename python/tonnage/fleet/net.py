@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
+from tonnage.artifacts.environment import MACHINE_TYPE
 from tonnage.artifacts.together import ALL_TO_ALL, ALONE, BOTH_WAYS, PAIR, RECEIVE, SEND, WAYS
 from tonnage.fleet.agent import Said
 from tonnage.fleet.cluster import Cluster
@@ -240,6 +241,7 @@ class _Shuffle:
         self._parts += 1
         addresses = [self._addresses[node] for node in wanted.nodes]
         configs = configurations(addresses, wanted.together, MEETING_SECONDS)
+        types = {each.machine.labels.get(MACHINE_TYPE) for each in taking}
         for endpoint, (member, config) in enumerate(zip(taking, configs, strict=True)):
             self._run.give(
                 member,
@@ -248,6 +250,7 @@ class _Shuffle:
                     pattern=wanted.pattern,
                     nodes=wanted.nodes,
                     endpoint=endpoint,
+                    machine_types=tuple(sorted(filter(None, types))),
                     ways=wanted.ways[endpoint],
                     together=wanted.together,
                     config=config,
