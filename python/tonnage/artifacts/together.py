@@ -1,4 +1,4 @@
-"""Rounds that several endpoints do at once: which of them were kept whole, and by which way."""
+"""Rounds that several do at once: which of them were kept whole, and by which way."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from tonnage.artifacts.measurement import Trial
 SEND, RECEIVE = "send", "receive"
 SLOWEST, ALL = "slowest endpoint", "all endpoints"
 """What a round comes to: a shuffle waits for its slowest endpoint; beside it what all carried."""
+
+NODES, LATE = "nodes", "began_late_seconds"
+"""What a reading says of a trial that several nodes began at one moment: how many, and how much
+later than agreed this one did."""
 
 
 def trials_a_round(endpoints: int, one_way: bool) -> int:

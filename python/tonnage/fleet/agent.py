@@ -16,12 +16,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Measurement, Trial
+from tonnage.fleet.meeting import Meeting, Waits
 
 Work = Callable[..., Iterator[Trial | Measurement]]
-"""Measures into a directory; also takes ``command``, ``labels`` and ``on_progress`` by name."""
+"""Measures into a directory; also takes ``command``, ``labels`` and ``on_progress`` by name, and
+``peers`` if it is done in step with other machines."""
 
 ROOM_PREFIX = ".tonnage-agent-"
 WAKE_SECONDS = 0.02
@@ -37,6 +40,8 @@ class Task:
     labels: Mapping[str, str]
     files: Mapping[str, bytes]
     """What an earlier command has of it, by name."""
+    in_step_as: str | None = None
+    """This machine's name, if its work meets that of others."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,8 @@ class Told:
     """From its beginning to its end."""
     why: str | None
     """Why it did not measure all."""
+    waits: Waits | None = None
+    """If it waits for other machines, and is not quiet meanwhile."""
 
 
 class _Stopped(KeyboardInterrupt):
@@ -68,6 +75,7 @@ class Agent:
         self._stack = ExitStack()
         self._out = Path()
         self._task: Task | None = None
+        self._meeting: Meeting | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._news = threading.Event()
@@ -91,6 +99,8 @@ class Agent:
         self._out.mkdir()
         for name, content in task.files.items():
             (self._out / name).write_bytes(content)
+        if task.in_step_as is not None:
+            self._meeting = Meeting(task.in_step_as, self._news.set, self._wait_until)
 
     def clock(self) -> float:
         """This machine's monotonic clock, in seconds."""
@@ -115,6 +125,9 @@ class Agent:
             for path in sorted(self._out.glob("*.json"))
             if path.name not in known
         }
+        waits = self._meeting.waits if self._meeting else None
+        if waits:
+            self._moved = time.monotonic()
         return Told(
             began_late_seconds=self._began_late,
             done_bytes=self._done,
@@ -123,7 +136,13 @@ class Agent:
             ended=ended is not None,
             seconds=None if ended is None else ended - self._began,
             why=self._why,
+            waits=waits,
         )
+
+    def go(self, number: int, at: float, said: Mapping[str, Any]) -> None:
+        """Has the work go on when the clock says ``at``, from where it met others."""
+        assert self._meeting is not None
+        self._meeting.go(number, at, said)
 
     def stop(self) -> None:
         """Has the measurement end early, and clean up; `tell` says when it has."""
@@ -143,11 +162,13 @@ class Agent:
             self._wait_until(at)
             self._began = self._moved = time.monotonic()
             self._began_late = self._began - at
+            peers = {"peers": self._meeting} if self._meeting else {}
             for _ in self._task.work(
                 self._out,
                 command=self._task.command,
                 labels=self._task.labels,
                 on_progress=self._progress,
+                **peers,
             ):
                 self._moved = time.monotonic()
                 self._news.set()
@@ -163,6 +184,8 @@ class Agent:
             self._news.set()
 
     def _wait_until(self, at: float) -> None:
+        if self._stopping.is_set():
+            raise _Stopped
         while (left := at - time.monotonic()) > 0:
             if self._stopping.wait(left - WAKE_SECONDS if left > 2 * WAKE_SECONDS else 0):
                 raise _Stopped

@@ -19,6 +19,7 @@ MANNERS = (
     "shared",
     "segments",
     "flush",
+    "nodes",
     "connections_per_pair",
     "endpoints",
     "job",
