@@ -19,7 +19,17 @@ from tonnage.cli.arguments import (
     refuse_memory,
     whole_number,
 )
-from tonnage.cli.measured import MOST_ROUNDS, ROUNDS, More, Out, Rounds, UntilConfidence, show
+from tonnage.cli.measured import (
+    MOST_ROUNDS,
+    ROUNDS,
+    Labels,
+    More,
+    Out,
+    Rounds,
+    UntilConfidence,
+    labelled,
+    show,
+)
 from tonnage.model.net import costs
 
 LEAST_BLOCK_BYTES = 1 << 10
@@ -103,6 +113,7 @@ def measure_net(
             help="With --namespaces: what each endpoint's link carries each way, like 1Gbit.",
         ),
     ] = None,
+    label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -134,10 +145,12 @@ def measure_net(
         settings.memory_bytes,
         "give less, or a smaller --endpoints or --connections",
     )
+    labels = labelled(label)
     out = out or new_directory("tonnage-net")
     most_seconds = settings.rounds * (STARTING_SECONDS + seconds)
     with engine.Progress("measuring", 0, most_seconds) as progress:
-        show(measure(out, settings, command=command(), on_progress=progress), out, as_json, _costs)
+        found = measure(out, settings, command=command(), labels=labels, on_progress=progress)
+        show(found, out, as_json, _costs)
 
 
 def _costs(measurement: Measurement) -> More:
