@@ -1,10 +1,13 @@
 """What was measured with each value of a label: medians, densities, and the page with them."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from support.command import Tonnage
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.artifacts import Latency, Measurement, Reading, Source, Trial
 from tonnage.artifacts.analysis import Analysis, ByLabel
@@ -112,3 +115,16 @@ def test_the_page_has_a_chart_and_a_table_and_says_what_it_lacks() -> None:
     assert 'id="chart-label-1"' not in render(few) and "Medians by label" in render(few)
     none = analyse(regions()[:2])
     assert [each.chart for each in none.left_out if "label" in each.chart] == ["By label"]
+
+
+def test_a_network_keeps_its_labels(tonnage: Tonnage, disk: Path) -> None:
+    command = ["measure", "net", "--endpoints", "2", "--seconds", "0.2", "--rounds", "1", "--json"]
+    done = tonnage.run(*command, "--label", "zone=a", "--out", disk / "out", check=True)
+    environment = Measurement.from_json(json.loads(done.stdout)).environment
+    assert environment and environment.labels == {"zone": "a"}
+
+
+@pytest.mark.parametrize("what", ["net", "layouts"])
+def test_a_label_without_a_value_is_refused(tonnage: Tonnage, disk: Path, what: str) -> None:
+    done = tonnage.run("measure", what, "--label", "zone", cwd=disk)
+    assert done.returncode == 2 and "--label zone: write NAME=VALUE" in done.stderr
