@@ -208,7 +208,7 @@ def test_a_fleets_network_falls_as_it_grows() -> None:
     found = made([shuffled(f"node-{number}", one | two) for number in range(8)])
     assert "1 connection a pair: all to all, 2 connections a pair carried more" in why(found)
     (offer,) = found.offers
-    assert laws(found)["network"].median == pytest.approx(1.2e8, rel=0.01)
+    assert laws(found)["network"].modes[0].median == pytest.approx(1.2e8, rel=0.01)
     assert offer.scaling is not None
     assert offer.scaling.points == [(2, 1.0), (4, pytest.approx(0.75)), (8, pytest.approx(0.5))]
     mixed = made([shuffled("node-0", {(2, 1): 1e8}, types=("large", "small"))])

@@ -1,4 +1,4 @@
-"""Rounds that several endpoints do at once: which of them were kept whole, and by which way."""
+"""Rounds that several do at once: which of them were kept whole, and by which way."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ SLOWEST, ALL = "slowest endpoint", "all endpoints"
 PAIR, BOTH_WAYS, ALONE, ALL_TO_ALL = "pair", "both ways", "alone", "all to all"
 """What machines do at once: one sends to one other; two to each other; one to, or from, all others;
 all to all, of which a name goes on with how many there are."""
+
+NODES, LATE = "nodes", "began_late_seconds"
+"""What a reading says of a trial that several nodes began at one moment: how many, and how much
+later than agreed this one did."""
 
 
 def trials_a_round(endpoints: int, one_way: bool) -> int:

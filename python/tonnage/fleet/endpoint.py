@@ -112,7 +112,7 @@ def _named(found: Trial, each: Part) -> Trial:
     assert found.reading and found.step
     more = {
         "pattern": each.pattern,
-        "nodes": list(each.nodes),
+        "node_names": list(each.nodes),
         "machine_types": list(each.machine_types),
     }
     return dataclasses.replace(

@@ -293,5 +293,5 @@ def _key(trial: Trial) -> tuple[Any, ...]:
     """What a trial is of, as `Wanted.key` with its way."""
     assert trial.reading and trial.step
     details = trial.reading.details
-    nodes, connections = tuple(details["nodes"]), details["connections_per_pair"]
+    nodes, connections = tuple(details["node_names"]), details["connections_per_pair"]
     return trial.step.round, details["pattern"], nodes, connections, trial.step.operation
