@@ -321,7 +321,7 @@ def test_what_was_recorded_is_as_the_study_reads_it() -> None:
         ]
         assert found[resource].modes[0].median == pytest.approx(statistics.median(rates))
     assert "synthetic" not in found
-    assert "nvme1n1 did not say" in found["local both"].source
+    assert "since no model says" in found["local both"].source
 
 
 def test_records_from_before_machines_told_their_type_are_read() -> None:

@@ -171,7 +171,7 @@ def _disks(taken: Taken, volumes: bool) -> Iterator[Found]:
     manner = f"{layout} of {manner}" if layout else manner
     if None in where:
         supposed = "network-attached" if place == "volume" else "the machine's own"
-        manner += f" taken for {supposed}, since {words.listing(names) or 'they'} did not say"
+        manner += f" taken for {supposed}, since no model says"
     for trial in measurement.trials:
         way = WAYS.get(trial.name)
         if way is None:
