@@ -11,7 +11,7 @@ import dataclasses
 import queue
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class Part:
     ways: tuple[str, ...]
     """Of what this one does, what is kept."""
     together: Round
-    config: Mapping[str, Any]
+    config: Mapping[str, Any] = field(repr=False)
     """As the core takes it; it holds the secret that only these machines have."""
     patience_seconds: float
     """Within this all have to be there."""
