@@ -47,6 +47,7 @@ FLAGS = {
     ("measure", "stream"): [
         *("--dir", "--operation", "--processes", "--block", "--transfer", "--segments", "--shared"),
         *("--buffered", "--flush", "--repetitions", "--until-confidence", "--out", "--json"),
+        "--shared-dir",
         *ON_A_FLEET,
     ],
     ("measure", "over-time"): [
@@ -56,11 +57,12 @@ FLAGS = {
     ],
     ("measure", "layouts"): [
         *("--layout", "--mode", "--file-system", "--stripe", "--size", "--seconds", "--rounds"),
-        *("--memory", "--seed", "--destroy", "--out", "--json"),
+        *("--memory", "--seed", "--destroy", "--label", "--out", "--json"),
     ],
     ("measure", "net"): [
         *("--endpoints", "--connections", "--block", "--seconds", "--rounds", "--one-way"),
-        *("--namespaces", "--rate", "--until-confidence", "--out", "--json"),
+        *("--namespaces", "--rate", "--until-confidence", "--sizes", "--seed", "--fleet"),
+        *("--instances", "--patience", "--label", "--out", "--json"),
     ],
     ("measure", "object"): [
         *("--endpoint", "--operation", "--chunk", "--threads", "--seconds", "--rounds"),

@@ -430,6 +430,71 @@ def test_labels_are_compared_side_by_side() -> None:
     assert found.ratio.value == pytest.approx(0.52, abs=0.01)
 
 
+def streamed(cluster: Rays, directory: str, out: Path, *more: str) -> list[str]:
+    """Files on one directory, from every node at once."""
+    of_fleet = ["--fleet", cluster.address, "--dir", directory, "--out", str(out)]
+    return ["measure", "stream", "--shared-dir", "--block", "4MiB", *of_fleet, *more]
+
+
+def test_nodes_stream_on_one_directory_in_step(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    common = shared / "common"
+    common.mkdir()
+    command = streamed(cluster, str(common), disk / "out", "--shared", "--repetitions", "1")
+    said = json.loads(tonnage.run(*command, "--json", env=cluster.env, check=True).stdout)
+    rows = {row["node"]: row for row in said["nodes"]}
+    assert sorted(rows) == sorted(ALL) and all(row["ok"] for row in rows.values())
+    for name, row in rows.items():
+        write, read = (trial["reading"]["details"] for trial in row["trials"])
+        assert write["nodes"] == read["nodes"] == 3 and read["read_of"] != name
+        assert max(write["began_late_seconds"], read["began_late_seconds"]) < LATE
+    for each in said["across"]:
+        assert each["together_bytes_per_second"] <= 1.001 * each["sum_bytes_per_second"]
+    assert list(common.iterdir()) == []
+    page = tonnage.run(*command, env=cluster.env, check=True).stdout
+    assert re.search(r"^read x1: .* together, from the first beginning to the last end", page, re.M)
+
+    elsewhere = tonnage.run(
+        *streamed(cluster, f"{shared}/{{node}}", disk / "apart"), env=cluster.env
+    )
+    assert elsewhere.returncode == 1
+    assert "what beta made there is not seen by gamma, head" in elsewhere.stderr
+
+
+def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    common, out = shared / "with-the-dead", disk / "out"
+    common.mkdir()
+    command = streamed(cluster, str(common), out, "--repetitions", "4")
+    with started_with(tonnage, command, cluster) as run:
+        run.until(lambda: begun(out, "beta", 2))
+        os.kill(cluster.agent("beta"), signal.SIGKILL)  # The first by name, which made the files.
+        stdout, stderr = run.process.communicate(timeout=60)
+    assert run.process.returncode == 0, stderr
+    assert re.search(r"^Missing: beta: died: ", stdout, re.MULTILINE)
+    whole = FleetMeasurement.read(out / "fleet.json")
+    rows = {row.node: row for row in whole.nodes}
+    nodes = [t.reading.details["nodes"] for t in measured_by(rows["head"]).trials if t.reading]
+    assert nodes[0] == 3 and nodes[-1] == 2 and sorted(nodes, reverse=True) == nodes
+    assert list(common.iterdir()) == []
+    before = {path: path.read_bytes() for path in out.glob("*/trial-*.json")}
+
+    # With all again, what beta lacks is done by all; what they had stays.
+    done = tonnage.run(*command, "--json", env=cluster.env, check=True)
+    again = json.loads(done.stdout)["nodes"]
+    assert [(row["ok"], row["together"], len(row["trials"])) for row in again] == [(True, 3, 8)] * 3
+    assert {path: path.read_bytes() for path in before} == before
+    assert again[0]["trials"][-1]["reading"]["details"]["nodes"] == 3
+
+
+def measured_by(row: FleetNode) -> Measurement:
+    """What a node measured, which it has."""
+    assert row.measurement is not None
+    return row.measurement
+
+
 def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:
@@ -453,11 +518,10 @@ def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
     assert sorted(path.name for path in out.iterdir()) == ["disk", "net"]
 
     # The same again finds both parts done, and says the same in words.
-    again = tonnage.run(
-        *[each for each in command if each != "--json"], env=cluster.env, check=True
-    )
+    command.remove("--json")
+    again = tonnage.run(*command, env=cluster.env, check=True)
     assert "done in" not in again.stdout
-    few = f"Not judged, since fewer than 3 machines are alike ({'large'}): head"
+    few = "Not judged, since fewer than 3 machines are alike (large): head"
     assert few in again.stdout and "Suspect" not in again.stdout
     assert re.search(r"^A sort of 1\.00 GB: .+, price unknown, on 3 machines$", again.stdout, re.M)
 

@@ -122,6 +122,33 @@ def network(nodes: Mapping[int, float], *, type: str | None = None, **settings: 
     )
 
 
+def shuffled(
+    node: str, rates: Mapping[tuple[int, int], float], types: Sequence[str] = ("large",)
+) -> Measurement:
+    """A node's part, all to all, by how many there were and connections a pair; two rounds."""
+    found = [
+        trial(
+            f"{way}, all to all of {size}, {connections} a pair",
+            rate * more,
+            step=Step(operation=way, outstanding=1, round=number, suite="net"),
+            reading=Reading(
+                source=Source(tool="tonnage"),
+                operation=way,
+                details={
+                    "pattern": f"all to all of {size}, {connections} a pair",
+                    "endpoints": size,
+                    "connections_per_pair": connections,
+                    "machine_types": list(types),
+                },
+            ),
+        )
+        for (size, connections), rate in rates.items()
+        for number in range(2)
+        for way, more in (("send", 1.0), ("receive", 1.2))
+    ]
+    return taken(found, kind="shuffle", host=node, settings={})
+
+
 def store(operation: str, chunk: int, threads: int, rate: float) -> Trial:
     return trial(
         f"{operation} {chunk} x{threads}",
@@ -173,6 +200,19 @@ def fleet(
         for day, of_day in enumerate(of_days * generator.standard_normal(days))
         for node, noise in enumerate(mood * generator.standard_normal(nodes))
     ]
+
+
+def test_a_fleets_network_falls_as_it_grows() -> None:
+    """Of the number of connections that carried most; the less of sent and received."""
+    one, two = {(2, 1): 1e8, (4, 1): 5e7}, {(2, 2): 1.2e8, (4, 2): 9e7, (8, 2): 6e7}
+    found = made([shuffled(f"node-{number}", one | two) for number in range(8)])
+    assert "1 connection a pair: all to all, 2 connections a pair carried more" in why(found)
+    (offer,) = found.offers
+    assert laws(found)["network"].modes[0].median == pytest.approx(1.2e8, rel=0.01)
+    assert offer.scaling is not None
+    assert offer.scaling.points == [(2, 1.0), (4, pytest.approx(0.75)), (8, pytest.approx(0.5))]
+    mixed = made([shuffled("node-0", {(2, 1): 1e8}, types=("large", "small"))])
+    assert mixed.offers == [] and "between large and small: the slowest set" in why(mixed)
 
 
 def test_a_fleets_truth_comes_out() -> None:
@@ -281,7 +321,7 @@ def test_what_was_recorded_is_as_the_study_reads_it() -> None:
         ]
         assert found[resource].modes[0].median == pytest.approx(statistics.median(rates))
     assert "synthetic" not in found
-    assert "nvme1n1 did not say" in found["local both"].source
+    assert "since no model says" in found["local both"].source
 
 
 def test_records_from_before_machines_told_their_type_are_read() -> None:

@@ -162,3 +162,17 @@ def test_the_command(tonnage: Tonnage, disk: Path) -> None:
         check=True,
     )
     assert json.loads(again.stdout)["kind"] == "stream"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "--shared-dir is for a fleet: give --fleet too"),
+        (["--fleet", "auto", "--until-confidence", "2%"], "give --repetitions instead of"),
+    ],
+)
+def test_a_shared_directory_is_for_machines_in_step(
+    tonnage: Tonnage, disk: Path, flags: list[str], said: str
+) -> None:
+    done = tonnage.run("measure", "stream", "--dir", disk, "--shared-dir", *flags, cwd=disk)
+    assert done.returncode == 2 and said in done.stderr

@@ -23,7 +23,8 @@ use crate::job::{JobError, Phase, Watch, memory};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The file for all workers, or one for each. They are there, unless segments are written.
+    /// The file for all workers, or one for each. They are there, unless segments are written, of
+    /// which nobody else has any.
     pub files: Vec<PathBuf>,
     /// Segment after segment instead of random places.
     #[serde(default)]
@@ -62,6 +63,29 @@ pub struct Segments {
     pub count: u64,
     /// A worker's part of each.
     pub part_bytes: u64,
+    /// If others, elsewhere, have parts of the one file too.
+    #[serde(default)]
+    pub among: Option<Among>,
+}
+
+/// Where our parts are in every segment of a file that others use at the same time.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Among {
+    /// Parts of a segment, of all.
+    pub parts: u64,
+    /// Which of them is our first worker's; the others' follow it.
+    pub first: u64,
+}
+
+impl Segments {
+    /// Where our parts are; without others, all are ours.
+    fn among(&self, workers: usize, files: usize) -> Among {
+        self.among.unwrap_or(Among {
+            parts: (workers / files) as u64,
+            first: 0,
+        })
+    }
 }
 
 /// What a trial did.
@@ -133,14 +157,19 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         deferred: true,
         ..config.disk.clone()
     };
+    let files = open(config, &disk, workers)?;
     let pattern = match config.segments {
         None => Pattern::Random,
-        Some(Segments { count, part_bytes }) => Pattern::Segments {
-            segments: count,
-            part_bytes,
-        },
+        Some(segments) => {
+            let Among { parts, first } = segments.among(workers, files.len());
+            Pattern::Segments {
+                segments: segments.count,
+                part_bytes: segments.part_bytes,
+                parts,
+                first,
+            }
+        }
     };
-    let files = open(config, &disk, workers)?;
     if !config.block_bytes.is_multiple_of(ALIGNMENT) {
         return refuse(format!(
             "operations of {} bytes: give a multiple of {ALIGNMENT}",
@@ -203,7 +232,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
             "{files} files for {workers} workers: give one, or one for each"
         )));
     }
-    let Some(Segments { count, part_bytes }) = config.segments else {
+    let Some(segments) = config.segments else {
         let open = |path: &PathBuf| {
             let file = match config.writes {
                 true => disk.open_update(path)?,
@@ -221,22 +250,34 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
         };
         return config.files.iter().map(open).collect();
     };
+    let Segments {
+        count, part_bytes, ..
+    } = segments;
     if part_bytes == 0 || !part_bytes.is_multiple_of(config.block_bytes as u64) {
         return Err(refused(format!(
             "--block {part_bytes} is no multiple of --transfer {}",
             config.block_bytes
         )));
     }
-    let bytes = count * part_bytes * (workers / config.files.len()) as u64;
+    let own = (workers / config.files.len()) as u64;
+    let Among { parts, first } = segments.among(workers, config.files.len());
+    if first.checked_add(own).is_none_or(|end| end > parts) {
+        return Err(refused(format!(
+            "parts {first} and {own} more are not among {parts}"
+        )));
+    }
+    let bytes = count * part_bytes * parts;
     let open = |path: &PathBuf| {
-        if config.writes {
-            return Ok(disk.create(path, bytes)?);
-        }
-        let file = disk.open_read(path)?;
+        // What others write too, somebody has made.
+        let file = match (config.writes, segments.among) {
+            (true, None) => return Ok(disk.create(path, bytes)?),
+            (true, Some(_)) => disk.open_update(path)?,
+            (false, _) => disk.open_read(path)?,
+        };
         if file.len() < bytes {
             let (show, len) = (path.display(), file.len());
             return Err(refused(format!(
-                "{show} has {len} bytes, {bytes} are to be read: write it first"
+                "{show} has {len} bytes of {bytes}: write it first"
             )));
         }
         Ok(file)

@@ -262,6 +262,41 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """What was measured with one value of a label.
+
+    ``shares`` are of its instances (of its trials, if it has but one) in each bin; ``densities``
+    in shares a bin at each place, ``None`` of too few.
+    """
+
+    value: str
+    rate: Estimate
+    shares: list[float]
+    densities: list[float] | None
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByLabel:
+    """An operation by the values of a label, with bins and places that all values share."""
+
+    subject: str
+    label: str
+    unit: str
+    concurrency: int | None
+    axis: str
+    edges: list[float]
+    places: list[float]
+    values: list[Labelled]
+    rule: str
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether two values at least have a density."""
+        return sum(each.densities is not None for each in self.values) > 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class LeftOut:
     """A chart that could not be drawn, of which subjects (none: of all), and why."""
 
@@ -323,3 +358,4 @@ class Analysis(Artifact):
     left_out: list[LeftOut]
     cited: list[Cited]
     labels: list[Comparison] = field(default_factory=list)
+    by_label: list[ByLabel] = field(default_factory=list)

@@ -55,7 +55,9 @@ class Across:
     """Trials of one kind on all nodes that are ``ok``.
 
     ``low``, ``median`` and ``high`` are of the nodes' own medians, ``sum`` is all of these, which
-    was carried at once if nodes measured together. ``latency_seconds`` and ``bins`` are those of
+    was carried at once if nodes measured together. ``together`` is the median over rounds of what
+    all carried from the first one's beginning to the last one's end, if nodes began each trial at
+    one moment. ``latency_seconds`` and ``bins`` are those of
     all operations of all nodes: histograms are merged, percentiles never averaged.
     """
 
@@ -66,6 +68,7 @@ class Across:
     median_bytes_per_second: float
     high_bytes_per_second: float
     sum_bytes_per_second: float
+    together_bytes_per_second: float | None = None
     latency_seconds: Latency = field(default_factory=Latency)
     bins: list[tuple[float, int]] | None = None
 

@@ -1,4 +1,4 @@
-"""Rounds that several endpoints do at once: which of them were kept whole, and by which way."""
+"""Rounds that several do at once: which of them were kept whole, and by which way."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ UNEVENLY = "unevenly, all at once"
 all to all, of which a name goes on with how many there are; the same, but as much as each takes."""
 NOBODY_ELSE = "no other machine is there, and a network takes two"
 """Why a machine that is well has no part in a network's measurement."""
+
+NODES, LATE = "nodes", "began_late_seconds"
+"""What a reading says of a trial that several nodes began at one moment: how many, and how much
+later than agreed this one did."""
 
 
 def trials_a_round(endpoints: int, one_way: bool) -> int:

@@ -29,6 +29,7 @@ def measure(
     as_json: bool,
     *,
     pause_seconds: float = 0.0,
+    in_step: bool = False,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
     of_all: Callable[[FleetMeasurement], More] = lambda _: ({}, []),
     in_line: Callable[[Reading], str] = line,
@@ -54,6 +55,7 @@ def measure(
         one_at_a_time=at.one_at_a_time,
         patience_seconds=at.patience_seconds,
         pause_seconds=pause_seconds,
+        in_step=in_step,
     )
     measured = partial(measure_fleet, out=out, asked=asked)
     show(address, out, kind, measured, as_json, more=more, of_all=of_all, in_line=in_line)
@@ -187,6 +189,9 @@ def _across(each: Across) -> str:
         low, high = map(words.rate, (each.low_bytes_per_second, each.high_bytes_per_second))
         parts.append(f"{low} ({each.slowest_node}) to {high}")
         parts.append(f"{words.rate(each.sum_bytes_per_second)} in all")
+    if each.together_bytes_per_second is not None:
+        together = words.rate(each.together_bytes_per_second)
+        parts.insert(0, f"{together} together, from the first beginning to the last end")
     latency = each.latency_seconds
     known = {"half": latency.p50, "99 %": latency.p99, "all": latency.max}
     if within := [f"{share} {words.latency(value)}" for share, value in known.items() if value]:

@@ -23,7 +23,7 @@ from tonnage.cli.arguments import (
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.measured import Out, Seed, TrialSeconds, TrialSize, summary
+from tonnage.cli.measured import Labels, Out, Seed, TrialSeconds, TrialSize, labelled, summary
 from tonnage.model.layouts import costs
 
 
@@ -88,6 +88,7 @@ def measure_layouts(
             "refused all the same.",
         ),
     ] = False,
+    label: Labels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -108,6 +109,7 @@ def measure_layouts(
     refuse_unknown("--layout", layout or [], LAYOUTS)
     refuse_unknown("--mode", mode or [], modes)
     refuse_unknown("--file-system", [file_system] if file_system else [], FILE_SYSTEMS)
+    labels = labelled(label)
     out = out or new_directory("tonnage-layouts")
     refuse_files("--out", [out])
     settings = Settings(
@@ -128,6 +130,7 @@ def measure_layouts(
         out,
         destroy=destroy,
         command=command(),
+        labels=labels,
         on_round=lambda label: engine.Progress(label, size, most_seconds),
     )
     if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tonnage import words
+from tonnage import engine, words
 from tonnage.cli.arguments import (
     Json,
     parse_size,
@@ -86,6 +86,15 @@ def measure_stream(
     shared: Annotated[
         bool, typer.Option("--shared", help="One file for all, instead of one for each.")
     ] = False,
+    shared_dir: Annotated[
+        bool,
+        typer.Option(
+            "--shared-dir",
+            help="With --fleet: --dir is one directory, on a file system that all machines have "
+            "mounted. All begin each trial at one moment, and read what another one wrote; with "
+            "--shared, one file is that of all machines.",
+        ),
+    ] = False,
     buffered: Annotated[
         bool,
         typer.Option(
@@ -127,6 +136,13 @@ def measure_stream(
     refuse_unknown("--operation", operation or [], OPERATIONS)
     at = where(fleet, instances, one_at_a_time, patience, label)
     refuse_directories(at, [directory])
+    if shared_dir and at.fleet is None:
+        raise engine.Refused("--shared-dir is for a fleet: give --fleet too")
+    if shared_dir and until_confidence:
+        raise engine.Refused(
+            "--shared-dir has all machines do the same trials: give --repetitions instead of "
+            "--until-confidence"
+        )
     settings = Settings(
         operations=tuple(operation or OPERATIONS),
         workers=processes,
@@ -138,6 +154,7 @@ def measure_stream(
         flush=flush,
         repetitions=repetitions or (MOST_ROUNDS if until_confidence else ROUNDS),
         until_confidence=until_confidence,
+        shared_dir=shared_dir,
     )
     if at.fleet is None:
         refuse_memory(
@@ -153,5 +170,6 @@ def measure_stream(
         at,
         out,
         as_json,
+        in_step=shared_dir,
         total_bytes=settings.bytes * len(settings.operations) * settings.repetitions,
     )

@@ -184,13 +184,18 @@ def where(
     if fleet is None and (instances is not None or one_at_a_time):
         flag = "--one-at-a-time" if instances is None else "--instances"
         raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
+    return Where(fleet, instances, one_at_a_time, patience_seconds, labelled(label))
+
+
+def labelled(label: Sequence[str] | None) -> dict[str, str]:
+    """What the labels say."""
     labels = {}
     for each in label or []:
         name, separator, value = each.partition("=")
         if not separator or not name or not value:
             raise engine.Refused(f"--label {each}: write NAME=VALUE, like region=us-east-1")
         labels[name] = value
-    return Where(fleet, instances, one_at_a_time, patience_seconds, labels)
+    return labels
 
 
 def placed(directory: Path, node: str | None) -> Path:
@@ -232,6 +237,7 @@ def carry_out(
     total_bytes: int = 0,
     total_seconds: float = 0.0,
     pause_seconds: float = 0.0,
+    in_step: bool = False,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
     in_line: Callable[[Reading], str] | None = None,
 ) -> None:
@@ -247,6 +253,7 @@ def carry_out(
         total_bytes: How much is moved before the rest takes a set time, for progress.
         total_seconds: How long that is.
         pause_seconds: How long nothing may be moved although all is well.
+        in_step: Whether nodes of a fleet begin each trial at one moment.
         more: What is told of a measurement besides.
         in_line: A trial's reading in a line.
     """
@@ -263,6 +270,7 @@ def carry_out(
             at,
             as_json,
             pause_seconds=pause_seconds,
+            in_step=in_step,
             more=more,
             in_line=in_line or line,
         )

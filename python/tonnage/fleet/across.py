@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from tonnage.artifacts import Across, FleetNode, Latency, Trial
+from tonnage.artifacts.together import LATE, NODES
 from tonnage.statistics.histograms import Bins, merged, percentile
 
 
@@ -60,6 +61,7 @@ def _of_kind(name: str, of_nodes: Mapping[str, Sequence[Trial]]) -> Across:
         if trial.reading and trial.reading.bins
     ]
     bins = merged(each.bins or [] for each in readings)
+    in_step = _in_step(of_nodes)
     return Across(
         name=name,
         nodes=len(medians),
@@ -68,8 +70,32 @@ def _of_kind(name: str, of_nodes: Mapping[str, Sequence[Trial]]) -> Across:
         median_bytes_per_second=statistics.median(medians.values()),
         high_bytes_per_second=max(medians.values()),
         sum_bytes_per_second=sum(medians.values()),
+        together_bytes_per_second=statistics.median(in_step) if in_step else None,
         latency_seconds=latency(bins, [each.latency_seconds for each in readings])
         if bins
         else Latency(),
         bins=bins or None,
     )
+
+
+def _in_step(of_nodes: Mapping[str, Sequence[Trial]]) -> list[float]:
+    """What all nodes carried together, in each round that they and no others began at one moment.
+
+    As IOR has it: the bytes of all over the time from the first one's beginning to the last one's
+    end.
+    """
+    rounds: dict[int, list[tuple[int, float, float]]] = {}
+    for trials in of_nodes.values():
+        for trial in trials:
+            details = trial.reading.details if trial.reading else {}
+            if trial.step and details.get(NODES) == len(of_nodes):
+                moved = trial.phase.stages[0].bytes
+                began = details[LATE]
+                ended = began + moved / trial.bytes_per_second
+                rounds.setdefault(trial.step.round, []).append((moved, began, ended))
+    return [
+        sum(moved for moved, _, _ in each)
+        / (max(ended for *_, ended in each) - min(began for _, began, _ in each))
+        for each in rounds.values()
+        if len(each) == len(of_nodes)
+    ]

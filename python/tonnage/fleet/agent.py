@@ -16,12 +16,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Measurement, Trial
+from tonnage.fleet.meeting import Meeting, Waits
 
 Work = Callable[..., Iterator[Trial | Measurement]]
-"""Measures into a directory; also takes ``command``, ``labels`` and ``on_progress`` by name."""
+"""Measures into a directory; also takes ``command``, ``labels`` and ``on_progress`` by name, and
+``peers`` if it is done in step with other machines."""
 
 ROOM_PREFIX = ".tonnage-agent-"
 WAKE_SECONDS = 0.02
@@ -37,6 +40,8 @@ class Task:
     labels: Mapping[str, str]
     files: Mapping[str, bytes]
     """What an earlier command has of it, by name."""
+    in_step_as: str | None = None
+    """This machine's name, if its work meets that of others."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ class Told:
     """Why it did not measure all."""
     said: Mapping[int, Said] = field(default_factory=dict)
     """Of each part that it was given one after another, and has done, by its number."""
+    waits: Waits | None = None
+    """If it waits for other machines, and is not quiet meanwhile."""
 
 
 class _Stopped(KeyboardInterrupt):
@@ -80,6 +87,7 @@ class Agent:
         self._stack = ExitStack()
         self._out = Path()
         self._task: Task | None = None
+        self._meeting: Meeting | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._news = threading.Event()
@@ -104,6 +112,8 @@ class Agent:
         self._out.mkdir()
         for name, content in task.files.items():
             (self._out / name).write_bytes(content)
+        if task.in_step_as is not None:
+            self._meeting = Meeting(task.in_step_as, self._news.set, self._wait_until)
 
     def clock(self) -> float:
         """This machine's monotonic clock, in seconds."""
@@ -129,6 +139,9 @@ class Agent:
             for path in sorted(self._out.glob("*.json"))
             if path.name not in known
         }
+        waits = self._meeting.waits if self._meeting else None
+        if waits:
+            self._moved = time.monotonic()
         return Told(
             began_late_seconds=self._began_late,
             done_bytes=self._done,
@@ -138,7 +151,13 @@ class Agent:
             seconds=None if ended is None else ended - self._began,
             why=self._why,
             said=said,
+            waits=waits,
         )
+
+    def go(self, number: int, at: float, said: Mapping[str, Any]) -> None:
+        """Has the work go on when the clock says ``at``, from where it met others."""
+        assert self._meeting is not None
+        self._meeting.go(number, at, said)
 
     def stop(self) -> None:
         """Has the measurement end early, and clean up; `tell` says when it has."""
@@ -172,8 +191,13 @@ class Agent:
             self._news.set()
 
     def _work(self, task: Task) -> Iterator[Trial | Measurement]:
+        peers = {"peers": self._meeting} if self._meeting else {}
         return task.work(
-            self._out, command=task.command, labels=task.labels, on_progress=self._progress
+            self._out,
+            command=task.command,
+            labels=task.labels,
+            on_progress=self._progress,
+            **peers,
         )
 
     def _has_moved(self) -> None:
@@ -181,6 +205,8 @@ class Agent:
         self._news.set()
 
     def _wait_until(self, at: float) -> None:
+        if self._stopping.is_set():
+            raise _Stopped
         while (left := at - time.monotonic()) > 0:
             if self._stopping.wait(left - WAKE_SECONDS if left > 2 * WAKE_SECONDS else 0):
                 raise _Stopped

@@ -11,7 +11,7 @@ import dataclasses
 import queue
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +42,12 @@ class Part:
     nodes: tuple[str, ...]
     """Who takes part, in the order of endpoints."""
     endpoint: int
+    machine_types: tuple[str, ...]
+    """Of all that take part and tell theirs."""
     ways: tuple[str, ...]
     """Of what this one does, what is kept."""
     together: Round
-    config: Mapping[str, Any]
+    config: Mapping[str, Any] = field(repr=False)
     """As the core takes it; it holds the secret that only these machines have."""
     patience_seconds: float
     """Within this all have to be there."""
@@ -108,7 +110,11 @@ def take_part(
 def _named(found: Trial, each: Part) -> Trial:
     """The trial by what was done, with who took part."""
     assert found.reading and found.step
-    more = {"pattern": each.pattern, "nodes": list(each.nodes)}
+    more = {
+        "pattern": each.pattern,
+        "node_names": list(each.nodes),
+        "machine_types": list(each.machine_types),
+    }
     return dataclasses.replace(
         found,
         name=f"{found.step.operation}, {each.pattern}",

@@ -25,10 +25,13 @@ from tonnage.fleet.agent import Agent, Task, Told, Work
 from tonnage.fleet.barrier import Clock
 from tonnage.fleet.cluster import Actor, Call, Cluster, Lost, Machine, found_here
 from tonnage.fleet.kept import Kept, kept
+from tonnage.fleet.meeting import Waits
 from tonnage.fleet.probe import Found
 
 ASK_SECONDS = 1.0
 """So long a machine that is asked may wait for news."""
+MEETING_SECONDS = 0.2
+"""So long one may that waits for the others: what has it go on comes after that."""
 READY_SECONDS = 60.0
 """A machine is ready within this: Ray starts a process there, which loads what it needs."""
 ANSWER_SECONDS = 10.0
@@ -62,6 +65,8 @@ class Asked:
     """How long a node that is well moves nothing, since it waits for its time."""
     only: Collection[str] | None = None
     """Which nodes; ``None`` for any."""
+    in_step: bool = False
+    """Whether nodes meet before each trial, so that what one has not done all do again."""
 
 
 class Heard(NamedTuple):
@@ -98,12 +103,19 @@ class Member:
         self.told: Told | None = None
         self.together = 0
         self.late_seconds: float | None = None
+        self.met = 0
         self.row: FleetNode | None = None
 
     def ask(self, method: str, *arguments: Any) -> Call:
         """Calls a method of its agent."""
         assert self.actor is not None
         return self.actor.ask(method, *arguments)
+
+    @property
+    def waits(self) -> Waits | None:
+        """Where it waits for the others, which have not met there yet."""
+        waits = self.told.waits if self.told else None
+        return waits if waits and waits.number > self.met else None
 
     @property
     def shown(self) -> Row:
@@ -164,6 +176,8 @@ def running(
         one_at_a_time=asked.one_at_a_time,
     ) as keep:
         done = {node for node, row in keep.rows.items() if row.ok}
+        if (all_again or asked.in_step) and not done >= {machine.name for machine in there}:
+            done = set()
         machines = [each for each in there if each.name not in done]
         if asked.instances is not None:
             count = len(done) + len(machines)
@@ -173,8 +187,6 @@ def running(
                     "ask for fewer"
                 )
             machines = machines[: max(asked.instances - len(done), 0)]
-        if all_again and machines:
-            machines += [each for each in there if each.name in done]
         keep.begin()
         run = Run(cluster, keep, asked, [Member(machine) for machine in machines], on_rows)
         try:
@@ -224,7 +236,8 @@ class Run:
                 labels[HOST] = f"{member.host}/{member.node}"
             files = self._keep.files(member.node)
             member.known = set(files)
-            task = Task(self._asked.work(member.node), self._asked.command, labels, files)
+            name = member.node if self._asked.in_step else None
+            task = Task(self._asked.work(member.node), self._asked.command, labels, files, name)
             prepared[member] = member.ask("prepare", task)
         for member, answer in self.answers(prepared):
             if isinstance(answer, str):
@@ -268,15 +281,28 @@ class Run:
         """What these have to tell, as soon as one of them has something, or nobody for a while."""
         for member in waiting:
             if member.call is None:
-                member.call = member.ask("tell", member.known, ASK_SECONDS)
+                seconds = MEETING_SECONDS if member.waits else ASK_SECONDS
+                member.call = member.ask("tell", member.known, seconds)
         answered = self.cluster.wait([each.call for each in waiting], ASK_SECONDS)
         for member in waiting:
             yield from self._hear(member, member.call in answered)
+        self._let_go([each for each in waiting if each.row is None])
         self._on_rows([each.shown for each in self.members])
 
     def whole(self) -> FleetMeasurement:
         """Writes what all machines come to, those of earlier commands too."""
         return self._keep.close()
+
+    def _let_go(self, group: Sequence[Member]) -> None:
+        """Has all go on that wait for each other, if all do."""
+        if not group or not all(each.waits for each in group):
+            return
+        said = {each.node: each.waits.says for each in group if each.waits}
+        at = barrier.moment(each.clock for each in group if each.clock) + MEETING_SECONDS
+        for member in group:
+            assert member.clock is not None and member.waits is not None
+            member.ask("go", member.waits.number, member.clock.at(at), said)
+            member.met = member.waits.number
 
     def end(self) -> None:
         """Has all that still measure end and clean up, and ends those that do not."""

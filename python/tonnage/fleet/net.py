@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
+from tonnage.artifacts.environment import MACHINE_TYPE
 from tonnage.artifacts.together import (
     ALL_TO_ALL,
     ALONE,
@@ -259,6 +260,7 @@ class _Shuffle:
         self._parts += 1
         addresses = [self._addresses[node] for node in wanted.nodes]
         configs = configurations(addresses, wanted.together, MEETING_SECONDS)
+        types = {each.machine.labels.get(MACHINE_TYPE) for each in taking}
         for endpoint, (member, config) in enumerate(zip(taking, configs, strict=True)):
             self._run.give(
                 member,
@@ -267,6 +269,7 @@ class _Shuffle:
                     pattern=wanted.pattern,
                     nodes=wanted.nodes,
                     endpoint=endpoint,
+                    machine_types=tuple(sorted(filter(None, types))),
                     ways=wanted.ways[endpoint],
                     together=wanted.together,
                     config=config,
@@ -309,5 +312,5 @@ def _key(trial: Trial) -> tuple[Any, ...]:
     """What a trial is of, as `Wanted.key` with its way."""
     assert trial.reading and trial.step
     details = trial.reading.details
-    nodes, connections = tuple(details["nodes"]), details["connections_per_pair"]
+    nodes, connections = tuple(details["node_names"]), details["connections_per_pair"]
     return trial.step.round, details["pattern"], nodes, connections, trial.step.operation

@@ -39,8 +39,9 @@ from tonnage.lab.steps import count, steps
 
 OWNER = "tonnage lab"
 DOWN = "tonnage lab down"
-PATIENCE_SECONDS = 10.0
-"""How long a program that a killed command has left may go on."""
+PATIENCE_SECONDS = 60.0
+"""How long one waits for another command, which may start Ray on all of its nodes, or for a program
+that a killed one has left."""
 
 OnStep = Callable[[int, int], None]
 """Told how many steps are done, and how many there are."""

@@ -121,7 +121,7 @@ def _together(measured: FleetMeasurement) -> dict[Key, dict[str, dict[str, Trial
             if not trial.reading or not trial.step:
                 continue
             details = trial.reading.details
-            nodes, connections = tuple(details["nodes"]), details["connections_per_pair"]
+            nodes, connections = tuple(details["node_names"]), details["connections_per_pair"]
             key = trial.step.round, details["pattern"], nodes, connections
             found.setdefault(key, {}).setdefault(row.node, {})[trial.step.operation] = trial
     return found

@@ -7,7 +7,7 @@ use crate::common::{disk, seeded};
 use proptest::prelude::*;
 use tonnage_disk::{Effect, Operation, Rule};
 use tonnage_graphs::job::JobError;
-use tonnage_graphs::ops_bench::{Config, Outcome, Segments, run};
+use tonnage_graphs::ops_bench::{Among, Config, Outcome, Segments, run};
 use tonnage_pipeline::Control;
 use tonnage_stages::latencies::{LONGEST, error_bound, latencies};
 
@@ -114,6 +114,7 @@ fn segments_cover_their_files() {
                 segments: Some(Segments {
                     count: 2,
                     part_bytes: 5 * BLOCK as u64,
+                    among: None,
                 }),
                 flush_at_end: writes,
                 blocking,
@@ -141,6 +142,41 @@ fn segments_cover_their_files() {
                 .chunks(BLOCK)
                 .position(|block| block.iter().all(|&byte| byte == 0));
             assert_eq!(blank, None);
+        }
+    }
+}
+
+/// Of a file that others write too, parts that are not ours stay as they were.
+#[test]
+fn only_our_parts_of_a_common_file_are_written() {
+    let (workers, parts, first) = (2, 5, 2);
+    let place = place(2 * parts * BLOCK);
+    let before = fs::read(&place.file).expect("the file");
+    let among = |parts| Config {
+        files: vec![place.file.clone()],
+        segments: Some(Segments {
+            count: 2,
+            part_bytes: BLOCK as u64,
+            among: Some(Among {
+                parts,
+                first: first as u64,
+            }),
+        }),
+        writes: true,
+        blocking: true,
+        warm_up_seconds: 0.0,
+        ..config(&place, workers)
+    };
+    assert_eq!(done(&among(parts as u64)).latency.count, 2 * workers as u64);
+    let after = fs::read(&place.file).expect("the file");
+    for (at, (before, after)) in before.chunks(BLOCK).zip(after.chunks(BLOCK)).enumerate() {
+        let ours = (first..first + workers).contains(&(at % parts));
+        assert_eq!(before != after, ours, "block {at}");
+    }
+    for (parts, why) in [(3, "are not among"), (6, "write it first")] {
+        match run(&among(parts), &Control::default()) {
+            Err(JobError::Refused(said)) => assert!(said.contains(why), "{said}"),
+            other => panic!("{other:?}"),
         }
     }
 }

@@ -64,12 +64,16 @@ pub enum Pattern {
     /// Any, until the time is up.
     Random,
     /// All of its part of every segment in turn, once. A segment has a part for each worker that
-    /// shares the file.
+    /// shares the file, here or elsewhere.
     Segments {
         /// How many.
         segments: u64,
         /// Length of a part.
         part_bytes: u64,
+        /// Parts of a segment.
+        parts: u64,
+        /// Which of them is the first worker's.
+        first: u64,
     },
 }
 
@@ -258,13 +262,13 @@ impl Operator {
             Pattern::Segments {
                 segments,
                 part_bytes,
+                parts,
+                first,
             } => {
                 let (segment, within) = (place * block / part_bytes, place * block % part_bytes);
                 // Workers that share a file have parts side by side.
-                let shared = self.operate.workers / self.operate.files.len();
-                let part = self.seen.worker / self.operate.files.len();
-                let parts = segment * shared as u64 + part as u64;
-                (segment < segments).then_some(parts * part_bytes + within)
+                let part = first + (self.seen.worker / self.operate.files.len()) as u64;
+                (segment < segments).then_some((segment * parts + part) * part_bytes + within)
             }
         }
     }

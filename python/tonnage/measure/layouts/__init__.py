@@ -66,6 +66,7 @@ def measure_layouts(
     *,
     destroy: bool,
     command: list[str],
+    labels: Mapping[str, str] | None = None,
     on_round: OnRound,
     room: Path = ROOM,
 ) -> list[Measurement]:
@@ -78,6 +79,7 @@ def measure_layouts(
         out: Where trials are kept, in a directory for each layout; see `tonnage.measure.kept`.
         destroy: Whether what the devices hold may be lost.
         command: How it can be repeated.
+        labels: What else is known of where it is done, like its region.
         on_round: Shows the progress of a round of a layout.
         room: Where what stands is noted; what a killed process left there is undone first.
 
@@ -94,14 +96,16 @@ def measure_layouts(
         if not settings.devices:
             return []
         manner = choose(settings.layouts, settings.file_system, settings.stripe_bytes)
-        with _held(out, settings, manner, command) as held, ExitStack() as stack:
+        with _held(out, settings, manner, command, labels) as held, ExitStack() as stack:
             devices: dict[str, Given] = {}
             for number, layout, modes in _turns(settings, held):
                 devices = devices or stack.enter_context(_ready(settings, destroy, journal))
                 arrangement = arrange(layout, list(devices), manner, room, _files(devices))
                 label = f"{layout}, round {number + 1} of {settings.rounds}"
                 with journal.standing(arrangement.steps), on_round(label) as on_progress:
-                    done = _measure(arrangement, number, modes, settings, command, on_progress)
+                    done = _measure(
+                        arrangement, number, modes, settings, command, labels, on_progress
+                    )
                     held[layout].begin(done.environment)
                     for trial in done.trials:
                         held[layout].keep(trial)
@@ -110,10 +114,14 @@ def measure_layouts(
 
 @contextmanager
 def _held(
-    out: Path, settings: Settings, manner: Manner, command: list[str]
+    out: Path,
+    settings: Settings,
+    manner: Manner,
+    command: list[str],
+    labels: Mapping[str, str] | None,
 ) -> Iterator[dict[str, Kept]]:
     """A directory in ``out`` for each layout, with what an earlier command left in it."""
-    here = environment.capture([])
+    here = environment.capture([], labels)
     with parted(out, settings.layouts), ExitStack() as stack:
         yield {
             layout: stack.enter_context(
@@ -193,6 +201,7 @@ def _measure(
     modes: Sequence[str],
     settings: Settings,
     command: list[str],
+    labels: Mapping[str, str] | None,
     on_progress: engine.OnProgress,
 ) -> Measurement:
     """One round of a layout that stands; with its trials goes what is as it is in this one only."""
@@ -204,7 +213,7 @@ def _measure(
         seconds=settings.seconds,
         size_bytes=settings.size_bytes,
         memory_bytes=settings.memory_bytes,
-        environment=_environment(arrangement.mounts),
+        environment=_environment(arrangement.mounts, labels),
         command=command,
         on_progress=on_progress,
     )
@@ -229,8 +238,8 @@ def _step(trial: Trial, number: int) -> Step:
     )
 
 
-def _environment(mounts: Sequence[Path]) -> Environment:
-    here = environment.capture(mounts)
+def _environment(mounts: Sequence[Path], labels: Mapping[str, str] | None) -> Environment:
+    here = environment.capture(mounts, labels)
     return dataclasses.replace(here, versions=here.versions | _versions(here))
 
 

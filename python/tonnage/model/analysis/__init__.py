@@ -2,9 +2,9 @@
 
 What was measured alike is put together (`samples`), and looked at by how many were outstanding
 (`levels`), by instance (`instances`), over time (`courses`), by single operations (`latencies`),
-one way against another (`comparisons`) and by price (`money`). `doubts` says what to mind,
-`findings` what came of it. No percentiles of several instances are ever pooled, and what so few
-values cannot tell is not estimable.
+one way against another (`comparisons`), by label (`labels`) and by price (`money`). `doubts` says
+what to mind, `findings` what came of it. No percentiles of several instances are ever pooled, and
+what so few values cannot tell is not estimable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tonnage import words
 from tonnage.artifacts import Environment, Measurement
 from tonnage.artifacts.analysis import Analysis, Cited, Machine, Subject
 from tonnage.cloud_truth import scorecard
-from tonnage.model.analysis import comparisons
+from tonnage.model.analysis import comparisons, labels
 from tonnage.model.analysis.courses import drawn, series_of, steadiness
 from tonnage.model.analysis.doubts import doubts
 from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, estimated
@@ -86,6 +86,7 @@ def analyse(
     machines = _machines(measurements, costs)
     direct = comparisons.direct_against_buffered(kinds)
     by_layout = comparisons.layouts(kinds)
+    by_label = labels.side_by_side(kinds, measurements)
     return Analysis(
         seed=seed,
         confidence=CONFIDENCE,
@@ -95,11 +96,12 @@ def analyse(
         per_dollar=dollars,
         direct_against_buffered=direct,
         layouts=by_layout,
-        labels=comparisons.labels(kinds, measurements),
+        labels=labels.ratios(kinds, measurements),
+        by_label=by_label,
         findings=findings(machines, subjects),
         warnings=doubts(measurements, kinds, called),
         scorecard=scorecard(measurements),
-        left_out=left_out(subjects, dollars, direct, by_layout),
+        left_out=left_out(subjects, dollars, direct, by_layout, by_label),
         cited=[_cited(each) for each in measurements],
     )
 

@@ -1,4 +1,4 @@
-"""One way against another of what is alike in all else: direct against buffered, layouts, labels.
+"""One way against another of what is alike in all else: direct against buffered, layouts.
 
 Ratios are of medians. Where at least two instances did both, each has its own ratio, and the
 median is over those; what differs between machines then cancels. Else the medians of both sides are
@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tonnage.artifacts import SINGLE, Measurement
 from tonnage.artifacts.analysis import Comparison, Estimate
-from tonnage.artifacts.environment import HOST
 from tonnage.model.analysis.estimates import (
     CONFIDENCE,
     INSTANCES,
@@ -38,7 +37,7 @@ def direct_against_buffered(kinds: Kinds) -> list[Comparison]:
         ways = {kind.direct: kind for kind in same}
         if {True, False} <= ways.keys():
             sides = ("direct", _buffered(ways[False]))
-            found.append(_compared(name, kinds[ways[True]], kinds[ways[False]], sides))
+            found.append(compared(name, kinds[ways[True]], kinds[ways[False]], sides))
     return [each for each in found if each]
 
 
@@ -51,7 +50,7 @@ def layouts(kinds: Kinds) -> list[Comparison]:
             continue
         base = SINGLE if SINGLE in ways else min(ways)
         found += [
-            _compared(name, kinds[ways[layout]], kinds[ways[base]], (layout, base))
+            compared(name, kinds[ways[layout]], kinds[ways[base]], (layout, base))
             for layout in sorted(ways)
             if layout != base
         ]
@@ -61,27 +60,6 @@ def layouts(kinds: Kinds) -> list[Comparison]:
 def layouts_of(measurements: Sequence[Measurement]) -> list[Comparison]:
     """The same of measurements, one or more of each layout."""
     return layouts(by_kind(measurements))
-
-
-def labels(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison]:
-    """Each value of a label, like a region or a time, over the first by name.
-
-    Of every operation that was done with both; what machines are called is no such label.
-    """
-    said = {each.id: each.environment.labels for each in measurements if each.environment}
-    called = names(list(kinds))
-    found = []
-    for name in sorted({name for each in said.values() for name in each} - {HOST}):
-        for kind, samples in kinds.items():
-            ways: dict[str, list[Sample]] = {}
-            for sample in samples:
-                if value := said.get(sample.measurement, {}).get(name):
-                    ways.setdefault(value, []).append(sample)
-            for value in sorted(ways)[1:]:
-                base = min(ways)
-                sides = (f"{name} {value}", f"{name} {base}")
-                found.append(_compared(called[kind], ways[value], ways[base], sides))
-    return [each for each in found if each]
 
 
 def ratio(
@@ -111,6 +89,37 @@ def ratio(
         over=units_of(above)[1] if over.size <= under.size else units_of(below)[1],
         lacking=max(over.lacking, under.lacking),
     )
+
+
+def compared(
+    name: str, tops: Sequence[Sample], bottoms: Sequence[Sample], ways: tuple[str, str]
+) -> Comparison | None:
+    """One way against another of one thing; None if they have nothing in common."""
+    number = common(tops, bottoms)
+    if number is None and not _silent(tops, bottoms):
+        return None
+    tops = [each for each in tops if each.reading.concurrency == number]
+    bottoms = [each for each in bottoms if each.reading.concurrency == number]
+    for unit in ("bytes", "operations"):
+        found = ratio(values_of(tops, rate_in(unit)), values_of(bottoms, rate_in(unit)))
+        if found:
+            return Comparison(
+                subject=name,
+                way=ways[0],
+                than=ways[1],
+                concurrency=number,
+                ratio=found,
+                way_cpu_seconds_per_byte=cpu_of_byte(tops),
+                than_cpu_seconds_per_byte=cpu_of_byte(bottoms),
+                measurements=cited([*tops, *bottoms]),
+            )
+    return None
+
+
+def common(*sides: Sequence[Sample]) -> int | None:
+    """The largest number outstanding that all were done with: what each can give."""
+    shared = set.intersection(*({each.reading.concurrency for each in side} for side in sides))
+    return max((number for number in shared if number is not None), default=None)
 
 
 def _alike(kinds: Kinds, bare: Callable[[Kind], Kind]) -> dict[str, list[Kind]]:
@@ -144,39 +153,8 @@ def _by_layout(same: Sequence[Kind]) -> dict[str, Kind]:
     }
 
 
-def _compared(
-    name: str, tops: Sequence[Sample], bottoms: Sequence[Sample], ways: tuple[str, str]
-) -> Comparison | None:
-    number = _common(tops, bottoms)
-    if number is None and not _silent(tops, bottoms):
-        return None
-    tops = [each for each in tops if each.reading.concurrency == number]
-    bottoms = [each for each in bottoms if each.reading.concurrency == number]
-    for unit in ("bytes", "operations"):
-        found = ratio(values_of(tops, rate_in(unit)), values_of(bottoms, rate_in(unit)))
-        if found:
-            return Comparison(
-                subject=name,
-                way=ways[0],
-                than=ways[1],
-                concurrency=number,
-                ratio=found,
-                way_cpu_seconds_per_byte=cpu_of_byte(tops),
-                than_cpu_seconds_per_byte=cpu_of_byte(bottoms),
-                measurements=cited([*tops, *bottoms]),
-            )
-    return None
-
-
 def _buffered(kind: Kind) -> str:
     return "buffered (from a cache)" if kind.cached else "buffered"
-
-
-def _common(tops: Sequence[Sample], bottoms: Sequence[Sample]) -> int | None:
-    """The largest number outstanding that both were done with: what each can give."""
-    numbers = {each.reading.concurrency for each in tops}
-    shared = numbers & {each.reading.concurrency for each in bottoms}
-    return max((number for number in shared if number is not None), default=None)
 
 
 def _silent(tops: Sequence[Sample], bottoms: Sequence[Sample]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tonnage.artifacts.analysis import Comparison, LeftOut, PerDollar, Subject
+from tonnage.artifacts.analysis import ByLabel, Comparison, LeftOut, PerDollar, Subject
 from tonnage.statistics.instances import LEAST_INSTANCES
 
 # Each chart of a subject, whether it can be drawn, and why not.
@@ -47,6 +47,7 @@ def left_out(
     dollars: Sequence[PerDollar],
     direct: Sequence[Comparison],
     layouts: Sequence[Comparison],
+    by_label: Sequence[ByLabel],
 ) -> list[LeftOut]:
     """The charts that are left out."""
     found = []
@@ -56,6 +57,13 @@ def left_out(
         found.append(_whole("Megabytes per dollar", _unpriced(dollars)))
     if not layouts:
         found.append(_whole("Layouts' ratio", "nothing was measured in two layouts"))
+    if not by_label:
+        found.append(
+            _whole("By label", "nothing was measured with two values of a label (--label)")
+        )
+    elif few := [f"{each.subject}, {each.label}" for each in by_label if not each.is_dense]:
+        why = f"fewer than {LEAST_INSTANCES} of each value, or all gave the same"
+        found.append(LeftOut(chart="Density by label", why=why, subjects=few))
     if not direct:
         found.append(
             _whole("Direct against buffered", "nothing was measured both ways, alike in all else")

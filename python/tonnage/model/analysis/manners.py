@@ -20,6 +20,7 @@ MANNERS = (
     "segments",
     "flush",
     "pattern",
+    "nodes",
     "connections_per_pair",
     "endpoints",
     "job",

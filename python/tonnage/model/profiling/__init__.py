@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from tonnage import words
 from tonnage.artifacts import Measurement
 from tonnage.artifacts.profile import Law, LeftOut, OfferProfile, Profile, Scaling
+from tonnage.artifacts.together import ALL_TO_ALL
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.laws import law
 from tonnage.model.profiling.offers import Offer, OfferError, Said, taken
@@ -127,7 +128,11 @@ def _kept(
     """The rates of each resource that an offer is planned with; and the others, with the reason."""
     kept: dict[str, list[Rate]] = {}
     left: list[LeftOut] = []
-    for resources in TOGETHER:
+    networks = [each for each in found if each.resource == "network"]
+    manners = sorted({each.manner for each in networks})
+    # How many connections a pair had is a job's to choose; what links they had is not.
+    chosen = all(manner.startswith(ALL_TO_ALL) for manner in manners)
+    for resources in (*TOGETHER, ("network",)) if chosen else TOGETHER:
         alike = [each for each in found if each.resource in resources]
         if not alike:
             continue
@@ -138,11 +143,9 @@ def _kept(
             else:
                 why = f"{each.resource}, {each.manner}: {manner} carried more"
                 left.append(LeftOut(measurements=[each.measurement], why=why))
-    networks = [each for each in found if each.resource == "network"]
-    manners = sorted({each.manner for each in networks})
     if len(manners) == 1:
         kept["network"] = networks
-    elif manners:
+    elif not chosen:
         why = f"network: {words.listing(manners)} are not alike: give the measurements of one"
         left += [LeftOut(measurements=[each.measurement], why=why) for each in networks]
     for each in found:

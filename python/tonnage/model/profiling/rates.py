@@ -16,14 +16,22 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import urlsplit
 
 from tonnage import words
 from tonnage.artifacts import Device, Measurement, Trial
 from tonnage.artifacts.profile import LeftOut
-from tonnage.artifacts.together import RECEIVE, SEND, of_way, trials_a_round, whole_rounds
+from tonnage.artifacts.together import (
+    ALL_TO_ALL,
+    RECEIVE,
+    SEND,
+    of_way,
+    trials_a_round,
+    whole_rounds,
+)
+from tonnage.artifacts.together import WAYS as BOTH
 from tonnage.model.profiling.offers import Taken
 
 VOLUMES = ("Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd", "MSFT NVMe Accelerator")
@@ -79,6 +87,7 @@ def rates(taken: Taken, *, volumes: bool) -> Iterator[Found]:
         "layouts": lambda: _disks(taken, volumes),
         "cpu": lambda: _cores(taken),
         "net": lambda: _network(taken),
+        "shuffle": lambda: _shuffle(taken),
         "object": lambda: _objects(taken),
     }
     if measurement.kind not in readers:
@@ -162,7 +171,7 @@ def _disks(taken: Taken, volumes: bool) -> Iterator[Found]:
     manner = f"{layout} of {manner}" if layout else manner
     if None in where:
         supposed = "network-attached" if place == "volume" else "the machine's own"
-        manner += f" taken for {supposed}, since {words.listing(names) or 'they'} did not say"
+        manner += f" taken for {supposed}, since no model says"
     for trial in measurement.trials:
         way = WAYS.get(trial.name)
         if way is None:
@@ -229,6 +238,30 @@ def _network(taken: Taken) -> Iterator[Found]:
                 yield made
         return
     yield left_out(measurement, why)
+
+
+def _shuffle(taken: Taken) -> Iterator[Found]:
+    """What the node both sent and received, all to all: the less of the two."""
+    done: dict[tuple[int, int, int], dict[str, Trial]] = {}
+    for trial in taken.measurement.trials:
+        if not trial.reading or not trial.step:
+            continue
+        details = trial.reading.details
+        if not details["pattern"].startswith(ALL_TO_ALL):
+            continue  # A pair, or one alone: no job's network.
+        if len(details["machine_types"]) > 1:
+            several = words.listing(details["machine_types"])
+            why = f"network, all to all between {several}: the slowest set the pace of all"
+            yield left_out(taken.measurement, why)
+            continue
+        key = details["endpoints"], details["connections_per_pair"], trial.step.round
+        done.setdefault(key, {})[trial.step.operation] = trial
+    for (nodes, connections, _), ways in done.items():
+        if len(ways) == len(BOTH):
+            value = min(trial.bytes_per_second for trial in ways.values())
+            manner = f"{ALL_TO_ALL}, {words.several(connections, 'connection')} a pair"
+            made = _made(taken, "network", ways[SEND], value, manner)
+            yield replace(made, nodes=nodes) if isinstance(made, Rate) else made
 
 
 def _objects(taken: Taken) -> Iterator[Found]:

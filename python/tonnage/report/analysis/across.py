@@ -20,6 +20,7 @@ from tonnage.report.analysis.figures import (
     linear,
     rows,
 )
+from tonnage.report.analysis.labels import by_label
 from tonnage.report.charts import Chart, Trace
 from tonnage.report.markup import Child, Html, missing, section, table
 
@@ -37,6 +38,7 @@ def across(analysis: Analysis) -> tuple[Html, list[Chart]]:
         _dollars(analysis.per_dollar),
         _latencies(analysis.subjects),
         _ratios("layouts", "Layouts' ratio", analysis.layouts),
+        by_label(analysis.by_label),
         _ratios("labels", "By label", analysis.labels),
         _ratios("direct", "Direct against buffered", analysis.direct_against_buffered),
     ):

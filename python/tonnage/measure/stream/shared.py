@@ -1,0 +1,170 @@
+"""Files in order on one directory that several machines have mounted, all at once, as IOR does it.
+
+Every machine writes its own part of one file, or files of its own, and reads what the next machine
+wrote: what it wrote itself it might have in memory (IOR's ``-C``). Files are new for every writing.
+Machines meet before each trial, twice: when all are done with the last one, so that files can be
+made, and when all are ready, to begin at one moment. That the directory is one and the same is not
+believed: each has to see what the first one made there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.artifacts import Step, Trial
+from tonnage.artifacts.together import LATE, NODES
+from tonnage.engine import lease
+from tonnage.engine.lease import Lease
+from tonnage.measure.kept import Kept
+from tonnage.measure.peers import Met, Peers
+from tonnage.measure.stream.trial import Settings, config, drop, trial
+
+DATA_PREFIX = ".tonnage-shared-stream-"
+
+
+def trials(
+    directory: Path,
+    settings: Settings,
+    steps: Iterable[Step],
+    kept: Kept,
+    peers: Peers,
+    on_progress: engine.OnProgress | None,
+) -> Iterator[Trial]:
+    """Does the steps that any machine does not have on file; gives those that are new here.
+
+    Who has a step on file does it again with the others, and keeps the first.
+
+    Raises:
+        Refused: A machine does not see what another one made in the directory, or there is no room.
+        Failed: The file system failed, or the machine that was to make something is gone.
+    """
+    said = peers.meet(len(kept.trials)).said
+    nodes = list(said)
+    todo = list(enumerate(steps))[min(said.values()) :]
+    if not todo:
+        return
+    with _room(directory, peers, nodes, on_progress) as (room, held):
+        engine.refuse_full([(room, len(nodes) * settings.bytes)], "what all write and read")
+        share = _Share(room, held, peers, nodes, settings)
+        if todo[0][1].operation == "read":
+            share.ready(writes=True)
+            engine.run("ops_bench", share.config(peers.node, writes=True))
+        for number, step in todo:
+            writes = step.operation == "write"
+            met = share.ready(writes)
+            of = peers.node if writes else _next(list(met.said), peers.node)
+            watched = engine.after(number * settings.bytes, on_progress)
+            own = share.config(of, writes)
+            found = trial(own, step, settings, directory, watched)
+            took = found.phase.stages[0].bytes / found.bytes_per_second
+            told: dict[str, Any] = {NODES: len(met.said), LATE: time.monotonic() - met.at - took}
+            if writes:
+                share.settle()
+            else:
+                told["read_of"] = of
+            if number >= len(kept.trials):
+                yield kept.keep(_with(found, told))
+        share.gather()  # Nobody leaves while another reads what it wrote.
+
+
+@dataclass(frozen=True)
+class _Share:
+    """This machine's part."""
+
+    room: Path
+    held: Lease
+    peers: Peers
+    nodes: Sequence[str]
+    """All that began; where their parts are follows from their order."""
+    settings: Settings
+
+    def gather(self) -> list[str]:
+        """Waits until all are done with what they did; who they are."""
+        there = list(self.peers.meet(None).said)
+        self.held.others = {str(self.nodes.index(each)) for each in there}
+        return there
+
+    def ready(self, writes: bool) -> Met:
+        """Once all are done with the last trial: makes ready for the next, and waits for all."""
+        there = self.gather()
+        if not writes:
+            if not self.settings.direct:
+                for file in self._files(_next(there, self.peers.node)):
+                    drop(file)
+        elif not self.settings.shared or self.peers.node == there[0]:
+            for file in self._files(self.peers.node):
+                file.unlink(missing_ok=True)
+                with file.open("xb") as made:
+                    made.truncate(self._file_bytes)
+        return self.peers.meet(None)
+
+    def settle(self) -> None:
+        """Has what was written reach the file system, where others read it."""
+        if not self.settings.flush:
+            for file in self._files(self.peers.node):
+                drop(file)
+
+    def config(self, node: str, writes: bool) -> dict[str, Any]:
+        """What the core is to do with the part of ``node``."""
+        told = config(self._files(node), self.settings, writes)
+        if self.settings.shared:
+            workers = self.settings.workers
+            first = self.nodes.index(node) * workers
+            told["segments"]["among"] = {"parts": len(self.nodes) * workers, "first": first}
+        return told
+
+    @property
+    def _file_bytes(self) -> int:
+        """How long a file will be; of its own, the core makes it so."""
+        return len(self.nodes) * self.settings.bytes if self.settings.shared else 0
+
+    def _files(self, node: str) -> list[Path]:
+        if self.settings.shared:
+            return [self.room / "file"]
+        place = self.nodes.index(node)
+        return [self.room / f"file-{place}-{number}" for number in range(self.settings.workers)]
+
+
+@contextmanager
+def _room(
+    directory: Path, peers: Peers, nodes: Sequence[str], on_progress: engine.OnProgress | None
+) -> Iterator[tuple[Path, Lease]]:
+    """A directory in ``directory`` that the first node makes and all see; gone afterwards."""
+    first = nodes[0]
+    name = None
+    with ExitStack() as stack:
+        if peers.node == first:
+            wait = engine.after(0, on_progress) or (lambda _: None)
+            room = lease.made("--dir", directory, DATA_PREFIX, lambda: wait(0))
+            held = stack.enter_context(lease.held(room, "0"))
+            name = room.name
+        name = peers.meet(name).said.get(first)
+        if name is None:
+            raise engine.Failed(f"{first} did not make a directory in {directory}")
+        room = directory / name
+        sees = room.is_dir()
+        if sees and peers.node != first:
+            held = stack.enter_context(lease.held(room, str(nodes.index(peers.node))))
+        if blind := [node for node, each in peers.meet(sees).said.items() if not each]:
+            raise engine.Refused(
+                f"--dir {directory} is not the same for all: what {first} made there is not seen "
+                f"by {', '.join(blind)}"
+            )
+        yield room, held
+
+
+def _next(nodes: Sequence[str], node: str) -> str:
+    return nodes[(nodes.index(node) + 1) % len(nodes)]
+
+
+def _with(trial: Trial, told: dict[str, Any]) -> Trial:
+    assert trial.reading is not None
+    reading = dataclasses.replace(trial.reading, details=trial.reading.details | told)
+    return dataclasses.replace(trial, reading=reading)

@@ -1,0 +1,132 @@
+"""What was measured with each value of a label, like a region, a zone or a time, side by side.
+
+Each value has the median of its instances, with its interval, the histogram and the density of what
+they gave; bins and places are the same for all, and shares are of each value's own, so few can be
+held against many. Against the first value by name each other one also has a ratio (`comparisons`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tonnage.artifacts import Measurement
+from tonnage.artifacts.analysis import ByLabel, Comparison, Labelled
+from tonnage.artifacts.environment import HOST
+from tonnage.model.analysis.comparisons import common, compared
+from tonnage.model.analysis.estimates import median_over, units_of, values_of
+from tonnage.model.analysis.instances import WIDE
+from tonnage.model.analysis.samples import Kind, Sample, cited, names, rate_in, unit_of
+from tonnage.statistics.density import REACH, Axis, bandwidth, histogram, kernel_density
+from tonnage.statistics.instances import LEAST_INSTANCES
+from tonnage.statistics.samples import FloatArray
+
+POINTS = 256
+"""Places of a density."""
+
+Kinds = Mapping[Kind, Sequence[Sample]]
+Values = dict[str, list[Sample]]
+"""Samples of one kind, by the value of a label."""
+
+
+def ratios(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison]:
+    """Each value of a label over the first by name, of every operation done with both."""
+    called = names(list(kinds))
+    found = []
+    for name, kind, values in _labelled(kinds, measurements):
+        base = min(values)
+        for value in sorted(values)[1:]:
+            sides = (f"{name} {value}", f"{name} {base}")
+            found.append(compared(called[kind], values[value], values[base], sides))
+    return [each for each in found if each]
+
+
+def side_by_side(kinds: Kinds, measurements: Sequence[Measurement]) -> list[ByLabel]:
+    """Every operation that was done with several values of a label."""
+    called = names(list(kinds))
+    found = [
+        _of_kind(called[kind], name, unit_of(kind, kinds[kind]), values)
+        for name, kind, values in _labelled(kinds, measurements)
+    ]
+    return [each for each in found if each]
+
+
+def _labelled(
+    kinds: Kinds, measurements: Sequence[Measurement]
+) -> Iterator[tuple[str, Kind, Values]]:
+    """Each label, with each kind that was measured with several of its values.
+
+    What machines are called is no such label.
+    """
+    said = {each.id: each.environment.labels for each in measurements if each.environment}
+    for name in sorted({name for each in said.values() for name in each} - {HOST}):
+        for kind, samples in kinds.items():
+            values: Values = {}
+            for sample in samples:
+                if value := said.get(sample.measurement, {}).get(name):
+                    values.setdefault(value, []).append(sample)
+            if len(values) > 1:
+                yield name, kind, values
+
+
+def _of_kind(subject: str, label: str, unit: str, values: Values) -> ByLabel | None:
+    number = common(*values.values())
+    alike = {
+        value: [each for each in samples if each.reading.concurrency == number]
+        for value, samples in sorted(values.items())
+    }
+    rates = {
+        value: found
+        for value, samples in alike.items()
+        if (found := values_of(samples, rate_in(unit)))
+    }
+    if len(rates) < 2:
+        return None
+    units = {value: np.asarray(units_of(found)[0]) for value, found in rates.items()}
+    every = np.concatenate(list(units.values()))
+    axis: Axis = "linear"
+    if every.min() > 0 and every.max() > WIDE * every.min():
+        axis = "logarithmic"
+    bars = histogram(every, axis)
+    on_axis = {
+        value: np.log(each) if axis == "logarithmic" else each for value, each in units.items()
+    }
+    edges = np.log(bars.edges) if axis == "logarithmic" else np.asarray(bars.edges)
+    widths = {value: _width(each) for value, each in on_axis.items()}
+    reach = REACH * max((width for width in widths.values() if width), default=0.0)
+    places = np.linspace(edges[0] - reach, edges[-1] + reach, POINTS)
+    step = float(edges[1] - edges[0])
+    labelled = []
+    for value, of_value in rates.items():
+        median = median_over(of_value)
+        assert median is not None
+        width = widths[value]
+        curve = None if width is None else step * kernel_density(on_axis[value], places, width)
+        counts, _ = np.histogram(on_axis[value], edges)
+        labelled.append(
+            Labelled(
+                value=value,
+                rate=median,
+                shares=[round(each, 6) for each in (counts / len(on_axis[value])).tolist()],
+                densities=None if curve is None else [round(each, 6) for each in curve.tolist()],
+                measurements=cited(alike[value]),
+            )
+        )
+    return ByLabel(
+        subject=subject,
+        label=label,
+        unit=unit,
+        concurrency=number,
+        axis=axis,
+        edges=list(bars.edges),
+        places=(np.exp(places) if axis == "logarithmic" else places).tolist(),
+        values=labelled,
+        rule=f"bins: {bars.rule}, of all; density: Gaussian kernels, Silverman's rule of each "
+        f"value's own, from {LEAST_INSTANCES} on",
+    )
+
+
+def _width(values: FloatArray) -> float | None:
+    """A density's bandwidth; of few values, or of equal ones, there is none."""
+    return bandwidth(values) if values.size >= LEAST_INSTANCES and np.ptp(values) > 0 else None

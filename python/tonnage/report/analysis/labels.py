@@ -1,0 +1,99 @@
+"""What was measured with each value of a label: densities over each other, medians in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tonnage import words
+from tonnage.artifacts.analysis import ByLabel
+from tonnage.report.analysis.figures import (
+    MARGIN,
+    cites,
+    counted,
+    interval,
+    linear,
+    logarithmic,
+)
+from tonnage.report.charts import Chart, Trace
+from tonnage.report.markup import Child, Html, table
+
+COLOURS = ("--read", "--write", "--work-one", "--work-two", "--busy", "--work-three")
+"""Of values, in the order of their names; more of them are in the table alone."""
+
+
+def by_label(found: Sequence[ByLabel]) -> tuple[list[Chart], list[Html]]:
+    """A chart for each operation and label of which there are enough values, and a table of all."""
+    if not found:
+        return [], []
+    charts = [_densities(number, each) for number, each in enumerate(found) if each.is_dense]
+    cells: list[list[Child]] = [
+        [
+            of.subject,
+            of.label,
+            each.value,
+            "not said" if of.concurrency is None else str(of.concurrency),
+            words.per_second(each.rate.value, of.unit),
+            interval(each.rate, _unit(of)),
+            counted(each.rate),
+            cites(each.measurements),
+        ]
+        for of in found
+        for each in of.values
+    ]
+    columns = ["Operation", "Label", "Value", "Outstanding", "Median", "Interval", "Of", "From"]
+    return charts, [table("Medians by label", columns, cells, numeric=columns[3:6])]
+
+
+def _densities(number: int, found: ByLabel) -> Chart:
+    unit = _unit(found)
+    edges = [edge / unit.factor for edge in found.edges]
+    places = [place / unit.factor for place in found.places]
+    traces: list[Trace] = []
+    drawn = list(zip(COLOURS, (each for each in found.values if each.densities), strict=False))
+    for colour, each in drawn:
+        steps = {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [edges[0], *(edge for pair in pairwise(edges) for edge in pair), edges[-1]],
+            "y": [0, *(100 * share for share in each.shares for _ in range(2)), 0],
+            "line": {"color": colour, "width": 1, "dash": "dot"},
+            "name": each.value,
+            "hovertemplate": f"%{{x:,.4~r}} {unit.name}: %{{y:.3~r}} %"
+            "<extra>%{fullData.name}</extra>",
+        }
+        density = {
+            "type": "scatter",
+            "mode": "lines",
+            "x": places,
+            "y": [100 * share for share in each.densities or []],
+            "line": {"color": colour, "width": 2},
+            "name": each.value,
+            "hoverinfo": "skip",
+        }
+        traces += [steps, density]
+    said = [f"{each.value} {words.per_second(each.rate.value, found.unit)}" for _, each in drawn]
+    across = linear(unit.name, rangemode="normal")
+    if found.axis == "logarithmic":
+        across = logarithmic(edges, unit.name)
+    return Chart(
+        name=f"chart-label-{number + 1}",
+        title=f"{found.subject} by {found.label}: density and histogram, % in each bin",
+        says=f"How {found.subject} is distributed by {found.label}; medians: {'; '.join(said)}.",
+        height=240,
+        traces=traces,
+        layout={
+            "margin": MARGIN,
+            "hovermode": "closest",
+            "xaxis": across,
+            "yaxis": linear("%"),
+        },
+        legend=[(colour, each.value) for colour, each in drawn],
+        note=words.sentence(found.rule),
+    )
+
+
+def _unit(found: ByLabel) -> words.Unit:
+    if found.unit == "operations":
+        return words.Unit("operations/s", 1.0)
+    return words.rate_unit(max(each.rate.value for each in found.values))
