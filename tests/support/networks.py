@@ -66,7 +66,7 @@ def _trial(wanted: Wanted, place: int, way: str, links: Links) -> Trial:
     rate = _rate(wanted, place, way, links)
     details = {
         "pattern": wanted.pattern,
-        "nodes": list(wanted.nodes),
+        "node_names": list(wanted.nodes),
         "connections_per_pair": wanted.together.connections,
     }
     return Trial(
