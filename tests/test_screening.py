@@ -175,6 +175,8 @@ def test_what_cannot_be_told_is_said() -> None:
         gain(sort(), 1, [replace(each, carries=few) for each in nodes], [])
     with pytest.raises(CannotTell, match="of network not all machines were measured"):
         gain(sort(), 1, [nodes[0], Node("b", few, None, None)], [])
+    with pytest.raises(CannotTell, match="of network b carried nothing"):
+        gain(sort(), 1, [nodes[0], Node("b", rates | {"network": 0.0}, None, None)], [])
     assert beyond(sort()) == []
     assert beyond(mapreduce("volumes")) == ["volumes"]
     assert beyond(reduction()) == ["object storage"]
