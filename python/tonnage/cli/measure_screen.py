@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -135,6 +136,7 @@ def measure_screen(
         instances=at.instances,
         one_at_a_time=False,
         patience_seconds=at.patience_seconds,
+        late_seconds=math.inf,  # Its own disks are what they are.
     )
     network = net.Settings(
         connections=(1,),

@@ -13,6 +13,7 @@ answer is tried again, and then whom most of the others could not speak to is gi
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import re
 from collections import Counter
@@ -169,7 +170,8 @@ def asked_of(settings: Settings, **more: Any) -> Asked:
     """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
     told = dataclasses.asdict(settings)
     work = partial(take_part, settings=told, stopping_rule=settings.rule)
-    return Asked(kind=KIND, work=lambda _: work, settings=told, **more)
+    # That one began late does not matter: they meet before each thing that they do.
+    return Asked(kind=KIND, work=lambda _: work, settings=told, late_seconds=math.inf, **more)
 
 
 class _Shuffle:
