@@ -1,15 +1,23 @@
 """The network between machines: what is wanted of them in a round, and what it comes to."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.networks import SETTINGS, Links, network
+from support.networks import SETTINGS, Links, network, trial
+from tonnage.artifacts import FleetNode, Trial
 from tonnage.artifacts.together import ALL_TO_ALL, ALONE, BOTH_WAYS, PAIR, RECEIVE, SEND, UNEVENLY
-from tonnage.fleet.net import MOST_ALONE, MOST_ALONE_BRIEFLY, Wanted, agenda
+from tonnage.fleet.agent import Said, Told
+from tonnage.fleet.cluster import Machine
+from tonnage.fleet.endpoint import Part
+from tonnage.fleet.measuring import Heard, Member
+from tonnage.fleet.net import MOST_ALONE, MOST_ALONE_BRIEFLY, TRIES, Wanted, _Shuffle, agenda
 from tonnage.model.shuffle import FULL_DUPLEX, shuffle
 
 BRIEF = replace(SETTINGS, brief=True)
@@ -169,3 +177,90 @@ def test_of_which_a_node_was_lost_is_no_shuffle_of_so_many(
 def test_of_nothing_nothing_follows() -> None:
     found = shuffle(network({"a": (1.0, 1.0), "b": (1.0, 1.0)}, replace(SETTINGS, rounds=0)))
     assert (found.links, found.sizes, found.pairs, found.slowest_link) == ([], [], [], None)
+
+
+def test_parts_of_two_attempts_are_no_shuffle() -> None:
+    """A part that one did yesterday and another today was never done at once."""
+    measured = network({"a": (1.0, 1.0), "b": (1.0, 1.0)})
+    second = measured.nodes[1].measurement
+    assert second
+    for place, each in enumerate(second.trials):
+        assert each.reading
+        other = each.reading.details | {"attempt": f"again {place}"}
+        second.trials[place] = replace(each, reading=replace(each.reading, details=other))
+    found = shuffle(measured)
+    assert found.sizes == [] and len(found.links) == 2
+
+
+def trial_of(part: Part, way: str) -> Trial:
+    """What an endpoint keeps of its part."""
+    wanted = Wanted(part.pattern, part.nodes, ((way,),), part.together)
+    found = trial(wanted, 0, way, dict.fromkeys(part.nodes, (1.0, 1.0)))
+    assert found.reading
+    details = found.reading.details | {"attempt": part.attempt}
+    return replace(found, reading=replace(found.reading, details=details))
+
+
+class Failing:
+    """A run whose machines all answer: that all went well, or these words."""
+
+    def __init__(self, names: Sequence[str], says: Callable[[str, Part], str | None]) -> None:
+        self.left = [Member(Machine(name, {}, "198.18.0.1", name)) for name in names]
+        self.closed: dict[str, str | None] = {}
+        self.tries = 0
+        self._says, self._parts = says, dict[str, Part]()
+
+    def trials(self, _: Member) -> list[Trial]:
+        return []
+
+    def answers(self, asked: Mapping[Member, Any]) -> Iterator[tuple[Member, Any]]:
+        yield from [(member, ("198.18.0.1", 7411, "large")) for member in asked]
+
+    def give(self, member: Member, part: Part) -> None:
+        self._parts[member.node] = part
+
+    def hear(self, waiting: Sequence[Member]) -> Iterator[Any]:
+        self.tries += 1
+        for member in waiting:
+            part = self._parts[member.node]
+            why = self._says(member.node, part)
+            member.told = Told(
+                0.0, 0, 0.0, {}, False, None, None, said={part.number: Said(why, None)}
+            )
+            for way in part.ways if why is None else ():
+                yield Heard(member.node, trial_of(part, way))
+
+    def close(self, member: Member, why: str | None) -> FleetNode:
+        self.closed[member.node] = why
+        self.left.remove(member)
+        member.row = FleetNode(node=member.node, ok=False, why=why)
+        return member.row
+
+
+def failing(says: Callable[[str, Part], str | None]) -> tuple[Failing, dict[str, str]]:
+    """A round of four machines: what became of them, and who lacks something."""
+    run = Failing("abcd", says)
+    with patch.object(Member, "ask", lambda *_: None):
+        shuffled = _Shuffle(run, SETTINGS)  # type: ignore[arg-type]
+        list(shuffled.round(0))
+    return run, shuffled.lacking
+
+
+def test_what_fails_between_all_is_nobodys_fault_and_is_told() -> None:
+    run, lacking = failing(lambda *_: "has not ended in 72 s")
+    assert run.closed == {} and sorted(lacking) == list("abcd")
+    assert "failed: " in lacking["a"] and "has not ended" in lacking["a"]
+    # What has failed between two is not tried with more.
+    assert run.tries <= TRIES * 4
+
+
+def test_whom_the_others_cannot_speak_to_is_given_up() -> None:
+    def says(node: str, part: Part) -> str | None:
+        if "c" not in part.nodes:
+            return None
+        peer = "c" if node != "c" else next(each for each in part.nodes if each != "c")
+        return f"endpoint {part.nodes.index(peer)} (198.18.0.1:7411): does not answer"
+
+    run, _ = failing(says)
+    assert list(run.closed) == ["c"]
+    assert "does not answer" in (run.closed["c"] or "")

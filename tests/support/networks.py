@@ -46,7 +46,7 @@ def network(
 def _trials(wanted: Wanted, links: Links) -> Iterator[tuple[str, Trial]]:
     for place, (node, ways) in enumerate(zip(wanted.nodes, wanted.ways, strict=True)):
         for way in ways:
-            yield node, _trial(wanted, place, way, links)
+            yield node, trial(wanted, place, way, links)
 
 
 def _rate(wanted: Wanted, place: int, way: str, links: Links) -> float:
@@ -62,9 +62,11 @@ def _rate(wanted: Wanted, place: int, way: str, links: Links) -> float:
     return min(*sending, *receiving) * together.peers(place, way)
 
 
-def _trial(wanted: Wanted, place: int, way: str, links: Links) -> Trial:
+def trial(wanted: Wanted, place: int, way: str, links: Links) -> Trial:
+    """What the node in this place keeps of one way of its part."""
     rate = _rate(wanted, place, way, links)
     details = {
+        "attempt": f"{wanted.key} {wanted.ways}",
         "pattern": wanted.pattern,
         "node_names": list(wanted.nodes),
         "connections_per_pair": wanted.together.connections,

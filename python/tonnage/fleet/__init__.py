@@ -2,8 +2,10 @@
 
 The only importer of Ray, and of that only `cluster`. An `agent` is one machine's: it runs what
 `tonnage measure` would run there, in the node's own order, and keeps its files. `barrier` has all
-begin at one moment; `measuring` hears of all until each has answered or is given up; `across` says
-what they come to; `view` shows how far they are. Ray carries files of some kilobytes, never data.
+begin at one moment; `measuring` hears of all until each has answered or is given up, `kept`
+writes what it hears; `across` says what they come to; `view` shows how far they are. In `meeting`
+those that share a directory wait for each other; `net` has `endpoint`, an agent too, measure the
+network between them. Ray carries files of some kilobytes, never data.
 
 The design follows docs/concepts/fleet.md.
 """

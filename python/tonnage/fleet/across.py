@@ -21,6 +21,8 @@ def across(nodes: Sequence[FleetNode]) -> list[Across]:
         if not node.ok or node.measurement is None:
             continue
         for trial in node.measurement.trials:
+            if trial.reading and "pattern" in trial.reading.details:
+                continue  # Part of what several did together: `model.shuffle` tells of that.
             kinds.setdefault(trial.name, {}).setdefault(node.node, []).append(trial)
     return [_of_kind(name, of_nodes) for name, of_nodes in sorted(kinds.items())]
 

@@ -28,8 +28,9 @@ from tonnage.measure.trials import now
 KIND = "shuffle"
 LOOK_SECONDS = 0.1
 """How often who waits for a part looks whether to end."""
-ENDING_SECONDS = 15.0
-"""A part has to end within this after its time."""
+ENDING_SECONDS = 60.0
+"""A part has to end within this after its time: what lies in buffers goes at the slowest's pace."""
+NO_TYPE = "a type not told"
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,14 @@ class Part:
 
     number: int
     """Of what all do; no two of a run have the same."""
+    attempt: str
+    """Tells what was done at once from what was done at another time; no two are alike."""
     pattern: str
     nodes: tuple[str, ...]
     """Who takes part, in the order of endpoints."""
     endpoint: int
     machine_types: tuple[str, ...]
-    """Of all that take part and tell theirs."""
+    """Of all that take part, each once."""
     ways: tuple[str, ...]
     """Of what this one does, what is kept."""
     together: Round
@@ -98,7 +101,7 @@ def take_part(
                     on_progress=on_progress,
                 )
             except (engine.Failed, engine.Refused) as why:
-                said(each, Said(str(why.args[0]), None))
+                said(each, Said(_own_words(str(why.args[0]), place), None))
                 continue
             for found in part.trials(each.endpoint, each.together, answer, began_at):
                 if found.step and found.step.operation in each.ways:
@@ -107,10 +110,16 @@ def take_part(
         yield trials.close()
 
 
+def _own_words(why: str, place: Place) -> str:
+    """What an endpoint said, without what it is called here: there is no other."""
+    return why.removeprefix(f"endpoint 0 ({place.host})").lstrip(": ")
+
+
 def _named(found: Trial, each: Part) -> Trial:
     """The trial by what was done, with who took part."""
     assert found.reading and found.step
     more = {
+        "attempt": each.attempt,
         "pattern": each.pattern,
         "node_names": list(each.nodes),
         "machine_types": list(each.machine_types),
@@ -129,12 +138,14 @@ class Endpoint(Agent):
         super().__init__()
         self._parts: queue.SimpleQueue[Part | None] = queue.SimpleQueue()
 
-    def listen(self, host: str) -> tuple[str, int]:
-        """An address of this machine with a port on which nobody listens."""
+    def listen(self, host: str) -> tuple[str, int, str]:
+        """An address of this machine, a port on which nobody listens, and the machine's type."""
+        assert self._task is not None
+        type_ = environment.capture([], self._task.labels).machine_type or NO_TYPE
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
             # The kernel dials from the other half of its ports: no connection takes this one.
             listener.bind((host, 0))
-            return host, listener.getsockname()[1]
+            return host, listener.getsockname()[1], type_
 
     def do(self, each: Part | None) -> None:
         """Gives it its next part; None: there is none."""

@@ -106,6 +106,8 @@ class Member:
         self.together = 0
         self.late_seconds: float | None = None
         self.met = 0
+        self.lacks: str | None = None
+        """Why it has not all that was asked for, although it ended well."""
         self.row: FleetNode | None = None
 
     def ask(self, method: str, *arguments: Any) -> Call:
@@ -354,7 +356,7 @@ class Run:
             if told.why is None and member.together > 1 and late > self._asked.late_seconds:
                 yield self.close(member, f"began {late:.1f} s later than the others")
             else:
-                yield self.close(member, told.why)
+                yield self.close(member, told.why or member.lacks)
         elif told.quiet_seconds > patience + self._asked.pause_seconds:
             yield self.close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
 

@@ -7,7 +7,8 @@ its partners are. Then the first 2, 4, 8 .. and all of them send all to all over
 connections a pair: what a shuffle gets, which ends with its slowest node.
 
 A machine that is lost has its row; the others go on without it. What fails although all machines
-answer is tried again, and then whom most of the others could not speak to is given up.
+answer is tried again; then whom more could not speak to than anybody else is given up. If that is
+nobody, those that took part lack it, and their rows say so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import dataclasses
 import math
 import random
 import re
+import secrets
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tonnage import engine, words
 from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
-from tonnage.artifacts.environment import MACHINE_TYPE
 from tonnage.artifacts.together import (
     ALL_TO_ALL,
     ALONE,
@@ -53,8 +55,10 @@ from tonnage.measure.rounds import Rounds
 
 MEETING_SECONDS = 10.0
 """Within this all machines of a round have to be there."""
-TRIES = 3
-"""How often a round is tried whose machines all answer."""
+TRIES = 2
+"""How often it is tried what fails although all machines answer."""
+STARTING_SECONDS = 10.0
+"""Within this an endpoint's process has started."""
 PEER = re.compile(r"endpoint (\d+) \(")
 """What the core calls a peer."""
 MOST_ALONE = 16
@@ -152,7 +156,16 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
 def measure_net(
     cluster: Cluster, out: Path, asked: Asked, settings: Settings, on_rows: OnRows
 ) -> Generator[Heard | FleetNode | FleetMeasurement, None, None]:
-    """As `measure_fleet`, of the network between machines; ``asked.work`` is `work` of these."""
+    """As `measure_fleet`, of the network between machines; ``asked`` is `asked_of` these settings.
+
+    Raises:
+        Refused: Also if more machines are to send all to all than there are.
+    """
+    there = min(asked.instances or len(cluster.machines), len(cluster.machines))
+    if settings.sizes and max(settings.sizes) > there:
+        raise engine.Refused(
+            f"--sizes {max(settings.sizes)}: the fleet has {there} machines: give no more"
+        )
     with running(cluster, out, asked, on_rows, all_again=True) as run:
         yield from run.ready(Endpoint)
         run.begin(run.left)
@@ -160,6 +173,8 @@ def measure_net(
         for number in range(settings.rounds):
             yield from shuffle.round(number)
         for member in run.left:
+            member.late_seconds = shuffle.late.get(member.node)
+            member.lacks = shuffle.lacking.get(member.node)
             run.give(member, None)
         while run.left:
             yield from run.hear(run.left)
@@ -170,8 +185,14 @@ def asked_of(settings: Settings, **more: Any) -> Asked:
     """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
     told = dataclasses.asdict(settings)
     work = partial(take_part, settings=told, stopping_rule=settings.rule)
-    # That one began late does not matter: they meet before each thing that they do.
-    return Asked(kind=KIND, work=lambda _: work, settings=told, late_seconds=math.inf, **more)
+    return Asked(
+        kind=KIND,
+        work=lambda _: work,
+        settings=told,
+        pause_seconds=STARTING_SECONDS + MEETING_SECONDS,
+        late_seconds=math.inf,  # They meet before each thing that they do.
+        **more,
+    )
 
 
 class _Shuffle:
@@ -179,16 +200,23 @@ class _Shuffle:
 
     def __init__(self, run: Run, settings: Settings) -> None:
         self._run, self._settings = run, settings
-        self._have = {
-            member.node: {_key(trial) for trial in run.trials(member)} for member in run.left
-        }
+        self.late: dict[str, float] = {}
+        """How much later than the first each began, of what began furthest apart."""
+        self.lacking: dict[str, str] = {}
+        """Why machines that are there could not do all."""
+        self._have: dict[str, dict[Key, set[str]]] = {member.node: {} for member in run.left}
+        """The attempts of which a machine has a trial on file, by what was done."""
+        for member in run.left:
+            for trial in run.trials(member):
+                self._note(member.node, trial)
         self._addresses: dict[str, str] = {}
+        self._types: dict[str, str] = {}
         self._blame: Counter[str] = Counter()
         self._parts = 0
 
     def round(self, number: int) -> Iterator[Heard | FleetNode]:
         """One round: all that is wanted of the machines that are there."""
-        failed: set[Wanted] = set()
+        failed: set[frozenset[str]] = set()
         while True:
             there = {each.node for each in self._run.left}
             if len(there) < 2:
@@ -197,10 +225,12 @@ class _Shuffle:
                 return
             order = sorted(there, key=lambda node: self._place(number, node))
             for each in agenda(number, order, self._settings):
-                if each not in failed and not self._is_done(each):
+                # Of what fails between some, all that they have a part in does.
+                hopeless = any(some <= set(each.nodes) for some in failed)
+                if not hopeless and not self._is_done(each):
                     yield from self._do(each)
                     if not self._is_done(each):
-                        failed.add(each)
+                        failed.add(frozenset(each.nodes))
                     if there != {each.node for each in self._run.left}:
                         break  # Without one of them other things are wanted.
             else:
@@ -212,11 +242,18 @@ class _Shuffle:
 
     def _is_done(self, wanted: Wanted) -> bool:
         """Whether all trials that it is to give are there, also from an earlier command."""
-        return all(
-            (*wanted.key, way) in self._have[node]
+        attempts = [
+            self._have[node].get((*wanted.key, way), set())
             for node, ways in zip(wanted.nodes, wanted.ways, strict=True)
             for way in ways
-        )
+        ]
+        return bool(set.intersection(*attempts))
+
+    def _note(self, node: str, trial: Trial) -> None:
+        """Takes note of a trial that is on file."""
+        assert trial.reading
+        attempts = self._have[node].setdefault(_key(trial), set())
+        attempts.add(trial.reading.details["attempt"])
 
     def _do(self, wanted: Wanted) -> Iterator[Heard | FleetNode]:
         """Has machines do it; gives what came of it, and who is lost."""
@@ -231,7 +268,7 @@ class _Shuffle:
             while waiting := [each for each in waiting if not self._has_said(each)]:
                 for heard in self._run.hear(waiting):
                     if isinstance(heard, Heard):
-                        self._have[heard.node].add(_key(heard.trial))
+                        self._note(heard.node, heard.trial)
                     yield heard
             if any(member.row for member in taking):
                 return
@@ -253,7 +290,7 @@ class _Shuffle:
             if isinstance(answer, str):
                 yield self._run.close(member, answer)
             else:
-                host, port = answer
+                host, port, self._types[member.node] = answer
                 name = f"[{host}]" if ":" in host else host
                 self._addresses[member.node] = f"{name}:{port}"
 
@@ -262,16 +299,18 @@ class _Shuffle:
         self._parts += 1
         addresses = [self._addresses[node] for node in wanted.nodes]
         configs = configurations(addresses, wanted.together, MEETING_SECONDS)
-        types = {each.machine.labels.get(MACHINE_TYPE) for each in taking}
+        types = {self._types[node] for node in wanted.nodes}
+        attempt = secrets.token_hex(4)
         for endpoint, (member, config) in enumerate(zip(taking, configs, strict=True)):
             self._run.give(
                 member,
                 Part(
                     number=self._parts,
+                    attempt=attempt,
                     pattern=wanted.pattern,
                     nodes=wanted.nodes,
                     endpoint=endpoint,
-                    machine_types=tuple(sorted(filter(None, types))),
+                    machine_types=tuple(sorted(types)),
                     ways=wanted.ways[endpoint],
                     together=wanted.together,
                     config=config,
@@ -284,33 +323,44 @@ class _Shuffle:
         return member.row is not None or bool(member.told and self._parts in member.told.said)
 
     def _note_skew(self, taking: Sequence[Member], said: Mapping[str, Said]) -> None:
-        """How much later than the first each began; of several rounds the most is told."""
+        """How much later than the first each began, if never before they began so far apart."""
         began = {
-            each: each.clock.ours(moment)
+            each.node: each.clock.ours(moment)
             for each in taking
             if each.clock and (moment := said[each.node].began) is not None
         }
-        for member, moment in began.items():
-            late = moment - min(began.values())
-            member.late_seconds = max(member.late_seconds or 0.0, late)
+        late = {node: moment - min(began.values()) for node, moment in began.items()}
+        if max(late.values(), default=0.0) > max(self.late.values(), default=0.0):
+            self.late = late
 
     def _give_up(
         self, wanted: Wanted, members: Mapping[str, Member], said: Mapping[str, Said]
     ) -> Iterator[FleetNode]:
-        """Gives up whom more could not speak to than anybody else, if there is one."""
+        """Gives up whom more could not speak to than anybody else; if nobody, all lack this."""
+        whys = {node: each.why for node, each in said.items() if each.why is not None}
+        peers = {node: PEER.search(why) for node, why in whys.items()}
+        # Who names nobody has failed by itself, if it is the only one; else nobody knows.
+        by_itself = [node for node, peer in peers.items() if not peer]
         reasons: dict[str, str] = {}
-        for each in said.values():
-            named = PEER.findall(each.why or "")
-            if named:
-                reasons[wanted.nodes[int(named[-1])]] = each.why or ""
-                self._blame[wanted.nodes[int(named[-1])]] += 1
-        (most, times), *others = [*self._blame.most_common(2), ("", 0)]
-        if times > 1 and times > others[0][1] and most in members:
-            why = f"could not be spoken to: {reasons.get(most, 'by most of the others')}"
-            yield self._run.close(members[most], why)
+        for node, peer in peers.items():
+            if peer or len(by_itself) == 1:
+                blamed = wanted.nodes[int(peer[1])] if peer else node
+                reasons[blamed] = f"{node}: {whys[node]}"
+                self._blame[blamed] += 1
+        ranked = [*self._blame.most_common(2), ("", 0), ("", 0)]
+        (most, times), (_, next_times) = ranked[:2]
+        if times > max(next_times, 1) and most in reasons:
+            yield self._run.close(members[most], f"cannot be measured with: {reasons[most]}")
+            return
+        said_by = [f"{node}: {why}" for node, why in whys.items()]
+        why = f"{wanted.pattern} failed: {words.listing(said_by)}"
+        self.lacking |= dict.fromkeys(wanted.nodes, why)
 
 
-def _key(trial: Trial) -> tuple[Any, ...]:
+Key = tuple[Any, ...]
+
+
+def _key(trial: Trial) -> Key:
     """What a trial is of, as `Wanted.key` with its way."""
     assert trial.reading and trial.step
     details = trial.reading.details

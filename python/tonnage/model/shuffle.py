@@ -115,7 +115,7 @@ Key = tuple[int, str, tuple[str, ...], int]
 
 
 def _together(measured: FleetMeasurement) -> dict[Key, dict[str, dict[str, Trial]]]:
-    found: dict[Key, dict[str, dict[str, Trial]]] = {}
+    found: dict[Key, dict[str, dict[str, dict[str, Trial]]]] = {}
     for row in measured.nodes:
         for trial in row.measurement.trials if row.measurement else []:
             if not trial.reading or not trial.step:
@@ -123,7 +123,21 @@ def _together(measured: FleetMeasurement) -> dict[Key, dict[str, dict[str, Trial
             details = trial.reading.details
             nodes, connections = tuple(details["node_names"]), details["connections_per_pair"]
             key = trial.step.round, details["pattern"], nodes, connections
-            found.setdefault(key, {}).setdefault(row.node, {})[trial.step.operation] = trial
+            of_node = found.setdefault(key, {}).setdefault(details["attempt"], {})
+            of_node.setdefault(row.node, {})[trial.step.operation] = trial
+    return {key: _fullest(list(attempts.values())) for key, attempts in found.items()}
+
+
+def _fullest(attempts: Sequence[Together]) -> dict[str, dict[str, Trial]]:
+    """Of each way the attempt of which most is there: parts of several are never put together."""
+    found: dict[str, dict[str, Trial]] = {}
+    seen: set[str] = set()
+    for attempt in sorted(attempts, key=lambda each: -sum(map(len, each.values()))):
+        ways = {way for of_node in attempt.values() for way in of_node} - seen
+        for node, of_node in attempt.items():
+            for way in ways & of_node.keys():
+                found.setdefault(node, {})[way] = of_node[way]
+        seen |= ways
     return found
 
 
