@@ -12,7 +12,7 @@ from support.measurements import measurement
 from support.networks import SETTINGS, network
 from tonnage.artifacts import FleetMeasurement, FleetNode
 from tonnage.artifacts.job import Demand, Job, JobPhase
-from tonnage.artifacts.together import NOBODY_ELSE, RECEIVE, SEND
+from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.catalog import load
 from tonnage.cli.measure_screen import Asked, show
 from tonnage.model.jobs.mapreduce import mapreduce, sort
@@ -38,7 +38,7 @@ def fleet_of(
         )
         for name, rate in rates.items()
     ]
-    rows += [FleetNode(node=name, ok=False, why="died") for name in dead]
+    rows += [FleetNode(node=name, ok=False, why="died", faulty=True) for name in dead]
     return FleetMeasurement(
         id="f", kind="disk", began_at="now", command=[], settings={}, nodes=rows
     )
@@ -90,9 +90,13 @@ def test_who_is_lost_on_the_network_is_faulty_and_who_is_left_alone_is_not() -> 
     found = screen(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
     assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n2", FAULTY)]
     two = {name: LINKS[name] for name in ("n0", "n1")}
-    lost = {"n0": "died", "n1": NOBODY_ELSE}
+    lost = {"n0": "died", "n1": "no other machine is there"}
     found = screen(fleet_of(dict.fromkeys(two, 1.0)), network(two, BRIEF, lost=lost))
     assert found.decommission == ["n0"]
+    # What nobody could do, and nobody is to blame for.
+    lost = dict.fromkeys(LINKS, "alone failed")
+    found = screen(fleet_of(HEALTHY), network(LINKS, BRIEF, lost=lost))
+    assert found.suspects == [] and found.not_judged == lost
 
 
 def test_what_nodes_carry_is_by_resource_and_without_those_that_were_lost() -> None:

@@ -8,6 +8,8 @@ from tonnage.artifacts import FleetMeasurement, FleetNode, Reading, Source, Step
 from tonnage.artifacts.together import ALONE, RECEIVE, SEND, UNEVENLY
 from tonnage.fleet.net import Settings, Wanted, agenda
 
+FAULTS = ("died",)
+"""Why nodes are lost that are faulty; others lack what could not be done with them."""
 Links = Mapping[str, tuple[float, float]]
 """What each node can send and receive."""
 SETTINGS = Settings(
@@ -36,7 +38,14 @@ def network(
         whole = replace(measurement(name, {}), trials=some)
         kind = (types or {}).get(name, "m")
         rows.append(
-            FleetNode(node=name, machine_type=kind, ok=why is None, why=why, measurement=whole)
+            FleetNode(
+                node=name,
+                machine_type=kind,
+                ok=why is None,
+                why=why,
+                faulty=why in FAULTS,
+                measurement=whole,
+            )
         )
     return FleetMeasurement(
         id="n", kind="shuffle", began_at="now", command=[], settings={}, nodes=rows

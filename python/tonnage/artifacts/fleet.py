@@ -21,7 +21,8 @@ FLEET, FLEET_BEGUN, NODE = "fleet.json", "fleet-begun.json", "node.json"
 class FleetNode(Artifact):
     """How it went on one node.
 
-    ``ok`` is whether it measured all that was asked for, with the others; ``why`` says why not.
+    ``ok`` is whether it measured all that was asked for, with the others; ``why`` says why not, and
+    ``faulty`` whether that is its own doing: one that is well lacks what others could not do.
     ``skew_seconds`` is how much later than agreed it began, known to within
     ``clock_error_seconds``; ``together`` how many began at that moment. ``seconds`` is from there
     to its end. ``measurement`` is all that came of it, also of a node that died; in ``node.json``
@@ -37,6 +38,7 @@ class FleetNode(Artifact):
     labels: dict[str, str] = field(default_factory=dict)
     ok: bool
     why: str | None = None
+    faulty: bool = False
     together: int = 0
     skew_seconds: float | None = None
     clock_error_seconds: float | None = None

@@ -13,8 +13,6 @@ PAIR, BOTH_WAYS, ALONE, ALL_TO_ALL = "pair", "both ways", "alone", "all to all"
 UNEVENLY = "unevenly, all at once"
 """What machines do at once: one sends to one other; two to each other; one to, or from, all others;
 all to all, of which a name goes on with how many there are; the same, but as much as each takes."""
-NOBODY_ELSE = "no other machine is there, and a network takes two"
-"""Why a machine that is well has no part in a network's measurement."""
 
 NODES, LATE = "nodes", "began_late_seconds"
 """What a reading says of a trial that several nodes began at one moment: how many, and how much

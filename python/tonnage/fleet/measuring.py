@@ -371,6 +371,7 @@ class Run:
             labels=labels,
             ok=why is None,
             why=why,
+            faulty=why is not None and why != member.lacks,
             together=member.together,
             skew_seconds=member.late_seconds,
             clock_error_seconds=member.clock.error_seconds if member.clock else None,

@@ -31,7 +31,6 @@ from tonnage.artifacts.together import (
     ALL_TO_ALL,
     ALONE,
     BOTH_WAYS,
-    NOBODY_ELSE,
     PAIR,
     RECEIVE,
     SEND,
@@ -61,6 +60,7 @@ STARTING_SECONDS = 10.0
 """Within this an endpoint's process has started."""
 PEER = re.compile(r"endpoint (\d+) \(")
 """What the core calls a peer."""
+NOBODY_ELSE = "no other machine is there, and a network takes two"
 MOST_ALONE = 16
 """So many machines at most are measured as pairs and alone, one after another, in each round."""
 MOST_ALONE_BRIEFLY = 8
@@ -221,7 +221,8 @@ class _Shuffle:
             there = {each.node for each in self._run.left}
             if len(there) < 2:
                 for member in self._run.left:
-                    yield self._run.close(member, NOBODY_ELSE)
+                    member.lacks = NOBODY_ELSE
+                    yield self._run.close(member, member.lacks)
                 return
             order = sorted(there, key=lambda node: self._place(number, node))
             for each in agenda(number, order, self._settings):

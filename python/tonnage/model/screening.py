@@ -3,7 +3,8 @@
 A machine is held against those that are alike: of the same provider and type. What it carries, over
 the median of its kind, is judged with all others' (`tonnage.statistics.instances`), so that small
 kinds share what is known of how machines vary. A kind of fewer than `LEAST_ALIKE` has no usual:
-its machines are named as not judged. Who did not measure is faulty, whatever the reason.
+its machines are named as not judged. Who did not measure is faulty, whatever the reason, unless it
+lacks what others could not do with it.
 
 A link is judged by what it carries with all others as its partners, each way, and never by a
 shuffle: there all get as much as the slowest takes, so one slow link makes all look so.
@@ -12,11 +13,11 @@ shuffle: there all get as much as the slowest takes, so one slow link makes all 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tonnage.artifacts import FleetMeasurement, FleetNode
-from tonnage.artifacts.together import NOBODY_ELSE, RECEIVE, SEND
+from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.model.shuffle import shuffle
 from tonnage.statistics.instances import LEAST_INSTANCES, outliers
 
@@ -65,11 +66,12 @@ def screen(disks: FleetMeasurement, network: FleetMeasurement | None = None) -> 
         disks: Of their disks.
         network: Of the network between those whose disks were measured; ``None``: there was none.
     """
+    missing = disks.missing + (network.missing if network else [])
     suspects = [
         Suspect(node, FAULTY, ratio_to_median=None, confidence=1.0)
-        for node in dict.fromkeys(each.node for each in _faulty(disks, network))
+        for node in dict.fromkeys(each.node for each in missing if each.faulty)
     ]
-    not_judged: dict[str, str] = {}
+    not_judged = {each.node: each.why or "" for each in missing if not each.faulty}
     slow = []
     rows = {row.node: row for row in disks.nodes}
     for name, rates in sorted({**_of_disks(disks), **_of_links(network)}.items()):
@@ -113,13 +115,6 @@ def carried(
     for node, rate in links.items():
         found[node][NETWORK] = rate * share
     return found
-
-
-def _faulty(disks: FleetMeasurement, network: FleetMeasurement | None) -> Iterator[FleetNode]:
-    yield from disks.missing
-    for each in network.missing if network else []:
-        if each.why != NOBODY_ELSE:
-            yield each
 
 
 def _of_disks(disks: FleetMeasurement) -> dict[str, dict[str, float]]:
