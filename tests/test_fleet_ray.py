@@ -504,6 +504,8 @@ def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
     command += ["--job", "sort", "--data", "1GB"]
     done = tonnage.run(*command, env=cluster.env, check=True)
     said = json.loads(done.stdout)
+    whys = [row["why"] for part in ("disk", "net") for row in said[part]["nodes"]]
+    assert whys == [None] * 6
     assert said["suspects"] == said["decommission"] == []
     assert set(said["not_judged"]) == set(ALL)
     assert [len(row["trials"]) for row in said["disk"]["nodes"]] == [6, 6, 6]

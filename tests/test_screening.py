@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.command import Tonnage
 from support.measurements import measurement
 from support.networks import SETTINGS, network
 from tonnage.artifacts import FleetMeasurement, FleetNode
 from tonnage.artifacts.job import Demand, Job, JobPhase
 from tonnage.artifacts.together import NOBODY_ELSE, RECEIVE, SEND
 from tonnage.catalog import load
+from tonnage.cli.measure_screen import Asked, show
 from tonnage.model.jobs.mapreduce import mapreduce, sort
 from tonnage.model.jobs.reduction import reduction
 from tonnage.model.screening import FAULTY, carried, screen
@@ -173,6 +175,45 @@ def test_what_cannot_be_told_is_said() -> None:
         gain(sort(), 1, [replace(each, carries=few) for each in nodes], [])
     with pytest.raises(CannotTell, match="of network not all machines were measured"):
         gain(sort(), 1, [nodes[0], Node("b", few, None, None)], [])
+    with pytest.raises(CannotTell, match="of network b carried nothing"):
+        gain(sort(), 1, [nodes[0], Node("b", rates | {"network": 0.0}, None, None)], [])
     assert beyond(sort()) == []
     assert beyond(mapreduce("volumes")) == ["volumes"]
     assert beyond(reduction()) == ["object storage"]
+
+
+def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    disks = fleet_of(HEALTHY | {"n3": 25.0}, dead=["n9"])
+    links = LINKS | {"n1": (20.0, 102.0)}
+    asked = Asked(sort(), 10_000, [load("aws-us-east-1-2014")])
+    show(disks, network(links, BRIEF), asked, False)
+    lines = capsys.readouterr().out.splitlines()
+    assert "Missing: n9: died" in lines and "Suspect: n9 does not measure" in lines
+    for said in ("n3, read only: 25 % of what", "n1, what its link sends: 20 % of what"):
+        assert any(line.startswith(f"Suspect: {said} its kind carries, ") for line in lines)
+    assert lines[-5:] == [
+        "To decommission: n1, n3 and n9",
+        # The slowest read 25 bytes a second, wrote 50 and sent 20.
+        "A sort of 10.0 kB: 3.3 min, price unknown, on 6 machines",
+        "Without the suspects: 2.5 min, price unknown, on 4 machines",
+        "Without them the job is done 50 s sooner",
+        "What cores have to do is not counted.",
+    ]
+    show(fleet_of({"n0": 1.0}), None, None, False)
+    said = capsys.readouterr().out
+    assert "The network was not looked at: it takes two machines." in said
+    assert "Not judged, since fewer than 3 machines are alike (m): n0" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--data", "1TB"), "--data is of a job: give --job too"),
+        (("--job", "sort"), "--job: give its --data too, like 1TB"),
+        (("--job", "reduction", "--data", "1TB"), "--job reduction: it needs object storage"),
+        (("--job", "sort", "--data", "1TB", "--catalog", "no"), "--catalog: no catalog no"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(tonnage: Tonnage, flags: Sequence[str], said: str) -> None:
+    done = tonnage.run("measure", "screen", *flags)
+    assert done.returncode == 2 and done.stdout == "" and said in done.stderr

@@ -14,7 +14,7 @@ from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.model.screening import FAULTY
 
 LAB = "screening"
-DISK, LINK, SLOWER = 40, 20, 4
+DISK, LINK, SLOWER = 60, 40, 4
 """MB/s, and how many times slower the slow ones are."""
 USD_PER_HOUR = 0.5
 FILE = f"""
@@ -58,7 +58,7 @@ def test_exactly_those_three_are_named_and_what_is_missing_is_said(
         on = [tonnage.path, "lab", "exec", "--lab", LAB, "node-0", "--", tonnage.path]
         command = [*on, "measure", "screen", "--out", out, "--json"]
         command += ["--dir", "/var/lib/tonnage-lab/screening/{node}.disk-0"]
-        command += ["--size", "40MB", "--seconds", "1", "--memory", "16MiB"]
+        command += ["--size", "50MB", "--seconds", "1", "--memory", "16MiB"]
         command += ["--job", "sort", "--data", "100MB", "--catalog", catalog]
         with started([str(each) for each in command]) as run:
             run.until(lambda: len(list((out / "disk" / DIES).glob("trial-*.json"))) >= 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -135,6 +136,7 @@ def measure_screen(
         instances=at.instances,
         one_at_a_time=False,
         patience_seconds=at.patience_seconds,
+        late_seconds=math.inf,  # Its own disks are what they are.
     )
     network = net.Settings(
         connections=(1,),
@@ -148,7 +150,7 @@ def measure_screen(
     out = output("screen", out)
     measured = partial(screen_fleet, out=out, disks=disks, network=network)
     of_disks, *of_network = fleets.carried_out(fleet, "screen", measured, as_json)
-    _show(of_disks, of_network[0] if of_network else None, asked, as_json)
+    show(of_disks, of_network[0] if of_network else None, asked, as_json)
     if not as_json:
         fleets.print_place(out)
     fleets.refuse_nothing(of_disks)
@@ -176,7 +178,7 @@ def _asked(job: str | None, data: int | None, catalog: list[str] | None) -> Aske
     return Asked(made, data, catalogs_of(catalog, ()))
 
 
-def _show(
+def show(
     disks: FleetMeasurement, network: FleetMeasurement | None, asked: Asked | None, as_json: bool
 ) -> None:
     """Prints what was measured, who is suspect, and what a job would gain."""

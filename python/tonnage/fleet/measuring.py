@@ -42,7 +42,7 @@ LEAVING_SECONDS = 1.0
 """Within this agents have removed their files; those of one that has not go with the next."""
 AGAIN_SECONDS = 0.1
 LATE_SECONDS = 1.0
-"""Who begins so much later than the others did not measure with them."""
+"""Later than this is late, unless it does not matter."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class Asked:
     """How long a node that is well moves nothing, since it waits for its time."""
     only: Collection[str] | None = None
     """Which nodes; ``None`` for any."""
+    late_seconds: float = LATE_SECONDS
+    """Who begins so much later than the others did not measure with them."""
     in_step: bool = False
     """Whether nodes meet before each trial, so that what one has not done all do again."""
 
@@ -351,7 +353,7 @@ class Run:
                 yield Heard(member.node, self._keep.trial(member.node, name))
         late = told.began_late_seconds or 0.0
         if told.ended:
-            if told.why is None and member.together > 1 and late > LATE_SECONDS:
+            if told.why is None and member.together > 1 and late > self._asked.late_seconds:
                 yield self.close(member, f"began {late:.1f} s later than the others")
             else:
                 yield self.close(member, told.why or member.lacks)

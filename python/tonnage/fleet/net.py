@@ -14,6 +14,7 @@ nobody, those that took part lack it, and their rows say so.
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import re
 import secrets
@@ -184,8 +185,14 @@ def asked_of(settings: Settings, **more: Any) -> Asked:
     """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
     told = dataclasses.asdict(settings)
     work = partial(take_part, settings=told, stopping_rule=settings.rule)
-    pause = STARTING_SECONDS + MEETING_SECONDS
-    return Asked(kind=KIND, work=lambda _: work, settings=told, pause_seconds=pause, **more)
+    return Asked(
+        kind=KIND,
+        work=lambda _: work,
+        settings=told,
+        pause_seconds=STARTING_SECONDS + MEETING_SECONDS,
+        late_seconds=math.inf,  # They meet before each thing that they do.
+        **more,
+    )
 
 
 class _Shuffle:

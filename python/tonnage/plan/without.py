@@ -114,7 +114,7 @@ def _forecast(job: Job, size: int, nodes: Sequence[Node], cores: float | None) -
     laws: dict[str, Law] = {}
     for name in sorted(used):
         rates = {node.name: node.carries[name] for node in nodes if name in node.carries}
-        if 0 < len(rates) < len(nodes) or (rates and min(rates.values()) <= 0):
+        if 0 < len(rates) < len(nodes):
             raise CannotTell(f"of {name} not all machines were measured")
         if rates:
             laws[name] = _law(name, rates)
@@ -136,6 +136,8 @@ def _forecast(job: Job, size: int, nodes: Sequence[Node], cores: float | None) -
 def _law(resource: str, rates: Mapping[str, float]) -> Law:
     """What the slowest carries, whose rate is the fleet's."""
     slowest = min(rates, key=lambda node: (rates[node], node))
+    if not rates[slowest]:
+        raise CannotTell(f"of {resource} {slowest} carried nothing")
     return Law(
         resource=resource,
         modes=[Mode(median=rates[slowest], spread=0.0, instances=len(rates))],
