@@ -131,8 +131,9 @@ def kept(
     places = [directory(node) for node in nodes]
     if len(set(places)) < len(places):
         raise engine.Refused("nodes have names that are alike: start Ray there with --node-name")
-    earlier = [path.parent.name for path in out.glob(f"*/{BEGUN}")]
-    earlier += [path.parent.name for path in out.glob(f"*/{NODE}")]
+    # Whoever wrote there may have been killed at the first of its files.
+    first = [each for name in (BEGUN, NODE) for each in (name, f".{name}.*")]
+    earlier = [path.parent.name for each in first for path in out.glob(f"*/{each}")]
     wanted = json.loads(json.dumps(settings, default=str))
     with parted(out, [*places, *earlier, FLEET, FLEET_BEGUN]):
         if (path := out / FLEET_BEGUN).exists():
