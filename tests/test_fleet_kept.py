@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from support.measurements import measurement
 from tonnage import engine
+from tonnage.artifacts import FleetNode
 from tonnage.fleet.kept import Kept, kept
 
 
@@ -28,3 +30,17 @@ def test_a_write_that_was_killed_is_in_nobodys_way(tmp_path: Path, left: str) ->
         on_file(tmp_path),
     ):
         pass
+
+
+def test_who_had_begun_has_a_row_whoever_is_there_to_go_on(tmp_path: Path) -> None:
+    for node in ("gone", "idle", "done"):
+        measurement(node, {}).write(tmp_path / node / "begun.json")
+    with on_file(tmp_path, "idle", "done") as keep:
+        keep.keep(FleetNode(node="done", ok=True))
+        whole = keep.close()
+    assert {row.node: row.why for row in whole.missing} == {
+        "gone": "is not in the cluster any more",
+        "idle": "was not asked to go on",
+    }
+    assert [row.node for row in whole.nodes if row.ok] == ["done"]
+    assert all(row.measurement for row in whole.nodes)
