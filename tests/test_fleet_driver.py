@@ -1,6 +1,7 @@
 """What a fleet's driver does with its machines; they are threads here (`support.machines`)."""
 
 import platform
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -54,6 +55,19 @@ def works(between: Callable[[engine.OnProgress], None] = lambda _: None) -> Work
     return work
 
 
+def moves(seconds: float) -> Callable[[engine.OnProgress], None]:
+    """What a node does that is well."""
+
+    def move(on_progress: engine.OnProgress) -> None:
+        until = time.monotonic() + seconds
+        done = 0
+        while time.monotonic() < until:
+            on_progress(done := done + 1)
+            time.sleep(0.01)
+
+    return move
+
+
 def breaks(_: engine.OnProgress) -> None:
     """What a node does that does not come to its end."""
     raise engine.Failed("it broke")
@@ -102,3 +116,9 @@ def test_who_began_alone_is_called_so_among_others(tmp_path: Path) -> None:
     }
     # Who comes when all others are done is told from them too.
     assert hosts(measured(Machines("fast", "late", "slow"), tmp_path))["late"] == f"{HOST}/late"
+
+
+def test_who_answers_as_late_as_it_may_is_not_given_up_for_it(tmp_path: Path) -> None:
+    work = {"a": works(moves(2.0)), "b": works(moves(0.7))}
+    whole = measured(Machines(*work), tmp_path, work, patience_seconds=0.5)
+    assert [row.why for row in whole.nodes] == [None, None]

@@ -356,7 +356,7 @@ class Run:
                 yield self.close(member, str(why))
                 return
         if told is None:
-            if time.monotonic() - member.heard_at > patience:
+            if time.monotonic() - member.heard_at > patience + ASK_SECONDS:  # It may wait for news.
                 yield self.close(member, f"hangs: it did not answer for {patience:g} s")
             return
         member.heard_at, member.told = time.monotonic(), told
