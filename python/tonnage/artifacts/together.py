@@ -16,9 +16,9 @@ all to all, of which a name goes on with how many there are; the same, but as mu
 NOBODY_ELSE = "no other machine is there, and a network takes two"
 """Why a machine that is well has no part in a network's measurement."""
 
-NODES, LATE = "nodes", "began_late_seconds"
-"""What a reading says of a trial that several nodes began at one moment: how many, and how much
-later than agreed this one did."""
+NODES, LATE, ATTEMPT = "nodes", "began_late_seconds", "attempt"
+"""What a reading says of a trial that several nodes began at one moment: how many, how much later
+than agreed this one did, and, as all of them call it, the attempt that it was part of."""
 
 
 def trials_a_round(endpoints: int, one_way: bool) -> int:

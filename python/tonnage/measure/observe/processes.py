@@ -129,8 +129,8 @@ class Tree:
 
     def sample(self, moment: float, members: Iterable[int] | None = None) -> Seen:
         """The tree now; ``members`` are its processes where a control group knows them."""
-        # Parents first, who began first: a child that is waited for meanwhile is in the next sample,
-        # and not in this one twice.
+        # Parents first, who began first: a child that is waited for meanwhile is in the next
+        # sample, and not in this one twice.
         processes = sorted(self._members(members), key=lambda each: (each.started, each.pid))
         total = self._kept_by_keeper()
         known = {}
