@@ -25,7 +25,7 @@ from tonnage import engine
 from tonnage.catalog import load
 from tonnage.changes.groups import members
 from tonnage.changes.switch import NAMESPACES, shaped, wire_rate
-from tonnage.lab import ROOM, ability, record
+from tonnage.lab import ROOM, ability, cluster, record
 from tonnage.lab.cluster import arguments
 from tonnage.lab.description import Description, Disk, parse
 from tonnage.lab.limits import Controller, controllers, cores, grouped, handed_out, throttled
@@ -617,8 +617,6 @@ def test_ray_is_on_every_node(tonnage: Tonnage, tmp_path: Path, untouched: None)
 
 
 def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tonnage.lab import cluster
-
     monkeypatch.setattr(cluster.shutil, "which", lambda name: None)
     monkeypatch.setenv("TONNAGE_RAY", "/no/ray")
     with pytest.raises(engine.Refused, match="TONNAGE_RAY=/no/ray: there is no such program"):
@@ -627,3 +625,26 @@ def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(cluster.sys, "executable", "/no/python")
     with pytest.raises(engine.Refused, match="there is no ray: install it"):
         cluster._program()
+
+
+def test_rays_own_python_is_found(tmp_path: Path) -> None:
+    program = tmp_path / "ray"
+    program.write_text("#!/usr/bin/env python3\nimport ray\n")
+    assert cluster._python(str(program)) == ["/usr/bin/env", "python3"]
+    # What pip writes where the path of the environment is too long for a first line.
+    program.write_text("#!/bin/sh\n'''exec' /long/python\n' '''\nimport ray\n")
+    assert cluster._python(str(program)) == [sys.executable]
+    (tmp_path / "python").touch()
+    assert cluster._python(str(program)) == [str(tmp_path / "python")]
+
+
+def test_a_cluster_that_does_not_answer_has_no_nodes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "ray"
+    program.write_text("#!/bin/sh\n")
+    monkeypatch.setattr(cluster, "inside", lambda node, command: ["sleep", "600"])
+    monkeypatch.setattr(cluster, "enter", lambda groups: None)
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.1)
+    there = record.Record(TINY, 0, "", ray_address="198.18.0.1:6379", ray_program=str(program))
+    assert cluster._alive(there, nodes(TINY)[0], tmp_path) == []
