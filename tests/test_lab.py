@@ -23,9 +23,10 @@ from support.labs import needs_lab
 from support.processes import PATIENCE_SECONDS, started
 from tonnage import engine
 from tonnage.catalog import load
+from tonnage.changes import files
 from tonnage.changes.groups import members
 from tonnage.changes.switch import NAMESPACES, shaped, wire_rate
-from tonnage.lab import ROOM, ability, cluster, record
+from tonnage.lab import ROOM, ability, cluster, control, record
 from tonnage.lab.cluster import arguments
 from tonnage.lab.description import Description, Disk, parse
 from tonnage.lab.limits import Controller, controllers, cores, grouped, handed_out, throttled
@@ -300,6 +301,40 @@ def test_a_lab_of_before_a_reboot_does_not_stand(
         record.standing(tmp_path, "test-tiny")
     with pytest.raises(engine.Refused, match="--lab none: there is no such lab"):
         record.standing(tmp_path, "none")
+
+
+# What is not the lab's is not touched.
+
+
+def test_what_somebody_else_has_mounted_is_not_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(control.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(control, "controllers", dict)  # Nor is a lab of this name that is up.
+    room = tmp_path / "room"
+    record.Record(TINY, 0, record.this_boot()).write(room)
+    theirs = room / "test-tiny" / "their own"
+    theirs.mkdir()
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"7 1 0:3 / {str(theirs).replace(' ', chr(92) + '040')} rw - tmpfs none rw\n")
+    monkeypatch.setattr(files, "MOUNTS", mounts)
+    with pytest.raises(engine.Failed, match=f"{theirs} is mounted in the lab's directory"):
+        control.down("test-tiny", room)
+    assert theirs.is_dir()
+    mounts.write_text("7 1 0:3 / /elsewhere rw - tmpfs none rw\n")
+    assert control.down("test-tiny", room) == "test-tiny" and not room.exists()
+
+
+def test_who_is_on_a_node_changes_no_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(control.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(control, "OWN_GROUPS", tmp_path / "cgroup")
+    (tmp_path / "cgroup").write_text("4:cpu:/tonnage-lab.test-tiny.a-0\n0::/\n")
+    room = tmp_path / "room"
+    room.mkdir()
+    with pytest.raises(engine.Refused, match="is on a lab's node"):
+        control.down(None, room)
+    (tmp_path / "cgroup").write_text("4:cpu:/\n0::/\n")
+    assert control.down(None, room) is None and not room.exists()
 
 
 # Real ones.
