@@ -220,6 +220,16 @@ def test_controllers_of_either_version_are_found(tmp_path: Path) -> None:
     assert controllers("") == {}
 
 
+def test_a_limit_that_stands_is_found_in_the_top_group(tmp_path: Path) -> None:
+    top, disk = Controller("io", 1, tmp_path), Disk(1 << 30, "xfs", None, 40 * MB)
+    [undo] = [undo for step in throttled(top, "g", "7:1", disk, 1.0) for undo in step.undos]
+    for limits, said in (("7:1 40000000\n7:11 3\n", "7:1\n"), ("7:11 40000000\n", ""), ("", "")):
+        (tmp_path / "blkio.throttle.write_bps_device").write_text(limits)
+        done = subprocess.run(undo.question, capture_output=True, text=True, check=True)
+        assert done.stdout == said
+    assert undo.answers == ("7:1",)
+
+
 @pytest.mark.parametrize("known", [FIRST, SECOND])
 def test_whatever_outlasts_the_lab_is_undone(known: dict[str, Controller]) -> None:
     loops = iter(f"/dev/loop{number}" for number in range(9))
@@ -263,21 +273,31 @@ def test_ray_tells_each_node_apart() -> None:
 # What is missing is said.
 
 
-def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ability.os, "geteuid", lambda: 0)
     monkeypatch.setattr(ability.shutil, "which", lambda name: None if "mkfs" in name else name)
     with pytest.raises(
         engine.Refused, match=r"mkfs.xfs is missing \(install xfsprogs\); mkfs.ext4"
     ):
         ability.refuse_unable(nodes(), FIRST)
-    monkeypatch.setattr(ability.shutil, "which", lambda name: name)
     monkeypatch.setattr(ability, "_fails", lambda command: "no" if "bridge" in command else "")
     monkeypatch.setattr(ability, "LOOP_CONTROL", Path("/dev/none"))
+    monkeypatch.setattr(ability, "KERNEL_MOUNTS", tmp_path / "filesystems")
+    (tmp_path / "filesystems").write_text("nodev\tproc\n\text4\n")
+    module = tmp_path / "modprobe"
+    module.write_text("#!/bin/sh\nexit 1\n")
+    module.chmod(0o755)
+    monkeypatch.setattr(ability.shutil, "which", lambda name: str(tmp_path / name))
     with pytest.raises(engine.Refused) as why:
         ability.refuse_unable(nodes(), {"cpu": SECOND["cpu"]})
-    for told in ("CONFIG_BRIDGE", "holds devices to a rate", "/dev/none is missing"):
+    for told in ("CONFIG_BRIDGE", "devices to a rate", "/dev/none is missing", "CONFIG_XFS_FS"):
         assert told in str(why.value)
-    assert "CONFIG_VETH" not in str(why.value) and "CFS_BANDWIDTH" not in str(why.value)
+    for fine in ("CONFIG_VETH", "CFS_BANDWIDTH", "CONFIG_EXT4_FS"):
+        assert fine not in str(why.value)
+    module.write_text('#!/bin/sh\n[ "$*" = "--dry-run --quiet fs-xfs" ]\n')
+    with pytest.raises(engine.Refused) as why:
+        ability.refuse_unable(nodes(), {"cpu": SECOND["cpu"]})
+    assert "CONFIG_XFS_FS" not in str(why.value)
     with pytest.raises(engine.Refused, match="no control groups are mounted"):
         ability.refuse_unable(nodes(), {})
     monkeypatch.setattr(ability.os, "geteuid", lambda: 1000)
