@@ -13,7 +13,7 @@ import pytest
 from support.machines import Machines
 from support.measurements import measurement
 from tonnage import engine
-from tonnage.artifacts import FleetMeasurement, FleetNode, Measurement, Trial
+from tonnage.artifacts import FleetMeasurement, Measurement, Trial
 from tonnage.fleet.agent import Work
 from tonnage.fleet.measuring import Asked, measure_fleet
 from tonnage.measure.environment import capture

@@ -257,8 +257,8 @@ class Run:
         for member in self.left:
             member.actor = self.cluster.place(member.machine, kind)
             labels = {**member.machine.labels, **self._asked.labels}
-            if (name := host_of(member.node, hosts, self._begun)) != member.host:
-                labels[HOST] = name
+            if (host := host_of(member.node, hosts, self._begun)) != member.host:
+                labels[HOST] = host
             files = self._keep.files(member.node)
             member.known = set(files)
             name = member.node if self._asked.in_step else None
