@@ -71,7 +71,7 @@ FLAGS = {
     ],
     ("measure", "screen"): [
         *("--fleet", "--dir", "--size", "--seconds", "--memory", "--instances", "--patience"),
-        *("--label", "--out", "--json"),
+        *("--label", "--job", "--data", "--catalog", "--out", "--json"),
     ],
     ("import",): ["--out", "--json"],
     ("report",): ["--price", "--catalog", "--out", "--seed", "--json"],

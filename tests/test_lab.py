@@ -23,9 +23,10 @@ from support.labs import needs_lab
 from support.processes import PATIENCE_SECONDS, started
 from tonnage import engine
 from tonnage.catalog import load
+from tonnage.changes import files
 from tonnage.changes.groups import members
 from tonnage.changes.switch import NAMESPACES, shaped, wire_rate
-from tonnage.lab import ROOM, ability, record
+from tonnage.lab import ROOM, ability, cluster, control, record
 from tonnage.lab.cluster import arguments
 from tonnage.lab.description import Description, Disk, parse
 from tonnage.lab.limits import Controller, controllers, cores, grouped, handed_out, throttled
@@ -219,6 +220,16 @@ def test_controllers_of_either_version_are_found(tmp_path: Path) -> None:
     assert controllers("") == {}
 
 
+def test_a_limit_that_stands_is_found_in_the_top_group(tmp_path: Path) -> None:
+    top, disk = Controller("io", 1, tmp_path), Disk(1 << 30, "xfs", None, 40 * MB)
+    [undo] = [undo for step in throttled(top, "g", "7:1", disk, 1.0) for undo in step.undos]
+    for limits, said in (("7:1 40000000\n7:11 3\n", "7:1\n"), ("7:11 40000000\n", ""), ("", "")):
+        (tmp_path / "blkio.throttle.write_bps_device").write_text(limits)
+        done = subprocess.run(undo.question, capture_output=True, text=True, check=True)
+        assert done.stdout == said
+    assert undo.answers == ("7:1",)
+
+
 @pytest.mark.parametrize("known", [FIRST, SECOND])
 def test_whatever_outlasts_the_lab_is_undone(known: dict[str, Controller]) -> None:
     loops = iter(f"/dev/loop{number}" for number in range(9))
@@ -262,21 +273,31 @@ def test_ray_tells_each_node_apart() -> None:
 # What is missing is said.
 
 
-def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ability.os, "geteuid", lambda: 0)
     monkeypatch.setattr(ability.shutil, "which", lambda name: None if "mkfs" in name else name)
     with pytest.raises(
         engine.Refused, match=r"mkfs.xfs is missing \(install xfsprogs\); mkfs.ext4"
     ):
         ability.refuse_unable(nodes(), FIRST)
-    monkeypatch.setattr(ability.shutil, "which", lambda name: name)
     monkeypatch.setattr(ability, "_fails", lambda command: "no" if "bridge" in command else "")
     monkeypatch.setattr(ability, "LOOP_CONTROL", Path("/dev/none"))
+    monkeypatch.setattr(ability, "KERNEL_MOUNTS", tmp_path / "filesystems")
+    (tmp_path / "filesystems").write_text("nodev\tproc\n\text4\n")
+    module = tmp_path / "modprobe"
+    module.write_text("#!/bin/sh\nexit 1\n")
+    module.chmod(0o755)
+    monkeypatch.setattr(ability.shutil, "which", lambda name: str(tmp_path / name))
     with pytest.raises(engine.Refused) as why:
         ability.refuse_unable(nodes(), {"cpu": SECOND["cpu"]})
-    for told in ("CONFIG_BRIDGE", "holds devices to a rate", "/dev/none is missing"):
+    for told in ("CONFIG_BRIDGE", "devices to a rate", "/dev/none is missing", "CONFIG_XFS_FS"):
         assert told in str(why.value)
-    assert "CONFIG_VETH" not in str(why.value) and "CFS_BANDWIDTH" not in str(why.value)
+    for fine in ("CONFIG_VETH", "CFS_BANDWIDTH", "CONFIG_EXT4_FS"):
+        assert fine not in str(why.value)
+    module.write_text('#!/bin/sh\n[ "$*" = "--dry-run --quiet fs-xfs" ]\n')
+    with pytest.raises(engine.Refused) as why:
+        ability.refuse_unable(nodes(), {"cpu": SECOND["cpu"]})
+    assert "CONFIG_XFS_FS" not in str(why.value)
     with pytest.raises(engine.Refused, match="no control groups are mounted"):
         ability.refuse_unable(nodes(), {})
     monkeypatch.setattr(ability.os, "geteuid", lambda: 1000)
@@ -300,6 +321,40 @@ def test_a_lab_of_before_a_reboot_does_not_stand(
         record.standing(tmp_path, "test-tiny")
     with pytest.raises(engine.Refused, match="--lab none: there is no such lab"):
         record.standing(tmp_path, "none")
+
+
+# What is not the lab's is not touched.
+
+
+def test_what_somebody_else_has_mounted_is_not_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(control.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(control, "controllers", dict)  # Nor is a lab of this name that is up.
+    room = tmp_path / "room"
+    record.Record(TINY, 0, record.this_boot()).write(room)
+    theirs = room / "test-tiny" / "their own"
+    theirs.mkdir()
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"7 1 0:3 / {str(theirs).replace(' ', chr(92) + '040')} rw - tmpfs none rw\n")
+    monkeypatch.setattr(files, "MOUNTS", mounts)
+    with pytest.raises(engine.Failed, match=f"{theirs} is mounted in the lab's directory"):
+        control.down("test-tiny", room)
+    assert theirs.is_dir()
+    mounts.write_text("7 1 0:3 / /elsewhere rw - tmpfs none rw\n")
+    assert control.down("test-tiny", room) == "test-tiny" and not room.exists()
+
+
+def test_who_is_on_a_node_changes_no_lab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(control.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(control, "OWN_GROUPS", tmp_path / "cgroup")
+    (tmp_path / "cgroup").write_text("4:cpu:/tonnage-lab.test-tiny.a-0\n0::/\n")
+    room = tmp_path / "room"
+    room.mkdir()
+    with pytest.raises(engine.Refused, match="is on a lab's node"):
+        control.down(None, room)
+    (tmp_path / "cgroup").write_text("4:cpu:/\n0::/\n")
+    assert control.down(None, room) is None and not room.exists()
 
 
 # Real ones.
@@ -617,8 +672,6 @@ def test_ray_is_on_every_node(tonnage: Tonnage, tmp_path: Path, untouched: None)
 
 
 def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tonnage.lab import cluster
-
     monkeypatch.setattr(cluster.shutil, "which", lambda name: None)
     monkeypatch.setenv("TONNAGE_RAY", "/no/ray")
     with pytest.raises(engine.Refused, match="TONNAGE_RAY=/no/ray: there is no such program"):
@@ -627,3 +680,26 @@ def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(cluster.sys, "executable", "/no/python")
     with pytest.raises(engine.Refused, match="there is no ray: install it"):
         cluster._program()
+
+
+def test_rays_own_python_is_found(tmp_path: Path) -> None:
+    program = tmp_path / "ray"
+    program.write_text("#!/usr/bin/env python3\nimport ray\n")
+    assert cluster._python(str(program)) == ["/usr/bin/env", "python3"]
+    # What pip writes where the path of the environment is too long for a first line.
+    program.write_text("#!/bin/sh\n'''exec' /long/python\n' '''\nimport ray\n")
+    assert cluster._python(str(program)) == [sys.executable]
+    (tmp_path / "python").touch()
+    assert cluster._python(str(program)) == [str(tmp_path / "python")]
+
+
+def test_a_cluster_that_does_not_answer_has_no_nodes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "ray"
+    program.write_text("#!/bin/sh\n")
+    monkeypatch.setattr(cluster, "inside", lambda node, command: ["sleep", "600"])
+    monkeypatch.setattr(cluster, "enter", lambda groups: None)
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.1)
+    there = record.Record(TINY, 0, "", ray_address="198.18.0.1:6379", ray_program=str(program))
+    assert cluster._alive(there, nodes(TINY)[0], tmp_path) == []

@@ -25,12 +25,13 @@ from support.disk import ROOT
 from tonnage import words
 from tonnage.artifacts import Job, Observation, ObservedPhase, Phase, RunRecord, read_table
 from tonnage.measure.observe import groups
+from tonnage.measure.observe import processes as processes_of_a_tree
 from tonnage.measure.observe.as_job import as_job, input_of
 from tonnage.measure.observe.border import nonnegative
 from tonnage.measure.observe.bottleneck import Machine, limit
 from tonnage.measure.observe.launch import Launched
 from tonnage.measure.observe.phases import phases
-from tonnage.measure.observe.processes import TICKS, Tree, process
+from tonnage.measure.observe.processes import TICKS, Tree, Used, process
 from tonnage.measure.observe.series import DEVICES, SERIES
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
@@ -117,6 +118,28 @@ def test_what_ended_counts_once_through_whoever_waited_for_it(tmp_path: Path) ->
     put(tmp_path, 10, 1, cpu=1, children=2.5, read=160)  # It read 10 more before it ended.
     used = tree.sample(0.1).used
     assert (used.cpu_seconds, used.read_bytes) == (3.5, 160)
+
+
+def test_a_child_that_is_waited_for_meanwhile_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends when it has been read: whoever has it by then was read before, or has it twice."""
+    put(tmp_path, 10, 1, read=100)
+    put(tmp_path, 11, 10, read=50)
+    tree = Tree([10], proc=tmp_path)
+    tree.sample(0.0)
+    read = processes_of_a_tree.input_output
+
+    def ends(pid: int, cpu_seconds: float, proc: Path) -> Used:
+        found = read(pid, cpu_seconds, proc)
+        if pid == 11:
+            remove(tmp_path, 11)
+            put(tmp_path, 10, 1, read=150)
+        return found
+
+    monkeypatch.setattr(processes_of_a_tree, "input_output", ends)
+    assert tree.sample(0.1).used.read_bytes == 150
+    assert tree.sample(0.2).used.read_bytes == 150
 
 
 def test_what_nobody_waits_for_is_not_lost(tmp_path: Path) -> None:

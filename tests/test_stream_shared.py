@@ -119,6 +119,16 @@ def whole(found: Mapping[str, Measurement | Exception]) -> dict[str, Measurement
     return {node: each for node, each in found.items() if isinstance(each, Measurement)}
 
 
+def rows_of(found: Mapping[str, Measurement]) -> list[FleetNode]:
+    """The rows of a fleet that measured these."""
+    return [FleetNode(node=node, ok=True, measurement=each) for node, each in found.items()]
+
+
+def together(found: Mapping[str, Measurement]) -> dict[str, float | None]:
+    """What all carried together, by what they did."""
+    return {each.name: each.together_bytes_per_second for each in across(rows_of(found))}
+
+
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the core was told, run after run, with what the files held that were read."""
@@ -165,9 +175,8 @@ def test_each_machine_writes_its_part_and_reads_the_next_ones(
 
 def test_what_all_carried_together_is_from_the_first_beginning_to_the_last_end(disk: Path) -> None:
     found = whole(measured(disk, SETTINGS))
-    rows = [FleetNode(node=node, ok=True, measurement=each) for node, each in found.items()]
-    by_name = {each.name: each for each in across(rows)}
-    for each in by_name.values():
+    rows = rows_of(found)
+    for each in across(rows):
         together = each.together_bytes_per_second
         # Whoever is done first carries nothing while the others go on.
         assert together is not None and together <= each.sum_bytes_per_second * 1.001
@@ -200,6 +209,11 @@ def test_what_one_does_not_have_on_file_all_do_again_and_keep_the_first(disk: Pa
     assert again["a"].trials == first["a"].trials and again["c"].trials == first["c"].trials
     assert again["b"].trials[:2] == first["b"].trials[:2] and len(again["b"].trials) == 4
     assert again["b"].trials[2:] != first["b"].trials[2:]
+    # Of the second round the others have the first attempt, which b was not in.
+    assert together(again) == together(
+        {node: dataclasses.replace(each, trials=each.trials[:2]) for node, each in again.items()}
+    )
+    assert None not in together(again).values()
     # Now all have all, and nobody writes.
     (disk / "shared").rmdir()
     assert whole(measured(disk, SETTINGS)) == again

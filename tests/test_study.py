@@ -150,7 +150,8 @@ def _check_tables(study: Study, out: Path) -> None:
         assert len({len(values) for values in columns.values()}) == 1
         assert columns["seconds"] == sorted(columns["seconds"])
     memory = read_table(out / study.files["host"])["process_memory_bytes"]
-    assert 0 < max(memory) <= study.run.peak_memory_bytes
+    # The kernel counts pages of each core in batches.
+    assert 0 < max(memory) <= study.run.peak_memory_bytes + (1 << 20)
 
 
 def test_what_cannot_be_studied_is_refused_at_once(tonnage: Tonnage, disk: Path) -> None:

@@ -14,9 +14,9 @@ UNEVENLY = "unevenly, all at once"
 """What machines do at once: one sends to one other; two to each other; one to, or from, all others;
 all to all, of which a name goes on with how many there are; the same, but as much as each takes."""
 
-NODES, LATE = "nodes", "began_late_seconds"
-"""What a reading says of a trial that several nodes began at one moment: how many, and how much
-later than agreed this one did."""
+NODES, LATE, ATTEMPT = "nodes", "began_late_seconds", "attempt"
+"""What a reading says of a trial that several nodes began at one moment: how many, how much later
+than agreed this one did, and, as all of them call it, the attempt that it was part of."""
 
 
 def trials_a_round(endpoints: int, one_way: bool) -> int:

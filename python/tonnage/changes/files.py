@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ OPTIONS = {"xfs": "noatime", "ext4": "noatime", "btrfs": "noatime,nodatasum"}
 """With checksums of data, btrfs takes what is to go past the page cache through it (Linux 6.18)."""
 
 LOOPS = Path("/sys/block")
+MOUNTS = Path("/proc/self/mountinfo")
 
 
 def attached(file: Path, device: str) -> Step:
@@ -36,6 +38,14 @@ def loops() -> dict[Path, str]:
             file = Path(backing.read_text().removesuffix("\n"))
             found[file] = f"/dev/{backing.parent.parent.name}"
     return found
+
+
+def mounts_below(directory: Path) -> list[Path]:
+    """Where something is mounted in a directory, or on it."""
+    points = (line.split()[4] for line in MOUNTS.read_text().splitlines())
+    # As proc(5) has it: a space, a tab, a line's end and a backslash are written in octal.
+    paths = (Path(re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), each)) for each in points)
+    return [path for path in paths if path.is_relative_to(directory)]
 
 
 def is_buffered(device: str) -> bool:

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from tonnage.artifacts import Across, FleetNode, Latency, Trial
-from tonnage.artifacts.together import LATE, NODES
+from tonnage.artifacts.together import ATTEMPT, LATE, NODES
 from tonnage.statistics.histograms import Bins, merged, percentile
 
 
@@ -84,9 +84,10 @@ def _in_step(of_nodes: Mapping[str, Sequence[Trial]]) -> list[float]:
     """What all nodes carried together, in each round that they and no others began at one moment.
 
     As IOR has it: the bytes of all over the time from the first one's beginning to the last one's
-    end.
+    end. Of a round that was done again, since one of them died, each kept what it had first: those
+    never were at once.
     """
-    rounds: dict[int, list[tuple[int, float, float]]] = {}
+    rounds: dict[tuple[str | None, int], list[tuple[int, float, float]]] = {}
     for trials in of_nodes.values():
         for trial in trials:
             details = trial.reading.details if trial.reading else {}
@@ -94,7 +95,8 @@ def _in_step(of_nodes: Mapping[str, Sequence[Trial]]) -> list[float]:
                 moved = trial.phase.stages[0].bytes
                 began = details[LATE]
                 ended = began + moved / trial.bytes_per_second
-                rounds.setdefault(trial.step.round, []).append((moved, began, ended))
+                place = details.get(ATTEMPT), trial.step.round
+                rounds.setdefault(place, []).append((moved, began, ended))
     return [
         sum(moved for moved, _, _ in each)
         / (max(ended for *_, ended in each) - min(began for _, began, _ in each))

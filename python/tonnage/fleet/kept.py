@@ -34,8 +34,9 @@ from tonnage.measure.trials import new_id, now
 class Kept:
     """A fleet's directory, held by one command at a time; made by `kept`."""
 
-    def __init__(self, out: Path, begun: FleetMeasurement) -> None:
+    def __init__(self, out: Path, begun: FleetMeasurement, nodes: Sequence[str]) -> None:
         self._out, self._begun = out, begun
+        self._there = {directory(node): node for node in nodes}
 
     def begin(self) -> None:
         """Writes what was begun, if nobody has."""
@@ -66,9 +67,12 @@ class Kept:
 
     @property
     def rows(self) -> dict[str, FleetNode]:
-        """How it went on each node that is known, with its measurement."""
-        found = [FleetNode.read(path) for path in sorted(self._out.glob(f"*/{NODE}"))]
-        return {row.node: self._whole(row) for row in found}
+        """How it went on each node that is known, with its measurement.
+
+        Also on one that had begun, of which no command has said how it went.
+        """
+        places = {path.parent for name in (NODE, BEGUN) for path in self._out.glob(f"*/{name}")}
+        return {row.node: self._whole(row) for row in map(self._row, sorted(places))}
 
     def close(self) -> FleetMeasurement:
         """Writes what all nodes come to."""
@@ -90,6 +94,13 @@ class Kept:
         )
         whole.write(self._out / FLEET)
         return whole
+
+    def _row(self, place: Path) -> FleetNode:
+        if (path := place / NODE).exists():
+            return FleetNode.read(path)
+        node = self._there.get(place.name)
+        why = "is not in the cluster any more" if node is None else "was not asked to go on"
+        return FleetNode(node=node or place.name, ok=False, why=why)
 
     def _whole(self, row: FleetNode) -> FleetNode:
         measurement = self._measurement(row.node)
@@ -131,8 +142,9 @@ def kept(
     places = [directory(node) for node in nodes]
     if len(set(places)) < len(places):
         raise engine.Refused("nodes have names that are alike: start Ray there with --node-name")
-    earlier = [path.parent.name for path in out.glob(f"*/{BEGUN}")]
-    earlier += [path.parent.name for path in out.glob(f"*/{NODE}")]
+    # Whoever wrote there may have been killed at the first of its files.
+    first = [each for name in (BEGUN, NODE) for each in (name, f".{name}.*")]
+    earlier = [path.parent.name for each in first for path in out.glob(f"*/{each}")]
     wanted = json.loads(json.dumps(settings, default=str))
     with parted(out, [*places, *earlier, FLEET, FLEET_BEGUN]):
         if (path := out / FLEET_BEGUN).exists():
@@ -153,7 +165,7 @@ def kept(
                 labels=dict(labels),
                 one_at_a_time=one_at_a_time,
             )
-        yield Kept(out, begun)
+        yield Kept(out, begun, nodes)
 
 
 def directory(node: str) -> str:

@@ -179,7 +179,8 @@ def running(
         labels=asked.labels,
         one_at_a_time=asked.one_at_a_time,
     ) as keep:
-        done = {node for node, row in keep.rows.items() if row.ok}
+        rows = keep.rows
+        done = {node for node, row in rows.items() if row.ok}
         if (all_again or asked.in_step) and not done >= {machine.name for machine in there}:
             done = set()
         machines = [each for each in there if each.name not in done]
@@ -192,11 +193,31 @@ def running(
                 )
             machines = machines[: max(asked.instances - len(done), 0)]
         keep.begin()
-        run = Run(cluster, keep, asked, [Member(machine) for machine in machines], on_rows)
+        begun = {node: row.host for node, row in rows.items() if row.measurement and row.host}
+        run = Run(cluster, keep, asked, [Member(each) for each in machines], begun, on_rows)
         try:
             yield run
         finally:
             run.end()
+
+
+def host_of(node: str, hosts: Mapping[str, str], begun: Mapping[str, str]) -> str:
+    """What a node's machine is called, by which machines are told apart wherever they are compared.
+
+    Its host's name; with the node's, if another machine's host is called so too. Once it has begun
+    it stays what it is, whoever else is there when a later command goes on.
+
+    Args:
+        node: Which one.
+        hosts: What hosts are called now, by node.
+        begun: What machines were called that earlier commands began on, by node.
+    """
+    host = hosts[node]
+    apart = f"{host}/{node}"
+    if (was := begun.get(node)) in (host, apart):
+        return was
+    others = [name for named in (hosts, begun) for each, name in named.items() if each != node]
+    return apart if host in {name.partition("/")[0] for name in others} else host
 
 
 class Run:
@@ -208,10 +229,11 @@ class Run:
         keep: Kept,
         asked: Asked,
         members: list[Member],
+        begun: Mapping[str, str],
         on_rows: OnRows,
     ) -> None:
         self.cluster, self._keep, self._asked = cluster, keep, asked
-        self.members, self._on_rows = members, on_rows
+        self.members, self._begun, self._on_rows = members, begun, on_rows
 
     @property
     def left(self) -> list[Member]:
@@ -230,14 +252,13 @@ class Run:
             member.host = there.host
             if lacking := probe.difference(here, there):
                 yield self.close(member, lacking)
-        hosts = [each.host for each in self.left]
+        hosts = {each.node: each.host for each in self.left if each.host}
         prepared = {}
         for member in self.left:
             member.actor = self.cluster.place(member.machine, kind)
             labels = {**member.machine.labels, **self._asked.labels}
-            if hosts.count(member.host) > 1:
-                # Machines are told apart by it wherever measurements are compared.
-                labels[HOST] = f"{member.host}/{member.node}"
+            if (host := host_of(member.node, hosts, self._begun)) != member.host:
+                labels[HOST] = host
             files = self._keep.files(member.node)
             member.known = set(files)
             name = member.node if self._asked.in_step else None
@@ -340,7 +361,7 @@ class Run:
                 yield self.close(member, str(why))
                 return
         if told is None:
-            if time.monotonic() - member.heard_at > patience:
+            if time.monotonic() - member.heard_at > patience + ASK_SECONDS:  # It may wait for news.
                 yield self.close(member, f"hangs: it did not answer for {patience:g} s")
             return
         member.heard_at, member.told = time.monotonic(), told

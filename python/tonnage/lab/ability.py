@@ -28,6 +28,8 @@ FOR_DISKS = {
 }
 FOR_FILE_SYSTEMS = {"xfs": ("mkfs.xfs", "xfsprogs"), "ext4": ("mkfs.ext4", "e2fsprogs")}
 LOOP_CONTROL = Path("/dev/loop-control")
+KERNEL_MOUNTS = Path("/proc/filesystems")
+"""What the kernel mounts, but for modules that it has not loaded yet."""
 
 NETWORKS = {
     "bridges (CONFIG_BRIDGE)": ("ip", "link", "add", "tried", "type", "bridge"),
@@ -95,6 +97,21 @@ def _groups(nodes: Sequence[Node], known: Mapping[str, Controller]) -> Iterator[
 def _devices(nodes: Sequence[Node]) -> Iterator[str]:
     if any(node.devices for node in nodes) and not LOOP_CONTROL.exists():
         yield f"there are no loop devices ({LOOP_CONTROL} is missing)"
+    for system in FOR_FILE_SYSTEMS:
+        wanted = any(each.disk.file_system == system for node in nodes for each in node.devices)
+        if wanted and not _mounts(system):
+            yield f"the kernel mounts no {system} (CONFIG_{system.upper()}_FS)"
+
+
+def _mounts(system: str) -> bool:
+    if system in KERNEL_MOUNTS.read_text().split():
+        return True
+    modprobe = shutil.which("modprobe")
+    if modprobe is None:
+        return False
+    # As the kernel itself asks for it when it is to mount one.
+    asked = (modprobe, "--dry-run", "--quiet", f"fs-{system}")
+    return not subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True).returncode
 
 
 def _is_limited(node: Node) -> bool:

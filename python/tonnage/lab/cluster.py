@@ -45,6 +45,8 @@ TOKEN = "ray-token"
 RAYLET = "raylet"
 """Ray's process on each node."""
 PATIENCE_SECONDS = 180.0
+ANSWER_SECONDS = 60.0
+"""How long a cluster may take to name its nodes: Python starts for it, on a share of cores."""
 PAUSE_SECONDS = 0.5
 
 OnWait = Callable[[int, int], None]
@@ -192,10 +194,10 @@ def _start(nodes: Sequence[Node], record: Record, room: Path) -> None:
         )
         for node in nodes
     ]
-    failed = []
+    failed, deadline = [], time.monotonic() + PATIENCE_SECONDS
     for node, process in started:
         try:
-            said, _ = process.communicate(timeout=PATIENCE_SECONDS)
+            said, _ = process.communicate(timeout=max(deadline - time.monotonic(), 0.0))
         except subprocess.TimeoutExpired:
             failed.append(f"{node.name}: no answer in {PATIENCE_SECONDS:g} s")
             continue
@@ -222,18 +224,21 @@ def _wait(record: Record, nodes: Sequence[Node], room: Path, on_wait: OnWait) ->
 
 def _alive(record: Record, head: Node, room: Path) -> list[str]:
     """The address of each node that the cluster counts as alive; none if it does not answer."""
-    done = subprocess.run(
-        inside(head, [*_python(record.ray_program or ""), "-c", COUNT, record.ray_address or ""]),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=os.environ | environment(record, room),
-        start_new_session=True,
-        preexec_fn=partial(enter, _groups([head])),
-    )
     try:
+        done = subprocess.run(
+            inside(
+                head, [*_python(record.ray_program or ""), "-c", COUNT, record.ray_address or ""]
+            ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+            env=os.environ | environment(record, room),
+            start_new_session=True,
+            preexec_fn=partial(enter, _groups([head])),
+        )
         found: list[str] = json.loads(done.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
+    except (subprocess.TimeoutExpired, IndexError, ValueError):
         return []
     return found
 
@@ -248,9 +253,16 @@ def _has_ray(node: Node) -> bool:
 
 
 def _python(program: str) -> list[str]:
-    """The Python that the program itself is run by."""
+    """The Python that the program itself is run by.
+
+    Its first line names it; where the path is too long for that, the line is of ``sh``.
+    """
     first = Path(program).read_bytes().split(b"\n", 1)[0].decode(errors="replace")
-    return shlex.split(first[2:]) if first.startswith("#!") else [sys.executable]
+    named = shlex.split(first[2:]) if first.startswith("#!") else []
+    if any("python" in Path(word).name for word in named):
+        return named
+    beside = Path(program).parent / "python"
+    return [str(beside) if beside.exists() else sys.executable]
 
 
 def _groups(nodes: Sequence[Node]) -> list[Path]:

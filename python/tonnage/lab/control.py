@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import words
-from tonnage.changes import Journal, Refused, Step, locked
-from tonnage.changes.files import is_buffered, loops
+from tonnage.changes import Failed, Journal, Refused, Step, locked
+from tonnage.changes.files import is_buffered, loops, mounts_below
 from tonnage.changes.groups import end, members
 from tonnage.changes.journal import execute
 from tonnage.lab import offers
 from tonnage.lab.ability import refuse_unable
 from tonnage.lab.description import Disk, parse
 from tonnage.lab.limits import controllers, directories, lift, number_of
-from tonnage.lab.nodes import Device, Node, groups_of, nodes_of
+from tonnage.lab.nodes import GROUP, Device, Node, groups_of, nodes_of
 from tonnage.lab.record import (
     ROOM,
     Record,
@@ -37,6 +37,7 @@ from tonnage.lab.record import (
 )
 from tonnage.lab.steps import count, steps
 
+OWN_GROUPS = Path("/proc/self/cgroup")
 OWNER = "tonnage lab"
 DOWN = "tonnage lab down"
 PATIENCE_SECONDS = 60.0
@@ -129,10 +130,13 @@ def changing(room: Path = ROOM) -> Iterator[int]:
     """Holds the lock of all labs: gives its handle. The room goes with its last lab.
 
     Raises:
-        Refused: Who asks is not root, or another process changes a lab.
+        Refused: Who asks is not root, or is on a node, with which it would end itself half-way; or
+            another process changes a lab.
     """
     if os.geteuid():
         raise Refused("only root may change a lab: use sudo")
+    if f"/{GROUP}." in OWN_GROUPS.read_text():
+        raise Refused("this process is on a lab's node: change labs without lab exec")
     with locked(room, OWNER, PATIENCE_SECONDS) as lock:
         try:
             yield lock
@@ -243,6 +247,11 @@ def _clear(room: Path, name: str, lock: int) -> None:
     end(path for each in known.values() for path in each.top.glob(pattern))
     if directory.is_dir():
         _journal(room, name, lock).undo()
+        if left := mounts_below(directory):
+            raise Failed(
+                f"{left[0]} is mounted in the lab's directory, and not by the lab: umount it, then "
+                f"run {DOWN} --lab {name} again"
+            )
         shutil.rmtree(directory)
 
 

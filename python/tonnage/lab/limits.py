@@ -30,6 +30,8 @@ LEAST_QUOTA_MICROSECONDS = 1000
 """The kernel deals out no less."""
 FIRST = {"cpu": "cpu", "io": "blkio"}
 """What version 1 calls the controllers."""
+FIRST_WORDS = 'while read -r word _; do if [ "$word" = "$1" ]; then echo "$word"; fi; done < "$2"'
+"""Prints a word once for each line that begins with it."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def _of_the_top(file: Path, device: str, rate: int) -> Step:
     """A device's rate in the top group, which stays with the device when the lab is gone."""
     undo = Undo(
         commands=(written(file, f"{device} 0"),),
-        question=("sed", "--quiet", rf"s/^\({device}\) .*/\1/p", str(file)),
+        question=("sh", "-c", FIRST_WORDS, "sh", device, str(file)),
         answers=(device,),
     )
     return Step(written(file, f"{device} {rate}"), (undo,))

@@ -152,8 +152,9 @@ def parted(out: Path, parts: Sequence[str]) -> Iterator[None]:
 
 def _refuse_else(out: Path, parts: Sequence[str] = ()) -> None:
     """Refuses what holds more than ``parts``, but for what was killed while it was written."""
+    unfinished = tuple(f".{name}." for name in (*parts, BEGUN))
     for each in sorted(out.iterdir()):
-        if each.name not in parts and not each.name.startswith(f".{BEGUN}."):
+        if each.name not in parts and not each.name.startswith(unfinished):
             raise engine.Refused(
                 f"--out {out} holds something else ({each.name}): give another directory"
             )

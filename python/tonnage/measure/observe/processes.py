@@ -129,8 +129,10 @@ class Tree:
 
     def sample(self, moment: float, members: Iterable[int] | None = None) -> Seen:
         """The tree now; ``members`` are its processes where a control group knows them."""
-        processes = self._members(members)
-        total = self._kept_by_keeper()  # Parents first: a child that ends meanwhile is in the next.
+        # Parents first, who began first: a child that is waited for meanwhile is in the next
+        # sample, and not in this one twice.
+        processes = sorted(self._members(members), key=lambda each: (each.started, each.pid))
+        total = self._kept_by_keeper()
         known = {}
         for process in processes:
             used = self._used(process)

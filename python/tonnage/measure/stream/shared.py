@@ -19,7 +19,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Step, Trial
-from tonnage.artifacts.together import LATE, NODES
+from tonnage.artifacts.together import ATTEMPT, LATE, NODES
 from tonnage.engine import lease
 from tonnage.engine.lease import Lease
 from tonnage.measure.kept import Kept
@@ -64,7 +64,9 @@ def trials(
             own = share.config(of, writes)
             found = trial(own, step, settings, directory, watched)
             took = found.phase.stages[0].bytes / found.bytes_per_second
-            told: dict[str, Any] = {NODES: len(met.said), LATE: time.monotonic() - met.at - took}
+            late = time.monotonic() - met.at - took
+            # No other command has drawn this name; all that meet have been told it.
+            told: dict[str, Any] = {NODES: len(met.said), LATE: late, ATTEMPT: room.name}
             if writes:
                 share.settle()
             else:

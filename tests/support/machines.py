@@ -1,0 +1,64 @@
+"""A cluster of machines that are threads of this process: agents as Ray would have them, at once.
+
+What a driver does with machines that are as it wants them is seen here in moments; what becomes of
+real processes, `support.rays` is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from tonnage.fleet import probe
+from tonnage.fleet.cluster import Cluster, Lost, Machine
+
+
+class Actor:
+    """An object whose methods are called one after another, in a thread of its own."""
+
+    def __init__(self, kind: Callable[[], Any]) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._made = kind()
+        self.asked: list[str] = []
+
+    def ask(self, method: str, *arguments: Any) -> Future[Any]:
+        """Calls a method."""
+        self.asked.append(method)
+        return self._pool.submit(getattr(self._made, method), *arguments)
+
+    def kill(self) -> None:
+        """Takes no more calls."""
+        self._pool.shutdown(wait=False)
+
+
+class Machines(Cluster):
+    """The cluster: a machine for each name, all of which say that they are this host."""
+
+    def __init__(self, *names: str) -> None:
+        self.machines = [Machine(name, {}, "127.0.0.1", name) for name in sorted(names)]
+        self.actors: dict[str, Actor] = {}
+
+    def look(self, machine: Machine) -> Any:
+        done: Future[Any] = Future()
+        done.set_result(probe.look())
+        return done
+
+    def place(self, machine: Machine, kind: Callable[[], Any]) -> Any:
+        self.actors[machine.name] = Actor(kind)
+        return self.actors[machine.name]
+
+    def wait(self, calls: Sequence[Any], seconds: float, least: int = 1) -> list[Any]:
+        if not calls:
+            return []
+        until = ALL_COMPLETED if least == len(calls) else FIRST_COMPLETED
+        wait(calls, timeout=seconds, return_when=until)
+        return [call for call in calls if call.done()]
+
+    def answer(self, call: Any, seconds: float) -> Any:
+        try:
+            return call.result(timeout=seconds)
+        except TimeoutError:
+            raise
+        except Exception as why:
+            raise Lost(str(why)) from why

@@ -1,0 +1,124 @@
+"""What a fleet's driver does with its machines; they are threads here (`support.machines`)."""
+
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.machines import Machines
+from support.measurements import measurement
+from tonnage import engine
+from tonnage.artifacts import FleetMeasurement, Measurement, Trial
+from tonnage.fleet.agent import Work
+from tonnage.fleet.measuring import Asked, measure_fleet
+from tonnage.measure.environment import capture
+from tonnage.measure.kept import kept
+
+HOST = platform.node()
+TRIALS = 2
+
+
+@pytest.fixture(autouse=True)
+def _rooms(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents' rooms are told apart by their processes' numbers, of which these have one."""
+    made = tmp_path_factory.mktemp
+    monkeypatch.setattr(engine, "workspace", lambda *_: nullcontext(made("agent")))
+
+
+def works(between: Callable[[engine.OnProgress], None] = lambda _: None) -> Work:
+    """Keeps `TRIALS` trials; something happens before the last."""
+
+    def work(
+        out: Path, *, command: list[str], labels: Mapping[str, str], on_progress: engine.OnProgress
+    ) -> Iterator[Trial | Measurement]:
+        with kept(
+            out,
+            "ops",
+            {},
+            command=command,
+            environment=capture([], labels),
+            stopping_rule="none",
+            page_cache="none",
+        ) as on_file:
+            while len(on_file.trials) < TRIALS:
+                if len(on_file.trials) == TRIALS - 1:
+                    between(on_progress)
+                (trial,) = measurement("made up", {"read4k": [1.0]}).trials
+                yield on_file.keep(trial)
+            yield on_file.close()
+
+    return work
+
+
+def moves(seconds: float) -> Callable[[engine.OnProgress], None]:
+    """What a node does that is well."""
+
+    def move(on_progress: engine.OnProgress) -> None:
+        until = time.monotonic() + seconds
+        done = 0
+        while time.monotonic() < until:
+            on_progress(done := done + 1)
+            time.sleep(0.01)
+
+    return move
+
+
+def breaks(_: engine.OnProgress) -> None:
+    """What a node does that does not come to its end."""
+    raise engine.Failed("it broke")
+
+
+def measured(
+    machines: Machines,
+    out: Path,
+    of: Mapping[str, Work] | None = None,
+    **more: Any,
+) -> FleetMeasurement:
+    """What the machines come to that do this work, or, if nothing is said, the usual."""
+    asked = Asked(
+        kind="ops",
+        work=lambda node: (of or {}).get(node, works()),
+        settings={},
+        command=["test"],
+        labels={},
+        instances=None,
+        one_at_a_time=False,
+        patience_seconds=10.0,
+    )
+    *_, whole = measure_fleet(machines, out, replace(asked, **more), lambda _: None)
+    assert isinstance(whole, FleetMeasurement)
+    return whole
+
+
+def hosts(whole: FleetMeasurement) -> dict[str, str | None]:
+    """What the machines are called that measured all."""
+    return {row.node: row.host for row in whole.nodes if row.ok}
+
+
+def test_who_goes_on_alone_is_called_as_it_was_among_others(tmp_path: Path) -> None:
+    names = ("fast", "slow")
+    apart = {name: f"{HOST}/{name}" for name in names}
+    first = measured(Machines(*names), tmp_path, {"slow": works(breaks)})
+    assert hosts(first) == {"fast": apart["fast"]}
+    assert hosts(measured(Machines(*names), tmp_path)) == apart
+
+
+def test_who_began_alone_is_called_so_among_others(tmp_path: Path) -> None:
+    measured(Machines("slow"), tmp_path, {"slow": works(breaks)})
+    assert hosts(measured(Machines("fast", "slow"), tmp_path)) == {
+        "fast": f"{HOST}/fast",
+        "slow": HOST,
+    }
+    # Who comes when all others are done is told from them too.
+    assert hosts(measured(Machines("fast", "late", "slow"), tmp_path))["late"] == f"{HOST}/late"
+
+
+def test_who_answers_as_late_as_it_may_is_not_given_up_for_it(tmp_path: Path) -> None:
+    work = {"a": works(moves(2.0)), "b": works(moves(0.7))}
+    whole = measured(Machines(*work), tmp_path, work, patience_seconds=0.5)
+    assert [row.why for row in whole.nodes] == [None, None]
