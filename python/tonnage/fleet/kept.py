@@ -100,7 +100,7 @@ class Kept:
             return FleetNode.read(path)
         node = self._there.get(place.name)
         why = "is not in the cluster any more" if node is None else "was not asked to go on"
-        return FleetNode(node=node or place.name, ok=False, why=why)
+        return FleetNode(node=node or place.name, ok=False, why=why, faulty=node is None)
 
     def _whole(self, row: FleetNode) -> FleetNode:
         measurement = self._measurement(row.node)
