@@ -1,6 +1,7 @@
 """What a fleet's driver does with its machines; they are threads here (`support.machines`)."""
 
 import platform
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -122,3 +123,28 @@ def test_who_answers_as_late_as_it_may_is_not_given_up_for_it(tmp_path: Path) ->
     work = {"a": works(moves(2.0)), "b": works(moves(0.7))}
     whole = measured(Machines(*work), tmp_path, work, patience_seconds=0.5)
     assert [row.why for row in whole.nodes] == [None, None]
+
+
+def test_who_is_given_up_stops_before_the_next_begins_and_cleans_up(tmp_path: Path) -> None:
+    stopped, may_clean, cleaned = threading.Event(), threading.Event(), threading.Event()
+
+    def hangs(on_progress: engine.OnProgress) -> None:
+        try:
+            while True:
+                on_progress(0)
+                time.sleep(0.01)
+        finally:
+            stopped.set()
+            assert may_clean.wait(10)
+            cleaned.set()
+
+    def follows(_: engine.OnProgress) -> None:
+        assert stopped.wait(10)
+        threading.Timer(0.5, may_clean.set).start()
+
+    work = {"a": works(hangs), "b": works(follows)}
+    whole = measured(Machines(*work), tmp_path, work, one_at_a_time=True, patience_seconds=0.5)
+    a, b = whole.nodes
+    assert str(a.why).startswith("hangs: it moved nothing for") and b.why is None
+    # When the command is over, so is what it began.
+    assert cleaned.is_set()

@@ -110,6 +110,11 @@ class Member:
         return self.actor.ask(method, *arguments)
 
     @property
+    def measures(self) -> bool:
+        """Whether it began, and has not said that it ended."""
+        return self.together > 0 and not (self.told and self.told.ended)
+
+    @property
     def waits(self) -> Waits | None:
         """Where it waits for the others, which have not met there yet."""
         waits = self.told.waits if self.told else None
@@ -327,9 +332,9 @@ class Run:
     def end(self) -> None:
         """Has all that still measure end and clean up, and ends those that do not."""
         with suppress(KeyboardInterrupt):  # A second one: then they are ended at once.
-            going = [each for each in self.left if each.together]
-            for member in going:
-                member.ask("stop")
+            for member in self.left:
+                self._stop(member)
+            going = [each for each in self.members if each.measures]
             deadline = time.monotonic() + CLEANING_SECONDS
             while going and time.monotonic() < deadline:
                 calls = {each: each.ask("tell", each.known, ASK_SECONDS) for each in going}
@@ -340,6 +345,10 @@ class Run:
         for member in self.members:
             if member.actor:
                 member.actor.kill()
+
+    def _stop(self, member: Member) -> None:
+        if member.measures:
+            member.ask("stop")
 
     def _hear(self, member: Member, answered: bool) -> Iterator[Heard | FleetNode]:
         """Takes what a member has answered, if it has; gives it up if it has not for too long."""
@@ -377,7 +386,8 @@ class Run:
             yield self.close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
 
     def close(self, member: Member, why: str | None) -> FleetNode:
-        """Writes how it went on a machine: all well, or why not."""
+        """Writes how it went on a machine: all well, or why not; then it is to end."""
+        self._stop(member)
         told, labels = member.told, {**member.machine.labels, **self._asked.labels}
         row = FleetNode(
             node=member.node,
