@@ -14,9 +14,9 @@ import pytest
 from support.machines import Machines
 from support.measurements import measurement
 from tonnage import engine
-from tonnage.artifacts import FleetMeasurement, FleetNode, Measurement, Trial
-from tonnage.fleet.agent import Work
-from tonnage.fleet.measuring import Asked, measure_fleet
+from tonnage.artifacts import FleetMeasurement, Measurement, Trial
+from tonnage.fleet.agent import Agent, Task, Work
+from tonnage.fleet.measuring import Asked, OnRows, measure_fleet
 from tonnage.measure.environment import capture
 from tonnage.measure.kept import kept
 
@@ -78,6 +78,7 @@ def measured(
     machines: Machines,
     out: Path,
     of: Mapping[str, Work] | None = None,
+    on_rows: OnRows = lambda _: None,
     **more: Any,
 ) -> FleetMeasurement:
     """What the machines come to that do this work, or, if nothing is said, the usual."""
@@ -91,7 +92,7 @@ def measured(
         one_at_a_time=False,
         patience_seconds=10.0,
     )
-    *_, whole = measure_fleet(machines, out, replace(asked, **more), lambda _: None)
+    *_, whole = measure_fleet(machines, out, replace(asked, **more), on_rows)
     assert isinstance(whole, FleetMeasurement)
     return whole
 
@@ -148,3 +149,27 @@ def test_who_is_given_up_stops_before_the_next_begins_and_cleans_up(tmp_path: Pa
     assert str(a.why).startswith("hangs: it moved nothing for") and b.why is None
     # When the command is over, so is what it began.
     assert cleaned.is_set()
+
+
+def test_an_agent_is_asked_for_what_comes_after_so_many_files() -> None:
+    agent = Agent()
+    # It has a trial that comes after all others by name.
+    files = {"begun.json": b"1", "trial-00009.json": b"2"}
+    agent.prepare(Task(works(), ["test"], {}, files))
+    assert agent.tell(0, 0).files == files
+    room = agent._out
+    told = dict(files)
+    for name in ("trial-00003.json", "measurement.json"):
+        (room / name).write_bytes(name.encode())
+        new = agent.tell(len(told), 0).files
+        # An answer may be lost: then it is asked again.
+        assert new == agent.tell(len(told), 0).files == {name: name.encode()}
+        told |= new
+    assert agent.tell(len(told), 0).files == {}
+
+
+def test_trials_of_earlier_commands_are_shown_with_those_that_come(tmp_path: Path) -> None:
+    shown: list[int] = []
+    measured(Machines("a"), tmp_path, {"a": works(breaks)})
+    measured(Machines("a"), tmp_path, on_rows=lambda rows: shown.extend(row.trials for row in rows))
+    assert sorted(set(shown) - {0}) == list(range(1, TRIALS + 1)) and shown == sorted(shown)

@@ -9,7 +9,7 @@ why, and the others go on.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -97,12 +97,20 @@ class Member:
         self.clock: Clock | None = None
         self.call: Call | None = None
         self.heard_at = 0.0
-        self.known: set[str] = set()
+        self.files = self.trials = 0
+        """How many of its files are here, and how many of those are trials."""
         self.told: Told | None = None
         self.together = 0
         self.late_seconds: float | None = None
         self.met = 0
         self.row: FleetNode | None = None
+
+    def has(self, files: Collection[str]) -> list[str]:
+        """Counts files that are here now too; those that are trials, in order."""
+        trials = sorted(name for name in files if Path(name).match(TRIALS))
+        self.files += len(files)
+        self.trials += len(trials)
+        return trials
 
     def ask(self, method: str, *arguments: Any) -> Call:
         """Calls a method of its agent."""
@@ -123,13 +131,12 @@ class Member:
     @property
     def shown(self) -> Row:
         """How far it is."""
-        trials = sum(1 for name in self.known if Path(name).match(TRIALS))
         told = self.told
         state = "measuring" if told else "ready" if self.clock else "starting"
         why = None
         if self.row:
             state, why = ("done" if self.row.ok else "lost"), self.row.why
-        return Row(self.node, state, trials, told.done_bytes if told else 0, why)
+        return Row(self.node, state, self.trials, told.done_bytes if told else 0, why)
 
 
 def measure_fleet(
@@ -214,8 +221,8 @@ def host_of(node: str, hosts: Mapping[str, str], begun: Mapping[str, str]) -> st
     """
     host = hosts[node]
     apart = f"{host}/{node}"
-    if (was := begun.get(node)) in (host, apart):
-        return was
+    if begun.get(node) in (host, apart):
+        return begun[node]
     others = [name for named in (hosts, begun) for each, name in named.items() if each != node]
     return apart if host in {name.partition("/")[0] for name in others} else host
 
@@ -257,10 +264,10 @@ class Run:
         for member in self.left:
             member.actor = self.cluster.place(member.machine, kind)
             labels = {**member.machine.labels, **self._asked.labels}
-            if (name := host_of(member.node, hosts, self._begun)) != member.host:
-                labels[HOST] = name
+            if (called := host_of(member.node, hosts, self._begun)) != member.host:
+                labels[HOST] = called
             files = self._keep.files(member.node)
-            member.known = set(files)
+            member.has(files)
             name = member.node if self._asked.in_step else None
             task = Task(self._asked.work(member.node), self._asked.command, labels, files, name)
             prepared[member] = member.ask("prepare", task)
@@ -296,18 +303,14 @@ class Run:
 
     def trials(self, member: Member) -> list[Trial]:
         """What is on file of a member."""
-        return [
-            self._keep.trial(member.node, name)
-            for name in sorted(member.known)
-            if Path(name).match(TRIALS)
-        ]
+        return self._keep.trials(member.node)
 
     def hear(self, waiting: Sequence[Member]) -> Iterator[Heard | FleetNode]:
         """What these have to tell, as soon as one of them has something, or nobody for a while."""
         for member in waiting:
             if member.call is None:
                 seconds = MEETING_SECONDS if member.waits else ASK_SECONDS
-                member.call = member.ask("tell", member.known, seconds)
+                member.call = member.ask("tell", member.files, seconds)
         answered = self.cluster.wait([each.call for each in waiting], ASK_SECONDS)
         for member in waiting:
             yield from self._hear(member, member.call in answered)
@@ -337,7 +340,7 @@ class Run:
             going = [each for each in self.members if each.measures]
             deadline = time.monotonic() + CLEANING_SECONDS
             while going and time.monotonic() < deadline:
-                calls = {each: each.ask("tell", each.known, ASK_SECONDS) for each in going}
+                calls = {each: each.ask("tell", each.files, ASK_SECONDS) for each in going}
                 self.cluster.wait(list(calls.values()), 2 * ASK_SECONDS, len(calls))
                 going = [each for each in going if not self._is_over(calls[each])]
             leaving = [each.ask("leave") for each in self.members if each.actor]
@@ -372,10 +375,8 @@ class Run:
         if member.late_seconds is None:
             member.late_seconds = told.began_late_seconds
         self._keep.take(member.node, told.files)
-        member.known |= set(told.files)
-        for name in sorted(told.files):
-            if Path(name).match(TRIALS):
-                yield Heard(member.node, self._keep.trial(member.node, name))
+        for name in member.has(told.files):
+            yield Heard(member.node, self._keep.trial(member.node, name))
         late = told.began_late_seconds or 0.0
         if told.ended:
             if told.why is None and member.together > 1 and late > LATE_SECONDS:
