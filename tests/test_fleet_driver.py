@@ -1,8 +1,11 @@
 """What a fleet's driver does with its machines; they are threads here (`support.machines`)."""
 
+import os
 import platform
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +17,12 @@ from support.machines import Machines
 from support.measurements import measurement
 from tonnage import engine
 from tonnage.artifacts import FleetMeasurement, Measurement, Trial
-from tonnage.fleet.agent import Work
-from tonnage.fleet.measuring import Asked, measure_fleet
+from tonnage.cli.fleet import summary
+from tonnage.fleet.agent import Agent, Task, Work
+from tonnage.fleet.measuring import Asked, OnRows, measure_fleet
 from tonnage.measure.environment import capture
 from tonnage.measure.kept import kept
+from tonnage.model.analysis import analyse
 
 HOST = platform.node()
 TRIALS = 2
@@ -77,6 +82,7 @@ def measured(
     machines: Machines,
     out: Path,
     of: Mapping[str, Work] | None = None,
+    on_rows: OnRows = lambda _: None,
     **more: Any,
 ) -> FleetMeasurement:
     """What the machines come to that do this work, or, if nothing is said, the usual."""
@@ -90,7 +96,7 @@ def measured(
         one_at_a_time=False,
         patience_seconds=10.0,
     )
-    *_, whole = measure_fleet(machines, out, replace(asked, **more), lambda _: None)
+    *_, whole = measure_fleet(machines, out, replace(asked, **more), on_rows)
     assert isinstance(whole, FleetMeasurement)
     return whole
 
@@ -122,3 +128,79 @@ def test_who_answers_as_late_as_it_may_is_not_given_up_for_it(tmp_path: Path) ->
     work = {"a": works(moves(2.0)), "b": works(moves(0.7))}
     whole = measured(Machines(*work), tmp_path, work, patience_seconds=0.5)
     assert [row.why for row in whole.nodes] == [None, None]
+
+
+def test_who_is_given_up_stops_before_the_next_begins_and_cleans_up(tmp_path: Path) -> None:
+    stopped, may_clean, cleaned = threading.Event(), threading.Event(), threading.Event()
+
+    def hangs(on_progress: engine.OnProgress) -> None:
+        try:
+            while True:
+                on_progress(0)
+                time.sleep(0.01)
+        finally:
+            stopped.set()
+            assert may_clean.wait(10)
+            cleaned.set()
+
+    def follows(_: engine.OnProgress) -> None:
+        assert stopped.wait(10)
+        threading.Timer(0.5, may_clean.set).start()
+
+    work = {"a": works(hangs), "b": works(follows)}
+    whole = measured(Machines(*work), tmp_path, work, one_at_a_time=True, patience_seconds=0.5)
+    a, b = whole.nodes
+    assert str(a.why).startswith("hangs: it moved nothing for") and b.why is None
+    # When the command is over, so is what it began.
+    assert cleaned.is_set()
+
+
+def test_an_agent_is_asked_for_what_comes_after_so_many_files() -> None:
+    agent = Agent()
+    # It has a trial that comes after all others by name.
+    files = {"begun.json": b"1", "trial-00009.json": b"2"}
+    agent.prepare(Task(works(), ["test"], {}, files))
+    assert agent.tell(0, 0).files == files
+    room = agent._out
+    told = dict(files)
+    for name in ("trial-00003.json", "measurement.json"):
+        (room / name).write_bytes(name.encode())
+        new = agent.tell(len(told), 0).files
+        # An answer may be lost: then it is asked again.
+        assert new == agent.tell(len(told), 0).files == {name: name.encode()}
+        told |= new
+    assert agent.tell(len(told), 0).files == {}
+
+
+def test_trials_of_earlier_commands_are_shown_with_those_that_come(tmp_path: Path) -> None:
+    shown: list[int] = []
+    measured(Machines("a"), tmp_path, {"a": works(breaks)})
+    measured(Machines("a"), tmp_path, on_rows=lambda rows: shown.extend(row.trials for row in rows))
+    assert sorted(set(shown) - {0}) == list(range(1, TRIALS + 1)) and shown == sorted(shown)
+
+
+def test_who_may_not_leave_rays_priority_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nice = threading.local()
+
+    def set_priority(*_: int) -> None:
+        if forbidden:
+            raise PermissionError
+        nice.value = 0
+
+    monkeypatch.setattr(os, "setpriority", set_priority)
+    monkeypatch.setattr(os, "getpriority", lambda *_: getattr(nice, "value", 15))
+    for forbidden in (True, False):
+        whole = measured(Machines("a"), tmp_path / str(forbidden))
+        (row,) = whole.nodes
+        assert row.measurement and row.measurement.environment
+        assert row.measurement.environment.niceness == (15 if forbidden else 0)
+        said = "\n".join(summary(whole)), "\n".join(analyse(whole.measurements).warnings)
+        assert ["went first: a (nice 15)" in said[0], "low priority" in said[1]] == [forbidden] * 2
+
+
+def test_an_environment_tells_the_priority_of_what_measures() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(os.setpriority, os.PRIO_PROCESS, 0, 19).result()
+        assert pool.submit(capture, []).result().niceness == 19

@@ -20,11 +20,9 @@ class Actor:
     def __init__(self, kind: Callable[[], Any]) -> None:
         self._pool = ThreadPoolExecutor(1)
         self._made = kind()
-        self.asked: list[str] = []
 
     def ask(self, method: str, *arguments: Any) -> Future[Any]:
         """Calls a method."""
-        self.asked.append(method)
         return self._pool.submit(getattr(self._made, method), *arguments)
 
     def kill(self) -> None:

@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +64,7 @@ class Told:
     quiet_seconds: float
     """Since something was last moved, or was done."""
     files: Mapping[str, bytes]
-    """Those that who asks did not have."""
+    """Those that who asks did not have, in the order in which they are told."""
     ended: bool
     seconds: float | None
     """From its beginning to its end."""
@@ -95,6 +95,7 @@ class Agent:
         self._began = self._moved = time.monotonic()
         self._ended: float | None = None
         self._done = 0
+        self._files: dict[str, None] = {}  # Their names, in the order in which they are told.
         self._why: str | None = None
         self._said: dict[int, Said] = {}
 
@@ -112,6 +113,7 @@ class Agent:
         self._out.mkdir()
         for name, content in task.files.items():
             (self._out / name).write_bytes(content)
+        self._files = dict.fromkeys(task.files)
         if task.in_step_as is not None:
             self._meeting = Meeting(task.in_step_as, self._news.set, self._wait_until)
 
@@ -125,20 +127,18 @@ class Agent:
         self._thread = threading.Thread(target=self._run, args=(at,), daemon=True)
         self._thread.start()
 
-    def tell(self, known: Collection[str], seconds: float) -> Told:
-        """How far it is, with the files that are not among ``known``.
+    def tell(self, known: int, seconds: float) -> Told:
+        """How far it is, with the files that come after so many.
 
-        It waits for a trial that is done, or for the end, but no longer than ``seconds``.
+        The first are those of its task. It waits for a trial that is done, or for the end, but no
+        longer than ``seconds``.
         """
         self._news.wait(seconds)
         self._news.clear()
         # First: what was done before them is among the files.
         ended, said = self._ended, dict(self._said)
-        files = {
-            path.name: path.read_bytes()
-            for path in sorted(self._out.glob("*.json"))
-            if path.name not in known
-        }
+        self._files |= dict.fromkeys(path.name for path in sorted(self._out.glob("*.json")))
+        files = {name: (self._out / name).read_bytes() for name in list(self._files)[known:]}
         waits = self._meeting.waits if self._meeting else None
         if waits:
             self._moved = time.monotonic()
@@ -171,7 +171,7 @@ class Agent:
         assert self._task is not None
         with suppress(PermissionError):
             # Ray's processes yield to all others (nice 15); what is measured does not, on its own.
-            # Of this thread, and of those that it starts.
+            # Of this thread, and of those that it starts. Who may not: its environment says so.
             os.setpriority(os.PRIO_PROCESS, 0, 0)
         try:
             self._wait_until(at)

@@ -60,6 +60,10 @@ class Kept:
         """One of the trials that a node has told."""
         return Trial.read(self._out / directory(node) / name)
 
+    def trials(self, node: str) -> list[Trial]:
+        """All that a node has told."""
+        return [Trial.read(path) for path in sorted((self._out / directory(node)).glob(TRIALS))]
+
     def keep(self, row: FleetNode) -> FleetNode:
         """Writes how it went on a node; gives it with the measurement."""
         row.write(self._out / directory(row.node) / NODE)

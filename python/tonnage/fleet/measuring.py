@@ -101,7 +101,8 @@ class Member:
         self.clock: Clock | None = None
         self.call: Call | None = None
         self.heard_at = 0.0
-        self.known: set[str] = set()
+        self.files = self.trials = 0
+        """How many of its files are here, and how many of those are trials."""
         self.told: Told | None = None
         self.together = 0
         self.late_seconds: float | None = None
@@ -110,10 +111,22 @@ class Member:
         """Why it has not all that was asked for, although it ended well."""
         self.row: FleetNode | None = None
 
+    def has(self, files: Collection[str]) -> list[str]:
+        """Counts files that are here now too; those that are trials, in order."""
+        trials = sorted(name for name in files if Path(name).match(TRIALS))
+        self.files += len(files)
+        self.trials += len(trials)
+        return trials
+
     def ask(self, method: str, *arguments: Any) -> Call:
         """Calls a method of its agent."""
         assert self.actor is not None
         return self.actor.ask(method, *arguments)
+
+    @property
+    def measures(self) -> bool:
+        """Whether it began, and has not said that it ended."""
+        return self.together > 0 and not (self.told and self.told.ended)
 
     @property
     def waits(self) -> Waits | None:
@@ -124,13 +137,12 @@ class Member:
     @property
     def shown(self) -> Row:
         """How far it is."""
-        trials = sum(1 for name in self.known if Path(name).match(TRIALS))
         told = self.told
         state = "measuring" if told else "ready" if self.clock else "starting"
         why = None
         if self.row:
             state, why = ("done" if self.row.ok else "lost"), self.row.why
-        return Row(self.node, state, trials, told.done_bytes if told else 0, why)
+        return Row(self.node, state, self.trials, told.done_bytes if told else 0, why)
 
 
 def measure_fleet(
@@ -214,8 +226,8 @@ def host_of(node: str, hosts: Mapping[str, str], begun: Mapping[str, str]) -> st
     """
     host = hosts[node]
     apart = f"{host}/{node}"
-    if (was := begun.get(node)) in (host, apart):
-        return was
+    if begun.get(node) in (host, apart):
+        return begun[node]
     others = [name for named in (hosts, begun) for each, name in named.items() if each != node]
     return apart if host in {name.partition("/")[0] for name in others} else host
 
@@ -257,10 +269,10 @@ class Run:
         for member in self.left:
             member.actor = self.cluster.place(member.machine, kind)
             labels = {**member.machine.labels, **self._asked.labels}
-            if (host := host_of(member.node, hosts, self._begun)) != member.host:
-                labels[HOST] = host
+            if (called := host_of(member.node, hosts, self._begun)) != member.host:
+                labels[HOST] = called
             files = self._keep.files(member.node)
-            member.known = set(files)
+            member.has(files)
             name = member.node if self._asked.in_step else None
             task = Task(self._asked.work(member.node), self._asked.command, labels, files, name)
             prepared[member] = member.ask("prepare", task)
@@ -296,18 +308,14 @@ class Run:
 
     def trials(self, member: Member) -> list[Trial]:
         """What is on file of a member."""
-        return [
-            self._keep.trial(member.node, name)
-            for name in sorted(member.known)
-            if Path(name).match(TRIALS)
-        ]
+        return self._keep.trials(member.node)
 
     def hear(self, waiting: Sequence[Member]) -> Iterator[Heard | FleetNode]:
         """What these have to tell, as soon as one of them has something, or nobody for a while."""
         for member in waiting:
             if member.call is None:
                 seconds = MEETING_SECONDS if member.waits else ASK_SECONDS
-                member.call = member.ask("tell", member.known, seconds)
+                member.call = member.ask("tell", member.files, seconds)
         answered = self.cluster.wait([each.call for each in waiting], ASK_SECONDS)
         for member in waiting:
             yield from self._hear(member, member.call in answered)
@@ -332,12 +340,12 @@ class Run:
     def end(self) -> None:
         """Has all that still measure end and clean up, and ends those that do not."""
         with suppress(KeyboardInterrupt):  # A second one: then they are ended at once.
-            going = [each for each in self.left if each.together]
-            for member in going:
-                member.ask("stop")
+            for member in self.left:
+                self._stop(member)
+            going = [each for each in self.members if each.measures]
             deadline = time.monotonic() + CLEANING_SECONDS
             while going and time.monotonic() < deadline:
-                calls = {each: each.ask("tell", each.known, ASK_SECONDS) for each in going}
+                calls = {each: each.ask("tell", each.files, ASK_SECONDS) for each in going}
                 self.cluster.wait(list(calls.values()), 2 * ASK_SECONDS, len(calls))
                 going = [each for each in going if not self._is_over(calls[each])]
             leaving = [each.ask("leave") for each in self.members if each.actor]
@@ -345,6 +353,10 @@ class Run:
         for member in self.members:
             if member.actor:
                 member.actor.kill()
+
+    def _stop(self, member: Member) -> None:
+        if member.measures:
+            member.ask("stop")
 
     def _hear(self, member: Member, answered: bool) -> Iterator[Heard | FleetNode]:
         """Takes what a member has answered, if it has; gives it up if it has not for too long."""
@@ -368,10 +380,8 @@ class Run:
         if member.late_seconds is None:
             member.late_seconds = told.began_late_seconds
         self._keep.take(member.node, told.files)
-        member.known |= set(told.files)
-        for name in sorted(told.files):
-            if Path(name).match(TRIALS):
-                yield Heard(member.node, self._keep.trial(member.node, name))
+        for name in member.has(told.files):
+            yield Heard(member.node, self._keep.trial(member.node, name))
         late = told.began_late_seconds or 0.0
         if told.ended:
             if told.why is None and member.together > 1 and late > self._asked.late_seconds:
@@ -382,7 +392,8 @@ class Run:
             yield self.close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
 
     def close(self, member: Member, why: str | None) -> FleetNode:
-        """Writes how it went on a machine: all well, or why not."""
+        """Writes how it went on a machine: all well, or why not; then it is to end."""
+        self._stop(member)
         told, labels = member.told, {**member.machine.labels, **self._asked.labels}
         row = FleetNode(
             node=member.node,
