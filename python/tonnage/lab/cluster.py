@@ -83,13 +83,20 @@ def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> Record:
         Failed: A node did not come up; what was started is ended.
     """
     with changing(room):
-        return whole(standing(room, lab), on_wait, room)
+        record = standing(room, lab)
+        return whole(record, record.nodes(room), on_wait, room)
 
 
-def whole(record: Record, on_wait: OnWait, room: Path) -> Record:
-    """The same for who holds the lock of all labs."""
-    program = record.ray_program or _program()
-    nodes = record.nodes(room)
+def whole(record: Record, nodes: Sequence[Node], on_wait: OnWait, room: Path) -> Record:
+    """The same for who holds the lock of all labs, and on these nodes only.
+
+    Args:
+        record: The lab's.
+        nodes: Which; the head is the first.
+        on_wait: Told how far it is.
+        room: Where labs are on file.
+    """
+    program, all_nodes = record.ray_program or _program(), record.nodes(room)
     address = f"{nodes[0].address}:{PORT}"
     alive = _alive(record, nodes[0], room) if record.ray_address else []
     # The cluster takes a while to find out that one of its nodes is gone.
@@ -98,8 +105,8 @@ def whole(record: Record, on_wait: OnWait, room: Path) -> Record:
     if not missing:
         return record
     if record.ray_address and nodes[0] in missing:
-        _end(nodes, set())  # What is left of a cluster whose head is gone.
-    before = members(_groups(nodes))
+        _end(all_nodes, set())  # What is left of a cluster whose head is gone.
+    before = members(_groups(all_nodes))
     made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
     if not there:
         _draw_token(room / record.description.name / TOKEN)
@@ -109,7 +116,7 @@ def whole(record: Record, on_wait: OnWait, room: Path) -> Record:
         _start([node for node in missing if node.number], made, room)
         _wait(made, nodes, room, on_wait)
     except BaseException:
-        _end(nodes, before)
+        _end(all_nodes, before)
         if not there:
             dataclasses.replace(made, ray_address=None, ray_program=None).write(room)
         raise
