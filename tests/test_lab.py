@@ -191,6 +191,8 @@ def test_limits_of_both_versions() -> None:
         "20000 > /cg/cpu/g/cpu.cfs_period_us",
         "30000 > /cg/cpu/g/cpu.cfs_quota_us",
     ]
+    assert line(cores(SECOND["cpu"], "g", None)[0]) == "max 20000 > /cg/g/cpu.max"
+    assert line(cores(FIRST["cpu"], "g", None)[1]) == "-1 > /cg/cpu/g/cpu.cfs_quota_us"
     # No group is made twice where one hierarchy has both.
     groups = grouped(nodes()[0], SECOND.values())
     assert [step.do[0] for step in groups] == ["mkdir", "sh"]
@@ -671,6 +673,35 @@ def test_ray_is_on_every_node(tonnage: Tonnage, tmp_path: Path, untouched: None)
         assert all(node["processes"] > 1 for node in said(tonnage, "status")["nodes"])
     finally:
         tonnage.run("lab", "down", check=True)
+
+
+def test_while_ray_starts_a_node_has_all_cores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = TINY.replace("cpus = 1", "cpus = 0.5")
+    (tmp_path / "test-tiny").mkdir()
+    quota: dict[str, str] = {}
+
+    def run(command: Sequence[str]) -> str:
+        if "quota" in (file := command[-1]):
+            quota[Path(file).parent.name.rpartition(".")[2]] = command[-2]
+        return ""
+
+    seen = []
+
+    def start(some: Sequence[Node], *_: object) -> None:
+        seen.append([quota[node.name] for node in some])
+        if some[0].number:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cluster, "controllers", lambda: {"cpu": FIRST["cpu"]})
+    monkeypatch.setattr(cluster, "_program", lambda: "/ray")
+    monkeypatch.setattr(cluster, "_start", start)
+    there = record.Record(text, 0, record.this_boot(), is_whole=True)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.whole(there, there.nodes(tmp_path), run, lambda done, of: None, tmp_path)
+    assert seen == [["-1"], ["-1"]]
+    assert quota == {"a-0": "10000", "a-1": "10000"}
 
 
 def cut_and_mended(

@@ -111,7 +111,7 @@ def heal(lab: str | None, name: str, on_wait: cluster.OnWait, room: Path = ROOM)
         if healed.ray_address and nodes[0] in there:
             if name in record.cut_since:
                 _await_verdict(time.monotonic() - record.cut_since[name])
-            healed = cluster.whole(healed, there, on_wait, room)
+            healed = cluster.whole(healed, there, run, on_wait, room)
         return healed
 
 
