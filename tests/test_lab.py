@@ -11,8 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +28,7 @@ from tonnage.catalog import load
 from tonnage.changes import files
 from tonnage.changes.groups import members
 from tonnage.changes.switch import NAMESPACES, shaped, wire_rate
-from tonnage.lab import ROOM, ability, cluster, control, record
+from tonnage.lab import ROOM, ability, cluster, control, faults, record
 from tonnage.lab.cluster import arguments
 from tonnage.lab.description import Description, Disk, parse
 from tonnage.lab.limits import Controller, controllers, cores, grouped, handed_out, throttled
@@ -189,6 +191,8 @@ def test_limits_of_both_versions() -> None:
         "20000 > /cg/cpu/g/cpu.cfs_period_us",
         "30000 > /cg/cpu/g/cpu.cfs_quota_us",
     ]
+    assert line(cores(SECOND["cpu"], "g", None)[0]) == "max 20000 > /cg/g/cpu.max"
+    assert line(cores(FIRST["cpu"], "g", None)[1]) == "-1 > /cg/cpu/g/cpu.cfs_quota_us"
     # No group is made twice where one hierarchy has both.
     groups = grouped(nodes()[0], SECOND.values())
     assert [step.do[0] for step in groups] == ["mkdir", "sh"]
@@ -669,6 +673,76 @@ def test_ray_is_on_every_node(tonnage: Tonnage, tmp_path: Path, untouched: None)
         assert all(node["processes"] > 1 for node in said(tonnage, "status")["nodes"])
     finally:
         tonnage.run("lab", "down", check=True)
+
+
+def test_while_ray_starts_a_node_has_all_cores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = TINY.replace("cpus = 1", "cpus = 0.5")
+    (tmp_path / "test-tiny").mkdir()
+    quota: dict[str, str] = {}
+
+    def run(command: Sequence[str]) -> str:
+        if "quota" in (file := command[-1]):
+            quota[Path(file).parent.name.rpartition(".")[2]] = command[-2]
+        return ""
+
+    seen = []
+
+    def start(some: Sequence[Node], *_: object) -> None:
+        seen.append([quota[node.name] for node in some])
+        if some[0].number:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cluster, "controllers", lambda: {"cpu": FIRST["cpu"]})
+    monkeypatch.setattr(cluster, "_program", lambda: "/ray")
+    monkeypatch.setattr(cluster, "_start", start)
+    there = record.Record(text, 0, record.this_boot(), is_whole=True)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.whole(there, there.nodes(tmp_path), run, lambda done, of: None, tmp_path)
+    assert seen == [["-1"], ["-1"]]
+    assert quota == {"a-0": "10000", "a-1": "10000"}
+
+
+def cut_and_mended(
+    monkeypatch: pytest.MonkeyPatch, room: Path, noted: record.Record, cut_seconds: float
+) -> tuple[list[str], float]:
+    """The nodes on which Ray is to be whole after a node is mended, and how long that waited."""
+    found: list[str] = []
+    waited: list[float] = []
+
+    def whole(noted: record.Record, nodes: Sequence[Node], *_: object) -> record.Record:
+        found.extend(node.name for node in nodes)
+        return noted
+
+    noted.write(room)
+    monkeypatch.setattr(control.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(faults, "execute", lambda lock, command: "")
+    monkeypatch.setattr(faults, "controllers", dict)
+    monkeypatch.setattr(faults.cluster, "whole", whole)
+    monkeypatch.setattr(faults, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    faults.fault(None, "a-1", "cut-link", None, room)
+    clock = SimpleNamespace(monotonic=lambda: 1000.0 + cut_seconds, sleep=waited.append)
+    monkeypatch.setattr(faults, "time", clock)
+    mended = faults.heal(None, "a-1", lambda done, of: None, room)
+    assert "a-1" not in mended.faults and mended.cut_since == {}
+    return found, sum(waited)
+
+
+def test_a_cluster_may_give_a_node_up_after_its_link_is_mended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mended = partial(cut_and_mended, monkeypatch, tmp_path / "room")
+    there = record.Record(TINY, 0, record.this_boot(), is_whole=True, ray_address="198.18.0.1:6379")
+    for cut_seconds, waited in ((5.0, 0.0), (40.0, 35.0), (90.0, 0.0)):
+        assert mended(there, cut_seconds) == (["a-0", "a-1"], waited)
+    # Without Ray there is nothing to wait for, nor while its head is gone.
+    assert mended(replace(there, ray_address=None), 40.0) == ([], 0.0)
+    assert mended(replace(there, faults={"a-0": {"kill": None}}), 40.0) == ([], 0.0)
+    of_three = replace(
+        there, text=TINY.replace("count = 2", "count = 3"), faults={"a-2": {"kill": None}}
+    )
+    assert mended(of_three, 5.0) == (["a-0", "a-1"], 0.0)
 
 
 def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

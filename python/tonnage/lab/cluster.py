@@ -19,18 +19,19 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
 from tonnage.catalog.schemas import LAB
-from tonnage.changes import Failed, Refused
+from tonnage.changes import Command, Failed, Refused
 from tonnage.changes.groups import end, members
+from tonnage.changes.journal import execute
 from tonnage.lab.control import changing
 from tonnage.lab.entering import enter, inside
-from tonnage.lab.limits import controllers, directories
+from tonnage.lab.limits import controllers, cores, directories
 from tonnage.lab.nodes import Node
 from tonnage.lab.record import ROOM, Record, standing
 
@@ -49,6 +50,7 @@ ANSWER_SECONDS = 60.0
 """How long a cluster may take to name its nodes: Python starts for it, on a share of cores."""
 PAUSE_SECONDS = 0.5
 
+Run = Callable[[Command], str]
 OnWait = Callable[[int, int], None]
 """Told how many nodes are up, and how many there are."""
 
@@ -82,14 +84,23 @@ def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> Record:
         Refused: There is no such lab, or no Ray.
         Failed: A node did not come up; what was started is ended.
     """
-    with changing(room):
-        return whole(standing(room, lab), on_wait, room)
+    with changing(room) as lock:
+        record = standing(room, lab)
+        return whole(record, record.nodes(room), partial(execute, lock), on_wait, room)
 
 
-def whole(record: Record, on_wait: OnWait, room: Path) -> Record:
-    """The same for who holds the lock of all labs."""
-    program = record.ray_program or _program()
-    nodes = record.nodes(room)
+def whole(record: Record, nodes: Sequence[Node], run: Run, on_wait: OnWait, room: Path) -> Record:
+    """The same for who holds the lock of all labs, and on these nodes only.
+
+    Args:
+        record: The lab's.
+        nodes: Which; the head is the first.
+        run: Carries out a command, under that lock.
+        on_wait: Told how far it is.
+        room: Where labs are on file.
+    """
+    program, all_nodes = record.ray_program or _program(), record.nodes(room)
+    _cap(all_nodes, run)  # A command that was killed may have left them all cores.
     address = f"{nodes[0].address}:{PORT}"
     alive = _alive(record, nodes[0], room) if record.ray_address else []
     # The cluster takes a while to find out that one of its nodes is gone.
@@ -98,18 +109,19 @@ def whole(record: Record, on_wait: OnWait, room: Path) -> Record:
     if not missing:
         return record
     if record.ray_address and nodes[0] in missing:
-        _end(nodes, set())  # What is left of a cluster whose head is gone.
-    before = members(_groups(nodes))
+        _end(all_nodes, set())  # What is left of a cluster whose head is gone.
+    before = members(_groups(all_nodes))
     made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
     if not there:
         _draw_token(room / record.description.name / TOKEN)
     try:
-        _start([node for node in missing if node.number == 0], made, room)
-        on_wait(len(nodes) - len(missing) + 1, len(nodes))
-        _start([node for node in missing if node.number], made, room)
-        _wait(made, nodes, room, on_wait)
+        with _on_all_cores(missing, run):
+            _start([node for node in missing if node.number == 0], made, room)
+            on_wait(len(nodes) - len(missing) + 1, len(nodes))
+            _start([node for node in missing if node.number], made, room)
+            _wait(made, nodes, room, on_wait)
     except BaseException:
-        _end(nodes, before)
+        _end(all_nodes, before)
         if not there:
             dataclasses.replace(made, ray_address=None, ray_program=None).write(room)
         raise
@@ -166,6 +178,25 @@ def _program() -> str:
             f"{VARIABLE}=.../bin/ray"
         )
     return os.path.abspath(found)
+
+
+@contextmanager
+def _on_all_cores(nodes: Sequence[Node], run: Run) -> Iterator[None]:
+    """Nodes have all cores inside: on a small share Ray may not be up in its own 30 s."""
+    try:
+        _cap(nodes, run, are_free=True)
+        yield
+    finally:
+        _cap(nodes, run)
+
+
+def _cap(nodes: Sequence[Node], run: Run, *, are_free: bool = False) -> None:
+    """Gives nodes their shares of cores, or all cores."""
+    cpu = controllers().get("cpu")
+    for node in nodes:
+        if cpu and node.machine.cpus is not None:
+            for command in cores(cpu, node.group, None if are_free else node.machine.cpus):
+                run(command)
 
 
 def _draw_token(file: Path) -> None:

@@ -6,8 +6,9 @@
     fill-disk   a file takes all the space that its file systems have left
     kill        all its processes end at once, unasked
 
-Faults add up, and mending mends them all; of processes, Ray's are started again. A cluster does not
-outlive its head, so with the head all nodes get a new one.
+Faults add up, and mending mends them all; of processes, Ray's are started again, which also end
+where a link was cut for long. A cluster does not outlive its head, so with the head all nodes get a
+new one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -34,6 +36,12 @@ from tonnage.lab.record import ROOM, Record, standing
 FAULTS = ("cut-link", "slow-disk", "slow-link", "fill-disk", "kill")
 SLOW = ("slow-disk", "slow-link")
 """Those that have a factor."""
+GONE = {"cut-link", "kill"}
+"""With one of these a node has no Ray, or soon none: its cluster gives it up."""
+BRIEF_SECONDS = 20.0
+"""After so short a cut TCP sends again before the node is given up; it waits ever longer."""
+VERDICT_SECONDS = 75.0
+"""By then it has been given up, or will not be: Ray asks five times, and waits 10 s for each."""
 FACTOR = 4.0
 FILLER = ".tonnage-fill"
 LEAST_FILL_BYTES = 4096
@@ -63,8 +71,11 @@ def fault(lab: str | None, name: str, what: str, factor: float | None, room: Pat
         _refuse_nothing_to(what, node)
         times = (factor or FACTOR) if what in SLOW else None
         of_node = {**record.faults.get(name, {}), what: times}
+        cut = {name: time.monotonic()} if what == "cut-link" else {}
         # On file first: what is told to be wrong and is not does less harm than the contrary.
-        record = dataclasses.replace(record, faults={**record.faults, name: of_node}).write(room)
+        record = dataclasses.replace(
+            record, faults={**record.faults, name: of_node}, cut_since=cut | record.cut_since
+        ).write(room)
         _apply(what, node, record.description.name, times or 1.0, partial(execute, lock))
         return record
 
@@ -93,10 +104,21 @@ def heal(lab: str | None, name: str, on_wait: cluster.OnWait, room: Path = ROOM)
         for mount in node.mounts:
             (mount / FILLER).unlink(missing_ok=True)
         others = {each: faults for each, faults in record.faults.items() if each != name}
-        healed = dataclasses.replace(record, faults=others).write(room)
-        if healed.ray_address and "kill" in record.faults.get(name, {}):
-            healed = cluster.whole(healed, on_wait, room)
+        cuts = {each: since for each, since in record.cut_since.items() if each != name}
+        healed = dataclasses.replace(record, faults=others, cut_since=cuts).write(room)
+        nodes = record.nodes(room)
+        there = [each for each in nodes if not GONE & healed.faults.get(each.name, {}).keys()]
+        if healed.ray_address and nodes[0] in there:
+            if name in record.cut_since:
+                _await_verdict(time.monotonic() - record.cut_since[name])
+            healed = cluster.whole(healed, there, run, on_wait, room)
         return healed
+
+
+def _await_verdict(cut_seconds: float) -> None:
+    """Waits until a cluster that has lost a node for so long will not give it up any more."""
+    if cut_seconds > BRIEF_SECONDS:
+        time.sleep(max(VERDICT_SECONDS - cut_seconds, 0.0))
 
 
 def _refuse_nothing_to(what: str, node: Node) -> None:

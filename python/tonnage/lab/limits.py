@@ -94,16 +94,16 @@ def grouped(node: Node, known: Iterable[Controller]) -> list[Step]:
     return steps
 
 
-def cores(cpu: Controller, group: str, cpus: float) -> list[Command]:
-    """A share of cores for a group."""
+def cores(cpu: Controller, group: str, cpus: float | None) -> list[Command]:
+    """A share of cores for a group; ``None`` for all."""
     period = PERIOD_MICROSECONDS
-    quota = max(round(cpus * period), LEAST_QUOTA_MICROSECONDS)
+    quota = None if cpus is None else max(round(cpus * period), LEAST_QUOTA_MICROSECONDS)
     directory = cpu.top / group
     if cpu.version == 2:
-        return [written(directory / "cpu.max", f"{quota} {period}")]
+        return [written(directory / "cpu.max", f"{'max' if quota is None else quota} {period}")]
     return [
         written(directory / "cpu.cfs_period_us", str(period)),
-        written(directory / "cpu.cfs_quota_us", str(quota)),
+        written(directory / "cpu.cfs_quota_us", str(-1 if quota is None else quota)),
     ]
 
 

@@ -39,6 +39,8 @@ class Record:
     """All of it was made."""
     faults: dict[str, dict[str, float | None]] = field(default_factory=dict)
     """By node, and by fault, with its factor."""
+    cut_since: dict[str, float] = field(default_factory=dict)
+    """When a node's link was cut, in seconds of this boot's clock."""
     ray_address: str | None = None
     ray_program: str | None = None
 
