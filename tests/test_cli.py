@@ -22,6 +22,7 @@ from support.records import blob, parts
 from tonnage import engine
 from tonnage.cli import main
 from tonnage.cli.arguments import SEVERAL, parse_memory, parse_size, spread
+from tonnage.cli.measured import MOST_ROUNDS
 from tonnage.measure import disk as measure_disk
 from tonnage.measure import environment, layouts, net, ops, over_time, stream
 from tonnage.measure import object as store
@@ -445,8 +446,8 @@ def test_measure_disk_ends_when_the_median_is_known_well_enough(call: Call, disk
     short = ("--size", "4MB", "--seconds", "0.1", "--memory", "64MiB")
     args = ("measure", "disk", *where, *short, "--until-confidence", "99%", "--json")
     done = json.loads(call(*args)[1])
-    # Six are the fewest from which a median has an interval.
-    assert len(done["trials"]) == 6
+    # Six are the fewest from which a median has an interval; a machine that is busy may need more.
+    assert 6 <= len(done["trials"]) < MOST_ROUNDS
     assert done["figures"][0]["wanted_share"] == 0.99
 
 
