@@ -722,7 +722,13 @@ def cut_and_mended(
     monkeypatch.setattr(faults.cluster, "whole", whole)
     monkeypatch.setattr(faults, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     faults.fault(None, "a-1", "cut-link", None, room)
-    clock = SimpleNamespace(monotonic=lambda: 1000.0 + cut_seconds, sleep=waited.append)
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        with control.changing(room):
+            pass  # Nobody else waits meanwhile.
+
+    clock = SimpleNamespace(monotonic=lambda: 1000.0 + cut_seconds, sleep=sleep)
     monkeypatch.setattr(faults, "time", clock)
     mended = faults.heal(None, "a-1", lambda done, of: None, room)
     assert "a-1" not in mended.faults and mended.cut_since == {}

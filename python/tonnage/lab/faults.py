@@ -106,13 +106,24 @@ def heal(lab: str | None, name: str, on_wait: cluster.OnWait, room: Path = ROOM)
         others = {each: faults for each, faults in record.faults.items() if each != name}
         cuts = {each: since for each, since in record.cut_since.items() if each != name}
         healed = dataclasses.replace(record, faults=others, cut_since=cuts).write(room)
-        nodes = record.nodes(room)
-        there = [each for each in nodes if not GONE & healed.faults.get(each.name, {}).keys()]
-        if healed.ray_address and nodes[0] in there:
-            if name in record.cut_since:
-                _await_verdict(time.monotonic() - record.cut_since[name])
-            healed = cluster.whole(healed, there, run, on_wait, room)
+        there = _with_ray(healed, room)
+    if not there:
         return healed
+    if name in record.cut_since:
+        _await_verdict(time.monotonic() - record.cut_since[name])  # Other labs need not wait.
+    with changing(room) as lock:
+        healed = standing(room, of_lab)
+        there = _with_ray(healed, room)
+        return (
+            cluster.whole(healed, there, partial(execute, lock), on_wait, room) if there else healed
+        )
+
+
+def _with_ray(record: Record, room: Path) -> list[Node]:
+    """The nodes that are to have Ray: none if the lab has none, or while its head is gone."""
+    nodes = record.nodes(room)
+    there = [each for each in nodes if not GONE & record.faults.get(each.name, {}).keys()]
+    return there if record.ray_address and nodes[0] in there else []
 
 
 def _await_verdict(cut_seconds: float) -> None:
