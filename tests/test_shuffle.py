@@ -72,7 +72,10 @@ def test_every_node_sends_and_receives_in_pairs_and_alone_unless_they_are_many(n
     assert Counter(first for first, _ in pairs).most_common(1)[0][1] == 1
     assert Counter(second for _, second in pairs).most_common(1)[0][1] == 1
     alone = [(each.nodes[0], each.ways[0]) for each in of(ALONE, some)]
-    assert sorted(alone) == sorted((str(n), (way,)) for n in range(few) for way in (SEND, RECEIVE))
+    each_way = ((SEND,), (RECEIVE,))
+    expected = [(str(n), way) for n in range(nodes) for way in each_way]
+    assert sorted(alone) == (sorted(expected) if nodes <= MOST_ALONE else [])
+    assert len(of(UNEVENLY, some)) == (nodes > MOST_ALONE)
     assert all(sorted(each.nodes) == sorted(map(str, range(nodes))) for each in of(ALONE, some))
     sizes = [len(each.nodes) for each in of(ALL_TO_ALL, some)]
     assert sizes == sorted({*(2**power for power in range(1, 9) if 2**power < nodes), nodes})

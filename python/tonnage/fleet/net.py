@@ -62,9 +62,10 @@ PEER = re.compile(r"endpoint (\d+) \(")
 """What the core calls a peer."""
 NOBODY_ELSE = "no other machine is there, and a network takes two"
 MOST_ALONE = 16
-"""So many machines at most are measured as pairs and alone, one after another, in each round."""
+"""So many pairs at most are measured in each round, and each machine alone if there are no more; of
+more all links are told apart all at once."""
 MOST_ALONE_BRIEFLY = 8
-"""The same where it is to be brief; more do not have all alone, and are told apart all at once."""
+"""The same where it is to be brief."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Wanted:
 
 def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wanted]:
     """What is wanted in a round of machines in this order."""
-    nodes, few = len(order), min(len(order), MOST_ALONE)
+    nodes, few = len(order), MOST_ALONE_BRIEFLY if settings.brief else MOST_ALONE
     none: tuple[str, ...] = ()
 
     def wanted(
@@ -135,14 +136,13 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
         return Wanted(pattern, tuple(of), tuple(ways), together)
 
     if not settings.brief:
-        for place in range(few):
+        for place in range(min(nodes, few)):
             pair = order[place], order[(place + 1) % nodes]
             yield wanted(PAIR, pair, [(SEND,), (RECEIVE,)], one_to_all(2))
         yield wanted(BOTH_WAYS, order[:2], [WAYS] * 2, all_to_all(2))
-    elif nodes > MOST_ALONE_BRIEFLY:
+    if nodes > few:
         yield wanted(UNEVENLY, order, [WAYS] * nodes, all_to_all(nodes))
-        few = 0
-    for place in range(few):
+    for place in range(nodes if nodes <= few else 0):
         rotated = [*order[place:], *order[:place]]
         others = [none] * (nodes - 1)
         yield wanted(ALONE, rotated, [(SEND,), *others], one_to_all(nodes))
