@@ -39,7 +39,7 @@ from tonnage.artifacts.together import (
 )
 from tonnage.fleet.agent import Said
 from tonnage.fleet.cluster import Cluster
-from tonnage.fleet.endpoint import KIND, Endpoint, Part, take_part
+from tonnage.fleet.endpoint import ENDING_SECONDS, KIND, Endpoint, Part, take_part
 from tonnage.fleet.measuring import Asked, Heard, Member, OnRows, Run, running
 from tonnage.measure import rounds
 from tonnage.measure.net.part import (
