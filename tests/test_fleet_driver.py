@@ -1,9 +1,11 @@
 """What a fleet's driver does with its machines; they are threads here (`support.machines`)."""
 
+import os
 import platform
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +17,12 @@ from support.machines import Machines
 from support.measurements import measurement
 from tonnage import engine
 from tonnage.artifacts import FleetMeasurement, Measurement, Trial
+from tonnage.cli.fleet import summary
 from tonnage.fleet.agent import Agent, Task, Work
 from tonnage.fleet.measuring import Asked, OnRows, measure_fleet
 from tonnage.measure.environment import capture
 from tonnage.measure.kept import kept
+from tonnage.model.analysis import analyse
 
 HOST = platform.node()
 TRIALS = 2
@@ -173,3 +177,30 @@ def test_trials_of_earlier_commands_are_shown_with_those_that_come(tmp_path: Pat
     measured(Machines("a"), tmp_path, {"a": works(breaks)})
     measured(Machines("a"), tmp_path, on_rows=lambda rows: shown.extend(row.trials for row in rows))
     assert sorted(set(shown) - {0}) == list(range(1, TRIALS + 1)) and shown == sorted(shown)
+
+
+def test_who_may_not_leave_rays_priority_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nice = threading.local()
+
+    def set_priority(*_: int) -> None:
+        if forbidden:
+            raise PermissionError
+        nice.value = 0
+
+    monkeypatch.setattr(os, "setpriority", set_priority)
+    monkeypatch.setattr(os, "getpriority", lambda *_: getattr(nice, "value", 15))
+    for forbidden in (True, False):
+        whole = measured(Machines("a"), tmp_path / str(forbidden))
+        (row,) = whole.nodes
+        assert row.measurement and row.measurement.environment
+        assert row.measurement.environment.niceness == (15 if forbidden else 0)
+        said = "\n".join(summary(whole)), "\n".join(analyse(whole.measurements).warnings)
+        assert ["went first: a (nice 15)" in said[0], "low priority" in said[1]] == [forbidden] * 2
+
+
+def test_an_environment_tells_the_priority_of_what_measures() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(os.setpriority, os.PRIO_PROCESS, 0, 19).result()
+        assert pool.submit(capture, []).result().niceness == 19

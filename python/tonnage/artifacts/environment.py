@@ -30,8 +30,9 @@ class Environment(Artifact):
     """What a measurement or a run was done on, captured without being asked.
 
     ``provider`` and ``machine_type`` are there where the machine itself, or a label, tells what it
-    was rented as; they and ``labels``, what else somebody said of it, like its region, came after
-    the first records were written.
+    was rented as; ``labels`` are what else somebody said of it, like its region. ``niceness`` is
+    how far what was done yielded to other processes, 0 if it did not. These four came after the
+    first records were written.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.environment/1"
@@ -51,3 +52,4 @@ class Environment(Artifact):
     provider: str | None = None
     machine_type: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    niceness: int | None = None

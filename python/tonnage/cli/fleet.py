@@ -133,6 +133,7 @@ def summary(whole: FleetMeasurement) -> list[str]:
             f"First done after {words.seconds(whole.first_done_seconds)}, last after "
             f"{words.seconds(whole.last_done_seconds)}"
         )
+    lines += _yielding(whole)
     ok = len(whole.nodes) - len(whole.missing)
     lines.append(f"{whole.id}: {ok} of {words.several(len(whole.nodes), 'node')}")
     return lines + [f"Missing: {each.node}: {each.why}" for each in whole.missing]
@@ -160,6 +161,22 @@ def _line(each: Heard | FleetNode, in_line: Callable[[Reading], str]) -> str:
         else words.rate(each.trial.bytes_per_second)
     )
     return f"{each.node}: {each.trial.name}: {said}"
+
+
+def _yielding(whole: FleetMeasurement) -> list[str]:
+    """Who measured at a low priority, since Ray's processes have one and it may not leave that."""
+    nodes = {
+        each.node: each.measurement.environment.niceness
+        for each in whole.nodes
+        if each.measurement and each.measurement.environment
+    }
+    nice = [f"{node} (nice {value})" for node, value in nodes.items() if value and value > 0]
+    if not nice:
+        return []
+    return [
+        f"Measured while all else there went first: {words.listing(nice)}; start Ray as root, or "
+        "with RAY_worker_niceness=0"
+    ]
 
 
 def _across(each: Across) -> str:

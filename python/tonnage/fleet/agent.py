@@ -171,7 +171,7 @@ class Agent:
         assert self._task is not None
         with suppress(PermissionError):
             # Ray's processes yield to all others (nice 15); what is measured does not, on its own.
-            # Of this thread, and of those that it starts.
+            # Of this thread, and of those that it starts. Who may not: its environment says so.
             os.setpriority(os.PRIO_PROCESS, 0, 0)
         try:
             self._wait_until(at)

@@ -55,6 +55,7 @@ def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None
         provider=said.get(PROVIDER) or vendor,
         machine_type=said.get(MACHINE_TYPE) or product,
         labels=dict(said),
+        niceness=os.getpriority(os.PRIO_PROCESS, 0),  # Of this thread, and of those it starts.
     )
 
 

@@ -35,6 +35,7 @@ def doubts(
     phases = [trial.phase for each in measurements for trial in each.trials]
     return [
         *_builds(measurements),
+        *_yielding(measurements),
         *_machines(measurements),
         *_cached(kinds, names),
         *_write_back(kinds, names),
@@ -62,6 +63,20 @@ def _builds(measurements: Sequence[Measurement]) -> list[str]:
             f"Measured with several versions of Tonnage: {words.listing(sorted(versions))}."
         )
     return found
+
+
+def _yielding(measurements: Sequence[Measurement]) -> list[str]:
+    nice = [
+        each.id
+        for each in measurements
+        if each.environment and (each.environment.niceness or 0) > 0
+    ]
+    if not nice:
+        return []
+    return [
+        f"Measured at a low priority, so that all else on the machine went first: {_named(nice)}. "
+        "Run it without nice, and Ray with RAY_worker_niceness=0."
+    ]
 
 
 def _machines(measurements: Sequence[Measurement]) -> list[str]:
