@@ -131,9 +131,10 @@ def fault(
 
 
 def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
-    """Mend all that went wrong with a node; if Ray was killed on it, start it again.
+    """Mend all that went wrong with a node; if Ray is gone from it, start it again.
 
     If it was Ray's head, all nodes get a new cluster, and what ran on them ends with the old one.
+    After a link was cut for over 20 s, wait first until Ray cannot give the node up any more.
     """
     from tonnage import lab
 

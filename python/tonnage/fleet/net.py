@@ -185,11 +185,13 @@ def asked_of(settings: Settings, **more: Any) -> Asked:
     """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
     told = dataclasses.asdict(settings)
     work = partial(take_part, settings=told, stopping_rule=settings.rule)
+    # Until a part is given up by itself, which may be for a peer that moves nothing.
+    pause = STARTING_SECONDS + MEETING_SECONDS + settings.seconds + ENDING_SECONDS
     return Asked(
         kind=KIND,
         work=lambda _: work,
         settings=told,
-        pause_seconds=STARTING_SECONDS + MEETING_SECONDS,
+        pause_seconds=pause,
         late_seconds=math.inf,  # They meet before each thing that they do.
         **more,
     )
