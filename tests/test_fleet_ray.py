@@ -250,6 +250,9 @@ def test_what_cannot_be_is_refused_in_a_line(
     assert "the cluster wants its token" in token and "b" * 64 not in token
     nowhere = [each if each != cluster.address else "127.0.0.1:9" for each in command]
     assert "no cluster answers there" in refused(*nowhere)
+    auto = [each if each != cluster.address else "auto" for each in command]
+    gone = {"RAY_ADDRESS": "127.0.0.1:9"}  # As on a node of a lab whose head is gone.
+    assert "127.0.0.1:9: no cluster answers there" in refused(*auto, env=gone)
     here = [each if "{node}" not in each else "here" for each in command]
     assert "with --fleet give a path from / on" in refused(*here)
 
@@ -259,6 +262,9 @@ def test_no_machine_that_measured_is_a_failure(tonnage: Tonnage, cluster: Rays, 
     done = tonnage.run(*command, env=cluster.env)
     assert done.returncode == 1
     assert "no machine measured: beta " in done.stderr
+    for command_of_it, name in (("report", "page.html"), ("profile", "profile.json")):
+        nothing = tonnage.run(command_of_it, disk / "out", "--out", disk / name)
+        assert nothing.returncode == 2 and "nothing was measured there" in nothing.stderr
     assert [row["ok"] for row in json.loads(done.stdout)["nodes"]] == [False] * 3
 
 

@@ -182,6 +182,22 @@ def test_of_nothing_nothing_follows() -> None:
     assert (found.links, found.sizes, found.pairs, found.slowest_link) == ([], [], [], None)
 
 
+@given(known=links(least=3, most=5), rounds=st.integers(1, 4))
+@settings(derandomize=True)
+def test_who_is_called_slowest_was_as_slow_as_is_said(known: Links, rounds: int) -> None:
+    """Rounds are of other nodes where not all take part: what lies between two was nobody's."""
+    measured = network(known, replace(SETTINGS, rounds=rounds))
+    for size in shuffle(measured).sizes:
+        (row,) = [row for row in measured.nodes if row.node == size.slowest_node]
+        assert row.measurement
+        own = [
+            trial.bytes_per_second
+            for trial in row.measurement.trials
+            if trial.reading and len(trial.reading.details["node_names"]) == size.nodes
+        ]
+        assert size.slowest_bytes_per_second in own
+
+
 def test_parts_of_two_attempts_are_no_shuffle() -> None:
     """A part that one did yesterday and another today was never done at once."""
     measured = network({"a": (1.0, 1.0), "b": (1.0, 1.0)})

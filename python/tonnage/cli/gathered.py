@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tonnage import engine
+from tonnage import engine, words
 from tonnage.artifacts import ArtifactError, Measurement
 from tonnage.artifacts.gathering import bytes_at, measurements_at, places
 
@@ -24,7 +24,11 @@ def measured_places(paths: list[Path]) -> list[Path]:
 
 
 def read_all(found: list[Path]) -> list[Measurement]:
-    """The measurements, none of them twice."""
+    """The measurements, none of them twice.
+
+    Raises:
+        Refused: One is there twice, or there is none; or they cannot be read.
+    """
     measurements: list[Measurement] = []
     holders: dict[str, Path] = {}
     done = 0
@@ -45,4 +49,8 @@ def read_all(found: list[Path]) -> list[Measurement]:
             measurements += of_place
             done += bytes_at(place)
             progress(done)
+    if not measurements:
+        raise engine.Refused(
+            f"{words.listing(map(str, found))}: nothing was measured there, by any machine"
+        )
     return measurements

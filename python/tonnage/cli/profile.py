@@ -95,7 +95,8 @@ def profile(
     except profiling.OfferError as why:
         raise engine.Refused(f"--offer {why}") from why
     if not made.offers:
-        raise engine.Refused(f"nothing to make a profile of: {made.left_out[0].why}")
+        reason = made.left_out[0].why if made.left_out else "no trial was done"
+        raise engine.Refused(f"nothing to make a profile of: {reason}")
     made.write(out)
     if as_json:
         print(json.dumps(made.to_json()))

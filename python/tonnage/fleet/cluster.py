@@ -142,8 +142,9 @@ def attached(address: str) -> Iterator[Cluster]:
             f"--fleet {address}: give the address of the cluster itself, HOST:PORT, on a machine "
             "that is in it"
         )
-    if address != AUTO:
-        _refuse_silent(address)
+    where = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
+    if where not in ("", AUTO):
+        _refuse_silent(where)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with _hushed():

@@ -49,9 +49,8 @@ class Size:
     connections: int
     """From each node to each other."""
     slowest_node: str
-    """By its median over rounds."""
     slowest_bytes_per_second: float
-    """Median over rounds of the slowest's in each."""
+    """The slowest's of the middle round, of two the slower one; each has nodes of its own."""
     sum_bytes_per_second: float
     """Of what all received, likewise."""
     per_node: list[NodeRates]
@@ -64,7 +63,7 @@ class Shuffle:
     """What the rounds come to."""
 
     baseline_bytes_per_second: float | None
-    """Median over pairs."""
+    """The median pair's, of two the slower one's."""
     pairs: list[tuple[str, str, float]]
     """From, to, bytes a second."""
     both_ways_share: float | None
@@ -101,7 +100,7 @@ def shuffle(measured: FleetMeasurement) -> Shuffle:
     alone = [each for key, each in done.items() if key[1] == ALONE]
     unevenly = [each for key, each in done.items() if key[1] == UNEVENLY]
     return Shuffle(
-        baseline_bytes_per_second=statistics.median(middles.values()) if middles else None,
+        baseline_bytes_per_second=statistics.median_low(middles.values()) if middles else None,
         pairs=[(first, second, rate) for (first, second), rate in sorted(middles.items())],
         both_ways_share=_both_ways(done),
         links=_rates_of_nodes(alone or unevenly),
@@ -149,9 +148,11 @@ def _sizes(done: Mapping[Key, Together]) -> Iterator[Size]:
             groups.setdefault((len(nodes), connections), []).append((number, together))
     for (count, connections), rounds in sorted(groups.items()):
         slowest = [_slowest(together) for _, together in rounds]
+        # Of a round: with other nodes in another one, what lies between two was nobody's.
+        rate, node = sorted(slowest)[(len(slowest) - 1) // 2]
         shares = [
             rate / least
-            for (number, together), rate in zip(rounds, slowest, strict=True)
+            for (number, together), (rate, _) in zip(rounds, slowest, strict=True)
             if (least := _slowest_pair(done, number, set(together)))
         ]
         per_node = _rates_of_nodes([together for _, together in rounds])
@@ -159,16 +160,19 @@ def _sizes(done: Mapping[Key, Together]) -> Iterator[Size]:
         yield Size(
             nodes=count,
             connections=connections,
-            slowest_node=min(per_node, key=lambda each: (each.less, each.node)).node,
-            slowest_bytes_per_second=statistics.median(slowest),
+            slowest_node=node,
+            slowest_bytes_per_second=rate,
             sum_bytes_per_second=statistics.median(received),
             per_node=per_node,
             fraction_of_baseline=statistics.median(shares) if shares else None,
         )
 
 
-def _slowest(together: Together) -> float:
-    return min(trial.bytes_per_second for ways in together.values() for trial in ways.values())
+def _slowest(together: Together) -> tuple[float, str]:
+    """The least that a node sent or received, and which."""
+    return min(
+        (trial.bytes_per_second, node) for node, ways in together.items() for trial in ways.values()
+    )
 
 
 def _slowest_pair(done: Mapping[Key, Together], number: int, among: set[str]) -> float | None:

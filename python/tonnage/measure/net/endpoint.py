@@ -9,11 +9,14 @@ when standard input does: who started it is gone then, in whatever way.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
 import select
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,7 +33,9 @@ POLL_SECONDS = 0.05
 LAST_BYTES = 64
 """The last two lines of how much was done, as endpoints say it, fit."""
 CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
-INTERFACES = Path("/sys/class/net")
+REQUEST = struct.Struct("16si12x")
+"""The kernel's ``ifreq`` with a number in it: an interface's name, its MTU."""
+GET_MTU = 0x8921  # SIOCGIFMTU
 
 
 @dataclass(frozen=True)
@@ -165,9 +170,20 @@ def main() -> None:
         "cpu_user_seconds": after.ru_utime - before.ru_utime,
         "cpu_system_seconds": after.ru_stime - before.ru_stime,
         "congestion_control": CONTROL.read_text().strip(),
-        "mtu": {path.parent.name: int(path.read_text()) for path in INTERFACES.glob("*/mtu")},
+        "mtu": {name: mtu(name) for _, name in socket.if_nameindex()},
     }
     json.dump(answer, sys.stdout)
+
+
+def mtu(interface: str) -> int:
+    """The largest packet of an interface, in bytes, as the network that this process is in has it.
+
+    Not as ``/sys`` does, which is the network's that it was mounted in.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        asked = REQUEST.pack(interface.encode(), 0)
+        found: int = REQUEST.unpack(fcntl.ioctl(any_socket, GET_MTU, asked))[1]
+    return found
 
 
 def _say(done_bytes: int) -> None:
