@@ -123,19 +123,22 @@ def network(nodes: Mapping[int, float], *, type: str | None = None, **settings: 
 
 
 def shuffled(
-    node: str, rates: Mapping[tuple[int, int], float], types: Sequence[str] = ("large",)
+    node: str,
+    rates: Mapping[tuple[int, int], float],
+    types: Sequence[str] = ("large",),
+    pattern: str = "all to all",
 ) -> Measurement:
     """A node's part, all to all, by how many there were and connections a pair; two rounds."""
     found = [
         trial(
-            f"{way}, all to all of {size}, {connections} a pair",
+            f"{way}, {pattern}",
             rate * more,
             step=Step(operation=way, outstanding=1, round=number, suite="net"),
             reading=Reading(
                 source=Source(tool="tonnage"),
                 operation=way,
                 details={
-                    "pattern": f"all to all of {size}, {connections} a pair",
+                    "pattern": f"{pattern} of {size}" if pattern == "all to all" else pattern,
                     "endpoints": size,
                     "connections_per_pair": connections,
                     "machine_types": list(types),
@@ -211,8 +214,19 @@ def test_a_fleets_network_falls_as_it_grows() -> None:
     assert laws(found)["network"].modes[0].median == pytest.approx(1.2e8, rel=0.01)
     assert offer.scaling is not None
     assert offer.scaling.points == [(2, 1.0), (4, pytest.approx(0.75)), (8, pytest.approx(0.5))]
-    mixed = made([shuffled("node-0", {(2, 1): 1e8}, types=("large", "small"))])
-    assert mixed.offers == [] and "between large and small: the slowest set" in why(mixed)
+
+
+def test_between_unlike_machines_each_ones_own_link_counts() -> None:
+    alone = {(2, 1): 3e8}
+    both = [
+        shuffled("node-0", {(2, 1): 1e8}, types=("large", "small")),
+        shuffled("node-0", alone, pattern="alone", types=("large", "small")),
+    ]
+    whole = dataclasses.replace(both[0], trials=[*both[0].trials, *both[1].trials])
+    found = made([whole])
+    assert "between large and small: the slowest set" in why(found)
+    assert laws(found)["network"].modes[0].median == pytest.approx(3e8, rel=0.01)
+    assert found.offers[0].scaling is None
 
 
 def test_a_fleets_truth_comes_out() -> None:

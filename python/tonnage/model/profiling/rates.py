@@ -25,6 +25,7 @@ from tonnage.artifacts import Device, Measurement, Trial
 from tonnage.artifacts.profile import LeftOut
 from tonnage.artifacts.together import (
     ALL_TO_ALL,
+    ALONE,
     RECEIVE,
     SEND,
     of_way,
@@ -241,25 +242,34 @@ def _network(taken: Taken) -> Iterator[Found]:
 
 
 def _shuffle(taken: Taken) -> Iterator[Found]:
-    """What the node both sent and received, all to all: the less of the two."""
-    done: dict[tuple[int, int, int], dict[str, Trial]] = {}
+    """What the node both sent and received, all to all: the less of the two.
+
+    Between unlike machines the slowest set the pace of all: there its own link counts, which it had
+    alone with all others.
+    """
+    done: dict[tuple[str, int, int, int], dict[str, Trial]] = {}
+    several: list[str] = []
     for trial in taken.measurement.trials:
-        if not trial.reading or not trial.step:
-            continue
-        details = trial.reading.details
-        if not details["pattern"].startswith(ALL_TO_ALL):
-            continue  # A pair, or one alone: no job's network.
-        if len(details["machine_types"]) > 1:
-            several = words.listing(details["machine_types"])
-            why = f"network, all to all between {several}: the slowest set the pace of all"
-            yield left_out(taken.measurement, why)
-            continue
-        key = details["endpoints"], details["connections_per_pair"], trial.step.round
-        done.setdefault(key, {})[trial.step.operation] = trial
-    for (nodes, connections, _), ways in done.items():
-        if len(ways) == len(BOTH):
+        if trial.reading and trial.step:
+            details = trial.reading.details
+            several = max(several, details["machine_types"], key=len)
+            pattern = (
+                ALL_TO_ALL if details["pattern"].startswith(ALL_TO_ALL) else details["pattern"]
+            )
+            size, connections = details["endpoints"], details["connections_per_pair"]
+            key = pattern, size, connections, trial.step.round
+            done.setdefault(key, {})[trial.step.operation] = trial
+    wanted = ALL_TO_ALL
+    if len(several) > 1:
+        wanted = ALONE
+        why = (
+            f"network, all to all between {words.listing(several)}: the slowest set the pace of all"
+        )
+        yield left_out(taken.measurement, why)
+    for (pattern, nodes, connections, _), ways in done.items():
+        if pattern in wanted and len(ways) == len(BOTH):
             value = min(trial.bytes_per_second for trial in ways.values())
-            manner = f"{ALL_TO_ALL}, {words.several(connections, 'connection')} a pair"
+            manner = f"{pattern}, {words.several(connections, 'connection')} a pair"
             made = _made(taken, "network", ways[SEND], value, manner)
             yield replace(made, nodes=nodes) if isinstance(made, Rate) else made
 
