@@ -28,6 +28,7 @@ from tonnage.artifacts.together import (
     ALONE,
     RECEIVE,
     SEND,
+    UNEVENLY,
     of_way,
     trials_a_round,
     whole_rounds,
@@ -253,18 +254,16 @@ def _shuffle(taken: Taken) -> Iterator[Found]:
         if trial.reading and trial.step:
             details = trial.reading.details
             several = max(several, details["machine_types"], key=len)
-            pattern = (
-                ALL_TO_ALL if details["pattern"].startswith(ALL_TO_ALL) else details["pattern"]
-            )
+            pattern: str = details["pattern"]
+            pattern = ALL_TO_ALL if pattern.startswith(ALL_TO_ALL) else pattern
             size, connections = details["endpoints"], details["connections_per_pair"]
             key = pattern, size, connections, trial.step.round
             done.setdefault(key, {})[trial.step.operation] = trial
-    wanted = ALL_TO_ALL
+    wanted: tuple[str, ...] = (ALL_TO_ALL,)
     if len(several) > 1:
-        wanted = ALONE
-        why = (
-            f"network, all to all between {words.listing(several)}: the slowest set the pace of all"
-        )
+        wanted = (ALONE, UNEVENLY)
+        between = words.listing(several)
+        why = f"network, all to all between {between}: the slowest set the pace of all"
         yield left_out(taken.measurement, why)
     for (pattern, nodes, connections, _), ways in done.items():
         if pattern in wanted and len(ways) == len(BOTH):
