@@ -107,7 +107,8 @@ def measure_screen(
 ) -> None:
     """Look for a minute at each machine's disks and link, and name what is slow, and how sure.
 
-    A machine is held against others of its type. Who does not measure at all is named too.
+    A machine is held against others of its type: it takes five machines, and three of a type, to
+    judge any. Who does not measure at all is named too.
     """
     asked = _asked(job, data, catalog)
     directories = directory or [Path()]
