@@ -79,9 +79,11 @@ def rays(room: Path, names: Sequence[str]) -> Iterator[Rays]:
     env = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
     before = dict(os.environ)
     os.environ.update(env, RAY_USAGE_STATS_ENABLED="0")
-    # Not before: how it is to be authenticated, Ray reads once, when it is imported.
+    from ray._private.authentication_test_utils import reset_auth_token_state
     from ray.cluster_utils import Cluster
 
+    # How it is to be authenticated, Ray has read when it was imported, which another test may have.
+    reset_auth_token_state()
     cluster = None
     try:
         cluster = Cluster(
@@ -102,6 +104,7 @@ def rays(room: Path, names: Sequence[str]) -> Iterator[Rays]:
             cluster.shutdown()
         os.environ.clear()
         os.environ.update(before)
+        reset_auth_token_state()
 
 
 def _path(first: Path) -> str:
