@@ -131,7 +131,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--mb-per-s", type=int, default=200)
     parser.add_argument("--iops", type=int, default=2000)
-    parser.add_argument("--lab", default="fleet-overhead")
+    parser.add_argument("--lab", default="overhead")
     parser.add_argument("--out", type=Path, default=Path("target/fleet-overhead.json"))
     options = parser.parse_args()
     if options.out.exists():
