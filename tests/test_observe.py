@@ -555,7 +555,10 @@ def test_a_signal_goes_to_the_command_and_what_was_seen_is_written(
 
 
 def test_processes_that_run_already(tonnage: Tonnage, disk: Path) -> None:
-    command = f"while :; do dd if=/dev/zero of={disk}/file bs=1M count=4 oflag=direct; done"
+    go_on = disk / "go on"
+    go_on.touch()
+    writing = f"dd if=/dev/zero of={disk}/file bs=1M count=4 oflag=direct status=none"
+    command = f"while [ -e '{go_on}' ]; do {writing}; done"
     with processes.started(["sh", "-c", command]) as job:
         job.until((disk / "file").exists)
         before = process(job.pid)
@@ -569,6 +572,8 @@ def test_processes_that_run_already(tonnage: Tonnage, disk: Path) -> None:
             code, _, said = running.end(signal.SIGINT)
         assert code == 0, said
         assert job.process.poll() is None
+        go_on.unlink()
+        job.process.wait()  # And with it the one that writes, before the directory is removed.
     seen = Observation.read(out / "observation.json")
     assert seen.exit_code is None and seen.pids == [job.pid]
     assert sum(phase.written_bytes for phase in seen.phases) > 0

@@ -246,6 +246,21 @@ def test_the_last_one_that_leaves_removes_it_all(disk: Path) -> None:
     assert list(disk.iterdir()) == []
 
 
+def test_several_that_leave_at_one_moment_leave_nothing_and_none_stumbles(disk: Path) -> None:
+    at_once = threading.Barrier(3, timeout=60)
+
+    def use(room: Path, who: str) -> None:
+        with lease.held(room, who):
+            (room / who).touch()
+            at_once.wait()
+
+    with ThreadPoolExecutor() as pool:
+        for _ in range(200):
+            room = lease.made("--dir", disk, PREFIX, lambda: None)
+            list(pool.map(use, [room] * 3, NODES_BY_NAME))
+            assert list(disk.iterdir()) == []
+
+
 def test_what_killed_ones_left_goes_and_what_is_in_use_stays(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ class Lease:
         self._touching.join()
         with suppress(FileNotFoundError):
             self._file.unlink()
-        left = {path.name.removeprefix(PREFIX) for path in self._room.glob(f"{PREFIX}*")}
+        left = {path.name.removeprefix(PREFIX) for path in _leases(self._room)}
         if not (left if self.others is None else left & self.others):
             shutil.rmtree(self._room, ignore_errors=True)  # Another may do so at the same time.
 
@@ -114,8 +114,16 @@ def _is_left(other: Path, own: Path, on_wait: Callable[[], None]) -> bool:
 
 def _touched(room: Path) -> float | None:
     """When a directory, or a lease in it, was last touched; ``None`` if it is gone."""
-    stamps = [_stamp(room), *map(_stamp, room.glob(f"{PREFIX}*"))]
+    stamps = [_stamp(room), *map(_stamp, _leases(room))]
     return max((each for each in stamps if each is not None), default=None)
+
+
+def _leases(room: Path) -> list[Path]:
+    """The leases in a directory; none if another one that leaves has just removed it."""
+    try:
+        return [room / name for name in os.listdir(room) if name.startswith(PREFIX)]
+    except FileNotFoundError:
+        return []
 
 
 def _stamp(path: Path) -> float | None:
