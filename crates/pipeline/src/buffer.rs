@@ -6,9 +6,10 @@
 #![allow(unsafe_code)] // The one place where arena memory becomes slices.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::arena::{ALIGNMENT, Arena};
+use crate::condition::Condition;
 
 /// Equal slots of one arena.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Pool {
     bytes: usize,
     slot_bytes: usize,
     free: Mutex<Vec<usize>>, // addresses of free slots
-    returned: Condvar,
+    returned: Condition,
 }
 
 impl Pool {
@@ -44,7 +45,7 @@ impl Pool {
             bytes: slots * slot_bytes,
             slot_bytes,
             free: Mutex::new(free),
-            returned: Condvar::new(),
+            returned: Condition::default(),
         })
     }
 
@@ -71,17 +72,13 @@ impl Pool {
             if let Some(start) = free.pop() {
                 return Some(Buffer::at(start, self));
             }
-            free = self
-                .returned
-                .wait(free)
-                .unwrap_or_else(PoisonError::into_inner);
+            free = self.returned.wait(free);
         }
     }
 
     /// Wakes everyone who waits, so that they look at `stopped` again.
     pub fn wake(&self) {
-        let _free = self.lock();
-        self.returned.notify_all();
+        self.returned.signal_all(self.lock());
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<usize>> {
@@ -166,8 +163,9 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.pool.lock().push(self.start);
-        self.pool.returned.notify_one();
+        let mut free = self.pool.lock();
+        free.push(self.start);
+        self.pool.returned.signal_one(free);
     }
 }
 

@@ -5,9 +5,10 @@
 //! the bound still passes. Locks are taken once a buffer, and buffers are large.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::buffer::Buffer;
+use crate::condition::Condition;
 use crate::stage::Routing;
 
 /// What came of asking a queue for a buffer.
@@ -31,13 +32,29 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
-    filled: Condvar,
-    emptied: Condvar,
+    filled: Condition,
+    emptied: Condition,
 }
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What waits longest, or that nothing will come; else what it looked at, for who waits on.
+    fn pop<'a>(
+        &self,
+        mut waiting: MutexGuard<'a, Waiting>,
+    ) -> Result<Received, MutexGuard<'a, Waiting>> {
+        match waiting.buffers.pop_front() {
+            Some(buffer) => {
+                waiting.bytes -= buffer.len;
+                self.emptied.signal_all(waiting);
+                Ok(Received::Buffer(buffer))
+            }
+            None if waiting.producers == 0 => Ok(Received::Ended),
+            None => Err(waiting),
+        }
     }
 }
 
@@ -76,14 +93,11 @@ impl Edge {
             if stopped() {
                 return Err(buffer);
             }
-            waiting = queue
-                .emptied
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
+            waiting = queue.emptied.wait(waiting);
         }
         waiting.bytes += buffer.len;
         waiting.buffers.push_back(buffer);
-        queue.filled.notify_one();
+        queue.filled.signal_one(waiting);
         Ok(())
     }
 
@@ -95,8 +109,10 @@ impl Edge {
     /// The next buffer for `worker`, if one waits.
     pub fn poll(&self, worker: usize) -> Received {
         let queue = &self.queues[worker % self.queues.len()];
-        let waiting = queue.lock();
-        Self::pop(queue, waiting).0
+        match queue.pop(queue.lock()) {
+            Ok(received) => received,
+            Err(_) => Received::Empty,
+        }
     }
 
     /// The next buffer for `worker`; waits for it, and gives up when `stopped`.
@@ -107,47 +123,27 @@ impl Edge {
             if stopped() {
                 return Received::Empty;
             }
-            let (received, again) = Self::pop(queue, waiting);
-            if !matches!(received, Received::Empty) {
-                return received;
+            match queue.pop(waiting) {
+                Ok(received) => return received,
+                Err(again) => waiting = queue.filled.wait(again),
             }
-            waiting = queue
-                .filled
-                .wait(again)
-                .unwrap_or_else(PoisonError::into_inner);
         }
-    }
-
-    fn pop<'a>(
-        queue: &'a Queue,
-        mut waiting: MutexGuard<'a, Waiting>,
-    ) -> (Received, MutexGuard<'a, Waiting>) {
-        let received = match waiting.buffers.pop_front() {
-            Some(buffer) => {
-                waiting.bytes -= buffer.len;
-                queue.emptied.notify_all();
-                Received::Buffer(buffer)
-            }
-            None if waiting.producers == 0 => Received::Ended,
-            None => Received::Empty,
-        };
-        (received, waiting)
     }
 
     /// One producer has ended.
     pub fn close_one(&self) {
         for queue in &self.queues {
-            queue.lock().producers -= 1;
-            queue.filled.notify_all();
+            let mut waiting = queue.lock();
+            waiting.producers -= 1;
+            queue.filled.signal_all(waiting);
         }
     }
 
     /// Wakes everyone who waits, so that they look at `stopped` again.
     pub fn wake(&self) {
         for queue in &self.queues {
-            let _waiting = queue.lock();
-            queue.filled.notify_all();
-            queue.emptied.notify_all();
+            queue.filled.signal_all(queue.lock());
+            queue.emptied.signal_all(queue.lock());
         }
     }
 }

@@ -20,6 +20,7 @@
 mod arena;
 mod buffer;
 mod clock;
+mod condition;
 mod edge;
 mod error;
 mod flow;

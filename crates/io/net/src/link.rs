@@ -1,6 +1,6 @@
 //! One connection, used one way: its sending or its receiving end.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread;
@@ -32,7 +32,9 @@ pub struct Incoming {
     stream: TcpStream,
     peer: usize,
     name: String,
-    wakes_at: usize, // bytes; 0 for what the kernel does unasked
+    wakes_at: usize,         // bytes; 0 for what the kernel does unasked
+    ahead: [u8; HEAD_BYTES], // of the next head, what came with the payload before it
+    ahead_bytes: usize,
 }
 
 impl Outgoing {
@@ -138,6 +140,8 @@ impl Incoming {
             peer,
             name,
             wakes_at: 0,
+            ahead: [0; HEAD_BYTES],
+            ahead_bytes: 0,
         })
     }
 
@@ -156,8 +160,9 @@ impl Incoming {
         memory: &mut [u8],
         stopped: impl Fn() -> bool,
     ) -> Result<Option<Head>, NetError> {
-        let mut bytes = [0; HEAD_BYTES];
-        match self.fill(&mut bytes, &stopped)? {
+        let mut bytes = std::mem::take(&mut self.ahead);
+        let begun = std::mem::take(&mut self.ahead_bytes);
+        match begun + self.fill(&mut bytes[begun..], &mut [], &stopped)? {
             0 => return Ok(None),
             HEAD_BYTES => {}
             _ => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
@@ -172,18 +177,32 @@ impl Incoming {
         let payload = memory
             .get_mut(..len)
             .ok_or_else(|| garbled(format!("a frame of {len} bytes, there is room for {room}")))?;
-        if self.fill(payload, &stopped)? < len {
+        // One call to the kernel for both, and mostly one sleep, where frames follow each other.
+        let mut ahead = [0; HEAD_BYTES];
+        let filled = self.fill(payload, &mut ahead, &stopped)?;
+        if filled < len {
             return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
         }
+        (self.ahead, self.ahead_bytes) = (ahead, filled - len);
         Ok(Some(head))
     }
 
-    /// Reads until `memory` is full or the stream ends; tells how much.
-    fn fill(&mut self, memory: &mut [u8], stopped: &impl Fn() -> bool) -> Result<usize, NetError> {
+    /// Reads until `memory` is full or the stream ends, and into `more` what is there already;
+    /// tells how much in all.
+    fn fill(
+        &mut self,
+        memory: &mut [u8],
+        more: &mut [u8],
+        stopped: &impl Fn() -> bool,
+    ) -> Result<usize, NetError> {
         let mut filled = 0;
         while filled < memory.len() {
             self.wake_at((memory.len() - filled).min(WORTH_WAKING_BYTES));
-            match self.stream.read(&mut memory[filled..]) {
+            let rest = IoSliceMut::new(&mut memory[filled..]);
+            match self
+                .stream
+                .read_vectored(&mut [rest, IoSliceMut::new(more)])
+            {
                 Ok(0) => break,
                 Ok(moved) => filled += moved,
                 Err(why) if is_passing(&why) && !stopped() => {}
@@ -251,4 +270,56 @@ fn retransmits(stream: &TcpStream) -> Option<u64> {
         (answer == 0).then(|| about.assume_init())
     }?;
     Some(about.tcpi_total_retrans.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::TcpListener;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        /// However the network cuts the bytes: within a head, a payload, or across both.
+        #[test]
+        fn frames_arrive_whole_in_pieces_of_any_size(
+            lengths in prop::collection::vec(0_usize..60, 1..6),
+            pieces in prop::collection::vec(1_usize..70, 1..12),
+        ) {
+            let frame = |(number, &len): (usize, &usize)| {
+                let head = Head { number: number as u64, offset: 7, len: len as u32 };
+                (head, vec![number as u8 + 1; len])
+            };
+            let frames: Vec<_> = lengths.iter().enumerate().map(frame).collect();
+            let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+            let address = listener.local_addr().expect("an address");
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut stream = TcpStream::connect(address).expect("it listens");
+                    stream.set_nodelay(true).expect("a socket");
+                    let wire = frames.iter().flat_map(|(head, payload)| [&head.to_bytes()[..], payload].concat());
+                    let (wire, mut at) = (wire.collect::<Vec<u8>>(), 0);
+                    for piece in pieces.iter().cycle() {
+                        let end = wire.len().min(at + piece);
+                        stream.write_all(&wire[at..end]).expect("it is read");
+                        at = end;
+                        if at == wire.len() {
+                            break;
+                        }
+                        thread::sleep(Duration::from_micros(300));
+                    }
+                });
+                let stream = listener.accept().expect("it dials").0;
+                let mut link = Incoming::new(stream, 1, "a peer".to_owned()).expect("a socket");
+                let mut memory = [0; 60];
+                for (head, payload) in &frames {
+                    let got = link.receive(&mut memory, || false).expect("a frame");
+                    assert_eq!(got, Some(*head));
+                    assert_eq!(&memory[..payload.len()], payload);
+                }
+                assert_eq!(link.receive(&mut memory, || false).expect("its end"), None);
+            });
+        }
+    }
 }
