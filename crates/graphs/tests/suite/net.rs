@@ -23,6 +23,7 @@ fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
             connections,
             secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
             patience_seconds: 20.0,
+            checked: false,
             faults: Vec::new(),
         },
         block_bytes: 10_000,

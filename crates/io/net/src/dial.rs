@@ -79,8 +79,7 @@ fn dial(
     if hear(&mut stream, deadline, stopped)? != WELCOME {
         return Err(invalid("what came is no welcome"));
     }
-    let fault = settings.faults.iter().find(|fault| fault.to == peer);
-    Outgoing::new(stream, peer, settings.name(peer), fault.copied())
+    Outgoing::new(stream, peer, settings)
 }
 
 /// Reads so many bytes, however slowly they are said.

@@ -24,6 +24,8 @@ pub enum Effect {
     Cut,
     /// The next head is wrong.
     Garble,
+    /// The next payload is another than its checksum says.
+    Flip,
     /// Nothing is sent for a while.
     Stall {
         /// How long.

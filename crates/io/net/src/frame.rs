@@ -1,15 +1,29 @@
-//! A frame: 24 bytes of head, then the payload.
+//! A frame: 28 bytes of head, then the payload.
 //!
 //! ```text
 //!   0..8    number of the partition, file or run    little endian
 //!   8..16   offset of the payload in it
 //!  16..20   length of the payload
-//!  20..24   a constant, so that a reader out of step notices
+//!  20..24   CRC-32 of the payload, if it is checked
+//!  24..28   what frame this is; anything else, and a reader notices that it is out of step
 //! ```
+//!
+//! The last frame of a connection is an end: its offset is how many bytes of payload there were. A
+//! connection that closes without one was cut.
 
 /// Bytes of a head on the wire.
-pub(crate) const HEAD_BYTES: usize = 24;
-const MARK: u32 = 0x544f_4e31;
+pub(crate) const HEAD_BYTES: usize = 28;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A payload.
+    Plain = 0x544f_4e31,
+    /// A payload that has its checksum.
+    Checked = 0x544f_4e32,
+    /// No more will come.
+    End = 0x544f_4e33,
+}
 
 /// What a payload is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,24 +37,28 @@ pub struct Head {
 }
 
 impl Head {
-    pub(crate) fn to_bytes(self) -> [u8; HEAD_BYTES] {
+    pub(crate) fn to_bytes(self, checksum: u32, kind: Kind) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
         bytes[0..8].copy_from_slice(&self.number.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.offset.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.len.to_le_bytes());
-        bytes[20..24].copy_from_slice(&MARK.to_le_bytes());
+        bytes[20..24].copy_from_slice(&checksum.to_le_bytes());
+        bytes[24..28].copy_from_slice(&(kind as u32).to_le_bytes());
         bytes
     }
 
-    /// The head in `bytes`; `None` if that is none.
-    pub(crate) fn from_bytes(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
+    /// The head in `bytes`, the checksum and what it is; `None` if that is none.
+    pub(crate) fn from_bytes(bytes: &[u8; HEAD_BYTES]) -> Option<(Self, u32, Kind)> {
         let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within"));
         let short = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("within"));
-        (short(20) == MARK).then(|| Self {
+        let kinds = [Kind::Plain, Kind::Checked, Kind::End];
+        let kind = kinds.into_iter().find(|&kind| kind as u32 == short(24))?;
+        let head = Self {
             number: long(0),
             offset: long(8),
             len: short(16),
-        })
+        };
+        Some((head, short(20), kind))
     }
 }
 
@@ -51,12 +69,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_head_survives_the_wire(number: u64, offset: u64, len: u32, place in 20_usize..24) {
+        fn a_head_survives_the_wire(number: u64, offset: u64, len: u32, checksum: u32, place in 25_usize..28) {
             let head = Head { number, offset, len };
-            let mut bytes = head.to_bytes();
-            prop_assert_eq!(Head::from_bytes(&bytes), Some(head));
-            bytes[place] ^= 1;
-            prop_assert_eq!(Head::from_bytes(&bytes), None);
+            for kind in [Kind::Plain, Kind::Checked, Kind::End] {
+                let mut bytes = head.to_bytes(checksum, kind);
+                prop_assert_eq!(Head::from_bytes(&bytes), Some((head, checksum, kind)));
+                bytes[place] ^= 1;
+                prop_assert_eq!(Head::from_bytes(&bytes), None);
+            }
         }
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::error::NetError;
 use crate::faults::{Effect, Fault};
-use crate::frame::{HEAD_BYTES, Head};
+use crate::frame::{HEAD_BYTES, Head, Kind};
+use crate::mesh::Settings;
 
 /// How often a blocked socket looks up whether to stop.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
@@ -23,6 +24,7 @@ pub struct Outgoing {
     peer: usize,
     name: String,
     sent: u64,
+    checked: bool,
     fault: Option<Fault>,
 }
 
@@ -32,26 +34,25 @@ pub struct Incoming {
     stream: TcpStream,
     peer: usize,
     name: String,
+    received: u64,
     wakes_at: usize,         // bytes; 0 for what the kernel does unasked
     ahead: [u8; HEAD_BYTES], // of the next head, what came with the payload before it
     ahead_bytes: usize,
 }
 
 impl Outgoing {
-    pub(crate) fn new(
-        stream: TcpStream,
-        peer: usize,
-        name: String,
-        fault: Option<Fault>,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(stream: TcpStream, peer: usize, settings: &Settings) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(LOOK_UP))?;
+        give_up_after(&stream, settings.patience());
+        let fault = settings.faults.iter().find(|fault| fault.to == peer);
         Ok(Self {
             stream,
             peer,
-            name,
+            name: settings.name(peer),
             sent: 0,
-            fault,
+            checked: settings.checked,
+            fault: fault.copied(),
         })
     }
 
@@ -72,7 +73,11 @@ impl Outgoing {
         stopped: impl Fn() -> bool,
     ) -> Result<(), NetError> {
         debug_assert_eq!(head.len as usize, payload.len());
-        let mut bytes = head.to_bytes();
+        let mut bytes = if self.checked {
+            head.to_bytes(crc32fast::hash(payload), Kind::Checked)
+        } else {
+            head.to_bytes(0, Kind::Plain)
+        };
         if let Some(Fault { effect, .. }) = self
             .fault
             .take_if(|fault| self.sent + payload.len() as u64 >= fault.after_bytes)
@@ -80,13 +85,39 @@ impl Outgoing {
             match effect {
                 Effect::Stall { .. } => thread::sleep(effect.pause()),
                 Effect::Garble => bytes[HEAD_BYTES - 1] ^= 0xff,
+                Effect::Flip => bytes[20] ^= 1, // As if the payload that it was made of had been another.
                 Effect::Cut => {
                     let _half = self.stream.write(&bytes[..HEAD_BYTES / 2]);
                     let _gone = self.stream.shutdown(Shutdown::Both);
                 }
             }
         }
-        let (mut head, mut rest) = (&bytes[..], payload);
+        self.write(&bytes, payload, stopped)?;
+        self.sent += payload.len() as u64;
+        Ok(())
+    }
+
+    /// Says that no more will come.
+    ///
+    /// # Errors
+    /// When the connection has failed.
+    pub fn finish(&mut self, stopped: impl Fn() -> bool) -> Result<(), NetError> {
+        let end = Head {
+            offset: self.sent,
+            ..Head::default()
+        };
+        self.write(&end.to_bytes(0, Kind::End), &[], stopped)?;
+        self.stream
+            .shutdown(Shutdown::Write)
+            .map_err(|why| self.broken(why))
+    }
+
+    fn write(
+        &mut self,
+        mut head: &[u8],
+        mut rest: &[u8],
+        stopped: impl Fn() -> bool,
+    ) -> Result<(), NetError> {
         while !head.is_empty() || !rest.is_empty() {
             match self
                 .stream
@@ -103,18 +134,7 @@ impl Outgoing {
                 Err(why) => return Err(self.broken(why)),
             }
         }
-        self.sent += payload.len() as u64;
         Ok(())
-    }
-
-    /// Says that no more will come.
-    ///
-    /// # Errors
-    /// When the connection has failed.
-    pub fn finish(&mut self) -> Result<(), NetError> {
-        self.stream
-            .shutdown(Shutdown::Write)
-            .map_err(|why| self.broken(why))
     }
 
     /// Segments that the kernel sent again; `None` where it does not say.
@@ -133,12 +153,14 @@ impl Outgoing {
 }
 
 impl Incoming {
-    pub(crate) fn new(stream: TcpStream, peer: usize, name: String) -> io::Result<Self> {
+    pub(crate) fn new(stream: TcpStream, peer: usize, settings: &Settings) -> io::Result<Self> {
         stream.set_read_timeout(Some(LOOK_UP))?;
+        give_up_after(&stream, settings.patience());
         Ok(Self {
             stream,
             peer,
-            name,
+            name: settings.name(peer),
+            received: 0,
             wakes_at: 0,
             ahead: [0; HEAD_BYTES],
             ahead_bytes: 0,
@@ -162,17 +184,22 @@ impl Incoming {
     ) -> Result<Option<Head>, NetError> {
         let mut bytes = std::mem::take(&mut self.ahead);
         let begun = std::mem::take(&mut self.ahead_bytes);
-        match begun + self.fill(&mut bytes[begun..], &mut [], &stopped)? {
-            0 => return Ok(None),
-            HEAD_BYTES => {}
-            _ => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
+        if begun + self.fill(&mut bytes[begun..], &mut [], &stopped)? < HEAD_BYTES {
+            return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
         }
         let garbled = |what: String| NetError::Garbled {
             peer: self.name.clone(),
             what,
         };
-        let head =
+        let (head, checksum, kind) =
             Head::from_bytes(&bytes).ok_or_else(|| garbled("no frame begins here".into()))?;
+        if kind == Kind::End {
+            let (told, came) = (head.offset, self.received);
+            return match told == came {
+                true => Ok(None),
+                false => Err(garbled(format!("{told} bytes were sent, {came} came"))),
+            };
+        }
         let (len, room) = (head.len as usize, memory.len());
         let payload = memory
             .get_mut(..len)
@@ -183,7 +210,14 @@ impl Incoming {
         if filled < len {
             return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
         }
+        if kind == Kind::Checked && crc32fast::hash(payload) != checksum {
+            return Err(NetError::Garbled {
+                peer: self.name.clone(),
+                what: format!("{len} bytes are not those that were sent"),
+            });
+        }
         (self.ahead, self.ahead_bytes) = (ahead, filled - len);
+        self.received += len as u64;
         Ok(Some(head))
     }
 
@@ -237,17 +271,39 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 
 /// How much has to have come before a read that waits returns. A kernel that refuses wakes who
 /// reads earlier, which does no harm.
-#[allow(unsafe_code)] // One call: setsockopt.
 fn wake_at(stream: &TcpStream, bytes: usize) {
-    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set(stream, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
+}
+
+/// Has the kernel end the connection when the other side acknowledges nothing, or takes nothing
+/// that is sent, for about so long: its machine is gone, or the way to it, or it hangs. A kernel
+/// that refuses waits longer.
+fn give_up_after(stream: &TcpStream, patience: Duration) {
+    const PROBES: usize = 4; // after half of the time in silence, in the other half
+    let seconds = patience.as_secs() as usize;
+    let options = [
+        (libc::TCP_USER_TIMEOUT, patience.as_millis() as usize),
+        (libc::TCP_KEEPIDLE, (seconds / 2).max(1)),
+        (libc::TCP_KEEPINTVL, (seconds / 2 / PROBES).max(1)),
+        (libc::TCP_KEEPCNT, PROBES),
+    ];
+    for (option, value) in options {
+        set(stream, libc::IPPROTO_TCP, option, value);
+    }
+    set(stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
+}
+
+#[allow(unsafe_code)] // One call: setsockopt.
+fn set(stream: &TcpStream, level: libc::c_int, option: libc::c_int, value: usize) {
+    let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
     // SAFETY: the descriptor is open; the kernel reads a number of this size and keeps no pointer.
     unsafe {
         libc::setsockopt(
             stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVLOWAT,
-            (&raw const bytes).cast(),
-            std::mem::size_of_val(&bytes) as libc::socklen_t,
+            level,
+            option,
+            (&raw const value).cast(),
+            std::mem::size_of_val(&value) as libc::socklen_t,
         );
     }
 }
@@ -292,14 +348,20 @@ mod tests {
                 (head, vec![number as u8 + 1; len])
             };
             let frames: Vec<_> = lengths.iter().enumerate().map(frame).collect();
+            let end = Head { offset: lengths.iter().sum::<usize>() as u64, ..Head::default() };
+            let mut wire = Vec::new();
+            for (head, payload) in &frames {
+                wire.extend(head.to_bytes(crc32fast::hash(payload), Kind::Checked));
+                wire.extend(payload);
+            }
+            wire.extend(end.to_bytes(0, Kind::End));
             let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
             let address = listener.local_addr().expect("an address");
             thread::scope(|scope| {
                 scope.spawn(|| {
                     let mut stream = TcpStream::connect(address).expect("it listens");
                     stream.set_nodelay(true).expect("a socket");
-                    let wire = frames.iter().flat_map(|(head, payload)| [&head.to_bytes()[..], payload].concat());
-                    let (wire, mut at) = (wire.collect::<Vec<u8>>(), 0);
+                    let mut at = 0;
                     for piece in pieces.iter().cycle() {
                         let end = wire.len().min(at + piece);
                         stream.write_all(&wire[at..end]).expect("it is read");
@@ -311,7 +373,16 @@ mod tests {
                     }
                 });
                 let stream = listener.accept().expect("it dials").0;
-                let mut link = Incoming::new(stream, 1, "a peer".to_owned()).expect("a socket");
+                let settings = Settings {
+                    endpoints: vec![address; 2],
+                    number: 0,
+                    connections: 1,
+                    secret: crate::Secret::from_hex(&"07".repeat(32)).expect("64 digits"),
+                    patience_seconds: 20.0,
+                    checked: true,
+                    faults: Vec::new(),
+                };
+                let mut link = Incoming::new(stream, 1, &settings).expect("a socket");
                 let mut memory = [0; 60];
                 for (head, payload) in &frames {
                     let got = link.receive(&mut memory, || false).expect("a frame");

@@ -237,7 +237,7 @@ impl Pending {
     fn welcome(mut self, key: Key, settings: &Settings) -> io::Result<Incoming> {
         self.stream.set_nonblocking(false)?;
         self.stream.write_all(&WELCOME)?;
-        Incoming::new(self.stream, key.0, settings.name(key.0))
+        Incoming::new(self.stream, key.0, settings)
     }
 }
 
@@ -288,6 +288,7 @@ mod tests {
             connections: 2,
             secret: Secret::from_hex(&"07".repeat(32)).expect("64 digits"),
             patience_seconds: 1.0,
+            checked: false,
             faults: Vec::new(),
         };
         let key = |dials, listens, connection| {

@@ -29,8 +29,11 @@ pub struct Settings {
     pub connections: usize,
     /// Known to all endpoints of a run, and to nobody else.
     pub secret: Secret,
-    /// Seconds to wait for all to come.
+    /// Seconds to wait for all to come, and for one that does not answer any more.
     pub patience_seconds: f64,
+    /// Whether what this endpoint sends carries checksums, which who receives it looks at.
+    #[serde(default)]
+    pub checked: bool,
     /// What is to go wrong.
     #[serde(default)]
     pub faults: Vec<Fault>,
@@ -59,8 +62,7 @@ impl Mesh {
             address: own.to_string(),
             source,
         })?;
-        let patience = Duration::try_from_secs_f64(settings.patience_seconds);
-        let deadline = Instant::now() + patience.unwrap_or(Duration::from_secs(1));
+        let deadline = Instant::now() + settings.patience();
         let stopped = &stopped;
         thread::scope(|scope| {
             let dialling: Vec<_> = settings
@@ -83,6 +85,11 @@ impl Mesh {
 impl Settings {
     pub(crate) fn peers(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.endpoints.len()).filter(|&peer| peer != self.number)
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        let patience = Duration::try_from_secs_f64(self.patience_seconds);
+        patience.unwrap_or(Duration::from_secs(1))
     }
 
     pub(crate) fn name(&self, peer: usize) -> String {

@@ -20,6 +20,7 @@ fn connect(settings: &Settings) -> Mesh {
 fn pair(faults: Vec<Fault>) -> (Mesh, Mesh) {
     let endpoints = addresses(2);
     let first = Settings {
+        checked: faults.iter().any(|fault| fault.effect == Effect::Flip),
         faults,
         ..settings(&endpoints, 0, 1)
     };
@@ -60,7 +61,7 @@ proptest! {
                                     link.send(head(place as u64, &payload), &payload, || false)
                                         .expect("sent");
                                 }
-                                link.finish().expect("finished");
+                                link.finish(|| false).expect("finished");
                                 assert!(link.retransmits().is_some());
                             });
                         }
@@ -144,6 +145,33 @@ fn what_is_no_frame_is_noticed() {
     send(&mut first, 1000).expect("sent");
     let why = second.incoming[0].receive(&mut [0; 1000], || false);
     assert!(matches!(why, Err(NetError::Garbled { .. })), "{why:?}");
+}
+
+#[test]
+fn a_payload_that_changed_on_its_way_is_noticed() {
+    let flip = Fault {
+        to: 1,
+        after_bytes: 2000,
+        effect: Effect::Flip,
+    };
+    let (mut first, mut second) = pair(vec![flip]);
+    let mut receive = || second.incoming[0].receive(&mut [0; 1000], || false);
+    send(&mut first, 1000).expect("sent");
+    assert!(receive().expect("as it was sent").is_some());
+    send(&mut first, 1000).expect("sent");
+    let why = receive().expect_err("not as it was sent").to_string();
+    assert!(why.contains("1000 bytes are not those"), "{why}");
+}
+
+/// A process that ends closes its connections as one does that has sent all.
+#[test]
+fn a_connection_that_closes_between_frames_is_no_end() {
+    let (mut first, mut second) = pair(Vec::new());
+    send(&mut first, 1000).expect("sent");
+    drop(first);
+    let mut receive = || second.incoming[0].receive(&mut [0; 1000], || false);
+    assert!(receive().expect("whole").is_some());
+    assert!(matches!(receive(), Err(NetError::Broken { .. })));
 }
 
 #[test]

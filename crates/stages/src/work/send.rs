@@ -102,7 +102,7 @@ impl Stage for Sender {
             bytes += buffer.len as u64;
             flow.moved(buffer.len, buffer.len / self.send.record_bytes);
         }
-        self.link.finish().map_err(|why| failure(&why))?;
+        self.link.finish(|| flow.check().is_err()).map_err(|why| failure(&why))?;
         let sent = Sent {
             peer: self.link.peer(),
             bytes,

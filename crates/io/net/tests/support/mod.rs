@@ -26,6 +26,7 @@ pub fn settings(endpoints: &[SocketAddr], number: usize, connections: usize) -> 
         connections,
         secret: secret(7),
         patience_seconds: 20.0,
+        checked: false,
         faults: Vec::new(),
     }
 }
