@@ -90,14 +90,10 @@ pub struct Outcome {
 /// # Errors
 /// When the pass has no such stage.
 pub fn read_write(pass: &PassOne) -> Result<Graph, GraphError> {
-    let partitions = pass
-        .partition
-        .boundaries
-        .partitions()
-        .max(pass.partition.lanes);
+    let partitions = pass.partition.boundaries.partitions().max(pass.write.lanes);
     let tag = Tag {
         partitions,
-        lanes: pass.partition.lanes,
+        lanes: pass.write.lanes,
     };
     pass.graph()
         .replace("partition"..="partition", Node::new("tag", tag))
@@ -136,7 +132,7 @@ pub fn discard(takes: Port) -> Node {
 
 /// Buffers as the pass reads them, for its devices in turn, `bytes` in all.
 fn generate(pass: &PassOne, bytes: u64, content: Content) -> Node {
-    let (len, lanes) = (pass.read.buffer_bytes, pass.partition.lanes);
+    let (len, lanes) = (pass.read.buffer_bytes, pass.write.lanes);
     let chunk = |number: u64| Chunk {
         number: number as usize % lanes,
         offset: 0,

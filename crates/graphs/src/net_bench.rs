@@ -20,7 +20,7 @@ use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::BLOCKS;
 use tonnage_stages::extent::aligned;
 use tonnage_stages::source::{Chunk, Content, Generate};
-use tonnage_stages::work::{Receive, Send, Sent};
+use tonnage_stages::work::{Lane, Receive, Send, Sent};
 
 use crate::disk_bench::discard;
 use crate::job::{JobError, Phase, Watch, memory};
@@ -130,29 +130,21 @@ fn all_to_all(
         next: Arc::new(AtomicUsize::new(0)),
     };
     let send = Send {
-        links: Arc::new(
-            mesh.outgoing
-                .into_iter()
-                .map(Some)
-                .map(Mutex::new)
-                .collect(),
-        ),
+        lanes: Lane::all(mesh.outgoing, false),
         record_bytes,
         // All of its buffers: who generates sleeps until one comes back, and for nothing else.
         inbox_bytes: BUFFERS_PER_CONNECTION * block_bytes,
+        outlives: false,
         sent: Arc::clone(sent),
     };
     let receive = Receive {
-        links: Arc::new(
-            mesh.incoming
-                .into_iter()
-                .map(Some)
-                .map(Mutex::new)
-                .collect(),
-        ),
+        lanes: Lane::all(mesh.incoming, false),
+        next_lanes: 1,
         record_bytes,
         buffers,
         buffer_bytes: aligned(block_bytes),
+        outlives: false,
+        received: Arc::default(),
     };
     Graph::chain([
         Node::new("generate", generate),

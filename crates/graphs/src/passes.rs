@@ -47,10 +47,10 @@ impl PassOne {
         lanes: usize,
     ) -> Self {
         let partition = Partition {
+            lanes: Arc::default(),
             boundaries: Arc::new(boundaries),
             first_number: 0,
             record_bytes,
-            lanes,
             workers: plan.workers,
             block_bytes: plan.block_bytes,
             spare_blocks: plan.spare_blocks,
@@ -70,11 +70,23 @@ impl PassOne {
             inbox_bytes: plan.spare_blocks * plan.block_bytes,
             modes: Arc::new(Modes::default()),
         };
-        Self {
-            read: read_extents(disk, plan, record_bytes, extents),
+        let read = read_extents(disk, plan, record_bytes, extents);
+        let pass = Self {
+            read,
             partition,
             write,
-        }
+        };
+        pass.numbered_from(0)
+    }
+
+    /// Gives the partitions numbers from this one on.
+    #[must_use]
+    pub fn numbered_from(mut self, first_number: usize) -> Self {
+        let lane = |place| Some((first_number + place) % self.write.lanes);
+        let partitions = self.partition.boundaries.partitions();
+        self.partition.lanes = Arc::new((0..partitions).map(lane).collect());
+        self.partition.first_number = first_number;
+        self
     }
 
     /// The graph.

@@ -280,8 +280,8 @@ impl<'a> SortJob<'a> {
             ..self.plan.clone()
         };
         let (target, lanes) = (Target::Scratch(Arc::clone(scratch)), scratch.devices());
-        let mut pass = PassOne::new(disk, &plan, record, extents, boundaries, target, lanes);
-        pass.partition.first_number = first_number;
+        let pass = PassOne::new(disk, &plan, record, extents, boundaries, target, lanes)
+            .numbered_from(first_number);
         self.phase(name, &pass.graph(), &[&pass.read.modes, &pass.write.modes])?;
         let boundaries = &pass.partition.boundaries;
         let cut = |place: usize| Cut {

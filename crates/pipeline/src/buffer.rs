@@ -100,6 +100,8 @@ pub struct Buffer {
     pub number: usize,
     /// Where the payload begins in its file or stream, in bytes.
     pub offset: u64,
+    /// Number of the endpoint that sent it; 0 if it came from none.
+    pub source: usize,
 }
 
 impl Buffer {
@@ -112,6 +114,7 @@ impl Buffer {
             lane: 0,
             number: 0,
             offset: 0,
+            source: 0,
         }
     }
 
@@ -177,6 +180,7 @@ impl fmt::Debug for Buffer {
             .field("lane", &self.lane)
             .field("number", &self.number)
             .field("offset", &self.offset)
+            .field("source", &self.source)
             .finish_non_exhaustive()
     }
 }

@@ -44,8 +44,8 @@ pub mod work {
     mod sort;
     mod tag;
     pub use partition::Partition;
-    pub use receive::Receive;
-    pub use send::{Send, Sent};
+    pub use receive::{Receive, Received};
+    pub use send::{Lane, Lanes, Send, Sent};
     pub use sort::{ENTRY_BYTES, Sort, Unit};
     pub use tag::Tag;
 }

@@ -1,14 +1,18 @@
 //! Scratch: where pass one puts the blocks of partitions, and how pass two finds them.
 //!
-//! One nameless file a device, filled from its beginning: writing is sequential, whatever the
-//! number of partitions, and a killed process leaves nothing behind. A partition's blocks are all
-//! on one device. The index is kept in memory: 16 bytes a block
-//! while pass one runs, and a `Piece` for each block in pass two.
+//! One file a device, filled from its beginning: writing is sequential, whatever the number of
+//! partitions. On one machine it has no name, so a killed process leaves nothing behind; on a fleet
+//! it has one, so that who is started again goes on. A partition's blocks are all on one device. The
+//! index is kept in memory: 16 bytes a block while pass one runs, and a `Piece` for each block in
+//! pass two. Every block knows which endpoint sent it: what one sent that was lost is left out.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tonnage_disk::{Disk, DiskError, DiskFile};
+use tonnage_records::crc32;
 
 use crate::extent::{Extent, FileRef, Piece, aligned};
 
@@ -32,8 +36,12 @@ struct Device {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     offset: u64,
-    len: usize,
+    len: u32,
+    source: u32,
 }
+
+/// What a saved index begins with.
+const MARK: &[u8; 8] = b"tonnage1";
 
 impl Scratch {
     /// Scratch files in `directories` (one a device), together `bytes` large at first.
@@ -41,22 +49,97 @@ impl Scratch {
     /// # Errors
     /// When a file cannot be made or the device has no room.
     pub fn create(disk: &Disk, directories: &[PathBuf], bytes: u64) -> Result<Self, DiskError> {
-        let share = bytes / directories.len() as u64 + 1;
-        let device = |directory: &PathBuf| {
-            let file = disk.scratch(directory, share.next_multiple_of(1 << 20))?;
-            Ok(Device {
-                file,
-                next: Mutex::new(0),
-            })
+        let share = share(bytes, directories.len());
+        Self::of(
+            directories
+                .iter()
+                .map(|directory| disk.scratch(directory, share)),
+        )
+    }
+
+    /// Scratch in files of these names, likewise.
+    ///
+    /// # Errors
+    /// When a file cannot be made or the device has no room.
+    pub fn named(disk: &Disk, files: &[PathBuf], bytes: u64) -> Result<Self, DiskError> {
+        let share = share(bytes, files.len());
+        Self::of(files.iter().map(|file| disk.create(file, share)))
+    }
+
+    /// Scratch that was saved, in files of these names.
+    ///
+    /// # Errors
+    /// When a file cannot be opened, or the index is not whole.
+    pub fn saved(disk: &Disk, files: &[PathBuf], index: &Path) -> io::Result<Self> {
+        let scratch = Self::of(files.iter().map(|file| disk.open_read(file)));
+        let scratch = scratch.map_err(|why| io::Error::other(why.to_string()))?;
+        let bytes = fs::read(index)?;
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not whole");
+        let (bytes, sum) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
+        let blocks = bytes.strip_prefix(MARK).ok_or_else(damaged)?;
+        if crc32(bytes) != u32::from_le_bytes(*sum) || blocks.len() % 16 != 0 {
+            return Err(damaged());
+        }
+        let mut partitions = scratch.lock();
+        for block in blocks.chunks_exact(16) {
+            let short = |at: usize| u32::from_le_bytes(*block[at..].first_chunk().expect("within"));
+            let offset = u64::from_le_bytes(*block[8..].first_chunk().expect("within"));
+            let block = Block {
+                offset,
+                len: short(4),
+                source: 0,
+            };
+            of_partition(&mut partitions, short(0) as usize).push(block);
+        }
+        drop(partitions);
+        Ok(scratch)
+    }
+
+    fn of(
+        files: impl Iterator<Item = Result<Arc<DiskFile>, DiskError>>,
+    ) -> Result<Self, DiskError> {
+        let device = |file| Device {
+            file,
+            next: Mutex::new(0),
         };
-        let devices = directories
-            .iter()
-            .map(device)
-            .collect::<Result<_, DiskError>>()?;
         Ok(Self {
-            devices,
+            devices: files
+                .map(|file| file.map(device))
+                .collect::<Result<_, _>>()?,
             partitions: Mutex::default(),
         })
+    }
+
+    /// Forgets what came from sources that `is_whole` does not know as whole; gives the bytes that
+    /// are left of each partition.
+    pub fn keep(&self, is_whole: impl Fn(usize) -> bool) -> Vec<u64> {
+        let mut partitions = self.lock();
+        for blocks in partitions.iter_mut() {
+            blocks.retain(|block| is_whole(block.source as usize));
+        }
+        let bytes = |blocks: &Vec<Block>| blocks.iter().map(|block| u64::from(block.len)).sum();
+        partitions.iter().map(bytes).collect()
+    }
+
+    /// Writes the index, whole or not at all; what the files hold is theirs to make durable.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, index: &Path) -> io::Result<()> {
+        let mut bytes = MARK.to_vec();
+        for (partition, blocks) in self.lock().iter().enumerate() {
+            for block in blocks {
+                bytes.extend((partition as u32).to_le_bytes());
+                bytes.extend(block.len.to_le_bytes());
+                bytes.extend(block.offset.to_le_bytes());
+            }
+        }
+        bytes.extend(crc32(&bytes).to_le_bytes());
+        let unnamed = index.with_extension("part");
+        let mut file = File::create(&unnamed)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&unnamed, index)
     }
 
     /// How many devices there are.
@@ -65,11 +148,16 @@ impl Scratch {
         self.devices.len()
     }
 
-    /// A place for a block of `len` payload bytes of `partition`.
+    /// A place for a block of `len` payload bytes of `partition`, which `source` sent.
     ///
     /// # Errors
     /// When the device has no room.
-    pub fn place(&self, partition: usize, len: usize) -> Result<(Arc<DiskFile>, u64), DiskError> {
+    pub fn place(
+        &self,
+        partition: usize,
+        source: usize,
+        len: usize,
+    ) -> Result<(Arc<DiskFile>, u64), DiskError> {
         let device = &self.devices[partition % self.devices.len()];
         let span = aligned(len) as u64;
         let mut next = device.next.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,11 +168,12 @@ impl Scratch {
         }
         let offset = *next;
         *next += span;
-        let mut partitions = self.lock();
-        if partitions.len() <= partition {
-            partitions.resize_with(partition + 1, Vec::new);
-        }
-        partitions[partition].push(Block { offset, len });
+        let block = Block {
+            offset,
+            len: u32::try_from(len).expect("a block is below 4 GiB"),
+            source: source as u32,
+        };
+        of_partition(&mut self.lock(), partition).push(block);
         Ok((Arc::clone(&device.file), offset))
     }
 
@@ -122,10 +211,10 @@ impl Scratch {
             .unwrap_or_default();
         blocks
             .into_iter()
-            .map(|Block { offset, len }| Piece {
+            .map(|block| Piece {
                 file: FileRef::Open(Arc::clone(file)),
-                offset,
-                len,
+                offset: block.offset,
+                len: block.len as usize,
             })
             .collect()
     }
@@ -135,4 +224,15 @@ impl Scratch {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn share(bytes: u64, devices: usize) -> u64 {
+    (bytes / devices as u64 + 1).next_multiple_of(1 << 20)
+}
+
+fn of_partition(partitions: &mut Vec<Vec<Block>>, partition: usize) -> &mut Vec<Block> {
+    if partitions.len() <= partition {
+        partitions.resize_with(partition + 1, Vec::new);
+    }
+    &mut partitions[partition]
 }

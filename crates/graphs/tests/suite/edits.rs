@@ -210,7 +210,9 @@ fn a_changed_setting_is_noticed() {
         ("partition", |pass| pass.partition.workers += 1),
         ("partition", |pass| pass.partition.block_bytes += 4096),
         ("partition", |pass| pass.partition.spare_blocks += 1),
-        ("partition", |pass| pass.partition.lanes += 1),
+        ("partition", |pass| {
+            pass.partition.lanes = Arc::new(vec![None])
+        }),
         ("partition", |pass| {
             let one = Boundaries::from_sample(&[], &Layout::SORT_BENCHMARK, 1);
             pass.partition.boundaries = Arc::new(one);

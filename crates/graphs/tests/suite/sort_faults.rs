@@ -305,6 +305,8 @@ fn meanwhile(place: &Place, act: impl FnOnce(&[PathBuf]) + Send + 'static) {
         while !output.iter().all(begun) {
             thread::sleep(Duration::from_millis(1));
         }
+        // It still looks whether it is alone there: a while later it has begun, and is far from done.
+        thread::sleep(Duration::from_millis(100));
         act(&output);
     });
 }
@@ -333,8 +335,8 @@ fn a_scratch_directory_that_vanishes_changes_nothing() {
     };
     let scratch = place.scratch.clone();
     meanwhile(&place, move |_| {
-        // Pass one has begun when there is something to read back or to stall; try until then.
-        thread::sleep(Duration::from_millis(150));
+        // Until pass one has its scratch.
+        thread::sleep(Duration::from_millis(50));
         scratch
             .iter()
             .for_each(|directory| fs::remove_dir(directory).expect("it goes"));

@@ -27,8 +27,9 @@ pub struct Partition {
     pub first_number: usize,
     /// Size of a record.
     pub record_bytes: usize,
-    /// Devices that partitions go to.
-    pub lanes: usize,
+    /// The lane that each partition goes to, a device or a connection; `None` for one that is not
+    /// wanted, since it was gathered before.
+    pub lanes: Arc<Vec<Option<usize>>>,
     /// Threads.
     pub workers: usize,
     /// Size of a block.
@@ -37,6 +38,12 @@ pub struct Partition {
     pub spare_blocks: usize,
     /// Counts what came in.
     pub ledger: Arc<Ledger>,
+}
+
+impl Partition {
+    fn wanted(&self) -> usize {
+        self.lanes.iter().flatten().count()
+    }
 }
 
 impl Spec for Partition {
@@ -49,7 +56,7 @@ impl Spec for Partition {
             "partitions": self.boundaries.partitions(),
             "first_number": self.first_number,
             "record_bytes": self.record_bytes,
-            "lanes": self.lanes,
+            "wanted": self.wanted(),
             "block_bytes": self.block_bytes,
             "spare_blocks": self.spare_blocks,
         })
@@ -68,7 +75,7 @@ impl Spec for Partition {
     }
 
     fn memory(&self) -> MemoryNeed {
-        let open = self.workers * self.boundaries.partitions();
+        let open = self.workers * self.wanted();
         MemoryNeed {
             buffers: open + self.spare_blocks,
             buffer_bytes: self.block_bytes,
@@ -139,7 +146,8 @@ impl Partitioner {
         }
     }
 
-    /// Hands on the open block, if there is one, and begins the next with `record`.
+    /// Hands on the open block, if there is one, and begins the next with `record`; what nobody
+    /// wants comes here, too, and stays here.
     #[cold]
     fn turn_over(
         &mut self,
@@ -147,13 +155,15 @@ impl Partitioner {
         record: &[u8],
         flow: &mut Flow,
     ) -> Result<(), StageError> {
+        let Some(lane) = self.partition.lanes[place] else {
+            return Ok(());
+        };
         if let Some(full) = self.open[place].take() {
             flow.send(full)?;
             self.full[place] = self.partition.block_bytes;
         }
         let mut block = flow.buffer()?;
-        block.number = self.partition.first_number + place;
-        block.lane = block.number % self.partition.lanes;
+        (block.number, block.lane) = (self.partition.first_number + place, lane);
         block.append(record);
         self.open[place] = Some(block);
         Ok(())

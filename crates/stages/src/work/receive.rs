@@ -1,27 +1,47 @@
 //! `receive`: blocks from the endpoints that send them, one thread a connection.
 //!
-//! Ends when every peer has said that no more will come.
+//! Ends when every peer has said that no more will come. What this endpoint sent to itself comes by
+//! the edge of the graph, to a worker that only hands it on.
+//!
+//! A job goes on without a peer that is lost; what came from it until then has its number on it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tonnage_net::Incoming;
-use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+use tonnage_net::{Incoming, NetError};
+use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Routing, Spec, Stage, StageError};
 
-use crate::work::send::failure;
+use crate::work::send::{Lane, Lanes, Trouble, failure};
 use crate::{BLOCKS, WIRE};
 
 /// Receives blocks.
 #[derive(Clone, Debug)]
 pub struct Receive {
     /// The connections, each taken by its worker.
-    pub links: Arc<Vec<Mutex<Option<Incoming>>>>,
+    pub lanes: Lanes<Incoming>,
+    /// Lanes of the next stage; a buffer's number says which is its own.
+    pub next_lanes: usize,
     /// Size of a record, for counting.
     pub record_bytes: usize,
     /// Buffers of its own.
     pub buffers: usize,
     /// Size of each; at least the largest block.
     pub buffer_bytes: usize,
+    /// Whether a connection that fails ends alone, and not the run.
+    pub outlives: bool,
+    /// What each connection did, in no order.
+    pub received: Arc<Mutex<Vec<Received>>>,
+}
+
+/// What came by a connection.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Received {
+    /// Number of the peer.
+    pub peer: usize,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Why not all came.
+    pub lost: Option<String>,
 }
 
 impl Spec for Receive {
@@ -31,7 +51,7 @@ impl Spec for Receive {
 
     fn config(&self) -> Value {
         json!({
-            "connections": self.links.len(),
+            "connections": self.lanes.len(),
             "record_bytes": self.record_bytes,
             "buffers": self.buffers,
             "buffer_bytes": self.buffer_bytes,
@@ -47,7 +67,11 @@ impl Spec for Receive {
     }
 
     fn workers(&self) -> usize {
-        self.links.len()
+        self.lanes.len()
+    }
+
+    fn routing(&self) -> Routing {
+        Routing::ByLane
     }
 
     fn memory(&self) -> MemoryNeed {
@@ -59,36 +83,82 @@ impl Spec for Receive {
     }
 
     fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        let mut place = self.links[worker]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let link = place.take();
-        Ok(Box::new(Receiver {
-            record_bytes: self.record_bytes,
-            link: link.ok_or_else(|| Failure::new("a connection serves one run"))?,
-        }))
+        Ok(match Lane::take(&self.lanes, worker)? {
+            Lane::Peer(link) => Box::new(Receiver {
+                receive: self.clone(),
+                link,
+                bytes: 0,
+            }),
+            _ => Box::new(HandingOn {
+                next_lanes: self.next_lanes,
+            }),
+        })
+    }
+}
+
+/// What this endpoint sent to itself.
+struct HandingOn {
+    next_lanes: usize,
+}
+
+impl Stage for HandingOn {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        while let Some(mut buffer) = flow.receive()? {
+            buffer.lane = buffer.number % self.next_lanes;
+            flow.send(buffer)?;
+        }
+        Ok(())
     }
 }
 
 struct Receiver {
-    record_bytes: usize,
+    receive: Receive,
     link: Incoming,
+    bytes: u64,
 }
 
 impl Stage for Receiver {
     fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        let lost = match self.receive_all(flow) {
+            Err(Trouble::Net(why))
+                if self.receive.outlives && !matches!(why, NetError::Stopped) =>
+            {
+                Some(why.to_string())
+            }
+            Err(Trouble::Net(why)) => return Err(failure(&why)),
+            Err(Trouble::Run(why)) => return Err(why),
+            Ok(()) => None,
+        };
+        let received = Received {
+            peer: self.link.peer(),
+            bytes: self.bytes,
+            lost,
+        };
+        let mut all = self
+            .receive
+            .received
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.push(received);
+        Ok(())
+    }
+}
+
+impl Receiver {
+    fn receive_all(&mut self, flow: &mut Flow) -> Result<(), Trouble> {
         loop {
             let mut buffer = flow.buffer()?;
             let stopped = || flow.check().is_err();
-            let head = self.link.receive(buffer.slot_mut(), stopped);
-            let Some(head) = head.map_err(|why| failure(&why))? else {
+            let Some(head) = self.link.receive(buffer.slot_mut(), stopped)? else {
                 return Ok(());
             };
             buffer.len = head.len as usize;
             buffer.number = head.number as usize;
             buffer.offset = head.offset;
-            buffer.lane = self.link.peer();
-            flow.moved(buffer.len, buffer.len / self.record_bytes);
+            buffer.source = self.link.peer();
+            buffer.lane = buffer.number % self.receive.next_lanes;
+            self.bytes += buffer.len as u64;
+            flow.moved(buffer.len, buffer.len / self.receive.record_bytes);
             flow.send(buffer)?;
         }
     }

@@ -2,7 +2,10 @@
 //!
 //! Worker i has connection i of the mesh and sends the buffers of lane i. Waiting for the peer is
 //! waiting for a device, so it counts as work. The edge to the next stage of the graph is the
-//! network: what is sent here comes out of `receive` elsewhere.
+//! network: what is sent here comes out of `receive` elsewhere. What belongs to this endpoint itself
+//! has a lane, too, whose worker only hands on.
+//!
+//! A job goes on without a peer that is lost: what belongs to it goes nowhere, and the lane says so.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,17 +19,55 @@ use crate::{BLOCKS, WIRE};
 #[derive(Clone, Debug)]
 pub struct Send {
     /// The connections, each taken by its worker.
-    pub links: Arc<Vec<Mutex<Option<Outgoing>>>>,
+    pub lanes: Lanes<Outgoing>,
     /// Size of a record, for counting.
     pub record_bytes: usize,
     /// Bytes that may wait for each connection.
     pub inbox_bytes: usize,
+    /// Whether a connection that fails ends alone, and not the run.
+    pub outlives: bool,
     /// What each connection did, in no order.
     pub sent: Arc<Mutex<Vec<Sent>>>,
 }
 
+/// Connections for the workers of a stage, each for one of them and one run.
+pub type Lanes<Link> = Arc<Vec<Mutex<Lane<Link>>>>;
+
+/// A worker's connection.
+#[derive(Debug)]
+pub enum Lane<Link> {
+    /// To or from a peer.
+    Peer(Link),
+    /// None: what this endpoint sends to itself.
+    Here,
+    /// A worker has it.
+    Taken,
+}
+
+impl<Link> Lane<Link> {
+    /// Lanes of these connections, and of none.
+    pub fn all(links: Vec<Link>, here: bool) -> Lanes<Link> {
+        let peers = links.into_iter().map(Self::Peer);
+        Arc::new(
+            peers
+                .chain(here.then_some(Self::Here))
+                .map(Mutex::new)
+                .collect(),
+        )
+    }
+
+    /// The lane of a worker.
+    pub(crate) fn take(lanes: &Lanes<Link>, worker: usize) -> Result<Self, Failure> {
+        let mut place = lanes[worker].lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *place, Self::Taken) {
+            Self::Taken => Err(Failure::new("a connection serves one run")),
+            lane => Ok(lane),
+        }
+    }
+}
+
 /// What a connection did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Sent {
     /// Number of the peer.
     pub peer: usize,
@@ -34,6 +75,8 @@ pub struct Sent {
     pub bytes: u64,
     /// Segments that the kernel sent again; `None` where it does not say.
     pub retransmits: Option<u64>,
+    /// Why not all was sent.
+    pub lost: Option<String>,
 }
 
 impl Spec for Send {
@@ -43,7 +86,7 @@ impl Spec for Send {
 
     fn config(&self) -> Value {
         json!({
-            "connections": self.links.len(),
+            "connections": self.lanes.len(),
             "record_bytes": self.record_bytes,
             "inbox_bytes": self.inbox_bytes,
         })
@@ -58,7 +101,7 @@ impl Spec for Send {
     }
 
     fn workers(&self) -> usize {
-        self.links.len()
+        self.lanes.len()
     }
 
     fn routing(&self) -> Routing {
@@ -70,43 +113,51 @@ impl Spec for Send {
     }
 
     fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        let mut place = self.links[worker]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let link = place.take();
-        Ok(Box::new(Sender {
-            send: self.clone(),
-            link: link.ok_or_else(|| Failure::new("a connection serves one run"))?,
-        }))
+        Ok(match Lane::take(&self.lanes, worker)? {
+            Lane::Peer(link) => Box::new(Sender {
+                send: self.clone(),
+                link,
+                bytes: 0,
+            }),
+            _ => Box::new(HandingOn),
+        })
+    }
+}
+
+/// What stays on this endpoint.
+struct HandingOn;
+
+impl Stage for HandingOn {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        while let Some(buffer) = flow.receive()? {
+            flow.send(buffer)?;
+        }
+        Ok(())
     }
 }
 
 struct Sender {
     send: Send,
     link: Outgoing,
+    bytes: u64,
 }
 
 impl Stage for Sender {
     fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
-        let mut bytes = 0;
-        while let Some(buffer) = flow.receive()? {
-            let head = Head {
-                number: buffer.number as u64,
-                offset: buffer.offset,
-                len: u32::try_from(buffer.len).map_err(|_| Failure::new("a block above 4 GiB"))?,
-            };
-            let sent = self
-                .link
-                .send(head, buffer.payload(), || flow.check().is_err());
-            sent.map_err(|why| failure(&why))?;
-            bytes += buffer.len as u64;
-            flow.moved(buffer.len, buffer.len / self.send.record_bytes);
-        }
-        self.link.finish(|| flow.check().is_err()).map_err(|why| failure(&why))?;
+        let lost = match self.send_all(flow) {
+            Err(Trouble::Net(why)) if self.send.outlives && !matches!(why, NetError::Stopped) => {
+                while flow.receive()?.is_some() {}
+                Some(why.to_string())
+            }
+            Err(Trouble::Net(why)) => return Err(failure(&why)),
+            Err(Trouble::Run(why)) => return Err(why),
+            Ok(()) => None,
+        };
         let sent = Sent {
             peer: self.link.peer(),
-            bytes,
+            bytes: self.bytes,
             retransmits: self.link.retransmits(),
+            lost,
         };
         let mut all = self
             .send
@@ -115,6 +166,47 @@ impl Stage for Sender {
             .unwrap_or_else(PoisonError::into_inner);
         all.push(sent);
         Ok(())
+    }
+}
+
+impl Sender {
+    fn send_all(&mut self, flow: &mut Flow) -> Result<(), Trouble> {
+        while let Some(buffer) = flow.receive()? {
+            let head = Head {
+                number: buffer.number as u64,
+                offset: buffer.offset,
+                len: u32::try_from(buffer.len).map_err(|_| Failure::new("a block above 4 GiB"))?,
+            };
+            self.link
+                .send(head, buffer.payload(), || flow.check().is_err())?;
+            self.bytes += buffer.len as u64;
+            flow.moved(buffer.len, buffer.len / self.send.record_bytes);
+        }
+        Ok(self.link.finish(|| flow.check().is_err())?)
+    }
+}
+
+/// What ends a connection's work: the connection itself, or the run.
+pub(crate) enum Trouble {
+    Net(NetError),
+    Run(StageError),
+}
+
+impl From<NetError> for Trouble {
+    fn from(why: NetError) -> Self {
+        Self::Net(why)
+    }
+}
+
+impl From<StageError> for Trouble {
+    fn from(why: StageError) -> Self {
+        Self::Run(why)
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(why: Failure) -> Self {
+        Self::Run(why.into())
     }
 }
 
