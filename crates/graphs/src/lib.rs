@@ -10,7 +10,7 @@
 //!   gensort     generate -> write             valsort  read -> summarise
 //! ```
 //!
-//! `passes` puts the sort's graphs together, for the job and its benchmarks; `plan` divides a memory
+//! `passes` puts the sort's graphs together, for the job and its benchmarks; `two_pass` runs them; `plan` divides a memory
 //! budget among the stages, `room` asks devices for space, `cut` is a partition between the passes, `inputs` looks at what is to be read, `seal`
 //! makes whole outputs visible, `job` is what all of them report.
 
@@ -28,6 +28,7 @@ mod plan;
 mod room;
 mod seal;
 pub mod sort;
+mod two_pass;
 pub mod valsort;
 
 pub use plan::{Plan, Shape};

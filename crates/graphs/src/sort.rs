@@ -15,40 +15,24 @@
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-use tonnage_pipeline::{Arena, Control, Graph, Node};
+use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
-use tonnage_stages::extent::{ALIGNMENT, Extent, aligned};
-use tonnage_stages::ledger::{Modes, Total};
+use tonnage_stages::extent::aligned;
+use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::{Keys, OutputFile, Target};
-use tonnage_stages::source::Read;
-use tonnage_stages::work::Unit;
 
 use crate::cut::Cut;
 use crate::inputs::{self, Input};
 use crate::job::{JobError, Phase, Watch, memory, workers};
-use crate::passes::{PassOne, PassTwo, read_extents};
 use crate::plan::{Plan, Shape};
 use crate::room::{check_room, make_writable};
 use crate::seal::{self, Unsealed};
-
-/// Sampled chunks for each partition, and the bounds of their number.
-const CHUNKS_PER_PARTITION: usize = 4;
-const CHUNKS: (usize, usize) = (64, 4096);
-/// Length of a sampled chunk: as cheap to read as a single record.
-const CHUNK_BYTES: usize = 16 << 10;
-/// Records in a chunk at most: a million keys in memory tell enough.
-const CHUNK_RECORDS: usize = 256;
-/// How often a partition may be partitioned again. Each round divides by the number of partitions
-/// that memory has room for, so a second round is already rare.
-const ROUNDS: usize = 8;
-/// Parts in which a partition of equal keys is copied.
-const COPIED_BYTES: usize = 16 << 20;
+use crate::two_pass::{CHUNKS, CHUNKS_PER_PARTITION, TwoPass, chunk_bytes};
 
 /// A sort to be done.
 #[derive(Clone, Debug, Deserialize)]
@@ -100,23 +84,12 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     SortJob::begin(config, control)?.run()
 }
 
-/// Length of a sampled chunk: a record at least.
-fn chunk_bytes(record_bytes: usize) -> usize {
-    CHUNK_BYTES
-        .min(CHUNK_RECORDS * record_bytes)
-        .max(record_bytes)
-}
-
 struct SortJob<'a> {
     config: &'a Config,
-    watch: Watch,
     inputs: Vec<Input>,
     bytes: u64,
-    plan: Plan,
-    memory: Arc<Arena>,
+    passes: TwoPass,
     unsealed: Unsealed,
-    phases: Vec<Phase>,
-    repartitioned_bytes: u64,
     scratch: Option<Arc<Scratch>>,
 }
 
@@ -152,18 +125,21 @@ impl<'a> SortJob<'a> {
             devices: (devices, config.scratch.len(), config.output.len()),
         };
         let plan = Plan::new(&shape, &config.disk)?;
-        let phases = Vec::new();
-        let memory = memory(config.memory_bytes)?;
+        let passes = TwoPass {
+            watch,
+            disk: config.disk.clone(),
+            layout: config.layout,
+            memory: memory(plan.memory_bytes)?,
+            plan,
+            phases: Vec::new(),
+            repartitioned_bytes: 0,
+        };
         Ok(Self {
             config,
-            watch,
             inputs,
             bytes,
-            plan,
-            memory,
+            passes,
             unsealed,
-            phases,
-            repartitioned_bytes: 0,
             scratch: None,
         })
     }
@@ -177,7 +153,10 @@ impl<'a> SortJob<'a> {
         } else {
             let (scratch, partitions, went_in) = self.partition_inputs()?;
             let came_out;
-            (parts, came_out) = self.sort_partitions(&scratch, partitions)?;
+            let cuts = self.passes.divide(&scratch, partitions)?;
+            let (scratches, outputs) = (scratch.devices(), self.config.output.len());
+            let part = |file| self.unsealed.part(file);
+            (parts, came_out) = self.passes.pass_two(cuts, scratches, outputs, part)?;
             if went_in != came_out || went_in.bytes != self.bytes {
                 return Err(JobError::failed(format!(
                     "what came out is not what went in: {} bytes of input, of which {went_in:?} was \
@@ -198,198 +177,32 @@ impl<'a> SortJob<'a> {
             records: total.records,
             bytes: total.bytes,
             checksum,
-            seconds: self.watch.epoch.elapsed().as_secs_f64(),
-            repartitioned_bytes: self.repartitioned_bytes,
-            plan: self.plan,
-            phases: self.phases,
+            seconds: self.passes.watch.epoch.elapsed().as_secs_f64(),
+            repartitioned_bytes: self.passes.repartitioned_bytes,
+            plan: self.passes.plan,
+            phases: self.passes.phases,
         })
     }
 
     /// Sample and pass one.
     fn partition_inputs(&mut self) -> Result<(Arc<Scratch>, Vec<Cut>, Total), JobError> {
-        let record = self.config.layout.record_bytes;
-        let chunks = CHUNKS_PER_PARTITION * self.plan.partitions;
+        let (record, plan) = (self.config.layout.record_bytes, self.passes.plan.clone());
+        let chunks = CHUNKS_PER_PARTITION * plan.partitions;
         let chunks = self
             .config
             .sample_chunks
             .unwrap_or(chunks.clamp(CHUNKS.0, CHUNKS.1));
         let sample = inputs::sample(&self.inputs, record, chunks, chunk_bytes(record));
-        let boundaries = self.boundaries(sample, self.plan.partitions)?;
-        let extents = inputs::extents(&self.inputs, record, self.plan.extent_bytes);
+        let keys = self.passes.keys(sample)?;
+        let boundaries = Boundaries::from_sample(&keys, &self.config.layout, plan.partitions);
+        let extents = inputs::extents(&self.inputs, record, plan.extent_bytes);
         // Room for blocks that are not full: one for each partition and worker.
-        let ends = self.plan.workers * boundaries.partitions() * aligned(record);
-        let room = self.bytes + self.bytes / self.plan.block_bytes as u64 * 4096 + ends as u64;
+        let ends = plan.workers * boundaries.partitions() * aligned(record);
+        let room = self.bytes + self.bytes / plan.block_bytes as u64 * 4096 + ends as u64;
         let scratch = Scratch::create(&self.config.disk, &self.config.scratch, room)?;
         let scratch = Arc::new(scratch);
-        let (cuts, total) = self.pass_one("pass_one", extents, boundaries, &scratch, 0)?;
+        let passes = &mut self.passes;
+        let (cuts, total) = passes.pass_one("pass_one", extents, boundaries, &scratch, 0)?;
         Ok((scratch, cuts, total))
-    }
-
-    /// Boundaries from sampled extents.
-    fn boundaries(
-        &mut self,
-        sample: Vec<Vec<Arc<Extent>>>,
-        partitions: usize,
-    ) -> Result<Boundaries, JobError> {
-        let Config {
-            disk,
-            layout,
-            memory_bytes,
-            ..
-        } = self.config;
-        let largest = sample
-            .iter()
-            .flatten()
-            .map(|extent| extent.span())
-            .max()
-            .unwrap_or(0);
-        let read = Read {
-            buffers: (memory_bytes / 2 / largest.max(1)).clamp(1, 4 * disk.depth) + sample.len(),
-            buffer_bytes: largest,
-            ..read_extents(disk, &self.plan, layout.record_bytes, sample)
-        };
-        let found = Arc::new(Mutex::new(Vec::new()));
-        let keys = Keys {
-            layout: *layout,
-            found: Arc::clone(&found),
-        };
-        let modes = Arc::clone(&read.modes);
-        let graph = Graph::chain([Node::new("read", read), Node::new("keys", keys)]);
-        self.phase("sample", &graph, &[&modes])?;
-        let keys = found.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Boundaries::from_sample(&keys, layout, partitions))
-    }
-
-    /// Divides extents among partitions; tells the partitions and what was divided.
-    fn pass_one(
-        &mut self,
-        name: &str,
-        extents: Vec<Vec<Arc<Extent>>>,
-        boundaries: Boundaries,
-        scratch: &Arc<Scratch>,
-        first_number: usize,
-    ) -> Result<(Vec<Cut>, Total), JobError> {
-        let record = self.config.layout.record_bytes;
-        let disk = &self.config.disk;
-        // A second round may have more partitions than the plan: their blocks are shorter then.
-        let open = self.plan.workers * boundaries.partitions().max(self.plan.partitions);
-        let planned = self.plan.workers * self.plan.partitions * self.plan.block_bytes;
-        let block_bytes = (planned / open / ALIGNMENT * ALIGNMENT).max(aligned(record));
-        let plan = Plan {
-            block_bytes,
-            ..self.plan.clone()
-        };
-        let (target, lanes) = (Target::Scratch(Arc::clone(scratch)), scratch.devices());
-        let pass = PassOne::new(disk, &plan, record, extents, boundaries, target, lanes)
-            .numbered_from(first_number);
-        self.phase(name, &pass.graph(), &[&pass.read.modes, &pass.write.modes])?;
-        let boundaries = &pass.partition.boundaries;
-        let cut = |place: usize| Cut {
-            blocks: scratch.take(first_number + place),
-            lane: (first_number + place) % self.config.scratch.len(),
-            in_order: boundaries.is_single(place),
-        };
-        let cuts = (0..boundaries.partitions()).map(cut).collect();
-        Ok((cuts, pass.partition.ledger.total()))
-    }
-
-    /// Pass two, after partitioning again what is too large for it.
-    fn sort_partitions(
-        &mut self,
-        scratch: &Arc<Scratch>,
-        mut cuts: Vec<Cut>,
-    ) -> Result<(usize, Total), JobError> {
-        let mut next_number = cuts.len();
-        for _ in 0..ROUNDS {
-            let too_large = |cut: &Cut| !cut.in_order && cut.span() > self.plan.slot_bytes;
-            if !cuts.iter().any(too_large) {
-                return self.pass_two(cuts);
-            }
-            let (slot_bytes, mut divided) = (self.plan.slot_bytes, Vec::new());
-            for cut in cuts {
-                if cut.in_order || cut.span() <= slot_bytes {
-                    divided.push(cut);
-                } else {
-                    let again = self.partition_again(cut, scratch, next_number)?;
-                    next_number += again.len();
-                    divided.extend(again);
-                }
-            }
-            cuts = divided;
-        }
-        Err(JobError::failed(format!(
-            "partitions stay larger than --memory {} bytes allows; give more memory",
-            self.config.memory_bytes
-        )))
-    }
-
-    fn partition_again(
-        &mut self,
-        cut: Cut,
-        scratch: &Arc<Scratch>,
-        first_number: usize,
-    ) -> Result<Vec<Cut>, JobError> {
-        let bytes: u64 = cut.blocks.iter().map(|block| block.len as u64).sum();
-        self.repartitioned_bytes += bytes;
-        // A larger share than the first sample had: this is where that one missed.
-        let chunks = CHUNKS.0 * CHUNKS_PER_PARTITION;
-        let record = self.config.layout.record_bytes;
-        let sample = vec![cut.sample(chunks, chunk_bytes(record) / record * record)];
-        let whole = vec![cut.divided(self.plan.extent_bytes)];
-        let wanted = (2 * bytes / (self.plan.slot_bytes as u64).max(1) + 2) as usize;
-        // At least three, so that a key that is most of the sample is set apart.
-        let boundaries = self.boundaries(sample, wanted.min(self.plan.partitions.max(3)))?;
-        Ok(self
-            .pass_one("pass_one_again", whole, boundaries, scratch, first_number)?
-            .0)
-    }
-
-    /// Sorts every partition into its output file.
-    fn pass_two(&mut self, cuts: Vec<Cut>) -> Result<(usize, Total), JobError> {
-        let Config { disk, layout, .. } = self.config;
-        let cuts: Vec<Cut> = cuts
-            .into_iter()
-            .filter(|cut| !cut.blocks.is_empty())
-            .collect();
-        let mut files = Vec::with_capacity(cuts.len());
-        let mut units: Vec<Unit> = Vec::new();
-        let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); self.config.scratch.len()];
-        for cut in cuts {
-            let cut_lane = cut.lane;
-            // Each part of what is copied is a file of its own, since files are written from
-            // aligned offsets and parts end at records.
-            let most = self.plan.slot_bytes.min(COPIED_BYTES);
-            for mut extent in cut.extents(most, layout.record_bytes) {
-                let file = files.len();
-                extent.number = units.len();
-                files.push(OutputFile {
-                    path: self.unsealed.part(file),
-                    bytes: extent.len() as u64,
-                });
-                let extent = Arc::new(extent);
-                lanes[cut_lane].push(Arc::clone(&extent));
-                units.push(Unit {
-                    extent,
-                    file,
-                    lane: file % self.config.output.len(),
-                });
-            }
-        }
-        let (parts, outputs) = (files.len(), self.config.output.len());
-        let pass = PassTwo::new(disk, &self.plan, layout, lanes, units, files, outputs);
-        let modes = [&pass.read.modes, &pass.write.modes];
-        self.phase("pass_two", &pass.graph(), &modes)?;
-        Ok((parts, pass.sort.ledger.total()))
-    }
-
-    fn phase(&mut self, name: &str, graph: &Graph, modes: &[&Arc<Modes>]) -> Result<(), JobError> {
-        let mut phase = self.watch.run(name, graph, &self.memory, None)?;
-        for mode in modes.iter().flat_map(|modes| modes.seen()) {
-            if !phase.disk_modes.contains(&mode) {
-                phase.disk_modes.push(mode);
-            }
-        }
-        self.phases.push(phase);
-        Ok(())
     }
 }
