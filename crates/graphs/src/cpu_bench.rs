@@ -88,6 +88,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers,
         devices: (1, 1, 1),
+        endpoints: 1,
     };
     let plan = Plan::new(&shape, &disk)?;
     let budget = memory(config.memory_bytes)?;

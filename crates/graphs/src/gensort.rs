@@ -11,7 +11,7 @@ use tonnage_pipeline::{Control, Graph, Node};
 use tonnage_records::{Encoding, Generator};
 use tonnage_stages::BLOCKS;
 use tonnage_stages::ledger::Modes;
-use tonnage_stages::sink::{OutputFile, Target, Write};
+use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
 use tonnage_stages::source::{Chunk, Content, Generate};
 
 use crate::job::{JobError, Phase, Watch, memory, workers};
@@ -89,6 +89,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     }
     let modes = Arc::new(Modes::default());
     let write = Write {
+        on_whole: OnWhole::default(),
         disk: config.disk.clone(),
         target: Target::Files(Arc::new(files)),
         lanes: 1,

@@ -85,7 +85,14 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     })?;
     let meeting_seconds = began.elapsed().as_secs_f64();
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let graph = all_to_all(mesh, *block_bytes, sends_to, *evenly, &sent);
+    let graph = all_to_all(
+        mesh,
+        settings.number,
+        *block_bytes,
+        sends_to,
+        *evenly,
+        &sent,
+    );
     let budget = memory(graph.memory_bytes())?;
     let phase = watch.run("all_to_all", &graph, &budget, Some(duration))?;
     let mut sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
@@ -100,6 +107,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
 /// The graph over the connections of a mesh.
 fn all_to_all(
     mesh: Mesh,
+    here: usize,
     block_bytes: usize,
     sends_to: &[usize],
     evenly: bool,
@@ -139,6 +147,7 @@ fn all_to_all(
     };
     let receive = Receive {
         lanes: Lane::all(mesh.incoming, false),
+        here,
         next_lanes: 1,
         record_bytes,
         buffers,

@@ -2,23 +2,26 @@
 //!
 //! ```text
 //!   PassOne   read -records-> partition -blocks-> write
+//!             read -records-> partition -blocks-> send -wire-> receive -blocks-> write
 //!   PassTwo   read -partitions-> sort -blocks-> write
 //! ```
 //!
 //! The one place where a pass is put together from a plan: the sort runs these graphs, `disk_bench`
 //! and `cpu_bench` edit them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tonnage_disk::Disk;
+use tonnage_net::Mesh;
 use tonnage_pipeline::{Graph, Node};
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{Extent, aligned};
 use tonnage_stages::ledger::{Ledger, Modes};
-use tonnage_stages::sink::{OutputFile, Target, Write};
+use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
 use tonnage_stages::source::Read;
-use tonnage_stages::work::{Partition, Sort, Unit};
+use tonnage_stages::work::{Lane, Partition, Receive, Send, Sort, Unit};
 use tonnage_stages::{PARTITIONS, RECORDS};
 
 use crate::plan::Plan;
@@ -30,6 +33,8 @@ pub struct PassOne {
     pub read: Read,
     /// Work.
     pub partition: Partition,
+    /// On a fleet: to and from the other endpoints.
+    pub wire: Option<(Send, Receive)>,
     /// Sink.
     pub write: Write,
 }
@@ -68,12 +73,14 @@ impl PassOne {
             lanes,
             record_bytes,
             inbox_bytes: plan.spare_blocks * plan.block_bytes,
+            on_whole: OnWhole::default(),
             modes: Arc::new(Modes::default()),
         };
         let read = read_extents(disk, plan, record_bytes, extents);
         let pass = Self {
             read,
             partition,
+            wire: None,
             write,
         };
         pass.numbered_from(0)
@@ -89,14 +96,61 @@ impl PassOne {
         self
     }
 
+    /// Sends the blocks of each partition to the endpoint that owns it, `here` for this one.
+    ///
+    /// It goes on without a peer that is lost: what came of it is not whole then, what belongs to it
+    /// goes nowhere.
+    #[must_use]
+    pub fn across(mut self, mesh: Mesh, here: usize, owners: &[Option<usize>]) -> Self {
+        let mut lanes: BTreeMap<usize, Vec<usize>> = BTreeMap::new(); // by endpoint
+        for (lane, link) in mesh.outgoing.iter().enumerate() {
+            lanes.entry(link.peer()).or_default().push(lane);
+        }
+        lanes.insert(here, vec![mesh.outgoing.len()]);
+        // A peer's connections take its partitions in turn.
+        let lane = |(place, owner): (usize, &Option<usize>)| {
+            let of_owner = owner.as_ref().map(|owner| &lanes[owner]);
+            of_owner.map(|lanes| lanes[place % lanes.len()])
+        };
+        self.partition.lanes = Arc::new(owners.iter().enumerate().map(lane).collect());
+        let (record_bytes, block_bytes) = (self.write.record_bytes, self.partition.block_bytes);
+        let links = mesh.incoming.len();
+        let send = Send {
+            lanes: Lane::all(mesh.outgoing, true),
+            record_bytes,
+            inbox_bytes: (self.partition.spare_blocks / (links + 1)).max(1) * block_bytes,
+            outlives: true,
+            sent: Arc::default(),
+        };
+        let receive = Receive {
+            lanes: Lane::all(mesh.incoming, true),
+            here,
+            next_lanes: self.write.lanes,
+            record_bytes,
+            // One in the hands of each connection, and as many on their way to the disk as there
+            // are of what stays here.
+            buffers: links + self.partition.spare_blocks,
+            buffer_bytes: block_bytes,
+            outlives: true,
+            received: Arc::default(),
+        };
+        self.wire = Some((send, receive));
+        self
+    }
+
     /// The graph.
     #[must_use]
     pub fn graph(&self) -> Graph {
-        Graph::chain([
+        let mut nodes = vec![
             Node::new("read", self.read.clone()),
             Node::new("partition", self.partition.clone()),
-            Node::new("write", self.write.clone()),
-        ])
+        ];
+        if let Some((send, receive)) = &self.wire {
+            nodes.push(Node::new("send", send.clone()));
+            nodes.push(Node::new("receive", receive.clone()));
+        }
+        nodes.push(Node::new("write", self.write.clone()));
+        Graph::chain(nodes)
     }
 }
 
@@ -170,6 +224,7 @@ impl PassTwo {
             lanes: outputs,
             record_bytes,
             inbox_bytes: disk.depth * plan.output_block_bytes,
+            on_whole: OnWhole::default(),
             modes: Arc::new(Modes::default()),
         };
         Self { read, sort, write }

@@ -75,6 +75,13 @@ pub struct Shape {
     pub workers: usize,
     /// Devices of input, scratch and output.
     pub devices: (usize, usize, usize),
+    /// Endpoints that each have as much to sort, and as many partitions.
+    #[serde(default = "one")]
+    pub endpoints: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Plan {
@@ -89,6 +96,7 @@ impl Plan {
             memory_bytes,
             workers,
             devices,
+            endpoints,
         } = *shape;
         let (inputs, scratches, outputs) = devices;
         if record_bytes > RECORD_BYTES_AT_MOST {
@@ -121,23 +129,31 @@ impl Plan {
         let slot_bytes = slot_bytes / ALIGNMENT * ALIGNMENT;
 
         let open = memory_bytes / 2;
-        let most = |block: usize| (open / (workers * block.max(least))).max(1) as u64;
+        // Blocks of every endpoint's partitions are open here.
+        let opened = workers * endpoints;
+        let most = |block: usize| (open / (opened * block.max(least))).max(1) as u64;
         let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
         // Open blocks for every partition need as much as partitions in all slots. Less of both
         // is better: memory that a job touches for the first time costs the kernel, and a
         // hypervisor more, and small partitions keep pass two's devices busy early and late.
-        let even = slots as f64 * bytes as f64 * (workers * BLOCK_BYTES[0]) as f64;
+        let even = slots as f64 * bytes as f64 * (opened * BLOCK_BYTES[0]) as f64;
         let even = (even.sqrt() / slots as f64) as u64;
         let wanted = bytes.div_ceil(even.max(PARTITION_BYTES).min(fits));
         let needed = bytes.div_ceil(fits).min(most(BLOCK_BYTES[2]));
         let partitions = wanted.min(most(BLOCK_BYTES[1]).max(needed)).max(1) as usize;
-        let block_bytes = (open / (workers * partitions) / ALIGNMENT * ALIGNMENT)
+        let block_bytes = (open / (opened * partitions) / ALIGNMENT * ALIGNMENT)
             .clamp(least, BLOCK_BYTES[0].max(least));
         let spare_blocks = (scratches * SPARE_QUEUES * disk.depth)
             .min(eighth / block_bytes)
             .max(scratches);
 
-        let pass_one = extents + (workers * partitions + spare_blocks) * block_bytes;
+        // On its way to a disk is what comes from others, too.
+        let on_their_way = if endpoints > 1 {
+            2 * spare_blocks
+        } else {
+            spare_blocks
+        };
+        let pass_one = extents + (opened * partitions + on_their_way) * block_bytes;
         let pass_two = output_blocks * output_block_bytes + (least as f64 * per_byte) as usize;
         let need = pass_one.max(pass_two);
         if need > memory_bytes {
@@ -178,12 +194,14 @@ mod tests {
             memory_bytes in (1_usize << 20)..(8 << 30),
             workers in 1_usize..64,
             inputs in 1_usize..5, scratches in 1_usize..5, outputs in 1_usize..5,
+            endpoints in 1_usize..40,
         ) {
             let devices = (inputs, scratches, outputs);
-            let shape = Shape { bytes, record_bytes, memory_bytes, workers, devices };
+            let shape = Shape { bytes, record_bytes, memory_bytes, workers, devices, endpoints };
             if let Ok(plan) = Plan::new(&shape, &Disk::default()) {
                 let reading = plan.extent_buffers * (aligned(plan.extent_bytes) + ALIGNMENT);
-                let open = plan.workers * plan.partitions + plan.spare_blocks;
+                let on_their_way = plan.spare_blocks * if endpoints > 1 { 2 } else { 1 };
+                let open = plan.workers * endpoints * plan.partitions + on_their_way;
                 prop_assert!(reading + open * plan.block_bytes <= memory_bytes);
                 let entries = plan.workers * (plan.slot_bytes / record_bytes) * ENTRY_BYTES;
                 let pass_two = plan.slots * plan.slot_bytes + entries
@@ -202,6 +220,7 @@ mod tests {
                 memory_bytes: 1 << 30,
                 workers,
                 devices: (1, 1, 1),
+                endpoints: 1,
             };
             let plan = Plan::new(&shape, &Disk::default()).expect("a plan");
             prop_assert!(plan.block_bytes >= BLOCK_BYTES[2], "{plan:?}");

@@ -123,6 +123,7 @@ impl<'a> SortJob<'a> {
             memory_bytes: config.memory_bytes,
             workers,
             devices: (devices, config.scratch.len(), config.output.len()),
+            endpoints: 1,
         };
         let plan = Plan::new(&shape, &config.disk)?;
         let passes = TwoPass {

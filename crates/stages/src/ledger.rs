@@ -3,7 +3,8 @@
 //! Nothing may be called done before what came out equals what went in: records, bytes and the sum
 //! of the records' CRC-32s, the sort benchmark's own checksum.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tonnage_disk::Mode;
@@ -36,23 +37,32 @@ impl Total {
     }
 }
 
-/// A total that several workers add to, each once at its end.
+/// Totals that several workers add to, by the number of what was counted.
 #[derive(Debug, Default)]
-pub struct Ledger(Mutex<Total>);
+pub struct Ledger(Mutex<BTreeMap<usize, Total>>);
 
 impl Ledger {
     /// Adds a worker's count.
-    pub fn add(&self, total: &Total) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .add(total);
+    pub fn add(&self, number: usize, total: &Total) {
+        self.lock().entry(number).or_default().add(total);
     }
 
-    /// The sum so far.
+    /// The sum so far of what has this number.
+    #[must_use]
+    pub fn of(&self, number: usize) -> Total {
+        self.lock().get(&number).copied().unwrap_or_default()
+    }
+
+    /// The sum so far of all.
     #[must_use]
     pub fn total(&self) -> Total {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut sum = Total::default();
+        self.lock().values().for_each(|total| sum.add(total));
+        sum
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, Total>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

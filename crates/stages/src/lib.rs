@@ -61,7 +61,7 @@ pub mod sink {
     pub use keys::Keys;
     pub use put::{Put, PutAs};
     pub use summarise::{Summaries, Summarise};
-    pub use write::{OutputFile, Target, Write};
+    pub use write::{OnWhole, OutputFile, Target, Write};
 }
 
 use tonnage_pipeline::Port;

@@ -6,6 +6,7 @@
 //! a flush. A worker ends when all that it wrote is durable.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -54,8 +55,33 @@ pub struct Write {
     pub record_bytes: usize,
     /// Bytes that may wait for each device.
     pub inbox_bytes: usize,
+    /// Who wants to know when a file is whole and durable.
+    pub on_whole: OnWhole,
     /// Where to note how the disks were used.
     pub modes: Arc<Modes>,
+}
+
+/// Called with the number of each file that is whole and durable.
+#[derive(Clone, Default)]
+pub struct OnWhole(Option<Arc<Whole>>);
+
+type Whole = dyn Fn(usize) -> Result<(), Failure> + Send + Sync;
+
+impl OnWhole {
+    /// Calls this, on a thread of the stage's.
+    pub fn call(it: impl Fn(usize) -> Result<(), Failure> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(it)))
+    }
+}
+
+impl fmt::Debug for OnWhole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "somebody"
+        } else {
+            "nobody"
+        })
+    }
 }
 
 impl Spec for Write {
@@ -96,7 +122,7 @@ impl Spec for Write {
 
     fn start(&self, _worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
         let queue = queue(&self.disk, flow)?;
-        let finisher = Finisher::start()?;
+        let finisher = Finisher::start(self.on_whole.clone())?;
         Ok(Box::new(Writer {
             write: self.clone(),
             queue,
@@ -130,11 +156,11 @@ impl Stage for Writer {
             let Some(done) = self.queue.wait() else { break };
             done.result.map_err(|why| failure(&why))?;
             let InFlight(buffer) = done.memory;
-            self.written(&buffer).map_err(|why| failure(&why))?;
+            self.written(&buffer)?;
             flow.moved(buffer.len, buffer.len / self.write.record_bytes);
         }
         self.write.modes.note(self.queue.mode());
-        self.finisher.join().map_err(|why| failure(&why))?;
+        self.finisher.join()?;
         Ok(())
     }
 }
@@ -176,7 +202,7 @@ impl Writer {
     }
 
     /// Notes a block as written; hands the file on when it was the last.
-    fn written(&mut self, block: &Buffer) -> Result<(), DiskError> {
+    fn written(&mut self, block: &Buffer) -> Result<(), Failure> {
         let Some((_, missing)) = self.open.get_mut(&block.number) else {
             return Ok(());
         };
@@ -186,7 +212,8 @@ impl Writer {
         }
         match (self.open.remove(&block.number), &self.write.target) {
             (Some((file, _)), Target::Files(files)) => {
-                self.finisher.finish(file, files[block.number].bytes)
+                self.finisher
+                    .finish((block.number, file, files[block.number].bytes))
             }
             _ => Ok(()),
         }
@@ -195,17 +222,21 @@ impl Writer {
 
 /// A thread that makes files whole: cut to length, flushed.
 struct Finisher {
-    files: Option<mpsc::SyncSender<(Arc<DiskFile>, u64)>>,
-    thread: Option<JoinHandle<Result<(), DiskError>>>,
+    files: Option<mpsc::SyncSender<Last>>,
+    thread: Option<JoinHandle<Result<(), Failure>>>,
 }
 
+/// A file of which all was written: its number, itself, its length.
+type Last = (usize, Arc<DiskFile>, u64);
+
 impl Finisher {
-    fn start() -> Result<Self, Failure> {
-        let (files, inbox) = mpsc::sync_channel::<(Arc<DiskFile>, u64)>(WAITING_FILES);
+    fn start(OnWhole(on_whole): OnWhole) -> Result<Self, Failure> {
+        let (files, inbox) = mpsc::sync_channel::<Last>(WAITING_FILES);
         let finish = move || {
-            inbox
-                .iter()
-                .try_for_each(|(file, bytes)| file.finish(bytes))
+            inbox.iter().try_for_each(|(number, file, bytes)| {
+                file.finish(bytes).map_err(|why| failure(&why))?;
+                on_whole.as_ref().map_or(Ok(()), |whole| whole(number))
+            })
         };
         let thread = thread::Builder::new()
             .name("finish".into())
@@ -217,14 +248,14 @@ impl Finisher {
         })
     }
 
-    fn finish(&mut self, file: Arc<DiskFile>, bytes: u64) -> Result<(), DiskError> {
+    fn finish(&mut self, last: Last) -> Result<(), Failure> {
         match &self.files {
-            Some(files) if files.send((file, bytes)).is_ok() => Ok(()),
+            Some(files) if files.send(last).is_ok() => Ok(()),
             _ => self.join(), // A thread that is gone has failed: this tells why.
         }
     }
 
-    fn join(&mut self) -> Result<(), DiskError> {
+    fn join(&mut self) -> Result<(), Failure> {
         self.files = None;
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,

@@ -129,7 +129,7 @@ impl Stage for Partitioner {
                 flow.send(block)?;
             }
         }
-        self.partition.ledger.add(&self.total);
+        self.partition.ledger.add(0, &self.total);
         Ok(())
     }
 }

@@ -19,6 +19,8 @@ use crate::{BLOCKS, WIRE};
 pub struct Receive {
     /// The connections, each taken by its worker.
     pub lanes: Lanes<Incoming>,
+    /// The number of this endpoint.
+    pub here: usize,
     /// Lanes of the next stage; a buffer's number says which is its own.
     pub next_lanes: usize,
     /// Size of a record, for counting.
@@ -90,6 +92,7 @@ impl Spec for Receive {
                 bytes: 0,
             }),
             _ => Box::new(HandingOn {
+                here: self.here,
                 next_lanes: self.next_lanes,
             }),
         })
@@ -98,13 +101,14 @@ impl Spec for Receive {
 
 /// What this endpoint sent to itself.
 struct HandingOn {
+    here: usize,
     next_lanes: usize,
 }
 
 impl Stage for HandingOn {
     fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
         while let Some(mut buffer) = flow.receive()? {
-            buffer.lane = buffer.number % self.next_lanes;
+            (buffer.source, buffer.lane) = (self.here, buffer.number % self.next_lanes);
             flow.send(buffer)?;
         }
         Ok(())

@@ -55,7 +55,7 @@ pub struct Sort {
     pub buffers: usize,
     /// Size of each.
     pub buffer_bytes: usize,
-    /// Counts what goes out.
+    /// Counts what goes out, by file.
     pub ledger: Arc<Ledger>,
 }
 
@@ -135,7 +135,6 @@ impl Stage for Sorter {
             self.gather(&buffer, unit, flow)?;
             flow.moved(unit.extent.len(), self.entries.len());
         }
-        self.sort.ledger.add(&self.total);
         Ok(())
     }
 }
@@ -213,6 +212,10 @@ impl Sorter {
             }
             block.append(rest);
         }
+        // Before its last block is on its way: what is written was counted.
+        self.sort
+            .ledger
+            .add(unit.file, &std::mem::take(&mut self.total));
         if block.len > 0 {
             flow.send(block)?;
         }

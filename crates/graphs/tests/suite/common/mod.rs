@@ -195,6 +195,7 @@ impl Place {
             memory_bytes,
             workers: 2,
             devices: (1, self.scratch.len(), self.output.len()),
+            endpoints: 1,
         };
         let enough = |memory: &usize| Plan::new(&shape(*memory), &disk).is_ok();
         let memories = std::iter::successors(Some(memory_bytes), |memory| Some(2 * memory));
