@@ -6,6 +6,8 @@ use tonnage_stages::extent::{ALIGNMENT, Extent, Piece, aligned};
 
 /// A partition as pass one left it.
 pub struct Cut {
+    /// Number of the partition; of one that was partitioned again, each has that of the whole.
+    pub number: usize,
     /// Its blocks, in the order in which they filled.
     pub blocks: Vec<Piece>,
     /// The device on which they are.

@@ -5,16 +5,32 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Piece};
 
 use crate::job::JobError;
 use crate::seal;
 
-/// An input file.
+/// A part of an input file, as a fleet divides it among its nodes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// Which file.
+    pub path: PathBuf,
+    /// Where it begins, at a record.
+    pub offset: u64,
+    /// Its length, in whole records.
+    pub bytes: u64,
+}
+
+/// An input file, or a part of one.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// Where it is.
     pub path: Arc<Path>,
+    /// Where it begins.
+    pub offset: u64,
     /// Its length.
     pub bytes: u64,
     /// The device it is on.
@@ -89,9 +105,31 @@ fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
     }
     Ok(Input {
         path: path.into(),
+        offset: 0,
         bytes,
         device: about.dev(),
     })
+}
+
+/// Looks at splits; refused if their files are not there, or have become shorter.
+pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobError> {
+    let look_at = |split: &Split| {
+        let whole = look_at(&split.path, record_bytes)?;
+        let end = split.offset + split.bytes;
+        if whole.bytes < end {
+            return Err(JobError::Refused(format!(
+                "input {} has {} bytes: of its {end} some are gone",
+                split.path.display(),
+                whole.bytes
+            )));
+        }
+        Ok(Input {
+            offset: split.offset,
+            bytes: split.bytes,
+            ..whole
+        })
+    };
+    splits.iter().map(look_at).collect()
 }
 
 /// Where a running sequence of inputs is cut: extents of at most `extent_bytes`, whole records,
@@ -107,7 +145,8 @@ pub fn extents(
         (0..input.bytes.div_ceil(stride)).map(move |place| {
             let offset = place * stride;
             let len = stride.min(input.bytes - offset) as usize;
-            (input.device, extent(number, &input.path, offset, len))
+            let at = input.offset + offset;
+            (input.device, extent(number, &input.path, at, len))
         })
     };
     lanes(
@@ -143,7 +182,8 @@ pub fn sample(
         let input = &inputs[number];
         let offset = (at - before) / record * record;
         let len = chunk.min(input.bytes - offset) as usize;
-        found.push((input.device, extent(number, &input.path, offset, len)));
+        let at = input.offset + offset;
+        found.push((input.device, extent(number, &input.path, at, len)));
     }
     lanes(found)
 }

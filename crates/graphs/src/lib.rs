@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   sort        read -> partition -> write | read -> sort -> write      the job, two passes
+//!   fleet       read -> partition -> send -> receive -> write | the same pass two    an endpoint's part
 //!   disk_bench  pass one with its work replaced by a tag, or cut off     what the disks carry
 //!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry
 //!   net_bench   generate -> send -> receive -> discard   what the network carries, all to all
@@ -17,6 +18,7 @@
 pub mod cpu_bench;
 mod cut;
 pub mod disk_bench;
+pub mod fleet;
 pub mod gensort;
 mod inputs;
 pub mod job;

@@ -10,7 +10,9 @@
 //! and `cpu_bench` edit them.
 
 use std::collections::BTreeMap;
+use std::iter::Cycle;
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use tonnage_disk::Disk;
 use tonnage_net::Mesh;
@@ -108,11 +110,12 @@ impl PassOne {
         }
         lanes.insert(here, vec![mesh.outgoing.len()]);
         // A peer's connections take its partitions in turn.
-        let lane = |(place, owner): (usize, &Option<usize>)| {
-            let of_owner = owner.as_ref().map(|owner| &lanes[owner]);
-            of_owner.map(|lanes| lanes[place % lanes.len()])
-        };
-        self.partition.lanes = Arc::new(owners.iter().enumerate().map(lane).collect());
+        let mut turns: BTreeMap<usize, Cycle<IntoIter<usize>>> = lanes
+            .into_iter()
+            .map(|(endpoint, lanes)| (endpoint, lanes.into_iter().cycle()))
+            .collect();
+        let lane = |owner: &Option<usize>| turns.get_mut(owner.as_ref()?)?.next();
+        self.partition.lanes = Arc::new(owners.iter().map(lane).collect());
         let (record_bytes, block_bytes) = (self.write.record_bytes, self.partition.block_bytes);
         let links = mesh.incoming.len();
         let send = Send {
@@ -127,9 +130,9 @@ impl PassOne {
             here,
             next_lanes: self.write.lanes,
             record_bytes,
-            // One in the hands of each connection, and as many on their way to the disk as there
-            // are of what stays here.
-            buffers: links + self.partition.spare_blocks,
+            // As many on their way to the disk as there are of what stays here, one in the hands of
+            // each connection at least.
+            buffers: self.partition.spare_blocks.max(links + self.write.lanes),
             buffer_bytes: block_bytes,
             outlives: true,
             received: Arc::default(),

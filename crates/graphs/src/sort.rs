@@ -25,6 +25,7 @@ use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::aligned;
 use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
+use tonnage_stages::sink::OnWhole;
 
 use crate::cut::Cut;
 use crate::inputs::{self, Input};
@@ -146,18 +147,22 @@ impl<'a> SortJob<'a> {
     }
 
     fn run(mut self) -> Result<Outcome, JobError> {
-        let mut parts = 1;
+        let mut parts = 0;
         let mut total = Total::default();
         if self.bytes == 0 {
+            parts = 1;
             let path = self.unsealed.part(0);
             fs::File::create(&path).map_err(|why| JobError::file("creating", &path, &why))?;
         } else {
             let (scratch, partitions, went_in) = self.partition_inputs()?;
-            let came_out;
             let cuts = self.passes.divide(&scratch, partitions)?;
-            let (scratches, outputs) = (scratch.devices(), self.config.output.len());
-            let part = |file| self.unsealed.part(file);
-            (parts, came_out) = self.passes.pass_two(cuts, scratches, outputs, part)?;
+            let devices = (scratch.devices(), self.config.output.len());
+            let part = |_| {
+                parts += 1;
+                self.unsealed.part(parts - 1)
+            };
+            let nobody = |_, _| OnWhole::default();
+            let came_out = self.passes.pass_two(cuts, devices, part, nobody)?;
             if went_in != came_out || went_in.bytes != self.bytes {
                 return Err(JobError::failed(format!(
                     "what came out is not what went in: {} bytes of input, of which {went_in:?} was \

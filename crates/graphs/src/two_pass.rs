@@ -11,9 +11,9 @@ use tonnage_pipeline::{Arena, Graph, Node};
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{ALIGNMENT, Extent, aligned};
-use tonnage_stages::ledger::{Modes, Total};
+use tonnage_stages::ledger::{Ledger, Modes, Total};
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::{Keys, OutputFile, Target};
+use tonnage_stages::sink::{Keys, OnWhole, OutputFile, Target};
 use tonnage_stages::source::Read;
 use tonnage_stages::work::Unit;
 
@@ -116,6 +116,7 @@ impl TwoPass {
         self.phase(name, &pass.graph(), &[&pass.read.modes, &pass.write.modes])?;
         let boundaries = &pass.partition.boundaries;
         let cut = |place: usize| Cut {
+            number: first_number + place,
             blocks: scratch.take(first_number + place),
             lane: (first_number + place) % lanes,
             in_order: boundaries.is_single(place),
@@ -175,23 +176,25 @@ impl TwoPass {
         let keys = self.keys(sample)?;
         let partitions = wanted.min(self.plan.partitions.max(3));
         let boundaries = Boundaries::from_sample(&keys, &self.layout, partitions);
-        Ok(self
-            .pass_one("pass_one_again", whole, boundaries, scratch, first_number)?
-            .0)
+        let name = "pass_one_again";
+        let (mut cuts, _) = self.pass_one(name, whole, boundaries, scratch, first_number)?;
+        cuts.iter_mut().for_each(|part| part.number = cut.number);
+        Ok(cuts)
     }
 
-    /// Sorts every partition into its output file, of which there are `outputs` devices; `part` says
-    /// where each one is written. Tells how many there are and what they hold.
+    /// Sorts every partition into its output file, or files, on so many devices of scratch and of
+    /// output: `part` says of each, by the number of its partition, where it is written, `on_whole`
+    /// hears of each that is durable. Tells what they hold.
     ///
     /// # Errors
     /// What fails, or the cancellation.
     pub fn pass_two(
         &mut self,
         cuts: Vec<Cut>,
-        scratches: usize,
-        outputs: usize,
-        part: impl Fn(usize) -> PathBuf,
-    ) -> Result<(usize, Total), JobError> {
+        (scratches, outputs): (usize, usize),
+        mut part: impl FnMut(usize) -> PathBuf,
+        on_whole: impl FnOnce(Vec<OutputFile>, Arc<Ledger>) -> OnWhole,
+    ) -> Result<Total, JobError> {
         let cuts: Vec<Cut> = cuts
             .into_iter()
             .filter(|cut| !cut.blocks.is_empty())
@@ -200,7 +203,7 @@ impl TwoPass {
         let mut units: Vec<Unit> = Vec::new();
         let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); scratches];
         for cut in cuts {
-            let cut_lane = cut.lane;
+            let (cut_number, cut_lane) = (cut.number, cut.lane);
             // Each part of what is copied is a file of its own, since files are written from
             // aligned offsets and parts end at records.
             let most = self.plan.slot_bytes.min(COPIED_BYTES);
@@ -208,7 +211,7 @@ impl TwoPass {
                 let file = files.len();
                 extent.number = units.len();
                 files.push(OutputFile {
-                    path: part(file),
+                    path: part(cut_number),
                     bytes: extent.len() as u64,
                 });
                 let extent = Arc::new(extent);
@@ -220,12 +223,13 @@ impl TwoPass {
                 });
             }
         }
-        let parts = files.len();
         let (disk, plan, layout) = (&self.disk, &self.plan, &self.layout);
-        let pass = PassTwo::new(disk, plan, layout, lanes, units, files, outputs);
+        let told = files.clone();
+        let mut pass = PassTwo::new(disk, plan, layout, lanes, units, files, outputs);
+        pass.write.on_whole = on_whole(told, Arc::clone(&pass.sort.ledger));
         let modes = [&pass.read.modes, &pass.write.modes];
         self.phase("pass_two", &pass.graph(), &modes)?;
-        Ok((parts, pass.sort.ledger.total()))
+        Ok(pass.sort.ledger.total())
     }
 
     /// Runs a graph.

@@ -16,7 +16,8 @@ use serde::de::DeserializeOwned;
 use tonnage_disk::Disk;
 use tonnage_graphs::job::{self, JobError};
 use tonnage_graphs::{
-    Plan, Shape, cpu_bench, disk_bench, gensort, net_bench, object_bench, ops_bench, sort, valsort,
+    Plan, Shape, cpu_bench, disk_bench, fleet, gensort, net_bench, object_bench, ops_bench, sort,
+    valsort,
 };
 use tonnage_pipeline::Control;
 
@@ -53,6 +54,10 @@ impl Job {
             "object_bench" => start(config, object_bench::run, &control),
             "object_remove" => start(config, object_bench::remove, &control),
             "ops_bench" => start(config, ops_bench::run, &control),
+            "fleet_sample" => start(config, fleet::sample::run, &control),
+            "fleet_boundaries" => start(config, fleet::boundaries::run, &control),
+            "fleet_pass_one" => start(config, fleet::pass_one::run, &control),
+            "fleet_pass_two" => start(config, fleet::pass_two::run, &control),
             "gensort" => start(config, gensort::run, &control),
             "valsort" => start(config, valsort::run, &control),
             _ => Err(PyValueError::new_err(format!(

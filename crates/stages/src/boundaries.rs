@@ -9,13 +9,42 @@
 //! boundaries that can matter, a binary search the rest. Keys longer than 16 bytes that equal a
 //! boundary so far are compared whole.
 
+use serde::{Deserialize, Serialize};
 use tonnage_records::Layout;
 
 /// Begins a partition: the first key that belongs to it, or the last that does not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Bound {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    #[serde(with = "digits")]
     key: Vec<u8>,
     after: bool, // keys greater than `key` instead of those not less
+}
+
+/// Bytes as hexadecimal digits.
+mod digits {
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+        to.serialize_str(&digits.collect::<String>())
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<u8>, D::Error> {
+        let digits = String::deserialize(from)?;
+        let byte = |at: usize| {
+            digits
+                .get(at..at + 2)
+                .and_then(|two| u8::from_str_radix(two, 16).ok())
+        };
+        (0..digits.len())
+            .step_by(2)
+            .map(|at| {
+                byte(at).ok_or_else(|| D::Error::custom("a key is pairs of hexadecimal digits"))
+            })
+            .collect()
+    }
 }
 
 /// Where partitions begin and end.
@@ -58,7 +87,9 @@ impl Boundaries {
         Self::new(bounds, layout)
     }
 
-    fn new(bounds: Vec<Bound>, layout: &Layout) -> Self {
+    /// Boundaries that another one gave.
+    #[must_use]
+    pub fn new(bounds: Vec<Bound>, layout: &Layout) -> Self {
         let prefixes: Vec<u128> = bounds.iter().map(|bound| prefix(&bound.key)).collect();
         let top = |prefix: &u128| (prefix >> 112) as usize;
         let mut table = vec![0_u32; (1 << 16) + 1];
@@ -86,6 +117,12 @@ impl Boundaries {
             key_bytes,
             record_bytes,
         }
+    }
+
+    /// What to make the same elsewhere of.
+    #[must_use]
+    pub fn bounds(&self) -> &[Bound] {
+        &self.bounds
     }
 
     /// How many partitions there are.

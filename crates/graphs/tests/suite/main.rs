@@ -2,6 +2,7 @@
 
 mod common;
 mod edits;
+mod fleet;
 mod gensort_valsort;
 mod net;
 mod object;

@@ -1,0 +1,80 @@
+//! The keys of chunks spread evenly over an endpoint's splits.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_pipeline::Control;
+use tonnage_records::Layout;
+
+use crate::inputs::{self, Split};
+use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::plan::{Plan, Shape};
+use crate::two_pass::{TwoPass, chunk_bytes};
+
+/// What to sample.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Of what.
+    pub splits: Vec<Split>,
+    /// How many chunks.
+    pub chunks: usize,
+    /// Where the keys go, laid end to end.
+    pub keys: PathBuf,
+    /// Size of a record and place of its key.
+    pub layout: Layout,
+    /// Memory for all buffers.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// What was sampled.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Keys.
+    pub keys: usize,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// Samples.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation.
+pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+    let (watch, record_bytes) = (Watch::begin(control), config.layout.record_bytes);
+    let inputs = inputs::splits(&config.splits, record_bytes)?;
+    let sample = inputs::sample(
+        &inputs,
+        record_bytes,
+        config.chunks,
+        chunk_bytes(record_bytes),
+    );
+    let shape = Shape {
+        bytes: inputs.iter().map(|input| input.bytes).sum(),
+        record_bytes,
+        memory_bytes: config.memory_bytes,
+        workers: workers(),
+        devices: (sample.len(), 1, 1),
+        endpoints: 1,
+    };
+    let mut passes = TwoPass {
+        watch,
+        disk: config.disk.clone(),
+        layout: config.layout,
+        plan: Plan::new(&shape, &config.disk)?,
+        memory: memory(config.memory_bytes)?,
+        phases: Vec::new(),
+        repartitioned_bytes: 0,
+    };
+    let keys = passes.keys(sample)?;
+    fs::write(&config.keys, &keys).map_err(|why| JobError::file("writing", &config.keys, &why))?;
+    Ok(Outcome {
+        keys: keys.len() / config.layout.key_bytes,
+        phases: passes.phases,
+    })
+}

@@ -1,0 +1,399 @@
+//! Endpoints on loopback sort together: whoever is lost in a round, what the rounds after it bring is
+//! each record once.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use proptest::prelude::*;
+use tonnage_graphs::fleet::{boundaries, pass_one, pass_two, sample};
+use tonnage_graphs::job::JobError;
+use tonnage_net::{Effect, Fault, Secret, Settings};
+use tonnage_pipeline::Control;
+use tonnage_records::Layout;
+use tonnage_stages::boundaries::Bound;
+
+use crate::common::{DISTRIBUTIONS, Keys, disk, is_sort_of, records, seeded};
+
+const LAYOUT: Layout = Layout::SORT_BENCHMARK;
+const MEMORY: usize = 16 << 20;
+const BLOCK: usize = 8 << 10;
+
+/// The input, who reads which of its files, and what the rounds have left.
+struct Fleet {
+    room: tempfile::TempDir,
+    input: Vec<u8>,
+    files: Vec<PathBuf>,
+    bounds: Vec<Bound>,
+    single: Vec<bool>,
+    rounds: usize,
+}
+
+impl Fleet {
+    /// Files of so many records, sampled, with boundaries for about so many partitions.
+    fn new(counts: &[usize], keys: Keys, partitions: usize) -> Self {
+        let room = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let (mut input, mut files) = (Vec::new(), Vec::new());
+        for (number, &count) in counts.iter().enumerate() {
+            let bytes = records(number as u64, count, &LAYOUT, keys);
+            let path = room.path().join(format!("input-{number}"));
+            fs::write(&path, &bytes).expect("an input");
+            input.extend(bytes);
+            files.push(path);
+        }
+        let mut fleet = Self {
+            room,
+            input,
+            files,
+            bounds: Vec::new(),
+            single: Vec::new(),
+            rounds: 0,
+        };
+        let samples: Vec<PathBuf> = (0..fleet.files.len())
+            .map(|number| fleet.sampled(number))
+            .collect();
+        let config = boundaries::Config {
+            samples,
+            layout: LAYOUT,
+            partitions,
+        };
+        let found = boundaries::run(&config, &Control::default()).expect("boundaries");
+        (fleet.bounds, fleet.single) = (found.bounds, found.single);
+        fleet
+    }
+
+    fn sampled(&self, number: usize) -> PathBuf {
+        let keys = self.room.path().join(format!("keys-{number}"));
+        let config = sample::Config {
+            splits: self.splits(&[number]),
+            chunks: 16,
+            keys: keys.clone(),
+            layout: LAYOUT,
+            memory_bytes: MEMORY,
+            disk: disk(Vec::new()),
+        };
+        let outcome = sample::run(&config, &Control::default()).expect("sampled");
+        let bytes = fs::metadata(&keys).expect("keys").len();
+        assert_eq!(bytes, (outcome.keys * LAYOUT.key_bytes) as u64);
+        keys
+    }
+
+    fn splits<T: for<'a> serde::Deserialize<'a>>(&self, files: &[usize]) -> Vec<T> {
+        let split = |&file: &usize| {
+            let path = &self.files[file];
+            let bytes = fs::metadata(path).expect("an input").len();
+            let split = serde_json::json!({"path": path, "offset": 0, "bytes": bytes});
+            serde_json::from_value(split).expect("a split")
+        };
+        files.iter().map(split).collect()
+    }
+
+    fn partitions(&self) -> usize {
+        self.single.len()
+    }
+
+    /// A round: each endpoint reads these files, partitions have these owners.
+    fn round(
+        &mut self,
+        reads: &[Vec<usize>],
+        owners: &[Option<usize>],
+        faults: &BTreeMap<usize, Vec<Fault>>,
+    ) -> Vec<Result<pass_one::Outcome, JobError>> {
+        let round = self.rounds;
+        self.rounds += 1;
+        let config = |number: usize, endpoints: &[SocketAddr]| {
+            let place = self.room.path().join(format!("round-{round}-{number}"));
+            fs::create_dir(&place).expect("a directory");
+            pass_one::Config {
+                mesh: Settings {
+                    endpoints: endpoints.to_vec(),
+                    number,
+                    connections: 2,
+                    secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
+                    patience_seconds: 20.0,
+                    checked: true,
+                    faults: faults.get(&number).cloned().unwrap_or_default(),
+                },
+                splits: self.splits(&reads[number]),
+                bounds: self.bounds.clone(),
+                owners: owners.to_vec(),
+                scratch: vec![place.join("0"), place.join("1")],
+                room_bytes: 1 << 20,
+                index: place.join("index"),
+                block_bytes: BLOCK,
+                layout: LAYOUT,
+                memory_bytes: MEMORY,
+                disk: disk(Vec::new()),
+            }
+        };
+        let endpoints = addresses(reads.len());
+        let configs: Vec<_> = (0..reads.len())
+            .map(|number| config(number, &endpoints))
+            .collect();
+        thread::scope(|scope| {
+            let running: Vec<_> = configs
+                .iter()
+                .map(|config| scope.spawn(|| pass_one::run(config, &Control::default())))
+                .collect();
+            running
+                .into_iter()
+                .map(|each| each.join().expect("no panic"))
+                .collect()
+        })
+    }
+
+    /// Sorts what the rounds left at an endpoint of these partitions; gives its files by name.
+    fn pass_two(&self, endpoint: usize, owned: &[usize]) -> BTreeMap<String, Vec<u8>> {
+        let place = |round: usize| self.room.path().join(format!("round-{round}-{endpoint}"));
+        let output: Vec<PathBuf> = ["a", "b"]
+            .iter()
+            .map(|name| self.room.path().join(format!("out-{endpoint}-{name}")))
+            .collect();
+        output
+            .iter()
+            .for_each(|path| fs::create_dir(path).expect("a directory"));
+        let rounds = (0..self.rounds).filter(|&round| place(round).join("index").exists());
+        let finished = self.room.path().join(format!("finished-{endpoint}"));
+        let config = pass_two::Config {
+            rounds: rounds
+                .map(|round| pass_two::Round {
+                    scratch: vec![place(round).join("0"), place(round).join("1")],
+                    index: place(round).join("index"),
+                })
+                .collect(),
+            partitions: owned
+                .iter()
+                .map(|&number| pass_two::Wanted {
+                    number,
+                    single: self.single[number],
+                })
+                .collect(),
+            output: output.clone(),
+            scratch: vec![self.room.path().to_owned()],
+            finished: finished.clone(),
+            layout: LAYOUT,
+            memory_bytes: MEMORY / 4,
+            disk: disk(Vec::new()),
+        };
+        let outcome = pass_two::run(&config, &Control::default()).expect("sorted");
+        let files = of_directories(&output);
+        let bytes: usize = files.values().map(Vec::len).sum();
+        assert_eq!(outcome.written.bytes, bytes as u64);
+        let listed = fs::read_to_string(&finished).expect("a list");
+        let listed = listed.lines().map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            let path = line["path"].as_str().expect("a path").to_owned();
+            (path, line["bytes"].as_u64().expect("a number"))
+        });
+        let listed: BTreeMap<String, u64> = listed.collect();
+        assert_eq!(listed.len(), files.len());
+        for (path, bytes) in listed {
+            let name = Path::new(&path).file_name().expect("a name");
+            assert_eq!(
+                bytes,
+                files[&name.to_string_lossy().into_owned()].len() as u64
+            );
+        }
+        files
+    }
+
+    /// All endpoints' outputs in the order of their names are a sort of the input.
+    fn is_sorted(&self, owners: &[Option<usize>]) -> Result<(), String> {
+        let mut files = BTreeMap::new();
+        let owned = |endpoint| {
+            let places = owners.iter().enumerate();
+            places
+                .filter(|(_, owner)| **owner == Some(endpoint))
+                .map(|(place, _)| place)
+                .collect::<Vec<usize>>()
+        };
+        let last = owners.iter().flatten().max().copied().unwrap_or(0);
+        for endpoint in 0..=last {
+            for (name, bytes) in self.pass_two(endpoint, &owned(endpoint)) {
+                assert!(files.insert(name, bytes).is_none(), "a partition twice");
+            }
+        }
+        let output = files.into_values().collect::<Vec<_>>().concat();
+        is_sort_of(&output, &self.input, &LAYOUT)
+    }
+}
+
+fn addresses(count: usize) -> Vec<SocketAddr> {
+    let listeners: Vec<TcpListener> = (0..count)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
+        .collect();
+    listeners
+        .iter()
+        .map(|listener| listener.local_addr().expect("an address"))
+        .collect()
+}
+
+fn of_directories(directories: &[PathBuf]) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for directory in directories {
+        for name in crate::common::names(directory) {
+            let bytes = fs::read(directory.join(&name)).expect("a file");
+            files.insert(name, bytes);
+        }
+    }
+    files
+}
+
+/// Partitions go around the endpoints.
+fn around(partitions: usize, endpoints: usize) -> Vec<Option<usize>> {
+    (0..partitions)
+        .map(|place| Some(place % endpoints))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(seeded(24))]
+
+    #[test]
+    fn endpoints_sort_together(
+        counts in prop::collection::vec(prop_oneof![Just(0_usize), 1_usize..5000], 2..5),
+        keys in prop::sample::select(DISTRIBUTIONS.to_vec()),
+        partitions in 1_usize..24,
+    ) {
+        let mut fleet = Fleet::new(&counts, keys, partitions);
+        let owners = around(fleet.partitions(), counts.len());
+        let reads: Vec<Vec<usize>> = (0..counts.len()).map(|file| vec![file]).collect();
+        let done = fleet.round(&reads, &owners, &BTreeMap::new());
+        let (mut read, mut gathered) = (0, 0);
+        for outcome in done {
+            let outcome = outcome.map_err(|why| TestCaseError::fail(why.to_string()))?;
+            prop_assert!(outcome.sent.iter().all(|sent| sent.lost.is_none()));
+            prop_assert!(outcome.received.iter().all(|from| from.lost.is_none()));
+            read += outcome.read.bytes;
+            gathered += outcome.partitions.iter().sum::<u64>();
+        }
+        prop_assert_eq!((read, gathered), (fleet.input.len() as u64, fleet.input.len() as u64));
+        prop_assert_eq!(fleet.is_sorted(&owners), Ok(()));
+    }
+}
+
+#[test]
+fn what_a_lost_endpoint_was_to_send_another_one_sends_and_each_record_is_there_once() {
+    let mut fleet = Fleet::new(&[4000, 4000, 4000], Keys::Uniform, 9);
+    let owners: Vec<Option<usize>> = (0..fleet.partitions())
+        .map(|place| Some(place % 2))
+        .collect();
+    let cut = |to| Fault {
+        to,
+        after_bytes: 60_000,
+        effect: Effect::Cut,
+    };
+    // The third endpoint is lost to both others in the middle of what it sends.
+    let faults = BTreeMap::from([(2, vec![cut(0), cut(1)])]);
+    let reads = [vec![0], vec![1], vec![2]];
+    let done = fleet.round(&reads, &owners, &faults);
+    for (number, outcome) in done.into_iter().enumerate() {
+        let outcome = outcome.expect("it goes on");
+        let lost = |peer| {
+            let mut from = outcome
+                .received
+                .iter()
+                .filter(move |from| from.peer == peer);
+            from.any(|from| from.lost.is_some())
+        };
+        assert_eq!((lost(0), lost(1), lost(2)), (false, false, number < 2));
+        let sent: Vec<bool> = outcome
+            .sent
+            .iter()
+            .map(|sent| sent.lost.is_some())
+            .collect();
+        assert!(
+            sent.iter().all(|&lost| lost == (number == 2)),
+            "{number}: {sent:?}"
+        );
+    }
+    // What it read, the first one reads again; what it sent is not there twice.
+    let again = fleet.round(&[vec![2], vec![]], &owners, &BTreeMap::new());
+    again.into_iter().for_each(|outcome| {
+        outcome.expect("nobody is lost");
+    });
+    assert_eq!(fleet.is_sorted(&owners), Ok(()));
+}
+
+#[test]
+fn what_a_lost_owner_had_is_sent_to_others_and_nothing_else() {
+    let mut fleet = Fleet::new(&[3000, 3000, 3000], Keys::Uniform, 12);
+    let owners = around(fleet.partitions(), 3);
+    let done = fleet.round(&[vec![0], vec![1], vec![2]], &owners, &BTreeMap::new());
+    let partitions = done
+        .into_iter()
+        .nth(2)
+        .expect("three")
+        .expect("whole")
+        .partitions;
+    // Now the third is gone, with its scratch; its partitions get other owners.
+    fs::remove_dir_all(fleet.room.path().join("round-0-2")).expect("it goes");
+    let wanted: Vec<Option<usize>> = owners
+        .iter()
+        .enumerate()
+        .map(|(place, owner)| (*owner == Some(2)).then_some(place % 2))
+        .collect();
+    let again = fleet.round(&[vec![0, 2], vec![1]], &wanted, &BTreeMap::new());
+    let again: u64 = again
+        .into_iter()
+        .flat_map(|outcome| outcome.expect("whole").partitions)
+        .sum();
+    assert_eq!(again, partitions.iter().sum::<u64>());
+    let now: Vec<Option<usize>> = owners
+        .iter()
+        .zip(&wanted)
+        .map(|(first, then)| then.or(*first))
+        .collect();
+    assert_eq!(fleet.is_sorted(&now), Ok(()));
+}
+
+#[test]
+fn what_was_changed_on_its_way_is_not_taken() {
+    let mut fleet = Fleet::new(&[2000, 2000], Keys::Uniform, 4);
+    let owners = around(fleet.partitions(), 2);
+    let flip = Fault {
+        to: 1,
+        after_bytes: 30_000,
+        effect: Effect::Flip,
+    };
+    let faults = BTreeMap::from([(0, vec![flip])]);
+    let done = fleet.round(&[vec![0], vec![1]], &owners, &faults);
+    let second = done.into_iter().nth(1).expect("two").expect("it goes on");
+    let lost: Vec<&str> = second
+        .received
+        .iter()
+        .filter_map(|from| from.lost.as_deref())
+        .collect();
+    assert!(lost[0].contains("not those that were sent"), "{lost:?}");
+    // Only what it has sent to itself is in its index.
+    let others = around(fleet.partitions(), 2);
+    let read_again = others
+        .iter()
+        .map(|owner| owner.filter(|&owner| owner == 1))
+        .collect::<Vec<_>>();
+    fleet.round(&[vec![0], vec![]], &read_again, &BTreeMap::new());
+    assert_eq!(fleet.is_sorted(&owners), Ok(()));
+}
+
+#[test]
+fn an_index_that_is_not_whole_is_refused() {
+    let mut fleet = Fleet::new(&[500, 500], Keys::Uniform, 4);
+    let owners = around(fleet.partitions(), 2);
+    fleet.round(&[vec![0], vec![1]], &owners, &BTreeMap::new());
+    let index = fleet.room.path().join("round-0-0/index");
+    let bytes = fs::read(&index).expect("an index");
+    for damaged in [
+        &bytes[..bytes.len() - 16],
+        &[&bytes[..20], &[1], &bytes[21..]].concat(),
+    ] {
+        fs::write(&index, damaged).expect("written");
+        let files = [
+            fleet.room.path().join("round-0-0/0"),
+            fleet.room.path().join("round-0-0/1"),
+        ];
+        let read = tonnage_stages::scratch::Scratch::saved(&disk(Vec::new()), &files, &index);
+        assert!(read.expect_err("damaged").to_string().contains("not whole"));
+    }
+}
