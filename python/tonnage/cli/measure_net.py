@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
 ENDPOINTS = 4
-BLOCK_BYTES, FLEETS_BLOCK_BYTES = 1 << 20, 256 << 10
+BLOCK_BYTES, FLEETS_BLOCK_BYTES = 512 << 10, 256 << 10
 SECONDS, FLEETS_SECONDS = 5.0, 2.0
 FLEETS_CONNECTIONS = (1, 2, 4)
 RATE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -95,7 +95,7 @@ def measure_net(
             "--block",
             parser=parse_block,
             metavar="SIZE",
-            help="What a connection is handed at a time. Default: 1MiB; with --fleet 256KiB, as "
+            help="What a connection is handed at a time. Default: 512KiB; with --fleet 256KiB, as "
             "whole blocks are counted and links may be slow.",
         ),
     ] = None,
