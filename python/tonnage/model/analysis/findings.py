@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 
 from tonnage import words
 from tonnage.artifacts.analysis import Alternating, Cyclic, Machine, Outlier, Subject
 from tonnage.model.analysis.estimates import INSTANCES, TRIALS
-from tonnage.statistics.instances import LEAST_INSTANCES
+from tonnage.statistics.instances import LEAST_INSTANCES, LEAST_SHARE
 
 MOST_FLEETS = 1_000
 """Beyond that, chance is less well known than how rare it is."""
@@ -23,14 +24,17 @@ UNKNOWN = (
 )
 
 
-def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[str]:
-    """What a reader should know before the charts."""
+def findings(
+    machines: Sequence[Machine], subjects: Sequence[Subject], types: Mapping[str, str | None]
+) -> list[str]:
+    """What a reader should know before the charts; ``types`` are those of the machines."""
     found = [SINGLE] if sum(each.known for each in machines) == 1 else []
     found += [UNKNOWN] if not all(each.known for each in machines) else []
     for subject in subjects:
         if len(subjects) <= TOLD_AT_MOST:
             found += _gave(subject)
         found += [_outlier(subject, each) for each in subject.outliers]
+        found += _slower(subject, types)
         found += [_alternates(subject, each) for each in subject.alternating]
         found += [_cycles(subject, each) for each in subject.cycles]
         if len(subject.instances) >= LEAST_INSTANCES and not (
@@ -88,6 +92,28 @@ def _outlier(subject: Subject, each: Outlier) -> str:
         way = "above" if each.ratio > 1 else "below"
         how = f"{words.percent(abs(each.ratio - 1))} {way} the median instance"
     return f"{subject.name}: {each.instance} {what}, {how} ({_sure(each.false_alarm)})."
+
+
+def _slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
+    """Who is far below the others of its type, where they are too few for more to be said."""
+    named = {each.instance for each in subject.outliers}
+    rates: dict[str | None, dict[str, float]] = {}
+    for each in subject.instances:
+        if each.name in types:
+            rates.setdefault(types[each.name], {})[each.name] = each.rate.value
+    found = []
+    for type_, alike in rates.items():
+        middle = statistics.median(alike.values())
+        if len(alike) >= LEAST_INSTANCES or not middle:
+            continue
+        kind = f"{words.count(len(alike))} of {type_ or 'a type not told'}"
+        found += [
+            f"{subject.name}: {name} gives {words.percent(rate / middle)} of the median of the "
+            f"{kind}; so few do not tell whether that is chance."
+            for name, rate in alike.items()
+            if rate < (1 - LEAST_SHARE) * middle and name not in named
+        ]
+    return found
 
 
 def _alternates(subject: Subject, each: Alternating) -> str:
