@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.measurements import ENVIRONMENT
 from support.networks import SETTINGS, Links, network, trial
-from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
+from tonnage.artifacts import FleetMeasurement, FleetNode, Measurement, Trial
 from tonnage.artifacts.together import ALL_TO_ALL, ALONE, BOTH_WAYS, PAIR, RECEIVE, SEND, UNEVENLY
 from tonnage.cli.fleet import document
 from tonnage.cli.measure_net import shuffled
@@ -23,6 +24,7 @@ from tonnage.fleet.endpoint import Part
 from tonnage.fleet.measuring import Heard, Member
 from tonnage.fleet.net import MOST_ALONE, MOST_ALONE_BRIEFLY, TRIES, Wanted, _Shuffle, agenda
 from tonnage.fleet.shuffle import FULL_DUPLEX, shuffle
+from tonnage.model.analysis import analyse
 
 BRIEF = replace(SETTINGS, brief=True)
 RATES = st.floats(1e6, 1e9)
@@ -197,6 +199,34 @@ def test_a_pair_of_unlike_machines_is_called_so() -> None:
     assert next(shuffled(network(both))).startswith("The median pair: 1.00 MB/s")
     said = next(shuffled(network(both, types={"a": "fast", "b": "slow"})))
     assert said.startswith("The median pair, of pairs of fast and slow machines: 1.00 MB/s")
+
+
+def told(row: FleetNode) -> Measurement:
+    """What a node kept, as one that tells what it is, with what endpoints say of their parts."""
+    assert row.measurement
+    trials = []
+    for each in row.measurement.trials:
+        assert each.reading
+        reading = replace(
+            each.reading,
+            bandwidth_bytes_per_second=each.bytes_per_second,
+            details=each.reading.details | {"endpoints": 4},
+        )
+        trials.append(replace(each, reading=reading))
+    environment = replace(ENVIRONMENT, host=row.node, machine_type=row.machine_type)
+    return replace(row.measurement, kind="net", environment=environment, trials=trials)
+
+
+def test_who_is_far_below_its_type_is_named_by_its_own_link_alone() -> None:
+    links = {"fast-0": (40e6, 40e6), "fast-1": (20e6, 40e6), "slow": (10e6, 10e6)}
+    types = {"fast-0": "fast", "fast-1": "fast", "slow": "slow"}
+    analysis = analyse([told(row) for row in network(links, types=types).nodes])
+    assert [said for said in analysis.findings if "whether that is chance" in said] == [
+        f"{SEND}, pattern alone: fast-1 gives 67 % of the median of 2 machines of fast type; so "
+        "few do not tell whether that is chance."
+    ]
+    # The pattern tells how many took part, and over how many connections.
+    assert not any("endpoints" in subject.name for subject in analysis.subjects)
 
 
 def test_of_nothing_nothing_follows() -> None:

@@ -24,6 +24,11 @@ def between_machines(measurement: Measurement) -> bool:
     return "endpoints" not in measurement.settings
 
 
+def with_partners(pattern: str | None) -> bool:
+    """Whether what a machine carries so depends on its partners', and not on its own link alone."""
+    return pattern in (PAIR, BOTH_WAYS) or (pattern or "").startswith(ALL_TO_ALL)
+
+
 def trials_a_round(endpoints: int, one_way: bool) -> int:
     """One for each endpoint and each way that it uses; one way, only the first sends."""
     return endpoints if one_way else 2 * endpoints

@@ -16,12 +16,13 @@ import numpy as np
 from tonnage import words
 from tonnage.artifacts import Environment, FleetMeasurement, Measurement
 from tonnage.artifacts.analysis import Analysis, Cited, Machine, Subject
+from tonnage.artifacts.together import with_partners
 from tonnage.cloud_truth import scorecard
 from tonnage.model.analysis import comparisons, labels
 from tonnage.model.analysis.courses import drawn, series_of, steadiness
 from tonnage.model.analysis.doubts import doubts, missing
 from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, estimated
-from tonnage.model.analysis.findings import findings
+from tonnage.model.analysis.findings import findings, slower
 from tonnage.model.analysis.instances import (
     alternating,
     cycles,
@@ -86,6 +87,13 @@ def analyse(
         if on_share:
             on_share((number + 1) / len(kinds))
     machines = _machines(measurements, costs)
+    types = _types(measurements)
+    below = [
+        said
+        for kind, subject in zip(kinds, subjects, strict=True)
+        if not with_partners(dict(kind.manner).get("pattern"))
+        for said in slower(subject, types)
+    ]
     direct = comparisons.direct_against_buffered(kinds)
     by_layout = comparisons.layouts(kinds)
     by_label = labels.side_by_side(kinds, measurements)
@@ -100,7 +108,7 @@ def analyse(
         layouts=by_layout,
         labels=labels.ratios(kinds, measurements),
         by_label=by_label,
-        findings=findings(machines, subjects, _types(measurements)),
+        findings=[*findings(machines, subjects), *below],
         warnings=[*missing(fleets), *doubts(measurements, kinds, called)],
         scorecard=scorecard(measurements),
         left_out=left_out(subjects, dollars, direct, by_layout, by_label),

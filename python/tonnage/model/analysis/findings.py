@@ -24,17 +24,14 @@ UNKNOWN = (
 )
 
 
-def findings(
-    machines: Sequence[Machine], subjects: Sequence[Subject], types: Mapping[str, str | None]
-) -> list[str]:
-    """What a reader should know before the charts; ``types`` are those of the machines."""
+def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[str]:
+    """What a reader should know before the charts."""
     found = [SINGLE] if sum(each.known for each in machines) == 1 else []
     found += [UNKNOWN] if not all(each.known for each in machines) else []
     for subject in subjects:
         if len(subjects) <= TOLD_AT_MOST:
             found += _gave(subject)
         found += [_outlier(subject, each) for each in subject.outliers]
-        found += _slower(subject, types)
         found += [_alternates(subject, each) for each in subject.alternating]
         found += [_cycles(subject, each) for each in subject.cycles]
         if len(subject.instances) >= LEAST_INSTANCES and not (
@@ -94,8 +91,13 @@ def _outlier(subject: Subject, each: Outlier) -> str:
     return f"{subject.name}: {each.instance} {what}, {how} ({_sure(each.false_alarm)})."
 
 
-def _slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
-    """Who is far below the others of its type, where they are too few for more to be said."""
+def slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
+    """Who is far below the others of its type, where they are too few for more to be said.
+
+    Args:
+        subject: What each gave by itself, whoever else took part.
+        types: Those of all machines.
+    """
     named = {each.instance for each in subject.outliers}
     rates: dict[str | None, dict[str, float]] = {}
     for each in subject.instances:
@@ -106,9 +108,9 @@ def _slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
         middle = statistics.median(alike.values())
         if len(alike) >= LEAST_INSTANCES or not middle:
             continue
-        kind = f"{words.count(len(alike))} of {type_ or 'a type not told'}"
+        kind = f"{words.several(len(alike), 'machine')} of {type_ or 'unknown'} type"
         found += [
-            f"{subject.name}: {name} gives {words.percent(rate / middle)} of the median of the "
+            f"{subject.name}: {name} gives {words.percent(rate / middle)} of the median of "
             f"{kind}; so few do not tell whether that is chance."
             for name, rate in alike.items()
             if rate < (1 - LEAST_SHARE) * middle and name not in named
