@@ -16,10 +16,13 @@ import pytest
 from support.machines import Machines
 from support.measurements import measurement
 from tonnage import engine
-from tonnage.artifacts import FleetMeasurement, Measurement, Trial
-from tonnage.cli.fleet import summary
+from tonnage.artifacts import FleetMeasurement, FleetNode, Measurement, Trial
+from tonnage.cli.fleet import fail_if_missing, summary
+from tonnage.cli.gathered import read_fleets
+from tonnage.fleet.across import across
 from tonnage.fleet.agent import Agent, Task, Work
-from tonnage.fleet.measuring import Asked, OnRows, measure_fleet
+from tonnage.fleet.measuring import Asked, OnRows, Row, measure_fleet
+from tonnage.fleet.view import View, in_line
 from tonnage.measure.environment import capture
 from tonnage.measure.kept import kept
 from tonnage.model.analysis import analyse
@@ -93,7 +96,6 @@ def measured(
         command=["test"],
         labels={},
         instances=None,
-        one_at_a_time=False,
         patience_seconds=10.0,
     )
     *_, whole = measure_fleet(machines, out, replace(asked, **more), on_rows)
@@ -159,7 +161,7 @@ def test_an_agent_is_asked_for_what_comes_after_so_many_files() -> None:
     agent = Agent()
     # It has a trial that comes after all others by name.
     files = {"begun.json": b"1", "trial-00009.json": b"2"}
-    agent.prepare(Task(works(), ["test"], {}, files))
+    agent.prepare(Task(works(), ["test"], {}, files, "kept/a"))
     assert agent.tell(0, 0).files == files
     room = agent._out
     told = dict(files)
@@ -198,6 +200,88 @@ def test_who_may_not_leave_rays_priority_says_so(
         assert row.measurement.environment.niceness == (15 if forbidden else 0)
         said = "\n".join(summary(whole)), "\n".join(analyse(whole.measurements).warnings)
         assert ["went first: a (nice 15)" in said[0], "low priority" in said[1]] == [forbidden] * 2
+
+
+def stumbles(_: engine.OnProgress) -> None:
+    """What a node does of which nobody thought."""
+    raise KeyError("what\nis this")
+
+
+def test_what_nobody_foresaw_is_told_in_a_line_and_kept_whole(tmp_path: Path) -> None:
+    whole = measured(Machines("a", "b"), tmp_path, {"a": works(stumbles)})
+    (row,) = whole.missing
+    assert (row.node, row.why) == ("a", "KeyError: 'what\\nis this'")
+    kept_row = FleetNode.read(tmp_path / "a" / "node.json")
+    assert kept_row.error == row.error and row.error
+    assert row.error.startswith("Traceback") and "in stumbles" in row.error
+    last = summary(whole)[-1]
+    assert last == f"Missing: a: {row.why} (in full: a/node.json)"
+
+
+def test_what_an_agent_refuses_is_told_of_the_directory_that_was_given(tmp_path: Path) -> None:
+    def refuses(out: Path, **_: Any) -> Iterator[Trial | Measurement]:
+        yield from ()
+        raise engine.Refused(f"--out {out} is full: give another")
+
+    whole = measured(Machines("a", "b"), tmp_path, {"a": refuses})
+    (row,) = whole.missing
+    assert (row.why, row.error) == (f"--out {tmp_path / 'a'} is full: give another", None)
+    assert summary(whole)[-1] == f"Missing: a: {row.why}"
+
+
+def test_a_fleet_of_which_one_is_missing_is_no_success(tmp_path: Path) -> None:
+    well = measured(Machines("a", "b"), tmp_path / "well")
+    fail_if_missing(well)
+    some = measured(Machines("a", "b", "c"), tmp_path / "some", {"b": works(breaks)})
+    with pytest.raises(engine.Failed, match=r"^1 of 3 machines did not measure all: b it broke$"):
+        fail_if_missing(well, some)
+    none = measured(Machines("a"), tmp_path / "none", {"a": works(breaks)})
+    with pytest.raises(engine.Failed, match=r"^no machine measured: a it broke$"):
+        fail_if_missing(none)
+
+
+def test_a_report_says_who_is_missing_and_why(tmp_path: Path) -> None:
+    whole = measured(Machines("a", "b"), tmp_path / "fleet", {"b": works(breaks)})
+    (fleet,) = read_fleets([tmp_path, tmp_path / "fleet" / "fleet.json"])
+    assert [row.why for row in fleet.missing] == ["it broke"]
+    said = analyse(whole.measurements, fleets=[fleet]).warnings[0]
+    assert said == f"Missing of {whole.id}: b: it broke. The figures count its 1 trial."
+    (tmp_path / "fleet" / "fleet.json").unlink()
+    (begun,) = read_fleets([tmp_path])
+    assert analyse(whole.measurements, fleets=[begun]).warnings[0] == (
+        f"{whole.id} was cut short: who is missing of it is not known."
+    )
+
+
+def test_of_unlike_machines_each_type_has_its_own_middle() -> None:
+    rates = {"f1": 100.0, "f2": 120.0, "s1": 10.0}
+    rows = [
+        FleetNode(
+            node=node,
+            machine_type={"f": "fast", "s": "slow"}[node[0]],
+            ok=True,
+            measurement=measurement(node, {"ro": [rate * 1e6]}),
+        )
+        for node, rate in rates.items()
+    ]
+    (found,) = across(rows)
+    assert found.medians_of_types == {"fast": 110e6, "slow": 10e6}
+    made = FleetMeasurement(id="f", kind="disk", began_at="", command=[], settings={}, nodes=rows)
+    said = summary(replace(made, across=[found]))[0]
+    assert "110 MB/s (fast) and 10.0 MB/s (slow) are the median nodes' of each type" in said
+    alike = across([row for row in rows if row.machine_type == "fast"])
+    assert "110 MB/s is the median node's" in summary(replace(made, across=alike))[0]
+
+
+def test_who_moves_nothing_now_has_no_rate() -> None:
+    rows = [Row(node, "measuring", 0, 0, None) for node in "ab"]
+    assert in_line(rows, {"a": None, "b": None}) == "2 nodes: 2 measuring; 0 trials"
+    assert in_line(rows, {"a": 5e6, "b": None}) == (
+        "2 nodes: 2 measuring; 5.00 MB/s together; slowest a 5.00 MB/s; 0 trials"
+    )
+    view, now = View("measuring"), time.monotonic()
+    told = [view._rate(rows[0]._replace(done_bytes=done), now + done) for done in (0, 0, 10)]
+    assert told == [None, None, 1.0]
 
 
 def test_an_environment_tells_the_priority_of_what_measures() -> None:

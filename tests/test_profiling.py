@@ -149,7 +149,7 @@ def shuffled(
         for number in range(2)
         for way, more in (("send", 1.0), ("receive", 1.2))
     ]
-    return taken(found, kind="shuffle", host=node, settings={})
+    return taken(found, kind="net", host=node, settings={})
 
 
 def store(operation: str, chunk: int, threads: int, rate: float) -> Trial:

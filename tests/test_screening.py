@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 from support.command import Tonnage
 from support.measurements import measurement
 from support.networks import SETTINGS, network
+from tonnage import engine
 from tonnage.artifacts import FleetMeasurement, FleetNode
 from tonnage.artifacts.job import Demand, Job, JobPhase
 from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.catalog import load
-from tonnage.cli.measure_screen import Asked, show
+from tonnage.cli.measure_screen import Asked, refuse_too_few, show
+from tonnage.cli.measured import Where
+from tonnage.fleet.cluster import Machine
 from tonnage.model.jobs.mapreduce import mapreduce, sort
 from tonnage.model.jobs.reduction import reduction
-from tonnage.model.screening import FAULTY, carried, screen
+from tonnage.model.screening import FAULTY, carried, screen, too_few
 from tonnage.plan.without import CannotTell, Node, beyond, gain
 
 BRIEF = replace(SETTINGS, brief=True)
@@ -97,6 +100,42 @@ def test_who_is_lost_on_the_network_is_faulty_and_who_is_left_alone_is_not() -> 
     lost = dict.fromkeys(LINKS, "alone failed")
     found = screen(fleet_of(HEALTHY), network(LINKS, BRIEF, lost=lost))
     assert found.suspects == [] and found.not_judged == lost
+
+
+@pytest.mark.parametrize(
+    ("types", "judged"),
+    [
+        (["m"] * 4, False),
+        (["m"] * 5, True),
+        (["m"] * 3 + ["s"] * 2, False),
+        (["m"] * 3 + ["s"] * 3, True),
+        (["m"] * 2 + ["s"] * 2 + ["t"] * 2, False),
+        # Who does not tell its type may be like any.
+        (["m"] * 3 + ["s", None], True),
+        ([None] * 4, False),
+    ],
+)
+def test_a_fleet_that_is_too_small_is_known_to_be_so_before(
+    types: Sequence[str | None], judged: bool
+) -> None:
+    assert (too_few(types) is None) == judged
+    if not judged:
+        named = {type_: labelled(type_) for type_ in types}
+        machines = [Machine(str(place), named[type_], "", "") for place, type_ in enumerate(types)]
+        with pytest.raises(engine.Refused, match="and to judge any takes 5, of types of which"):
+            refuse_too_few(machines, Where("auto", None, False, 60.0, {}))
+
+
+def labelled(type_: str | None) -> dict[str, str]:
+    """The labels of a machine of this type."""
+    return {"machine-type": type_} if type_ else {}
+
+
+def test_so_few_as_are_asked_for_are_too_few() -> None:
+    machines = [Machine(str(place), {}, "", "") for place in range(9)]
+    refuse_too_few(machines, Where("auto", 5, False, 60.0, {}))
+    with pytest.raises(engine.Refused, match=r"^--fleet auto: 4 machines, and to judge"):
+        refuse_too_few(machines, Where("auto", 4, False, 60.0, {}))
 
 
 def test_what_nodes_carry_is_by_resource_and_without_those_that_were_lost() -> None:

@@ -1,8 +1,10 @@
 """The network between machines: what is wanted of them in a round, and what it comes to."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -10,15 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.measurements import ENVIRONMENT
 from support.networks import SETTINGS, Links, network, trial
-from tonnage.artifacts import FleetNode, Trial
+from tonnage.artifacts import FleetMeasurement, FleetNode, Measurement, Trial
 from tonnage.artifacts.together import ALL_TO_ALL, ALONE, BOTH_WAYS, PAIR, RECEIVE, SEND, UNEVENLY
+from tonnage.cli.fleet import document
+from tonnage.cli.measure_net import shuffled
 from tonnage.fleet.agent import Said, Told
 from tonnage.fleet.cluster import Machine
 from tonnage.fleet.endpoint import Part
 from tonnage.fleet.measuring import Heard, Member
 from tonnage.fleet.net import MOST_ALONE, MOST_ALONE_BRIEFLY, TRIES, Wanted, _Shuffle, agenda
-from tonnage.model.shuffle import FULL_DUPLEX, shuffle
+from tonnage.fleet.shuffle import FULL_DUPLEX, shuffle
+from tonnage.model.analysis import analyse
 
 BRIEF = replace(SETTINGS, brief=True)
 RATES = st.floats(1e6, 1e9)
@@ -177,6 +183,52 @@ def test_of_which_a_node_was_lost_is_no_shuffle_of_so_many(
     assert not any(second == gone for _, second, _ in found.pairs)
 
 
+def test_what_is_kept_is_what_is_printed(tmp_path: Path) -> None:
+    measured = network({"a": (100.0, 90.0), "b": (80.0, 100.0)})
+    printed = json.loads(json.dumps(document(measured)))
+    kept = json.loads(measured.write(tmp_path / "fleet.json").read_text())
+    assert {each["node"] for each in kept["links"]} == {"a", "b"} and kept["sizes"]
+    assert {name: printed[name] for name in kept if name != "nodes"} == {
+        name: value for name, value in kept.items() if name != "nodes"
+    }
+    assert FleetMeasurement.read(tmp_path / "fleet.json") == measured
+
+
+def test_a_pair_of_unlike_machines_is_called_so() -> None:
+    both = dict.fromkeys("ab", (1e6, 1e6))
+    assert next(shuffled(network(both))).startswith("The median pair: 1.00 MB/s")
+    said = next(shuffled(network(both, types={"a": "fast", "b": "slow"})))
+    assert said.startswith("The median pair, of pairs of fast and slow machines: 1.00 MB/s")
+
+
+def told(row: FleetNode) -> Measurement:
+    """What a node kept, as one that tells what it is, with what endpoints say of their parts."""
+    assert row.measurement
+    trials = []
+    for each in row.measurement.trials:
+        assert each.reading
+        reading = replace(
+            each.reading,
+            bandwidth_bytes_per_second=each.bytes_per_second,
+            details=each.reading.details | {"endpoints": 4},
+        )
+        trials.append(replace(each, reading=reading))
+    environment = replace(ENVIRONMENT, host=row.node, machine_type=row.machine_type)
+    return replace(row.measurement, kind="net", environment=environment, trials=trials)
+
+
+def test_who_is_far_below_its_type_is_named_by_its_own_link_alone() -> None:
+    links = {"fast-0": (40e6, 40e6), "fast-1": (20e6, 40e6), "slow": (10e6, 10e6)}
+    types = {"fast-0": "fast", "fast-1": "fast", "slow": "slow"}
+    analysis = analyse([told(row) for row in network(links, types=types).nodes])
+    assert [said for said in analysis.findings if "whether that is chance" in said] == [
+        f"{SEND}, pattern alone: fast-1 gives 67 % of the median of 2 machines of fast type; so "
+        "few do not tell whether that is chance."
+    ]
+    # The pattern tells how many took part, and over how many connections.
+    assert not any("endpoints" in subject.name for subject in analysis.subjects)
+
+
 def test_of_nothing_nothing_follows() -> None:
     found = shuffle(network({"a": (1.0, 1.0), "b": (1.0, 1.0)}, replace(SETTINGS, rounds=0)))
     assert (found.links, found.sizes, found.pairs, found.slowest_link) == ([], [], [], None)
@@ -260,9 +312,9 @@ def failing(says: Callable[[str, Part], str | None]) -> tuple[Failing, dict[str,
     """A round of four machines: what became of them, and who lacks something."""
     run = Failing("abcd", says)
     with patch.object(Member, "ask", lambda *_: None):
-        shuffled = _Shuffle(run, SETTINGS)  # type: ignore[arg-type]
-        list(shuffled.round(0))
-    return run, shuffled.lacking
+        rounds = _Shuffle(run, SETTINGS)  # type: ignore[arg-type]
+        list(rounds.round(0))
+    return run, rounds.lacking
 
 
 def test_what_fails_between_all_is_nobodys_fault_and_is_told() -> None:

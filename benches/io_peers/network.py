@@ -4,7 +4,7 @@ One way is over loopback: Tonnage's are two endpoints of `tonnage measure net --
 its server and its client. All to all is between network namespaces that a bridge joins, which
 needs root: Tonnage's are an endpoint in each, iperf3's a server in each for each other one, and
 the clients. Each side with its own kernel settings, which are the defaults: TCP, no zero copy.
-Unless told otherwise each has the block that it has by default, Tonnage 1 MiB, iperf3 128 KiB.
+Unless told otherwise each has the block that it has by default, Tonnage 512 KiB, iperf3 128 KiB.
 The rate is what arrived, after the warm-up (of Tonnage its own: half a second). Core seconds are
 those of both processes, of all bytes, those of the warm-up too.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from child import Command, run
 
+from tonnage.cli.measure_net import BLOCK_BYTES
 from tonnage.measure.net.endpoint import Place
 from tonnage.measure.net.part import Round, all_to_all, configurations, one_to_all
 from tonnage.measure.trials import trial
@@ -27,7 +28,6 @@ from tonnage.measure.trials import trial
 STREAMS = (1, 4)
 JOB = Path(__file__).with_name("job.py")
 LOOPBACK = "127.0.0.1"
-OUR_BLOCK_BYTES = 1 << 20
 OUR_PORT, FIRST_PORT = 7411, 5201
 PATIENCE_SECONDS = 30.0
 NO_TIME_SECONDS = 0.05
@@ -66,7 +66,7 @@ class Case:
 def ours(case: Case, seconds: float) -> Sample:
     """Tonnage; in no time it goes on for a moment."""
     lasts = case.warm_up + seconds if seconds else NO_TIME_SECONDS
-    block = case.block or OUR_BLOCK_BYTES
+    block = case.block or BLOCK_BYTES
     together = Round(0, case.sends_to, case.streams, block, lasts)
     hosts = [place.host for place in case.places]
     ports = [OUR_PORT] * len(hosts) if case.everyone else _ports(len(hosts))

@@ -7,6 +7,7 @@ from support.measurements import PHASE, measurement
 from tonnage.artifacts import FleetMeasurement, FleetNode, Reading, Source, Step, Trial
 from tonnage.artifacts.together import ALONE, RECEIVE, SEND, UNEVENLY
 from tonnage.fleet.net import Settings, Wanted, agenda
+from tonnage.fleet.shuffle import shuffle
 
 FAULTS = ("died",)
 """Why nodes are lost that are faulty; others lack what could not be done with them."""
@@ -47,8 +48,8 @@ def network(
                 measurement=whole,
             )
         )
-    return FleetMeasurement(
-        id="n", kind="shuffle", began_at="now", command=[], settings={}, nodes=rows
+    return shuffle(
+        FleetMeasurement(id="n", kind="net", began_at="now", command=[], settings={}, nodes=rows)
     )
 
 

@@ -11,7 +11,7 @@ import dataclasses
 from pathlib import Path
 
 from tonnage.artifacts.artifact import Artifact, ArtifactError
-from tonnage.artifacts.fleet import FleetMeasurement
+from tonnage.artifacts.fleet import FLEET, FLEET_BEGUN, FleetMeasurement
 from tonnage.artifacts.measurement import Measurement, Trial
 
 WHOLE, BEGUN, TRIALS = "measurement.json", "begun.json", "trial-*.json"
@@ -75,6 +75,24 @@ def measurements_at(place: Path) -> list[Measurement]:
     if says(place, FleetMeasurement):
         return FleetMeasurement.read(place).measurements
     return [Measurement.read(place)]
+
+
+def fleets_at(path: Path) -> list[FleetMeasurement]:
+    """What fleets measured in all: a file itself, or those in a directory, at any depth.
+
+    Of one that was cut short there are no nodes: how it went on them, nobody has said.
+
+    Raises:
+        ArtifactError: One is no record of its kind.
+        OSError: It cannot be read.
+    """
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    of_fleets = [each for each in files if each.is_file() and says(each, FleetMeasurement)]
+    return [
+        FleetMeasurement.read(each)
+        for each in of_fleets
+        if each.name != FLEET_BEGUN or not each.with_name(FLEET).exists()
+    ]
 
 
 def bytes_at(place: Path) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tonnage.artifacts.measurement import Trial
+from tonnage.artifacts.measurement import Measurement, Trial
 
 WAYS = SEND, RECEIVE = "send", "receive"
 SLOWEST, ALL = "slowest endpoint", "all endpoints"
@@ -17,6 +17,16 @@ all to all, of which a name goes on with how many there are; the same, but as mu
 NODES, LATE, ATTEMPT = "nodes", "began_late_seconds", "attempt"
 """What a reading says of a trial that several nodes began at one moment: how many, how much later
 than agreed this one did, and, as all of them call it, the attempt that it was part of."""
+
+
+def between_machines(measurement: Measurement) -> bool:
+    """Whether a network's endpoints were machines of a fleet, and not processes of one machine."""
+    return "endpoints" not in measurement.settings
+
+
+def with_partners(pattern: str | None) -> bool:
+    """Whether what a machine carries so depends on its partners', and not on its own link alone."""
+    return pattern in (PAIR, BOTH_WAYS) or (pattern or "").startswith(ALL_TO_ALL)
 
 
 def trials_a_round(endpoints: int, one_way: bool) -> int:

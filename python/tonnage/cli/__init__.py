@@ -1,8 +1,9 @@
 """The ``tonnage`` command: reads arguments, calls one function, prints what it returns.
 
 With ``--json`` one document goes to standard output and nothing else; progress goes to standard
-error. Exit codes: 0 done, 1 failed while running (or not sorted), 2 unusable arguments or input,
-130 on Ctrl-C, 143 on SIGTERM; what ends early says why in one line and cleans up.
+error. Exit codes: 0 done, 1 failed while running (if only on one machine of a fleet) or not sorted,
+2 unusable arguments or input, 130 on Ctrl-C, 143 on SIGTERM; what ends early says why in one line
+and cleans up.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from tonnage.cli.arguments import spread
 
 HELP = (
     "How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
-    "0 done; 1 failed while running, or not sorted; 2 unusable arguments or input; 130 on Ctrl-C, "
-    "143 on SIGTERM, when all that is unfinished is removed."
+    "0 done; 1 failed while running, if only on one machine of a fleet, or not sorted; 2 unusable "
+    "arguments or input; 130 on Ctrl-C, 143 on SIGTERM, when all that is unfinished is removed."
 )
 COMMANDS = {
     "run": ("Run a job.", {"sort": "run:run_sort:InputsFirst"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage import engine, words
 from tonnage.artifacts import Across, FleetMeasurement, FleetNode, Measurement, Reading
-from tonnage.cli.arguments import command
+from tonnage.artifacts.fleet import NODE
 from tonnage.cli.measured import Measure, More, Where, line
 
 if TYPE_CHECKING:
-    from tonnage.fleet.measuring import Heard
+    from tonnage.fleet.measuring import Heard, Hearing
 
 
 def measure(
@@ -31,16 +31,13 @@ def measure(
     pause_seconds: float = 0.0,
     in_step: bool = False,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
-    of_all: Callable[[FleetMeasurement], More] = lambda _: ({}, []),
     in_line: Callable[[Reading], str] = line,
 ) -> None:
     """Measures on a fleet, and shows of each machine what is shown of one; as `carry_out`.
 
-    ``of_all`` is what is told of all machines besides.
-
     Raises:
         Refused: Ray is not there, or there is no such cluster, or ``out`` cannot be used.
-        Failed: No machine measured.
+        Failed: A machine is missing; what the others gave is kept and shown by then.
     """
     refuse_without_ray()
     from tonnage.fleet.measuring import Asked, measure_fleet
@@ -49,16 +46,13 @@ def measure(
         kind=kind,
         work=work,
         settings=settings,
-        command=command(),
-        labels=at.labels,
-        instances=at.instances,
+        **at.asked,
         one_at_a_time=at.one_at_a_time,
-        patience_seconds=at.patience_seconds,
         pause_seconds=pause_seconds,
         in_step=in_step,
     )
     measured = partial(measure_fleet, out=out, asked=asked)
-    show(address, out, kind, measured, as_json, more=more, of_all=of_all, in_line=in_line)
+    show(address, out, kind, measured, as_json, more=more, in_line=in_line)
 
 
 def refuse_without_ray() -> None:
@@ -71,32 +65,33 @@ def show(
     address: str,
     out: Path,
     kind: str,
-    measured: Callable[..., Generator[Heard | FleetNode | FleetMeasurement, None, None]],
+    measured: Callable[..., Hearing],
     as_json: bool,
     *,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
-    of_all: Callable[[FleetMeasurement], More] = lambda _: ({}, []),
     in_line: Callable[[Reading], str] = line,
+    in_lines: Callable[[FleetMeasurement], Iterable[str]] = lambda _: (),
 ) -> None:
     """Shows what a fleet measures as it comes; ``measured`` takes a cluster and ``on_rows``.
+
+    ``in_lines`` is what is told of all machines besides.
 
     Raises:
         Refused, Failed: As `measure`.
     """
     (whole,) = carried_out(address, kind, measured, as_json, in_line)
-    values, lines = of_all(whole)
     if as_json:
-        print(json.dumps(document(whole, more) | values))
+        print(json.dumps(document(whole, more)))
     else:
-        print("\n".join(summary(whole) + lines))
+        print("\n".join([*summary(whole), *in_lines(whole)]))
         print_place(out)
-    refuse_nothing(whole)
+    fail_if_missing(whole)
 
 
 def carried_out(
     address: str,
     kind: str,
-    measured: Callable[..., Generator[Heard | FleetNode | FleetMeasurement, None, None]],
+    measured: Callable[..., Hearing],
     as_json: bool,
     in_line: Callable[[Reading], str] = line,
 ) -> list[FleetMeasurement]:
@@ -123,11 +118,16 @@ def print_place(out: Path) -> None:
     print(f"Kept in {out}; a page of it: tonnage report {out}")
 
 
-def refuse_nothing(whole: FleetMeasurement) -> None:
-    """Fails if no machine measured."""
-    if not any(each.ok for each in whole.nodes):
-        reasons = [f"{each.node} {each.why}" for each in whole.nodes]
-        raise engine.Failed(f"no machine measured: {words.listing(reasons) or 'there is none'}")
+def fail_if_missing(*parts: FleetMeasurement) -> None:
+    """Fails if a machine did not measure all, in any part, so that no script takes it for done."""
+    rows = [row for whole in parts for row in whole.nodes]
+    missing = {row.node: f"{row.node} {row.why}" for row in rows if not row.ok}
+    reasons = words.listing(missing.values()) or "there is none"
+    if not any(row.ok for row in rows):
+        raise engine.Failed(f"no machine measured: {reasons}")
+    if missing:
+        count = words.several(len({row.node for row in rows}), "machine")
+        raise engine.Failed(f"{len(missing)} of {count} did not measure all: {reasons}")
 
 
 def document(
@@ -157,7 +157,14 @@ def summary(whole: FleetMeasurement) -> list[str]:
     lines += _yielding(whole)
     ok = len(whole.nodes) - len(whole.missing)
     lines.append(f"{whole.id}: {ok} of {words.several(len(whole.nodes), 'node')}")
-    return lines + [f"Missing: {each.node}: {each.why}" for each in whole.missing]
+    return lines + [_missing(each) for each in whole.missing]
+
+
+def _missing(row: FleetNode) -> str:
+    from tonnage.fleet.kept import directory
+
+    whole = f" (in full: {directory(row.node)}/{NODE})" if row.error else ""
+    return f"Missing: {row.node}: {row.why}{whole}"
 
 
 def _row(node: FleetNode, more: Callable[[Measurement], More]) -> dict[str, Any]:
@@ -202,6 +209,10 @@ def _yielding(whole: FleetMeasurement) -> list[str]:
 
 def _across(each: Across) -> str:
     parts = [f"{words.rate(each.median_bytes_per_second)} is the median node's"]
+    if len(types := each.medians_of_types) > 1:
+        # Of unlike machines the middle one is like none of them.
+        medians = words.listing(f"{words.rate(rate)} ({name})" for name, rate in types.items())
+        parts = [f"{medians} are the median nodes' of each type"]
     if each.nodes > 1:
         low, high = map(words.rate, (each.low_bytes_per_second, each.high_bytes_per_second))
         parts.append(f"{low} ({each.slowest_node}) to {high}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tonnage import engine, words
-from tonnage.artifacts import ArtifactError, Measurement
-from tonnage.artifacts.gathering import bytes_at, measurements_at, places
+from tonnage.artifacts import ArtifactError, FleetMeasurement, Measurement
+from tonnage.artifacts.gathering import bytes_at, fleets_at, measurements_at, places
 
 
 def measured_places(paths: list[Path]) -> list[Path]:
@@ -18,6 +18,19 @@ def measured_places(paths: list[Path]) -> list[Path]:
                 found.setdefault(place.resolve(), place)
         except ArtifactError as why:
             raise engine.Refused(f"{why}: give what tonnage measure or import wrote") from None
+        except OSError as why:
+            raise engine.Refused(f"{path}: {why.strerror}") from None
+    return list(found.values())
+
+
+def read_fleets(paths: list[Path]) -> list[FleetMeasurement]:
+    """How it went on the machines of fleets, each fleet once, under whatever names it was given."""
+    found: dict[str, FleetMeasurement] = {}
+    for path in paths:
+        try:
+            found |= {each.id: each for each in fleets_at(path)}
+        except ArtifactError as why:
+            raise engine.Refused(str(why)) from None
         except OSError as why:
             raise engine.Refused(f"{path}: {why.strerror}") from None
     return list(found.values())

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -38,13 +38,10 @@ from tonnage.cli.measured import (
 )
 from tonnage.model.net import costs
 
-if TYPE_CHECKING:
-    from tonnage.model.shuffle import Shuffle
-
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
 ENDPOINTS = 4
-BLOCK_BYTES, FLEETS_BLOCK_BYTES = 1 << 20, 256 << 10
+BLOCK_BYTES, FLEETS_BLOCK_BYTES = 512 << 10, 256 << 10
 SECONDS, FLEETS_SECONDS = 5.0, 2.0
 FLEETS_CONNECTIONS = (1, 2, 4)
 RATE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -95,7 +92,7 @@ def measure_net(
             "--block",
             parser=parse_block,
             metavar="SIZE",
-            help="What a connection is handed at a time. Default: 1MiB; with --fleet 256KiB, as "
+            help="What a connection is handed at a time. Default: 512KiB; with --fleet 256KiB, as "
             "whole blocks are counted and links may be slow.",
         ),
     ] = None,
@@ -237,34 +234,20 @@ def _between_machines(at: Where, out: Path, as_json: bool, **told: Any) -> None:
     from tonnage.cli import fleet as fleets
 
     fleets.refuse_without_ray()
-    from tonnage.fleet.net import Settings, asked_of, measure_net
+    from tonnage.fleet.net import Settings, measure_net
 
-    settings = Settings(**told)
-    asked = asked_of(
-        settings,
-        command=command(),
-        labels=at.labels,
-        instances=at.instances,
-        one_at_a_time=False,
-        patience_seconds=at.patience_seconds,
-    )
     assert at.fleet is not None
-    measured = partial(measure_net, out=out, asked=asked, settings=settings)
-    fleets.show(at.fleet, out, "net", measured, as_json, of_all=shuffled)
+    measured = partial(measure_net, out=out, settings=Settings(**told), **at.asked)
+    fleets.show(at.fleet, out, "net", measured, as_json, in_lines=shuffled)
 
 
-def shuffled(whole: FleetMeasurement) -> More:
-    """What the network between machines carries, as JSON values and in lines."""
-    from tonnage.model.shuffle import shuffle
-
-    found = shuffle(whole)
-    values = dataclasses.asdict(found) | {"full_duplex": found.full_duplex}
-    return values, list(_of_shuffle(found))
-
-
-def _of_shuffle(found: Shuffle) -> Iterator[str]:
+def shuffled(found: FleetMeasurement) -> Iterator[str]:
+    """What the network between machines carries, in lines."""
     if found.baseline_bytes_per_second is not None:
-        yield f"The median pair: {words.rate(found.baseline_bytes_per_second)}{_duplex(found)}"
+        types = found.types
+        mixed = f", of pairs of {words.listing(types)} machines" if len(types) > 1 else ""
+        rate = words.rate(found.baseline_bytes_per_second)
+        yield f"The median pair{mixed}: {rate}{_duplex(found)}"
     if slowest := found.slowest_link:
         yield f"The slowest link: {slowest.node}, {words.rate(slowest.less)} with all others"
     for size in found.sizes:
@@ -278,7 +261,7 @@ def _of_shuffle(found: Shuffle) -> Iterator[str]:
         )
 
 
-def _duplex(found: Shuffle) -> str:
+def _duplex(found: FleetMeasurement) -> str:
     if found.both_ways_share is None:
         return ""
     kind = "full" if found.full_duplex else "half"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -32,10 +31,10 @@ from tonnage.cli.measured import (
     Seed,
     UntilConfidence,
     carry_out,
+    in_directory,
     refuse_directories,
     refuse_outstanding,
     where,
-    work_in,
 )
 
 SUBMISSIONS = ("single", "batched")
@@ -126,8 +125,7 @@ def measure_ops(
         refuse_outstanding(settings.memory_bytes)
     carry_out(
         "ops",
-        work_in(directory, measure, settings),
-        dataclasses.asdict(settings) | {"directory": directory},
+        *in_directory(directory, measure, settings),
         at,
         out,
         as_json,

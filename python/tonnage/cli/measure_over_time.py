@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -30,10 +29,10 @@ from tonnage.cli.measured import (
     Patience,
     Seed,
     carry_out,
+    in_directory,
     refuse_directories,
     refuse_outstanding,
     where,
-    work_in,
 )
 
 
@@ -108,8 +107,7 @@ def measure_over_time(
         refuse_outstanding(settings.memory_bytes)
     carry_out(
         "over-time",
-        work_in(directory, measure, settings),
-        dataclasses.asdict(settings) | {"directory": directory},
+        *in_directory(directory, measure, settings),
         at,
         out,
         as_json,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +14,10 @@ import typer
 
 from tonnage import engine, words
 from tonnage.artifacts import FleetMeasurement
+from tonnage.artifacts.environment import MACHINE_TYPE
 from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.cli import fleet as fleets
-from tonnage.cli.arguments import Json, Memory, command, parse_size, refuse_relative
+from tonnage.cli.arguments import Json, Memory, parse_size
 from tonnage.cli.measure_disk import work_on
 from tonnage.cli.measure_net import shuffled
 from tonnage.cli.measured import (
@@ -29,13 +29,17 @@ from tonnage.cli.measured import (
     Patience,
     TrialSeconds,
     TrialSize,
+    Where,
     output,
+    refuse_directories,
     where,
 )
 
 if TYPE_CHECKING:
     from tonnage.artifacts.job import Job
     from tonnage.catalog import Catalog
+    from tonnage.fleet.cluster import Cluster, Machine
+    from tonnage.fleet.measuring import Hearing, OnRows
     from tonnage.model.screening import Screened, Suspect
     from tonnage.plan.without import Forecast, Gain
 
@@ -112,7 +116,8 @@ def measure_screen(
     """
     asked = _asked(job, data, catalog)
     directories = directory or [Path()]
-    refuse_relative(directories)
+    at = where(fleet, instances, False, patience, label)
+    refuse_directories(at, directories)
     fleets.refuse_without_ray()
     from tonnage.fleet import measuring, net
     from tonnage.fleet.screening import DISK, screen_fleet
@@ -127,16 +132,11 @@ def measure_screen(
         size_bytes=size,
         memory_bytes=memory,
     )
-    at = where(fleet, instances, False, patience, label)
     disks = measuring.Asked(
         kind=DISK,
         work=work_on(settings),
         settings=settings.told,
-        command=command(),
-        labels=at.labels,
-        instances=at.instances,
-        one_at_a_time=False,
-        patience_seconds=at.patience_seconds,
+        **at.asked,
         late_seconds=math.inf,  # Its own disks are what they are.
     )
     network = net.Settings(
@@ -149,12 +149,26 @@ def measure_screen(
         brief=True,
     )
     out = output("screen", out)
-    measured = partial(screen_fleet, out=out, disks=disks, network=network)
+
+    def measured(cluster: Cluster, on_rows: OnRows) -> Hearing:
+        if not (out / DISK).exists():  # What was begun goes on, whoever is left.
+            refuse_too_few(cluster.machines, at)
+        return screen_fleet(cluster, out, disks, network, on_rows)
+
     of_disks, *of_network = fleets.carried_out(fleet, "screen", measured, as_json)
     show(of_disks, of_network[0] if of_network else None, asked, as_json)
     if not as_json:
         fleets.print_place(out)
-    fleets.refuse_nothing(of_disks)
+    fleets.fail_if_missing(of_disks, *of_network)
+
+
+def refuse_too_few(machines: Sequence[Machine], at: Where) -> None:
+    """Refuses a fleet of which it is known before that it is too small to judge anybody."""
+    from tonnage.model.screening import too_few
+
+    labels = [{**each.labels, **at.labels} for each in machines[: at.instances]]
+    if why := too_few([each.get(MACHINE_TYPE) for each in labels]):
+        raise engine.Refused(f"--fleet {at.fleet}: {why}")
 
 
 def _asked(job: str | None, data: int | None, catalog: list[str] | None) -> Asked | None:
@@ -187,11 +201,10 @@ def show(
 
     found = screen(disks, network)
     told, told_lines = _gain(disks, network, found, asked) if asked else ({}, [])
-    values, lines = shuffled(network) if network else ({}, [])
     if as_json:
         document = {
             "disk": fleets.document(disks),
-            "net": fleets.document(network) | values if network else None,
+            "net": fleets.document(network) if network else None,
             "suspects": [dataclasses.asdict(each) for each in found.suspects],
             "decommission": found.decommission,
             "not_judged": found.not_judged,
@@ -200,7 +213,7 @@ def show(
         return
     print("\n".join(fleets.summary(disks)))
     if network:
-        print("\n".join(fleets.summary(network) + lines))
+        print("\n".join([*fleets.summary(network), *shuffled(network)]))
     else:
         print("The network was not looked at: it takes two machines.")
     print("\n".join([*_lines(found), *told_lines]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -29,9 +28,9 @@ from tonnage.cli.measured import (
     Patience,
     UntilConfidence,
     carry_out,
+    in_directory,
     refuse_directories,
     where,
-    work_in,
 )
 
 TRANSFER_UNIT_BYTES = 4096
@@ -165,8 +164,7 @@ def measure_stream(
         )
     carry_out(
         "stream",
-        work_in(directory, measure, settings),
-        dataclasses.asdict(settings) | {"directory": directory},
+        *in_directory(directory, measure, settings),
         at,
         out,
         as_json,

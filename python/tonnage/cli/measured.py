@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +120,8 @@ FleetAddress = Annotated[
         "--fleet",
         metavar="ADDRESS",
         help="Measure on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
-        "that this machine is in. Directories are each machine's own; {node} in them is its name.",
+        "that this machine is in. Directories are each machine's own; {node} in them is its name. "
+        "Whoever is missing in the end, the others' results are kept, and the exit code is 1.",
     ),
 ]
 Instances = Annotated[
@@ -143,7 +146,7 @@ Patience = Annotated[
         parser=parse_duration,
         metavar="TIME",
         help="With --fleet: a machine that says nothing, or moves nothing, for so long is given "
-        "up, and said to be missing.",
+        "up, and said to be missing. To start there it has 60 s, or this if that is more.",
     ),
 ]
 Labels = Annotated[
@@ -171,6 +174,16 @@ class Where:
     one_at_a_time: bool
     patience_seconds: float
     labels: Mapping[str, str]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What is asked of any fleet, as `tonnage.fleet.measuring.Asked` takes it."""
+        return {
+            "command": command(),
+            "labels": self.labels,
+            "instances": self.instances,
+            "patience_seconds": self.patience_seconds,
+        }
 
 
 def where(
@@ -203,18 +216,33 @@ def placed(directory: Path, node: str | None) -> Path:
     return directory if node is None else Path(str(directory).replace(NODE, node))
 
 
-def work_in(directory: Path, measure: Measure, settings: Any) -> Callable[[str | None], Measure]:
-    """What measures in one directory, with settings that nodes have their own of."""
+def in_directory(
+    directory: Path, measure: Measure, settings: Any
+) -> tuple[Callable[[str | None], Measure], dict[str, Any]]:
+    """What measures in one directory, with settings that nodes have their own of, and these.
+
+    The first two that `carry_out` takes after the kind.
+    """
 
     def work(node: str | None) -> Measure:
         own = settings if node is None else settings.of_node(node)
         return functools.partial(measure, placed(directory, node), settings=own)
 
-    return work
+    return work, dataclasses.asdict(settings) | {"directory": directory}
 
 
 def refuse_directories(at: Where, directories: Sequence[Path]) -> None:
     """Refuses ``--dir`` that is not there, or, on a fleet, that is nowhere for sure."""
+    for directory in directories:
+        unknown = [each for each in re.findall(r"\{[^{}/]*\}", str(directory)) if each != NODE]
+        if at.fleet is not None and unknown:
+            raise engine.Refused(
+                f"--dir {directory}: there is no {unknown[0]}, only {NODE}, the node's name"
+            )
+        if at.fleet is None and NODE in str(directory) and not directory.is_dir():
+            raise engine.Refused(
+                f"--dir {directory}: {NODE} is the name of a fleet's node: give --fleet too"
+            )
     if at.fleet is None:
         refuse_missing("--dir", directories)
     else:

@@ -11,7 +11,7 @@ import typer
 from tonnage import engine, words
 from tonnage.artifacts.gathering import bytes_at
 from tonnage.cli.arguments import Json, whole_number
-from tonnage.cli.gathered import measured_places, read_all
+from tonnage.cli.gathered import measured_places, read_all, read_fleets
 
 
 def report(
@@ -69,6 +69,7 @@ def report(
             measurements,
             costs,
             seed,
+            fleets=read_fleets(paths),
             on_share=lambda share: progress(int(share * total)),
         )
     page = write_analysis(analysis, out)

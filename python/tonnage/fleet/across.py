@@ -16,15 +16,16 @@ from tonnage.statistics.histograms import Bins, merged, percentile
 
 def across(nodes: Sequence[FleetNode]) -> list[Across]:
     """Each kind of trial over all nodes that are ``ok``, in the order in which kinds were tried."""
+    types = {node.node: node.type for node in nodes}
     kinds: dict[str, dict[str, list[Trial]]] = {}
     for node in nodes:
         if not node.ok or node.measurement is None:
             continue
         for trial in node.measurement.trials:
             if trial.reading and "pattern" in trial.reading.details:
-                continue  # Part of what several did together: `model.shuffle` tells of that.
+                continue  # Part of what several did together: `shuffle` tells of that.
             kinds.setdefault(trial.name, {}).setdefault(node.node, []).append(trial)
-    return [_of_kind(name, of_nodes) for name, of_nodes in sorted(kinds.items())]
+    return [_of_kind(name, of_nodes, types) for name, of_nodes in sorted(kinds.items())]
 
 
 def latency(bins: Bins, readings: Sequence[Latency]) -> Latency:
@@ -51,11 +52,16 @@ def latency(bins: Bins, readings: Sequence[Latency]) -> Latency:
     )
 
 
-def _of_kind(name: str, of_nodes: Mapping[str, Sequence[Trial]]) -> Across:
+def _of_kind(
+    name: str, of_nodes: Mapping[str, Sequence[Trial]], types: Mapping[str, str]
+) -> Across:
     medians = {
         node: statistics.median(trial.bytes_per_second for trial in trials)
         for node, trials in of_nodes.items()
     }
+    of_types: dict[str, list[float]] = {}
+    for node, median in medians.items():
+        of_types.setdefault(types[node], []).append(median)
     readings = [
         trial.reading
         for trials in of_nodes.values()
@@ -72,6 +78,7 @@ def _of_kind(name: str, of_nodes: Mapping[str, Sequence[Trial]]) -> Across:
         median_bytes_per_second=statistics.median(medians.values()),
         high_bytes_per_second=max(medians.values()),
         sum_bytes_per_second=sum(medians.values()),
+        medians_of_types={each: statistics.median(of_types[each]) for each in sorted(of_types)},
         together_bytes_per_second=statistics.median(in_step) if in_step else None,
         latency_seconds=latency(bins, [each.latency_seconds for each in readings])
         if bins

@@ -12,6 +12,7 @@ import os
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ class Task:
     labels: Mapping[str, str]
     files: Mapping[str, bytes]
     """What an earlier command has of it, by name."""
+    kept_in: str
+    """What the directory is called that these are in: what goes wrong is told of that."""
     in_step_as: str | None = None
     """This machine's name, if its work meets that of others."""
 
@@ -69,7 +72,9 @@ class Told:
     seconds: float | None
     """From its beginning to its end."""
     why: str | None
-    """Why it did not measure all."""
+    """Why it did not measure all, in a line."""
+    error: str | None = None
+    """All of what went wrong, if it was not foreseen."""
     said: Mapping[int, Said] = field(default_factory=dict)
     """Of each part that it was given one after another, and has done, by its number."""
     waits: Waits | None = None
@@ -97,6 +102,7 @@ class Agent:
         self._done = 0
         self._files: dict[str, None] = {}  # Their names, in the order in which they are told.
         self._why: str | None = None
+        self._error: str | None = None
         self._said: dict[int, Said] = {}
 
     def prepare(self, task: Task) -> None:
@@ -150,6 +156,7 @@ class Agent:
             ended=ended is not None,
             seconds=None if ended is None else ended - self._began,
             why=self._why,
+            error=self._error,
             said=said,
             waits=waits,
         )
@@ -181,11 +188,12 @@ class Agent:
                 self._has_moved()
         except _Stopped:
             self._why = "was told to end"
-        except OSError as why:
-            self._why = f"{why.filename or ''}: {why.strerror}".lstrip(": ")
+        except engine.Refused as why:
+            self._why = self._told(str(why.args[0]))
         except Exception as why:
             # Whatever it was, this machine's row has to say it: nobody sees this process's errors.
-            self._why = str(why.args[0]) if why.args else type(why).__name__
+            self._why = self._told(_in_words(why))
+            self._error = "".join(traceback.format_exception(why))
         finally:
             self._ended = time.monotonic()
             self._news.set()
@@ -199,6 +207,11 @@ class Agent:
             on_progress=self._progress,
             **peers,
         )
+
+    def _told(self, why: str) -> str:
+        """In a line; of its own room nobody knows who asked."""
+        assert self._task is not None
+        return " ".join(why.replace(str(self._out), self._task.kept_in).split())
 
     def _has_moved(self) -> None:
         self._moved = time.monotonic()
@@ -216,3 +229,12 @@ class Agent:
             raise _Stopped
         if done != self._done:
             self._done, self._moved = done, time.monotonic()
+
+
+def _in_words(why: Exception) -> str:
+    """What went wrong; what nobody put in words is told with its kind."""
+    if isinstance(why, engine.Failed):
+        return str(why.args[0])
+    if isinstance(why, OSError) and why.strerror:
+        return f"{why.filename or ''}: {why.strerror}".lstrip(": ")
+    return f"{type(why).__name__}: {why}"

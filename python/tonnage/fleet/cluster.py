@@ -43,7 +43,16 @@ RAYS_NAMES = {
 
 
 class Lost(Exception):
-    """A machine, or what runs on it, that is gone, or refused; ``args`` is why, in words."""
+    """A machine, or what runs on it, that is gone, or refused.
+
+    Args:
+        why: In words, in a line.
+        error: All that Ray tells of it.
+    """
+
+    def __init__(self, why: str, error: str | None = None) -> None:
+        super().__init__(why)
+        self.error = error
 
 
 @dataclass(frozen=True)
@@ -125,9 +134,9 @@ class Cluster:
             raise TimeoutError from why
         except RayTaskError as why:
             cause = why.as_instanceof_cause()
-            raise Lost(_first_line(cause.args[0] if cause.args else cause)) from why
+            raise Lost(_first_line(cause.args[0] if cause.args else cause), str(why)) from why
         except RayError as why:
-            raise Lost(_of_death(str(why))) from why
+            raise Lost(_of_death(str(why)), str(why)) from why
 
 
 @contextmanager
@@ -144,7 +153,7 @@ def attached(address: str) -> Iterator[Cluster]:
         )
     where = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
     if where not in ("", AUTO):
-        _refuse_silent(where)
+        _refuse_silent(where, where if where == address else f"{AUTO} (RAY_ADDRESS={where})")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with _hushed():
@@ -189,15 +198,15 @@ def _labels(given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _refuse_silent(address: str) -> None:
-    """Refuses where nobody listens; Ray would try for minutes."""
+def _refuse_silent(address: str, given: str) -> None:
+    """Refuses where nobody listens; Ray would try for minutes. ``given`` is who said so."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise engine.Refused(f"--fleet {address}: give HOST:PORT, or auto")
+        raise engine.Refused(f"--fleet {given}: give HOST:PORT, or auto")
     try:
         socket.create_connection((host.strip("[]"), int(port)), LISTENING_SECONDS).close()
     except (OSError, OverflowError) as why:
-        raise engine.Refused(f"--fleet {address}: {NO_CLUSTER} ({why})") from why
+        raise engine.Refused(f"--fleet {given}: {NO_CLUSTER} ({why})") from why
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import Measurement, Trial
+from tonnage.artifacts.fleet import NO_TYPE
 from tonnage.fleet.agent import Agent, Said, Task
 from tonnage.measure import environment
 from tonnage.measure.kept import kept
@@ -25,12 +26,11 @@ from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.part import Round
 from tonnage.measure.trials import now
 
-KIND = "shuffle"
+KIND = "net"
 LOOK_SECONDS = 0.1
 """How often who waits for a part looks whether to end."""
 ENDING_SECONDS = 60.0
 """A part has to end within this after its time: what lies in buffers goes at the slowest's pace."""
-NO_TYPE = "a type not told"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from tonnage.artifacts import (
 from tonnage.artifacts.fleet import FLEET, FLEET_BEGUN, NODE
 from tonnage.artifacts.gathering import BEGUN, TRIALS
 from tonnage.fleet.across import across
+from tonnage.fleet.shuffle import shuffle
 from tonnage.measure.kept import parted, refuse_settings
 from tonnage.measure.trials import new_id, now
 
@@ -43,9 +44,13 @@ class Kept:
         if not (path := self._out / FLEET_BEGUN).exists():
             self._begun.write(path)
 
+    def place(self, node: str) -> Path:
+        """A node's directory."""
+        return self._out / directory(node)
+
     def files(self, node: str) -> dict[str, bytes]:
         """What an earlier command has of a node, for it to go on with; the whole is made anew."""
-        place = self._out / directory(node)
+        place = self.place(node)
         found = [*place.glob(BEGUN), *place.glob(TRIALS)]
         return {path.name: path.read_bytes() for path in sorted(found)}
 
@@ -54,19 +59,19 @@ class Kept:
         for name in sorted(files):
             if Path(name).name != name:
                 raise engine.Failed(f"{node} told of a file called {name}")
-            write_atomically(self._out / directory(node) / name, files[name])
+            write_atomically(self.place(node) / name, files[name])
 
     def trial(self, node: str, name: str) -> Trial:
         """One of the trials that a node has told."""
-        return Trial.read(self._out / directory(node) / name)
+        return Trial.read(self.place(node) / name)
 
     def trials(self, node: str) -> list[Trial]:
         """All that a node has told."""
-        return [Trial.read(path) for path in sorted((self._out / directory(node)).glob(TRIALS))]
+        return [Trial.read(path) for path in sorted(self.place(node).glob(TRIALS))]
 
     def keep(self, row: FleetNode) -> FleetNode:
         """Writes how it went on a node; gives it with the measurement."""
-        row.write(self._out / directory(row.node) / NODE)
+        row.write(self.place(row.node) / NODE)
         return self._whole(row)
 
     @property
@@ -96,6 +101,7 @@ class Kept:
             last_done_seconds=last,
             tail_seconds=None if first is None or last is None else last - first,
         )
+        whole = shuffle(whole)
         whole.write(self._out / FLEET)
         return whole
 
@@ -120,7 +126,7 @@ class Kept:
         )
 
     def _measurement(self, node: str) -> Measurement | None:
-        place = self._out / directory(node)
+        place = self.place(node)
         try:
             return gather(place) if (place / BEGUN).exists() else None
         except ArtifactError as why:

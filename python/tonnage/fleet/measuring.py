@@ -33,7 +33,8 @@ ASK_SECONDS = 1.0
 MEETING_SECONDS = 0.2
 """So long one may that waits for the others: what has it go on comes after that."""
 READY_SECONDS = 60.0
-"""A machine is ready within this: Ray starts a process there, which loads what it needs."""
+"""A machine is ready within this, or within patience, if that is more: Ray starts a process there,
+which loads what it needs."""
 ANSWER_SECONDS = 10.0
 """Within this an answer that is there has come."""
 CLEANING_SECONDS = 10.0
@@ -58,9 +59,9 @@ class Asked:
     labels: Mapping[str, str]
     instances: int | None
     """How many nodes; ``None`` for all there are."""
-    one_at_a_time: bool
     patience_seconds: float
     """How long a node may say nothing, or move nothing."""
+    one_at_a_time: bool = False
     pause_seconds: float = 0.0
     """How long a node that is well moves nothing, since it waits for its time."""
     only: Collection[str] | None = None
@@ -68,7 +69,7 @@ class Asked:
     late_seconds: float = LATE_SECONDS
     """Who begins so much later than the others did not measure with them."""
     in_step: bool = False
-    """Whether nodes meet before each trial, so that what one has not done all do again."""
+    """Whether nodes do each trial with others, so that what one has not done all do again."""
 
 
 class Heard(NamedTuple):
@@ -89,6 +90,8 @@ class Row(NamedTuple):
 
 
 OnRows = Callable[[Sequence[Row]], None]
+Hearing = Generator[Heard | FleetNode | FleetMeasurement, None, None]
+"""Each trial and each node when it is done, and at last what all come to."""
 
 
 class Member:
@@ -145,10 +148,8 @@ class Member:
         return Row(self.node, state, self.trials, told.done_bytes if told else 0, why)
 
 
-def measure_fleet(
-    cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows
-) -> Generator[Heard | FleetNode | FleetMeasurement, None, None]:
-    """Gives each trial and each node when it is done, and at last what all come to.
+def measure_fleet(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Hearing:
+    """Has the machines of a fleet measure; gives what is heard of them.
 
     Args:
         cluster: Whose machines are the fleet.
@@ -169,9 +170,7 @@ def measure_fleet(
 
 
 @contextmanager
-def running(
-    cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows, *, all_again: bool = False
-) -> Iterator[Run]:
+def running(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Iterator[Run]:
     """A run on the machines that are left to measure; none of them is at work afterwards.
 
     Args:
@@ -179,7 +178,6 @@ def running(
         out: As `measure_fleet`.
         asked: What to do.
         on_rows: As `measure_fleet`.
-        all_again: If some machine is left, all are, since they measure each other.
     """
     there = [each for each in cluster.machines if asked.only is None or each.name in asked.only]
     with kept(
@@ -193,7 +191,7 @@ def running(
     ) as keep:
         rows = keep.rows
         done = {node for node, row in rows.items() if row.ok}
-        if (all_again or asked.in_step) and not done >= {machine.name for machine in there}:
+        if asked.in_step and not done >= {machine.name for machine in there}:
             done = set()
         machines = [each for each in there if each.name not in done]
         if asked.instances is not None:
@@ -257,8 +255,8 @@ class Run:
         here = found_here()
         looks = {each: self.cluster.look(each.machine) for each in self.left}
         for member, answer in self.answers(looks):
-            if isinstance(answer, str):
-                yield self.close(member, answer)
+            if isinstance(answer, Lost):
+                yield self.close(member, str(answer), answer.error)
                 continue
             there = Found(*answer)
             member.host = there.host
@@ -274,18 +272,25 @@ class Run:
             files = self._keep.files(member.node)
             member.has(files)
             name = member.node if self._asked.in_step else None
-            task = Task(self._asked.work(member.node), self._asked.command, labels, files, name)
+            task = Task(
+                self._asked.work(member.node),
+                self._asked.command,
+                labels,
+                files,
+                str(self._keep.place(member.node)),
+                name,
+            )
             prepared[member] = member.ask("prepare", task)
         for member, answer in self.answers(prepared):
-            if isinstance(answer, str):
-                yield self.close(member, answer)
+            if isinstance(answer, Lost):
+                yield self.close(member, str(answer), answer.error)
         for member in self.left:
             try:
                 member.clock = barrier.read(partial(self._now, member))
             except TimeoutError:
                 yield self.close(member, f"did not answer within {ANSWER_SECONDS:g} s")
             except Lost as why:
-                yield self.close(member, str(why))
+                yield self.close(member, str(why), why.error)
 
     def measure(self, group: Sequence[Member]) -> Iterator[Heard | FleetNode]:
         """Has these begin at one moment, and hears of them until each has its row."""
@@ -370,7 +375,7 @@ class Run:
                 # The question, or its answer, got lost on the way: it is asked again.
                 time.sleep(AGAIN_SECONDS)
             except Lost as why:
-                yield self.close(member, str(why))
+                yield self.close(member, str(why), why.error)
                 return
         if told is None:
             if time.monotonic() - member.heard_at > patience + ASK_SECONDS:  # It may wait for news.
@@ -387,11 +392,11 @@ class Run:
             if told.why is None and member.together > 1 and late > self._asked.late_seconds:
                 yield self.close(member, f"began {late:.1f} s later than the others")
             else:
-                yield self.close(member, told.why or member.lacks)
+                yield self.close(member, told.why or member.lacks, told.error)
         elif told.quiet_seconds > patience + self._asked.pause_seconds:
             yield self.close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
 
-    def close(self, member: Member, why: str | None) -> FleetNode:
+    def close(self, member: Member, why: str | None, error: str | None = None) -> FleetNode:
         """Writes how it went on a machine: all well, or why not; then it is to end."""
         self._stop(member)
         told, labels = member.told, {**member.machine.labels, **self._asked.labels}
@@ -403,6 +408,7 @@ class Run:
             labels=labels,
             ok=why is None,
             why=why,
+            error=error,
             faulty=why is not None and why != member.lacks,
             together=member.together,
             skew_seconds=member.late_seconds,
@@ -414,7 +420,7 @@ class Run:
         return member.row
 
     def answers(self, calls: Mapping[Member, Call]) -> Iterator[tuple[Member, Any]]:
-        """What each answered within `READY_SECONDS`, in the order of answers; a string is why not.
+        """What each answered within `READY_SECONDS`, in the order of answers; or why not.
 
         Whoever asks more of a member that failed finds it with its row.
         """
@@ -428,12 +434,12 @@ class Run:
                 try:
                     yield member, self.cluster.answer(call, ANSWER_SECONDS)
                 except TimeoutError:
-                    yield member, f"did not answer within {ANSWER_SECONDS:g} s"
+                    yield member, Lost(f"did not answer within {ANSWER_SECONDS:g} s")
                 except Lost as why:
-                    yield member, str(why)
+                    yield member, why
             self._on_rows([each.shown for each in self.members])
         for member in left:
-            yield member, f"was not ready within {seconds:g} s"
+            yield member, Lost(f"was not ready within {seconds:g} s")
 
     def _now(self, member: Member) -> float:
         shown: float = self.cluster.answer(member.ask("clock"), ANSWER_SECONDS)

@@ -19,14 +19,14 @@ import random
 import re
 import secrets
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tonnage import engine, words
-from tonnage.artifacts import FleetMeasurement, FleetNode, Trial
+from tonnage.artifacts import FleetNode, Trial
 from tonnage.artifacts.together import (
     ALL_TO_ALL,
     ALONE,
@@ -38,9 +38,9 @@ from tonnage.artifacts.together import (
     WAYS,
 )
 from tonnage.fleet.agent import Said
-from tonnage.fleet.cluster import Cluster
+from tonnage.fleet.cluster import Cluster, Lost
 from tonnage.fleet.endpoint import ENDING_SECONDS, KIND, Endpoint, Part, take_part
-from tonnage.fleet.measuring import Asked, Heard, Member, OnRows, Run, running
+from tonnage.fleet.measuring import Asked, Heard, Hearing, Member, OnRows, Run, running
 from tonnage.measure import rounds
 from tonnage.measure.net.part import (
     Round,
@@ -154,19 +154,20 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
 
 
 def measure_net(
-    cluster: Cluster, out: Path, asked: Asked, settings: Settings, on_rows: OnRows
-) -> Generator[Heard | FleetNode | FleetMeasurement, None, None]:
-    """As `measure_fleet`, of the network between machines; ``asked`` is `asked_of` these settings.
+    cluster: Cluster, out: Path, settings: Settings, on_rows: OnRows, **more: Any
+) -> Hearing:
+    """As `measure_fleet`, of the network between machines; ``more`` is what else `Asked` takes.
 
     Raises:
         Refused: Also if more machines are to send all to all than there are.
     """
+    asked = _asked(settings, **more)
     there = min(asked.instances or len(cluster.machines), len(cluster.machines))
     if settings.sizes and max(settings.sizes) > there:
         raise engine.Refused(
             f"--sizes {max(settings.sizes)}: the fleet has {there} machines: give no more"
         )
-    with running(cluster, out, asked, on_rows, all_again=True) as run:
+    with running(cluster, out, asked, on_rows) as run:
         yield from run.ready(Endpoint)
         run.begin(run.left)
         shuffle = _Shuffle(run, settings)
@@ -181,7 +182,7 @@ def measure_net(
         yield run.whole()
 
 
-def asked_of(settings: Settings, **more: Any) -> Asked:
+def _asked(settings: Settings, **more: Any) -> Asked:
     """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
     told = dataclasses.asdict(settings)
     work = partial(take_part, settings=told, stopping_rule=settings.rule)
@@ -193,6 +194,7 @@ def asked_of(settings: Settings, **more: Any) -> Asked:
         settings=told,
         pause_seconds=pause,
         late_seconds=math.inf,  # They meet before each thing that they do.
+        in_step=True,
         **more,
     )
 
@@ -290,8 +292,8 @@ class _Shuffle:
             if each.node not in self._addresses
         }
         for member, answer in self._run.answers(asked):
-            if isinstance(answer, str):
-                yield self._run.close(member, answer)
+            if isinstance(answer, Lost):
+                yield self._run.close(member, str(answer), answer.error)
             else:
                 host, port, self._types[member.node] = answer
                 name = f"[{host}]" if ":" in host else host

@@ -6,14 +6,14 @@ machine whose disks could not be measured has no part in the network's: it would
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from tonnage.artifacts import FleetMeasurement, FleetNode
+from tonnage.artifacts import FleetMeasurement
 from tonnage.fleet import net
 from tonnage.fleet.cluster import Cluster
-from tonnage.fleet.measuring import Asked, Heard, OnRows, measure_fleet
+from tonnage.fleet.measuring import Asked, Hearing, OnRows, measure_fleet
 from tonnage.measure.kept import parted
 
 DISK, NET = "disk", "net"
@@ -22,7 +22,7 @@ DISK, NET = "disk", "net"
 
 def screen_fleet(
     cluster: Cluster, out: Path, disks: Asked, network: net.Settings, on_rows: OnRows
-) -> Generator[Heard | FleetNode | FleetMeasurement, None, None]:
+) -> Hearing:
     """As `measure_fleet`, of both: the disks' measurement ends first, then the network's.
 
     With fewer than two machines left there is no network, and nothing comes of it.
@@ -38,14 +38,16 @@ def screen_fleet(
         there = {machine.name for machine in cluster.machines if machine.name in left}
         if len(there) < 2:
             return
-        asked = net.asked_of(
+        found = net.measure_net(
+            cluster,
+            out / NET,
             network,
+            on_rows,
             command=disks.command,
             labels=disks.labels,
             instances=None,
-            one_at_a_time=False,
             patience_seconds=disks.patience_seconds,
             only=there,
         )
-        with closing(net.measure_net(cluster, out / NET, asked, network, on_rows)) as found:
+        with closing(found):
             yield from found

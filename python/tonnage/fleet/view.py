@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tonnage import words
@@ -18,6 +18,9 @@ from tonnage.fleet.measuring import Row
 LIVE_EVERY_SECONDS = 0.25
 OVER_SECONDS = 3.0
 """Rates are over so long."""
+
+Rates = Mapping[str, float | None]
+"""What each node moves a second; ``None`` of those that move nothing now."""
 
 
 class View:
@@ -54,20 +57,20 @@ class View:
             self._next_line = now - self._began + PLAIN_EVERY_SECONDS
             print(f"{self._label}: {in_line(rows, rates)}", file=sys.stderr, flush=True)
 
-    def _rate(self, row: Row, now: float) -> float:
-        """Bytes a second lately; of a node that does not measure, none."""
+    def _rate(self, row: Row, now: float) -> float | None:
+        """Bytes a second lately; of a node that moved nothing, since it meets others, none."""
         if row.state != "measuring":
-            return 0.0
+            return None
         seen = self._seen.setdefault(row.node, deque())
         if seen and row.done_bytes < seen[-1][1]:
             seen.clear()  # Another trial.
         seen.append((now, row.done_bytes))
         while len(seen) > 2 and now - seen[1][0] >= OVER_SECONDS:
             seen.popleft()
-        passed = now - seen[0][0]
-        return (row.done_bytes - seen[0][1]) / passed if passed else 0.0
+        moved, passed = row.done_bytes - seen[0][1], now - seen[0][0]
+        return moved / passed if moved and passed else None
 
-    def _show(self, rows: Sequence[Row], rates: dict[str, float]) -> None:
+    def _show(self, rows: Sequence[Row], rates: Rates) -> None:
         from rich.console import Console
         from rich.live import Live
 
@@ -83,14 +86,14 @@ class View:
         self._live.update(_table(rows, rates), refresh=True)
 
 
-def in_line(rows: Sequence[Row], rates: dict[str, float]) -> str:
+def in_line(rows: Sequence[Row], rates: Rates) -> str:
     """All nodes in a line: how many are how far, and what they move."""
     counts: dict[str, int] = {}
     for row in rows:
         counts[row.state] = counts.get(row.state, 0) + 1
     parts = [f"{words.several(len(rows), 'node')}: "]
     parts[0] += words.listing(f"{count} {state}" for state, count in counts.items())
-    moving = {row.node: rates[row.node] for row in rows if row.state == "measuring"}
+    moving = {node: rate for node, rate in rates.items() if rate is not None}
     if moving:
         slowest = min(moving, key=lambda node: (moving[node], node))
         parts.append(f"{words.rate(sum(moving.values()))} together")
@@ -99,7 +102,7 @@ def in_line(rows: Sequence[Row], rates: dict[str, float]) -> str:
     return "; ".join(parts)
 
 
-def _table(rows: Sequence[Row], rates: dict[str, float]) -> Any:
+def _table(rows: Sequence[Row], rates: Rates) -> Any:
     from rich.table import Table
     from rich.text import Text
 
@@ -107,7 +110,8 @@ def _table(rows: Sequence[Row], rates: dict[str, float]) -> Any:
     for heading, justify in (("node", "left"), ("", "left"), ("trials", "right"), ("", "right")):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in rows:
-        rate = words.rate(rates[row.node]) if row.state == "measuring" else row.why or ""
+        rate = rates[row.node]
+        said = row.why or "" if rate is None else words.rate(rate)
         # A node's name is nobody's markup.
-        table.add_row(*map(Text, (row.node, row.state, str(row.trials), rate)))
+        table.add_row(*map(Text, (row.node, row.state, str(row.trials), said)))
     return table

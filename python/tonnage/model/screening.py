@@ -13,12 +13,13 @@ shuffle: there all get as much as the slowest takes, so one slow link makes all 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tonnage import words
 from tonnage.artifacts import FleetMeasurement, FleetNode
 from tonnage.artifacts.together import RECEIVE, SEND
-from tonnage.model.shuffle import shuffle
 from tonnage.statistics.instances import LEAST_INSTANCES, outliers
 
 LEAST_ALIKE = 3
@@ -88,6 +89,24 @@ def screen(disks: FleetMeasurement, network: FleetMeasurement | None = None) -> 
     return Screened(suspects + slow, not_judged)
 
 
+def too_few(types: Sequence[str | None]) -> str | None:
+    """What it takes to judge any machine of a fleet, if it is known that nobody can be judged.
+
+    Args:
+        types: Each machine's; ``None`` where it is not known before it measures.
+    """
+    counts = Counter(types)
+    known = {type_: count for type_, count in counts.items() if type_ is not None}
+    alike = [count for count in known.values() if count >= LEAST_ALIKE]
+    if (sum(alike) if len(known) == len(counts) else len(types)) >= LEAST_INSTANCES:
+        return None
+    of_types = words.listing(f"{count} {type_}" for type_, count in sorted(known.items()))
+    return (
+        f"{words.several(len(types), 'machine')}{f' ({of_types})' if known else ''}, and to judge "
+        f"any takes {LEAST_INSTANCES}, of types of which there are {LEAST_ALIKE} at least"
+    )
+
+
 def carried(
     disks: FleetMeasurement, network: FleetMeasurement | None = None
 ) -> dict[str, dict[str, float]]:
@@ -105,9 +124,8 @@ def carried(
         return found
     left_out = {row.node for row in network.missing}
     found = {node: rates for node, rates in found.items() if node not in left_out}
-    told = shuffle(network)
-    links = {each.node: each.less for each in told.links if each.node in found}
-    together = [each for each in told.sizes if {e.node for e in each.per_node} == links.keys()]
+    links = {each.node: each.less for each in network.links if each.node in found}
+    together = [each for each in network.sizes if {e.node for e in each.per_node} == links.keys()]
     share = 1.0
     if together and (slowest := min(links.values())):
         had = statistics.median(each.less for each in together[-1].per_node)
@@ -134,7 +152,7 @@ def _of_links(network: FleetMeasurement | None) -> dict[str, dict[str, float]]:
     """What each node's link carries each way."""
     found: dict[str, dict[str, float]] = {SEND: {}, RECEIVE: {}}
     well = {row.node for row in network.nodes if row.ok} if network else set()
-    for link in shuffle(network).links if network else []:
+    for link in network.links if network else []:
         ways = {SEND: link.send_bytes_per_second, RECEIVE: link.receive_bytes_per_second}
         for way, rate in ways.items():
             if link.node in well and rate is not None:

@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tonnage import words
-from tonnage.artifacts import Environment, Measurement
+from tonnage.artifacts import Environment, FleetMeasurement, Measurement
 from tonnage.artifacts.analysis import Analysis, Cited, Machine, Subject
+from tonnage.artifacts.together import with_partners
 from tonnage.cloud_truth import scorecard
 from tonnage.model.analysis import comparisons, labels
 from tonnage.model.analysis.courses import drawn, series_of, steadiness
-from tonnage.model.analysis.doubts import doubts
+from tonnage.model.analysis.doubts import doubts, missing
 from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, estimated
-from tonnage.model.analysis.findings import findings
+from tonnage.model.analysis.findings import findings, slower
 from tonnage.model.analysis.instances import (
     alternating,
     cycles,
@@ -56,6 +57,7 @@ def analyse(
     measurements: Sequence[Measurement],
     prices: Mapping[str, Price] | None = None,
     seed: int = 0,
+    fleets: Sequence[FleetMeasurement] = (),
     on_share: OnShare | None = None,
 ) -> Analysis:
     """What measurements come to, each of which counts once.
@@ -64,6 +66,7 @@ def analyse(
         measurements: Of one machine or of many, ours or imported, in any order.
         prices: Of hosts or of machine types, by their names.
         seed: Of all draws; the same one with the same measurements gives the same analysis.
+        fleets: How it went on the machines of fleets, to tell who is missing.
         on_share: Told how much of it is done.
 
     Raises:
@@ -84,6 +87,13 @@ def analyse(
         if on_share:
             on_share((number + 1) / len(kinds))
     machines = _machines(measurements, costs)
+    types = _types(measurements)
+    below = [
+        said
+        for kind, subject in zip(kinds, subjects, strict=True)
+        if not with_partners(dict(kind.manner).get("pattern"))
+        for said in slower(subject, types)
+    ]
     direct = comparisons.direct_against_buffered(kinds)
     by_layout = comparisons.layouts(kinds)
     by_label = labels.side_by_side(kinds, measurements)
@@ -98,8 +108,8 @@ def analyse(
         layouts=by_layout,
         labels=labels.ratios(kinds, measurements),
         by_label=by_label,
-        findings=findings(machines, subjects),
-        warnings=doubts(measurements, kinds, called),
+        findings=[*findings(machines, subjects), *below],
+        warnings=[*missing(fleets), *doubts(measurements, kinds, called)],
         scorecard=scorecard(measurements),
         left_out=left_out(subjects, dollars, direct, by_layout, by_label),
         cited=[_cited(each) for each in measurements],
@@ -157,6 +167,15 @@ def _fleet(series: Mapping[str, Series], seed: int) -> FleetFindings | None:
 def _variation_over_time(found: FleetFindings) -> float | None:
     known = [each.variation for each in found.instances if each.variation is not None]
     return float(np.median(known)) if known else None
+
+
+def _types(measurements: Sequence[Measurement]) -> dict[str, str | None]:
+    """The machine types of those instances that are known to be machines."""
+    return {
+        instance_of(each): each.environment.machine_type
+        for each in measurements
+        if each.environment
+    }
 
 
 def _machines(measurements: Sequence[Measurement], costs: Mapping[str, Priced]) -> list[Machine]:

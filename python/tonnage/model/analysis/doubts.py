@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tonnage import words
-from tonnage.artifacts import Environment, Measurement
+from tonnage.artifacts import Environment, FleetMeasurement, Measurement
 from tonnage.model.analysis.estimates import medians_of, values_of
 from tonnage.model.analysis.levels import latency
 from tonnage.model.analysis.samples import Kind, Sample, by_instance
@@ -43,6 +43,19 @@ def doubts(
         *disk_warnings(phases),
         *_silent(measurements),
     ]
+
+
+def missing(fleets: Sequence[FleetMeasurement]) -> list[str]:
+    """The machines of fleets that did not measure all, with why, each in a sentence or two."""
+    found = []
+    for fleet in fleets:
+        if not fleet.nodes:
+            found.append(f"{fleet.id} was cut short: who is missing of it is not known.")
+        for row in fleet.missing:
+            done = len(row.measurement.trials) if row.measurement else 0
+            before = f" The figures count its {words.several(done, 'trial')}." if done else ""
+            found.append(words.sentence(f"Missing of {fleet.id}: {row.node}: {row.why}") + before)
+    return found
 
 
 def _builds(measurements: Sequence[Measurement]) -> list[str]:
@@ -88,6 +101,7 @@ def _machines(measurements: Sequence[Measurement]) -> list[str]:
             # Firmware takes a little of it, not always as much.
             "memory": round(each.environment.memory_bytes / (1 << 28)),
             "kernel": each.environment.kernel,
+            "type": each.environment.machine_type,
         }
         for each in measurements
         if each.environment

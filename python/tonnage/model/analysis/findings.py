@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 
 from tonnage import words
 from tonnage.artifacts.analysis import Alternating, Cyclic, Machine, Outlier, Subject
 from tonnage.model.analysis.estimates import INSTANCES, TRIALS
-from tonnage.statistics.instances import LEAST_INSTANCES
+from tonnage.statistics.instances import LEAST_INSTANCES, LEAST_SHARE
 
 MOST_FLEETS = 1_000
 """Beyond that, chance is less well known than how rare it is."""
@@ -88,6 +89,33 @@ def _outlier(subject: Subject, each: Outlier) -> str:
         way = "above" if each.ratio > 1 else "below"
         how = f"{words.percent(abs(each.ratio - 1))} {way} the median instance"
     return f"{subject.name}: {each.instance} {what}, {how} ({_sure(each.false_alarm)})."
+
+
+def slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
+    """Who is far below the others of its type, where they are too few for more to be said.
+
+    Args:
+        subject: What each gave by itself, whoever else took part.
+        types: Those of all machines.
+    """
+    named = {each.instance for each in subject.outliers}
+    rates: dict[str | None, dict[str, float]] = {}
+    for each in subject.instances:
+        if each.name in types:
+            rates.setdefault(types[each.name], {})[each.name] = each.rate.value
+    found = []
+    for type_, alike in rates.items():
+        middle = statistics.median(alike.values())
+        if len(alike) >= LEAST_INSTANCES or not middle:
+            continue
+        kind = f"{words.several(len(alike), 'machine')} of {type_ or 'unknown'} type"
+        found += [
+            f"{subject.name}: {name} gives {words.percent(rate / middle)} of the median of "
+            f"{kind}; so few do not tell whether that is chance."
+            for name, rate in alike.items()
+            if rate < (1 - LEAST_SHARE) * middle and name not in named
+        ]
+    return found
 
 
 def _alternates(subject: Subject, each: Alternating) -> str:

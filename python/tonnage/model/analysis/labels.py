@@ -37,7 +37,7 @@ def ratios(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison
     for name, kind, values in _labelled(kinds, measurements):
         base = min(values)
         for value in sorted(values)[1:]:
-            sides = (f"{name} {value}", f"{name} {base}")
+            sides = (f"{name} {value}", base)
             found.append(compared(called[kind], values[value], values[base], sides))
     return [each for each in found if each]
 

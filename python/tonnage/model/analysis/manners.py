@@ -41,6 +41,8 @@ MANNERS = (
     "file_bytes",
 )
 """Details of a reading that say how it was done; the others are what was found."""
+BY_PATTERN = ("connections_per_pair", "endpoints")
+"""Of these the pattern tells already, by which machines send to each other."""
 STRIPE = "stripe"
 SETTINGS = {
     "disk": {"bytes": "size"},
@@ -61,10 +63,11 @@ Told = tuple[tuple[str, str], ...]
 
 def manner_of(measurement: Measurement, reading: Reading, trial: Trial | None) -> Told:
     """How a reading was done."""
+    told = BY_PATTERN if "node_names" in reading.details else ()
     found = [
         (name.removesuffix("_bytes").replace("_", " "), in_words(name, reading.details[name]))
         for name in MANNERS
-        if reading.details.get(name) is not None
+        if name not in told and reading.details.get(name) is not None
     ]
     if trial and trial.step and trial.step.suite not in (EXPLORING, LONG):
         found.append(("suite", trial.step.suite))

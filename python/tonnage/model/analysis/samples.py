@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tonnage.artifacts import Measurement, Reading, Trial
+from tonnage.artifacts.together import between_machines
 from tonnage.model import net
 from tonnage.model.analysis.manners import Told, manner_of, places, size
 
@@ -80,7 +81,7 @@ def instance_of(measurement: Measurement) -> str:
 def samples_of(measurement: Measurement) -> list[Sample]:
     """All readings of a measurement."""
     instance, name = instance_of(measurement), measurement.id
-    if measurement.kind == NET:
+    if measurement.kind == NET and not between_machines(measurement):
         return list(_of_rounds(measurement))
     ours = [
         Sample(instance, name, trial.reading, trial, _moment(trial))

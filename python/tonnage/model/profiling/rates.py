@@ -29,6 +29,7 @@ from tonnage.artifacts.together import (
     RECEIVE,
     SEND,
     UNEVENLY,
+    between_machines,
     of_way,
     trials_a_round,
     whole_rounds,
@@ -88,8 +89,7 @@ def rates(taken: Taken, *, volumes: bool) -> Iterator[Found]:
         "disk": lambda: _disks(taken, volumes),
         "layouts": lambda: _disks(taken, volumes),
         "cpu": lambda: _cores(taken),
-        "net": lambda: _network(taken),
-        "shuffle": lambda: _shuffle(taken),
+        "net": lambda: _shuffle(taken) if between_machines(measurement) else _network(taken),
         "object": lambda: _objects(taken),
     }
     if measurement.kind not in readers:

@@ -56,7 +56,7 @@ def course_chart(subject: Subject) -> Chart | None:
         name=f"chart-{subject.key}-courses",
         title="Throughput over time, share of the highest; a line for each instance",
         says=f"Throughput of {subject.name} over time, a line for each of "
-        f"{len(order)} instances.{said}",
+        f"{words.several(len(order), 'instance')}.{said}",
         height=260,
         traces=traces,
         layout={

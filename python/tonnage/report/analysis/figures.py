@@ -62,7 +62,7 @@ def interval(estimate: Estimate | None, figure: words.Unit) -> str:
     if estimate is None:
         return "–"
     if estimate.low is None or estimate.high is None:
-        return f"{NOT_ESTIMABLE}: {words.count(estimate.lacking)} {estimate.over} more"
+        return f"{NOT_ESTIMABLE}: {_of(estimate.lacking, estimate)} more"
     low, high = (words.significant(each / figure.factor) for each in (estimate.low, estimate.high))
     return f"{low} – {high}"
 
@@ -71,10 +71,15 @@ def counted(estimate: Estimate | None) -> str:
     """What an estimate is of."""
     if estimate is None:
         return "–"
-    said = f"{words.count(estimate.size)} {estimate.over}"
+    said = _of(estimate.size, estimate)
     if estimate.effective_size == estimate.size:
         return said
     return f"{said}, correlated: worth {words.count(estimate.effective_size)}"
+
+
+def _of(number: int, estimate: Estimate) -> str:
+    """So many of what an estimate counts."""
+    return words.several(number, estimate.over.removesuffix("s"))
 
 
 def cites(measurements: Sequence[str]) -> Child:

@@ -43,7 +43,8 @@ def levels_chart(subject: Subject) -> Chart | None:
     said = [f"{number}: {words.per_second(rate.value, subject.unit)}" for number, rate in known]
     note = None
     if subject.near_best is not None:
-        note = f"{subject.near_best} outstanding are the fewest within 5 % of the best."
+        verb = "is" if subject.near_best == 1 else "are"
+        note = f"{subject.near_best} outstanding {verb} the fewest within 5 % of the best."
     return Chart(
         name=f"chart-{subject.key}-levels",
         title=f"Throughput by thread count, {figure.name}",

@@ -97,11 +97,12 @@ def _lead(analysis: Analysis) -> str:
 def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:
     known = sum(each.known for each in analysis.machines)
     readings = sum(each.readings for each in analysis.cited)
+    cited = words.several(len(analysis.cited), "measurement")
     passed = sum(1 for rule in analysis.scorecard if rule.verdict == "pass")
     return [
         ("Machines", words.count(known), _alone(known, len(analysis.machines) - known)),
         ("Operations", words.count(len(analysis.subjects)), "of one tool, in one way, each"),
-        ("Readings", words.count(readings), f"in {len(analysis.cited):,} measurements"),
+        ("Readings", words.count(readings), f"in {cited}"),
         (
             "Rules passed",
             f"{passed} of {len(analysis.scorecard)}",

@@ -133,7 +133,7 @@ def spread_chart(subject: Subject) -> Chart | None:
         name=f"chart-{subject.key}-spread",
         title="Instances by throughput, with density",
         says=f"How many instances gave how much of {subject.name}: {max(found.counts)} in the "
-        f"fullest of {len(found.counts)} bins.{several}",
+        f"fullest of {words.several(len(found.counts), 'bin')}.{several}",
         height=240,
         traces=traces,
         layout={
@@ -156,7 +156,7 @@ def latency_chart(subject: Subject) -> Chart | None:
         name=f"chart-{subject.key}-histogram",
         title="Latency histogram, % of operations in each bin",
         says=f"How long operations of {subject.name} took: "
-        + "; ".join(f"{_role(each)}, {words.count(each.count)} operations" for each in found)
+        + "; ".join(f"{_role(each)}, {words.several(each.count, 'operation')}" for each in found)
         + ".",
         height=240,
         traces=[_steps(each) for each in found],

@@ -7,11 +7,12 @@ Figures are medians over rounds; a node's of a round is the less of what it sent
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from tonnage.artifacts import FleetMeasurement, Trial
+from tonnage.artifacts.fleet import NodeRates, Size
 from tonnage.artifacts.together import (
     ALL_TO_ALL,
     ALONE,
@@ -26,71 +27,15 @@ FULL_DUPLEX = 1.5
 """Times what a pair carries one way: carrying more both ways at once is full duplex."""
 
 
-@dataclass(frozen=True)
-class NodeRates:
-    """What a node sent and received, in bytes a second; ``None``: not measured."""
-
-    node: str
-    send_bytes_per_second: float | None
-    receive_bytes_per_second: float | None
-
-    @property
-    def less(self) -> float:
-        """Of the two, which a shuffle waits for."""
-        known = (self.send_bytes_per_second, self.receive_bytes_per_second)
-        return min((each for each in known if each is not None), default=0.0)
-
-
-@dataclass(frozen=True)
-class Size:
-    """So many nodes, all to all."""
-
-    nodes: int
-    connections: int
-    """From each node to each other."""
-    slowest_node: str
-    slowest_bytes_per_second: float
-    """The slowest's of the middle round, of two the slower one; each has nodes of its own."""
-    sum_bytes_per_second: float
-    """Of what all received, likewise."""
-    per_node: list[NodeRates]
-    fraction_of_baseline: float | None
-    """Of the slowest pair of the same nodes; ``None`` if none of them was measured as a pair."""
-
-
-@dataclass(frozen=True)
-class Shuffle:
-    """What the rounds come to."""
-
-    baseline_bytes_per_second: float | None
-    """The median pair's, of two the slower one's."""
-    pairs: list[tuple[str, str, float]]
-    """From, to, bytes a second."""
-    both_ways_share: float | None
-    """What a pair carries both ways at once over what it carries one way."""
-    links: list[NodeRates]
-    """Each node alone with all others; or all at once, each sending as much as others take."""
-    sizes: list[Size]
-    rounds: dict[str, int] = field(default_factory=dict)
-    """How many there were of each thing that was done."""
-
-    @property
-    def full_duplex(self) -> bool | None:
-        """Whether both ways at once are carried as fast as each alone, or nearly so."""
-        return None if self.both_ways_share is None else self.both_ways_share > FULL_DUPLEX
-
-    @property
-    def slowest_link(self) -> NodeRates | None:
-        """The node whose link carries least."""
-        return min(self.links, key=lambda each: each.less, default=None)
-
-
 Together = Mapping[str, Mapping[str, Trial]]
 """By node and way, what was done at once."""
 
 
-def shuffle(measured: FleetMeasurement) -> Shuffle:
-    """What a fleet's network carries; of nodes that were lost too, what they did before."""
+def shuffle(measured: FleetMeasurement) -> FleetMeasurement:
+    """The measurement with what its network carries; of nodes that were lost, what they did before.
+
+    Of one that measured something else it is as it was.
+    """
     done = _together(measured)
     pairs: dict[tuple[str, str], list[float]] = {}
     for (_, pattern, nodes, _), together in done.items():
@@ -99,10 +44,13 @@ def shuffle(measured: FleetMeasurement) -> Shuffle:
     middles = {pair: statistics.median(rates) for pair, rates in pairs.items()}
     alone = [each for key, each in done.items() if key[1] == ALONE]
     unevenly = [each for key, each in done.items() if key[1] == UNEVENLY]
-    return Shuffle(
+    share = _both_ways(done)
+    return dataclasses.replace(
+        measured,
         baseline_bytes_per_second=statistics.median_low(middles.values()) if middles else None,
         pairs=[(first, second, rate) for (first, second), rate in sorted(middles.items())],
-        both_ways_share=_both_ways(done),
+        both_ways_share=share,
+        full_duplex=None if share is None else share > FULL_DUPLEX,
         links=_rates_of_nodes(alone or unevenly),
         sizes=list(_sizes(done)),
         rounds=_rounds(done),
@@ -117,9 +65,9 @@ def _together(measured: FleetMeasurement) -> dict[Key, dict[str, dict[str, Trial
     found: dict[Key, dict[str, dict[str, dict[str, Trial]]]] = {}
     for row in measured.nodes:
         for trial in row.measurement.trials if row.measurement else []:
-            if not trial.reading or not trial.step:
+            details = trial.reading.details if trial.reading else {}
+            if not trial.step or "pattern" not in details:
                 continue
-            details = trial.reading.details
             nodes, connections = tuple(details["node_names"]), details["connections_per_pair"]
             key = trial.step.round, details["pattern"], nodes, connections
             of_node = found.setdefault(key, {}).setdefault(details["attempt"], {})
