@@ -4,9 +4,11 @@ import csv
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -354,6 +356,46 @@ def test_what_is_no_table_at_all_is_refused(tmp_path: Path, content: bytes, told
     with pytest.raises(CatalogError) as why:
         load(tmp_path / "offers.csv")
     assert told in str(why.value) and len(str(why.value).splitlines()) == 1
+
+
+def test_a_file_of_another_kind_is_told_from_a_bad_table(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.toml"
+    lab.write_text('[lab]\nname = "x"\n[[machine]]\ndisks = [{ size = "4GiB", fs = "xfs" }]\n')
+    with pytest.raises(CatalogError, match=r"lab\.toml, row 1: no column .*CSV file"):
+        load(lab)
+    with pytest.raises(CatalogError, match="Is a directory: give a CSV file"):
+        load(tmp_path)
+
+
+def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = table(tmp_path, [{}])
+
+    def refusing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def told(path: object, *args: Any, **options: Any) -> Any:
+            if path == file:
+                raise PermissionError(13, "Permission denied")
+            return real(path, *args, **options)
+
+        return told
+
+    # The file itself, and the directory that it is in.
+    for what, name in ((Path, "open"), (os, "stat")):
+        with monkeypatch.context() as changed, pytest.raises(CatalogError) as why:
+            changed.setattr(what, name, refusing(getattr(what, name)))
+            load(file)
+        assert str(why.value).startswith(f"{file}: you may not read it: use sudo, or a copy")
+
+
+def test_an_offer_of_two_providers_is_asked_for_by_its_whole_name(tmp_path: Path) -> None:
+    own = load(table(tmp_path, [{"instance_type": "n2-standard-80"}]))
+    both = [load(GCP), own]
+    with pytest.raises(CatalogError, match="write gcp/n2-standard-80 or aws/n2-standard-80"):
+        find(both, "n2-standard-80")
+    assert find(both, "aws/n2-standard-80")[0] is own
+    with pytest.raises(CatalogError, match=r"did you mean aws/n2-standard-80\?"):
+        find([own], "asw/n2-standard-80")
 
 
 @pytest.mark.parametrize(

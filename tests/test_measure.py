@@ -1,14 +1,17 @@
 """Measuring: trials as the core reports them, what is said of them, and where they were done."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tonnage import engine
+from tonnage.artifacts import Reading, Source
 from tonnage.measure import counters, devices, environment
 from tonnage.measure.trials import stated_page_cache, trial
+from tonnage.model.findings import brief_warnings
 
 MB = 1_000_000
 
@@ -90,6 +93,17 @@ def test_all_counts_of_a_trial_whose_buffers_held_it() -> None:
         sample["stages"][-1]["bytes"] = 0 if sample["seconds"] < 0.1 else MB
     found = trial(values, seconds=4.0)
     assert found.bytes_per_second == pytest.approx(2 * MB / 0.2)
+
+
+def test_what_counted_for_less_than_a_second_need_not_last() -> None:
+    told = Reading(source=Source(tool="tonnage"), operation="read")
+    brief, long = (
+        replace(trial(reported(every(0.05, ended), ended), seconds=ended), reading=told)
+        for ended in (1.0, 2.0)
+    )
+    assert brief_warnings([long]) == brief_warnings([replace(brief, reading=None)]) == []
+    [said] = brief_warnings([long, brief, brief])
+    assert said.startswith("Less than a second of a trial counted (read only): ")
 
 
 @pytest.mark.parametrize(

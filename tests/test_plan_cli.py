@@ -49,6 +49,15 @@ def test_table_and_explanation_are_of_the_same_plan(tonnage: Tonnage) -> None:
         assert longest == pytest.approx(phase.seconds)
 
 
+def test_an_offer_goes_by_either_name(tonnage: Tonnage) -> None:
+    for command in (("plan", "sort", "--data", "100TB", "--explain"), ("catalog", "show")):
+        whole, short = (
+            tonnage.run(*command, name, "--catalog", "aws-us-east-1-2014", check=True).stdout
+            for name in ("aws/i2.8xlarge", "i2.8xlarge")
+        )
+        assert whole == short
+
+
 def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
     arguments = ("--network", "infinite", "--survey", "--budget", "1USD", "--json")
     found = json.loads(tonnage.run("plan", "sort", *STUDY, *arguments, check=True).stdout)
@@ -122,16 +131,36 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
     [
         (("sort", "--data", "0"), "--data 0"),
         (("sort", "--data", "10EB"), "less than 9EB"),
-        (("sort", *STUDY, "--deadline", "1s"), "nearest: 1000 x i2.8xlarge"),
-        (("sort", *STUDY, "--max-nodes", "3"), "nearest: 7 x hs1.8xlarge"),
-        (("sort", *STUDY, "--budget", "1USD"), "--budget"),
+        (
+            ("sort", *STUDY, "--deadline", "1s"),
+            "no offer keeps --deadline with --max-nodes 1000; nearest: 1000 x i2.8xlarge",
+        ),
+        (
+            ("sort", *STUDY, "--deadline", "1s", "--nodes", "50", "--budget", "9000USD"),
+            "no offer keeps --deadline with --nodes 50; nearest: 50 x ",
+        ),
+        (
+            ("sort", *STUDY, "--deadline", "1h", "--nodes", "3"),
+            "no offer keeps --nodes 3; nearest: 7 x hs1.8xlarge",
+        ),
+        (("sort", *STUDY, "--max-nodes", "3"), "no offer keeps --max-nodes 3; nearest: 7 x hs1."),
+        (("sort", *STUDY, "--budget", "1USD"), "no offer keeps --budget with --max-nodes 1000"),
+        (
+            ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2014"),
+            "no 10,000 machines, the most that are planned, hold it: it would take ",
+        ),
+        (
+            ("sort", *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),
+            "--explain i2.8xlarge: too slow: ",
+        ),
+        (("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"), "too small: it takes 47"),
         (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
         (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
         (("sort", "--data", "1TB", "--provider", "gcp"), "what to measure first: --survey"),
         (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
         (("sort", "--data", "1TB", "--profiles", "nobody"), "--profiles: no profiles nobody"),
         (("sort", "--data", "1TB", "--durability", "some"), "--durability some: there are none"),
-        (("sort", *STUDY, "--provider", "gcp"), "the catalogs are of aws"),
+        (("sort", *STUDY, "--provider", "gcp"), "--provider gcp: there are aws"),
         (("shuffle", "--data", "1TB"), "JOB shuffle: give sort"),
         (("srot", "--data", "1TB"), "did you mean sort?"),
         (("sort", "--data", "1TB", "--provider", "gcp"), "gcp-us-central1-2026 no volumes"),

@@ -648,10 +648,13 @@ def test_measured_here_profiled_and_planned_with(
         ((".", "--out", "p.json"), ". holds no measurement"),
         (("m.json", "--out", "p.txt"), "--out p.txt: name a file that ends in .json"),
         (("m.json", "--out", "p.json"), "--offer node-0=PROVIDER/TYPE"),
-        (("m.json", "--out", "p.json", "--offer", "m5.large"), "write PROVIDER/TYPE"),
-        (("m.json", "--out", "p.json", "--offer", "=aws/m5.large"), "write PROVIDER/TYPE"),
-        (("m.json", "--out", "p.json", "--offer", "ibm/m5.large"), "(aws, gcp, azure, lab)"),
-        (("m.json", "--out", "p.json", "--offer", "aws/m5.lrge"), "did you mean m5.large?"),
+        (("m.json", "--out", "p.json", "--offer", "m5.lrge"), "write TYPE or PROVIDER/TYPE"),
+        (("m.json", "--out", "p.json", "--offer", "=aws/m5.large"), "write HOST=OFFER, or OFFER"),
+        (
+            ("m.json", "--out", "p.json", "--offer", "ibm/m5.large"),
+            "no offer ibm/m5.large (did you mean m5.large?)",
+        ),
+        (("m.json", "--out", "p.json", "--offer", "aws/m5.lrge"), "did you mean aws/m5.large?"),
         (("m.json", "--out", "p.json", "--offer", "x=aws/m5.large"), "no measurement is of that"),
         (
             ("m.json", "--out", "p.json", "--offer", "aws/m5.large", "--offer", "aws/m5.xlarge"),
@@ -659,7 +662,7 @@ def test_measured_here_profiled_and_planned_with(
         ),
         (
             ("m.json", "--out", "p.json", "--offer", "gcp/x", "--catalog", "aws-us-east-1-2014"),
-            "no catalog of gcp: give its --catalog",
+            "no offer gcp/x in aws-us-east-1-2014: write TYPE or PROVIDER/TYPE, like",
         ),
         (("m.json", "--out", "p.json", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
         (("m.json",), "--out"),
@@ -675,6 +678,23 @@ def test_refuses_and_says_what_mends_it(
     assert said in done.stderr
     assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "p.json").exists()
+
+
+@pytest.mark.parametrize("offer", ["m5.large", "aws/m5.large", "node-0=m5.large"])
+def test_an_offer_goes_by_either_name(tonnage: Tonnage, tmp_path: Path, offer: str) -> None:
+    disks({"rw": [1e8]}, type=None).write(tmp_path / "m.json")
+    done = tonnage.run("profile", "m.json", "--out", "p.json", "--offer", offer, cwd=tmp_path)
+    assert done.returncode == 0 and "aws/m5.large" in done.stdout
+    [of] = Profile.read(tmp_path / "p.json").offers
+    assert (of.provider, of.type) == ("aws", "m5.large")
+
+
+def test_what_cannot_be_written_is_named_as_it_was_given(tonnage: Tonnage, tmp_path: Path) -> None:
+    disks({"rw": [1e8]}, type="m5.large").write(tmp_path / "m.json")
+    # A name that has room for no other one beside it, which is written first.
+    name = f"{'p' * 250}.json"
+    done = tonnage.run("profile", "m.json", "--out", name, cwd=tmp_path)
+    assert done.returncode == 1 and f"tonnage: {name}: File name too long" in done.stderr
 
 
 def test_json_is_the_profile(tonnage: Tonnage, tmp_path: Path) -> None:

@@ -80,6 +80,21 @@ def test_the_set_time_begins_when_the_bytes_are_moved(
     assert last == "measuring: 50%, at most 20 s left"
 
 
+def test_things_are_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock, shown = Clock(monkeypatch), engine.Progress("making")
+    with shown:
+        for clock.now, done in ((0.5, 1), (2.0, 0), (7.0, 1), (14.0, 2), (30.0, 4)):
+            shown(done, 4)
+    assert capsys.readouterr().err.splitlines() == [
+        "making: time left unknown",
+        "making: 25%, 1 of 4, 21 s left",
+        "making: 50%, 2 of 4, 14 s left",
+        "making: 100%, 4 of 4, 0 s left",
+    ]
+
+
 def test_a_bar_on_the_terminal_leaves_alone_what_goes_to_a_file() -> None:
     shown = """
 from tonnage.engine import progress

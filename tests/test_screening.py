@@ -186,13 +186,17 @@ def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
     rates = {"local read": 1e8, "local write": 1e8, "network": 1e8}
     nodes = [Node("a", rates, small, catalog.billing), Node("b", rates, large, catalog.billing)]
     nodes.append(Node("c", rates | {"network": 1e6}, large, catalog.billing))
-    found = gain(sort(), 10**12, nodes, ["c"])
+    found = gain(sort(), 10**11, nodes, ["c"])
     assert small.on_demand and large.on_demand
     hourly = small.on_demand.usd_per_hour + large.on_demand.usd_per_hour
     assert found.without.usd == pytest.approx(hourly * found.without.seconds / 3600)
     assert found.usd and found.usd > 0
-    assert any(each.endswith("it does not fit") for each in found.notes)
-    assert len(gain(sort(), 10**11, nodes, ["c"]).notes) == 1
+    for size, machines, share in ((7 * 10**11, 2, "1.05 TB"), (10**12, 3, "1.00 TB")):
+        told = f"does not fit on {machines} machines: each has to hold {share} of it, and .* a hold"
+        with pytest.raises(CannotTell, match=told):
+            gain(sort(), size, nodes, ["c"])
+    # What machines hold of which nobody tells is not held against them.
+    gain(sort(), 10**12, [replace(each, offer=None) for each in nodes], ["c"])
 
 
 def test_cores_count_where_a_catalog_tells_them() -> None:

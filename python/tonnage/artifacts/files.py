@@ -13,6 +13,14 @@ from typing import Any
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes ``content`` to ``path`` so that a reader, or a crash, never sees a part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _write(path, content)
+    except OSError as why:
+        # Not the unfinished one's name, which nobody gave.
+        raise OSError(why.errno, why.strerror, str(path)) from why
+
+
+def _write(path: Path, content: bytes) -> None:
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

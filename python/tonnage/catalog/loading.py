@@ -10,10 +10,11 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from tonnage.catalog.offer import Catalog, ObjectStore, Offer
-from tonnage.catalog.rows import CatalogError, Row, read_rows, refuse_columns
+from tonnage.catalog.rows import MAY_NOT, CatalogError, Row, read_rows, refuse_columns
 from tonnage.catalog.schemas import (
     OBJECT_COLUMNS,
     SCHEMAS,
@@ -43,13 +44,16 @@ def load(name: str | Path) -> Catalog:
     """
     if str(name) in names():
         return _read(SNAPSHOTS / f"{name}.csv")
-    # Unlike pathlib's, this fails on no name, be it empty or longer than a file's can be.
-    if not os.path.exists(name):
+    try:
+        os.stat(name)
+    except PermissionError:
+        raise CatalogError(f"{name}: {MAY_NOT}") from None
+    except (OSError, ValueError):  # Empty, or no name that a file can have.
         meant = did_you_mean(str(name), names())
         raise CatalogError(
             f"no catalog {str(name) or repr('')}{meant}; there are {', '.join(names())}, or give a "
             "CSV file"
-        )
+        ) from None
     return _read(Path(name))
 
 
@@ -66,28 +70,42 @@ def newest() -> list[Catalog]:
 def find(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     """The offer of this type, and the first catalog that has it.
 
+    Args:
+        catalogs: Where to look.
+        name: ``TYPE``, or ``PROVIDER/TYPE``.
+
     Raises:
-        CatalogError: None has; says which type may have been meant.
+        CatalogError: None has, or those of several providers; says what may have been meant.
     """
     catalogs = list(catalogs)
+    found: dict[str, tuple[Catalog, Offer]] = {}
     for catalog in catalogs:
         for offer in catalog.offers:
-            if offer.type == name:
-                return catalog, offer
+            if name in called(offer):
+                found.setdefault(called(offer)[1], (catalog, offer))
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        raise CatalogError(f"{name} is of several providers: write {' or '.join(found)}")
     searched = ", ".join(each.name for each in catalogs)
     others = [each.name for each in having(name)]
     if others:
         raise CatalogError(f"no offer {name} in {searched}; it is in {' and '.join(others)}")
-    types = {offer.type for catalog in catalogs for offer in catalog.offers}
-    raise CatalogError(f"no offer {name or repr('')}{did_you_mean(name, types)} in {searched}")
+    known = {each for catalog in catalogs for offer in catalog.offers for each in called(offer)}
+    raise CatalogError(f"no offer {name or repr('')}{did_you_mean(name, known)} in {searched}")
+
+
+def called(offer: Offer) -> tuple[str, str]:
+    """The names that an offer goes by: ``TYPE``, and ``PROVIDER/TYPE``."""
+    return offer.type, f"{offer.provider}/{offer.type}"
 
 
 def having(name: str) -> list[Catalog]:
-    """The catalogs that come with the package and have an offer of this type."""
+    """The catalogs that come with the package and have an offer of this name."""
     return [
         catalog
         for catalog in map(load, names())
-        if any(offer.type == name for offer in catalog.offers)
+        if any(name in called(offer) for offer in catalog.offers)
     ]
 
 
@@ -99,7 +117,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _read(path: Path) -> Catalog:
-    header, rows = read_rows(path)
+    # Of another kind of file no row is worth a word.
+    header, rows = read_rows(path, partial(_schema, path))
     schema = _schema(path, header)
     refuse_columns(path, header, schema.columns, schema.optional)
     named = NAMED.fullmatch(path.stem)
@@ -134,7 +153,10 @@ def _schema(path: Path, header: list[str]) -> Schema:
     schema = max(SCHEMAS, key=lambda each: len({*each.columns} & {*header}))
     if schema.key not in header:
         keys = dict.fromkeys(each.key for each in SCHEMAS)
-        raise CatalogError(f"{path}, row 1: no column {' or '.join(keys)}, so no table of offers")
+        raise CatalogError(
+            f"{path}, row 1: no column {' or '.join(keys)}, so no table of offers: give a "
+            "catalog's name or CSV file"
+        )
     return schema
 
 

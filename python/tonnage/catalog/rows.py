@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+MAY_NOT = "you may not read it: use sudo, or a copy that you may read"
 
 
 class CatalogError(Exception):
@@ -76,8 +78,14 @@ class Row:
         return CatalogError(f"{self.file}, row {self.number_in_file}, {column}: {why}")
 
 
-def read_rows(path: Path) -> tuple[list[str], list[Row]]:
+def read_rows(
+    path: Path, refuse: Callable[[list[str]], object] = lambda header: None
+) -> tuple[list[str], list[Row]]:
     """The columns of a CSV file, and its rows.
+
+    Args:
+        path: The file.
+        refuse: Raises if the columns are of no use, before the rows are looked at.
 
     Raises:
         CatalogError: It cannot be read, is no CSV in UTF-8, or a row is longer or shorter.
@@ -88,6 +96,7 @@ def read_rows(path: Path) -> tuple[list[str], list[Row]]:
             header = next(lines, None)
             if header is None:
                 raise CatalogError(f"{path}: an empty file")
+            refuse(header)
             rows = []
             for cells in lines:
                 if cells and len(cells) != len(header):
@@ -103,8 +112,10 @@ def read_rows(path: Path) -> tuple[list[str], list[Row]]:
         raise CatalogError(f"{path}, row {lines.line_num}: expected a CSV ({why})") from None
     except UnicodeDecodeError as why:
         raise CatalogError(f"{path}: expected a CSV in UTF-8 ({why})") from None
+    except PermissionError:
+        raise CatalogError(f"{path}: {MAY_NOT}") from None
     except OSError as why:
-        raise CatalogError(f"{path}: {why.strerror}") from None
+        raise CatalogError(f"{path}: {why.strerror}: give a CSV file") from None
 
 
 def refuse_columns(

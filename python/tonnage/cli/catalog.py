@@ -22,7 +22,6 @@ from tonnage.cli.measure_net import parse_rate
 if TYPE_CHECKING:
     from tonnage.catalog import Catalog, Offer
 
-PROVIDERS = ("aws", "azure", "gcp")
 REFRESHABLE = ("aws",)
 FIRST_AFTER_SECONDS, EVERY_SECONDS = 1.0, 5.0
 """When, and how often then, a refresh says how far it is."""
@@ -62,7 +61,7 @@ def ls(
     ] = None,
     provider: Annotated[
         str | None,
-        typer.Option("--provider", metavar="NAME", help=f"One of {', '.join(PROVIDERS)}."),
+        typer.Option("--provider", metavar="NAME", help="One of aws, azure, gcp and lab."),
     ] = None,
     arch: Annotated[
         str | None,
@@ -122,7 +121,6 @@ def ls(
     from tonnage.cli.offers import print_catalogs, print_offers
 
     refuse_unknown("--sort", [sort] if sort else [], SORTS)
-    refuse_unknown("--provider", [provider] if provider else [], PROVIDERS)
     wanted = Wanted(
         provider=provider,
         arch=arch,
@@ -138,7 +136,7 @@ def ls(
         return
     catalogs = _catalogs(names or [])
     refuse_unknown(
-        "--provider", [provider] if provider else [], {each.provider for each in catalogs}
+        "--provider", [provider] if provider else [], sorted({e.provider for e in catalogs})
     )
     if arch:
         known = {each.arch for catalog in catalogs for each in catalog.offers if each.arch}
@@ -147,7 +145,9 @@ def ls(
 
 
 def show(
-    name: Annotated[str, typer.Argument(metavar="OFFER", help="A machine type.")],
+    name: Annotated[
+        str, typer.Argument(metavar="OFFER", help="A machine type: TYPE, or PROVIDER/TYPE.")
+    ],
     catalog: Annotated[
         str | None,
         typer.Option(
@@ -161,15 +161,17 @@ def show(
     """Show all that is known of an offer, where it is from, and what is unknown."""
     from tonnage.catalog import find, having
     from tonnage.cli.offers import print_offer, told
+    from tonnage.cli.question import catalogs_of
 
     with _refusing():
-        where, offer = find(_catalogs([] if catalog is None else [catalog]), name)
+        where, offer = find(catalogs_of([] if catalog is None else [catalog], ()), name)
     if as_json:
         about = dataclasses.asdict(dataclasses.replace(where, offers=()))
         del about["offers"]
         print(json.dumps({"offer": told(offer), "catalog": about}))
         return
-    print_offer(where, offer, [each.name for each in having(name) if each.name != where.name])
+    others = [each.name for each in having(offer.type) if each.name != where.name]
+    print_offer(where, offer, others)
 
 
 def diff(

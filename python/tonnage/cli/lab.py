@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tonnage import words
+from tonnage import engine, words
 from tonnage.cli.arguments import Json, number
 
-SHOW_AFTER_SECONDS = 2.0
+STARTING_RAY = "starting Ray on nodes"
 
 Lab = Annotated[
     str | None,
     typer.Option("--lab", metavar="NAME", help="Which lab, where several are up."),
 ]
 NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Like fast-0: lab status lists all.")]
-
-
-class _Progress:
-    """A line on standard error now and then, of what takes longer than a moment."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._next = time.monotonic() + SHOW_AFTER_SECONDS
-
-    def __call__(self, done: int, whole: int) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + SHOW_AFTER_SECONDS
-            print(f"{self._what}: {done} of {whole}", file=sys.stderr)
 
 
 def up(
@@ -46,11 +32,13 @@ def up(
     """
     from tonnage import lab
 
-    _show(lab.told(lab.up(file, _Progress("steps done"))), as_json)
+    with engine.Progress("making the lab") as progress:
+        made = lab.up(file, progress)
+    _show(lab.told(made), as_json)
 
 
 def status(name: Lab = None, as_json: Json = False) -> None:
-    """Show a lab that is up: nodes, addresses, disks, prices, faults."""
+    """Show a lab that is up: nodes, addresses, disks, prices, faults. Needs root."""
     from tonnage import lab
 
     _show(lab.status(name), as_json)
@@ -63,7 +51,7 @@ def execute(
     ],
     name: Lab = None,
 ) -> None:
-    """Run a command on a node: in its network, on its cores, at its disks' rates.
+    """Run a command on a node: in its network, on its cores, at its disks' rates. Needs root.
 
     Input, output, signals and exit code are the command's own; 126 and 127 as a shell has them. If
     the lab has Ray, RAY_ADDRESS tells the command where.
@@ -86,7 +74,7 @@ def execute(
 
 
 def ray(name: Lab = None, as_json: Json = False) -> None:
-    """Start Ray on all nodes of a lab, wait until all are up, print its address.
+    """Start Ray on all nodes of a lab, wait until all are up, print its address. Needs root.
 
     Ray is the program that TONNAGE_RAY names, or the one beside Tonnage, or in PATH. It ends with
     lab down. What is to use the cluster runs on its first node: lab exec NODE -- tonnage measure
@@ -94,7 +82,8 @@ def ray(name: Lab = None, as_json: Json = False) -> None:
     """
     from tonnage import lab
 
-    record = lab.ray(name, _Progress("nodes up"))
+    with engine.Progress(STARTING_RAY) as progress:
+        record = lab.ray(name, progress)
     if as_json:
         found = {"address": record.ray_address, "head": lab.told(record)["nodes"][0]["node"]}
         print(json.dumps(found))
@@ -120,7 +109,7 @@ def fault(
     name: Lab = None,
     as_json: Json = False,
 ) -> None:
-    """Let something go wrong with a node, until lab heal.
+    """Let something go wrong with a node, until lab heal. Needs root.
 
     cut-link: nothing gets through its link. slow-disk, slow-link: all its disks, or its link both
     ways, F times slower. fill-disk: no space is left on its disks. kill: all its processes end.
@@ -131,14 +120,16 @@ def fault(
 
 
 def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
-    """Mend all that went wrong with a node; if Ray is gone from it, start it again.
+    """Mend all that went wrong with a node; if Ray is gone from it, start it again. Needs root.
 
     If it was Ray's head, all nodes get a new cluster, and what ran on them ends with the old one.
     After a link was cut for over 20 s, wait first until Ray cannot give the node up any more.
     """
     from tonnage import lab
 
-    _show_node(lab.told(lab.heal(name, node, _Progress("nodes up"))), node, as_json)
+    with engine.Progress(STARTING_RAY) as progress:
+        healed = lab.heal(name, node, progress)
+    _show_node(lab.told(healed), node, as_json)
 
 
 def down(name: Lab = None, as_json: Json = False) -> None:

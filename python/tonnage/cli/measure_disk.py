@@ -37,7 +37,7 @@ from tonnage.cli.measured import (
     refuse_directories,
     where,
 )
-from tonnage.model.findings import disk_warnings
+from tonnage.model.findings import brief_warnings, disk_warnings
 
 if TYPE_CHECKING:
     from tonnage.measure.disk import Settings
@@ -70,7 +70,11 @@ def measure_disk(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Measure disks with the sort's own reading and writing stages, the page cache bypassed."""
+    """Measure disks with the sort's own reading and writing stages, the page cache bypassed.
+
+    A trial takes no more data after --seconds, or --size of it. It is over when what it has in
+    memory is written, and before each round --size is laid out to be read: that comes on top.
+    """
     from tonnage.measure.disk import MODES, Settings
 
     refuse_unknown("--mode", mode or [], MODES)
@@ -116,4 +120,5 @@ def work_on(settings: Settings) -> Callable[[str | None], Measure]:
 
 
 def _more(measurement: Measurement) -> More:
-    return {}, list(disk_warnings(trial.phase for trial in measurement.trials))
+    warnings = disk_warnings(trial.phase for trial in measurement.trials)
+    return {}, warnings + brief_warnings(measurement.trials)

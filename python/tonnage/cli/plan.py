@@ -20,9 +20,10 @@ from tonnage.cli.arguments import (
     whole_number,
 )
 
+MOST_NODES = 10_000
+"""No larger fleet is planned."""
 OBJECTIVES = ("cost", "time")
 CHARGED = ("seconds", "hours")
-PROVIDERS = ("aws", "gcp", "azure")
 ARCHITECTURES = ("x86_64", "arm64")
 
 
@@ -120,13 +121,19 @@ def plan(
     max_nodes: Annotated[
         int,
         typer.Option(
-            "--max-nodes", parser=whole_number(1, 10_000), metavar="N", help="The largest fleet."
+            "--max-nodes",
+            parser=whole_number(1, MOST_NODES),
+            metavar="N",
+            help="The largest fleet.",
         ),
     ] = "1000",  # type: ignore[assignment]
     nodes: Annotated[
         int | None,
         typer.Option(
-            "--nodes", parser=whole_number(1, 10_000), metavar="N", help="Exactly so many nodes."
+            "--nodes",
+            parser=whole_number(1, MOST_NODES),
+            metavar="N",
+            help="Exactly so many nodes.",
         ),
     ] = None,
     objective: Annotated[
@@ -170,7 +177,9 @@ def plan(
     ] = None,
     provider: Annotated[
         list[str] | None,
-        typer.Option("--provider", metavar="NAME", help="Only aws, gcp or azure; again for more."),
+        typer.Option(
+            "--provider", metavar="NAME", help="Only aws, gcp, azure or lab; again for more."
+        ),
     ] = None,
     arch: Annotated[
         str | None, typer.Option("--arch", metavar="NAME", help="Only x86_64, or only arm64.")
@@ -190,7 +199,11 @@ def plan(
     ] = False,
     explain: Annotated[
         str | None,
-        typer.Option("--explain", metavar="OFFER", help="The arithmetic of this offer's best."),
+        typer.Option(
+            "--explain",
+            metavar="OFFER",
+            help="The arithmetic of this offer's best: TYPE, or PROVIDER/TYPE.",
+        ),
     ] = None,
     survey: Annotated[
         bool, typer.Option("--survey", help="What to measure next, best first.")
@@ -237,7 +250,6 @@ def plan(
     refuse_unknown("--network", [network], NETWORKS)
     refuse_unknown("--billing", [billing], CHARGED)
     refuse_unknown("--purchase", [purchase], PURCHASES)
-    refuse_unknown("--provider", provider or [], PROVIDERS)
     refuse_unknown("--arch", [arch] if arch else [], ARCHITECTURES)
     handover.refuse(emit, candidate, out, {"--explain": explain, "--survey": survey})
     if data == 0:
@@ -274,8 +286,9 @@ def plan(
     )
     try:
         if explain is not None:
-            find_offer(catalogs, explain)
-            told = explained(question, catalogs, known, explain)
+            offer = find_offer("--explain", catalogs, explain)
+            its = [each for each in catalogs if each.provider == offer.provider]
+            told = explained(question, its, known, offer.type)
             print(json.dumps(told.to_json()) if as_json else planned.explanation(told))
             return
         made = planning(question, catalogs, known)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tonnage import words
 from tonnage.artifacts.plan import Candidate, Explanation, Plan, Range
+from tonnage.cli.plan import MOST_NODES
 from tonnage.plan.survey import within
 
 if TYPE_CHECKING:
@@ -51,14 +52,6 @@ def show(plan: Plan, every: bool) -> None:
 
 def nothing(plan: Plan) -> str:
     """Why there is no candidate, and what comes nearest."""
-    asked = {
-        "--deadline": plan.settings["deadline_seconds"],
-        "--budget": plan.settings["budget_usd"],
-        "--max-nodes": plan.settings["most_nodes"],
-    }
-    if plan.settings["least_nodes"] > 1:
-        asked["--nodes"] = asked.pop("--max-nodes")
-    flags = ", ".join(flag for flag, value in asked.items() if value is not None)
     if plan.nearest is None:
         reasons = Counter(each.why for each in plan.excluded)
         why, count = (reasons.most_common(1) or [("no offer is asked for", 0)])[0]
@@ -67,9 +60,25 @@ def nothing(plan: Plan) -> str:
             f"nothing can be planned with: {why} ({count} of {len(plan.excluded)} offers that are "
             f"excluded){instead}"
         )
-    near = plan.nearest
+    near, most = plan.nearest, plan.settings["most_nodes"]
+    fleet = f"{'--nodes' if plan.settings['least_nodes'] == most else '--max-nodes'} {most}"
+    if near.nodes > MOST_NODES:
+        return (
+            f"no {words.count(MOST_NODES)} machines, the most that are planned, hold it: it would "
+            f"take {words.count(near.nodes)} x {near.offer}: give less --data"
+        )
+    if near.nodes > most:
+        missed = fleet
+    else:
+        limits = {
+            "--deadline": (near.seconds.median, plan.settings["deadline_seconds"]),
+            "--budget": (near.cost_usd.median, plan.settings["budget_usd"]),
+        }
+        given = {flag: both for flag, both in limits.items() if both[1] is not None}
+        flags = [flag for flag, (value, limit) in given.items() if value > limit] or [*given]
+        missed = f"{' and '.join(flags)} with {fleet}"
     return (
-        f"no offer keeps {flags}; nearest: {_named(near)}, "
+        f"no offer keeps {missed}; nearest: {_named(near)}, "
         f"{words.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
     )
 

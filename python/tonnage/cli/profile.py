@@ -14,17 +14,15 @@ import typer
 from tonnage import engine, words
 from tonnage.cli.arguments import Json
 from tonnage.cli.gathered import measured_places, read_all
-from tonnage.cli.question import BUILT_IN
+from tonnage.cli.question import BUILT_IN, catalogs_of, find_offer
 
 if TYPE_CHECKING:
     from tonnage.artifacts.profile import Law, Profile
     from tonnage.catalog import Catalog
     from tonnage.model.profiling import Offer, Said
 
-PROVIDERS = ("aws", "gcp", "azure", "lab")
 SOURCE_WIDTH = 120
 """All measurements of a law are in its file."""
-WRITE = "write PROVIDER/TYPE, or HOST=PROVIDER/TYPE, like aws/m5d.large"
 
 
 def profile(
@@ -42,9 +40,9 @@ def profile(
         list[str] | None,
         typer.Option(
             "--offer",
-            metavar="[HOST=]PROVIDER/TYPE",
-            help="Which offer the machines are, or this one is, if they do not say; again for "
-            "more.",
+            metavar="[HOST=]OFFER",
+            help="Which offer the machines are, or this one is, if they do not say: TYPE, or "
+            "PROVIDER/TYPE; again for more.",
         ),
     ] = None,
     catalog: Annotated[
@@ -79,7 +77,7 @@ def profile(
 
     if out.suffix != ".json" or out.is_dir():
         raise engine.Refused(f"--out {out}: name a file that ends in .json")
-    catalogs = _catalogs(catalog)
+    catalogs = catalogs_of(catalog, ())
     said = _said(offer or [], catalogs)
     measurements = read_all(measured_places(paths))
     try:
@@ -106,16 +104,8 @@ def profile(
         known += [law.resource for law in made.shares]
         # Without a network's rate nothing that shuffles can be planned.
         others = "" if "network" in known else f"--profiles {BUILT_IN} "
+        others += "".join(f"--catalog {each} " for each in catalog or [])
         print(f"Kept in {out}; to plan with it: tonnage plan JOB {others}--profiles {out}")
-
-
-def _catalogs(given: list[str] | None) -> list[Catalog]:
-    from tonnage.catalog import CatalogError, load, newest
-
-    try:
-        return list(map(load, given)) if given else newest()
-    except CatalogError as why:
-        raise engine.Refused(f"--catalog: {why}") from why
 
 
 def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> Said:
@@ -125,9 +115,11 @@ def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> Said:
     of_all: Offer | None = None
     for each in given:
         host, separator, named = each.rpartition("=")
-        offer = _offer(each, named, catalogs)
         if separator and not host:
-            raise engine.Refused(f"--offer {each}: {WRITE}")
+            raise engine.Refused(f"--offer {each}: no machine is named: write HOST=OFFER, or OFFER")
+        # In a catalog, since a mistyped one would never be planned with.
+        found = find_offer("--offer", catalogs, named)
+        offer = found.provider, found.type
         known = of_hosts.get(host) if host else of_all
         if known not in (None, offer):
             whose = host or "all machines"
@@ -137,23 +129,6 @@ def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> Said:
         else:
             of_all = offer
     return Said(of_all, of_hosts)
-
-
-def _offer(given: str, named: str, catalogs: Sequence[Catalog]) -> Offer:
-    """The offer of this name, which a catalog has: a mistyped one would never be planned with."""
-    from tonnage.catalog import CatalogError, find
-
-    provider, separator, kind = named.partition("/")
-    if not separator or not kind or provider not in PROVIDERS:
-        raise engine.Refused(f"--offer {given}: {WRITE} ({', '.join(PROVIDERS)})")
-    of_provider = [each for each in catalogs if each.provider == provider]
-    if not of_provider:
-        raise engine.Refused(f"--offer {given}: no catalog of {provider}: give its --catalog")
-    try:
-        find(of_provider, kind)
-    except CatalogError as why:
-        raise engine.Refused(f"--offer {given}: {why}: mend it, or give its --catalog") from why
-    return provider, kind
 
 
 def _lines(made: Profile) -> list[str]:

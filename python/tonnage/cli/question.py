@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from tonnage.cli.arguments import LARGEST, refuse_unknown
 
 if TYPE_CHECKING:
     from tonnage.artifacts.job import Job
-    from tonnage.catalog import Catalog
+    from tonnage.catalog import Catalog, Offer
     from tonnage.model.known import Known
     from tonnage.model.profiling import Advertised
 
@@ -36,13 +36,8 @@ def catalogs_of(given: list[str] | None, providers: list[str] | tuple[str, ...])
         found = list(map(load, given)) if given else newest()
     except CatalogError as why:
         raise engine.Refused(f"--catalog: {why}") from why
-    asked = [each for each in found if not providers or each.provider in providers]
-    if not asked:
-        raise engine.Refused(
-            f"--provider {' '.join(providers)}: the catalogs are of "
-            f"{', '.join(sorted({each.provider for each in found}))}"
-        )
-    return asked
+    refuse_unknown("--provider", providers, sorted({each.provider for each in found}))
+    return [each for each in found if not providers or each.provider in providers]
 
 
 def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
@@ -75,14 +70,22 @@ def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
         raise engine.Refused(f"--profiles: {why}") from why
 
 
-def find_offer(catalogs: list[Catalog], offer: str) -> None:
-    """Refuses an offer that no catalog has."""
+def find_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
+    """The offer of this name; refused if no catalog has it.
+
+    Args:
+        flag: What gave it.
+        catalogs: Where to look.
+        name: ``TYPE``, or ``PROVIDER/TYPE``.
+    """
     from tonnage.catalog import CatalogError, find
 
     try:
-        find(catalogs, offer)
+        return find(catalogs, name)[1]
     except CatalogError as why:
-        raise engine.Refused(f"--explain: {why}") from why
+        raise engine.Refused(
+            f"{flag}: {why}: write TYPE or PROVIDER/TYPE, like aws/m5d.large, or give its --catalog"
+        ) from why
 
 
 def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:

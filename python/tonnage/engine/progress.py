@@ -21,6 +21,8 @@ class Progress:
         with Progress("sorting", total_bytes) as progress:
             run("sort", config, progress)
 
+    or does a number of things, which it tells as it does them.
+
     Args:
         label: What is being done.
         total_bytes: How much is to be moved at the speed that shows.
@@ -29,9 +31,9 @@ class Progress:
 
     def __init__(self, label: str, total_bytes: int = 0, total_seconds: float = 0.0) -> None:
         self._label = label
-        self._bytes, self._seconds = total_bytes, total_seconds
+        self._whole, self._seconds = total_bytes, total_seconds
         self._began = 0.0
-        self._bytes_until = 0.0  # the last moment at which bytes were missing
+        self._bytes_until = 0.0  # the last moment at which some were missing
         self._next_line = SHOW_AFTER_SECONDS
         self._bar: Any = None
         self._task: Any = None
@@ -44,15 +46,21 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def __call__(self, done: int) -> None:
-        """Shows that ``done`` bytes are done."""
+    def __call__(self, done: int, things: int | None = None) -> None:
+        """Shows that ``done`` bytes are done, or so many of a number of ``things``."""
+        self._whole = self._whole if things is None else things
         passed = time.monotonic() - self._began
         left = self._left(done, passed)
         if passed < self._next_line:
             return
         share = 0.0 if left is None else passed / (passed + left)
-        # What moves differs from trial to trial: a mean over them is no rate of anything.
-        rate = "at most" if self._seconds else f"{done / passed / 1e6:.0f} MB/s,"
+        if things is not None:
+            rate = f"{done} of {things},"
+        elif self._seconds:
+            # What moves differs from trial to trial: a mean over them is no rate of anything.
+            rate = "at most"
+        else:
+            rate = f"{done / passed / 1e6:.0f} MB/s,"
         said = f"{share:.0%}, {rate} {left:.0f} s left" if left is not None else "time left unknown"
         if sys.stderr.isatty():
             self._show_bar(share, said)
@@ -61,11 +69,11 @@ class Progress:
             print(f"{self._label}: {said}", file=sys.stderr)
 
     def _left(self, done: int, passed: float) -> float | None:
-        """Seconds left: for missing bytes at the rate so far, then the set time; if it is known."""
-        if done >= self._bytes:
+        """Seconds left: for what is missing as fast as so far, then the set time; if known."""
+        if done >= self._whole:
             return max(self._seconds - (passed - self._bytes_until), 0.0)
         self._bytes_until = passed
-        return passed * (self._bytes - done) / done + self._seconds if done else None
+        return passed * (self._whole - done) / done + self._seconds if done else None
 
     def _show_bar(self, share: float, said: str) -> None:
         if self._bar is None:

@@ -76,11 +76,15 @@ def refuse_no_program(name: str) -> None:
     Raises:
         NotStarted: There is no such program, or it may not be run.
     """
-    if shutil.which(name) is None:
-        found = os.path.exists(name) and os.sep in name
+    if shutil.which(name) is not None:
+        return
+    if os.sep not in name:
+        path = os.environ.get("PATH", os.defpath)
         raise NotStarted(
-            f"{name} cannot be run: it is no program that may be executed"
-            if found
-            else f"{name}: there is no such command: give one that PATH has, or its path",
-            126 if found else 127,
+            f"{name}: there is no such command in PATH, which is {path} here (sudo sets its own): "
+            "give the command's path",
+            127,
         )
+    if not os.path.exists(name):
+        raise NotStarted(f"{name}: there is no such file: give a command's path", 127)
+    raise NotStarted(f"{name} cannot be run: it is no program that may be executed", 126)

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tonnage import words
-from tonnage.artifacts import Phase, Study
+from tonnage.artifacts import Phase, Study, Trial
 
 HIGH_LOAD = 0.5
 """Above this many runnable threads a core, others had a good part of the machine."""
 HIGH_SHARE = 0.05
 """Above this share of the machine's core seconds, what others used makes a sort slower."""
+FEW_RATES = 4
+"""Of a trial, one for each quarter of a second. The kernel holds a device to its rate in slices of
+100 ms: within 5 % over a second, and worse over less."""
 CPU_USED = ("cpu_user_seconds", "cpu_system_seconds")
 CPU_UNUSED = ("cpu_idle_seconds", "cpu_iowait_seconds")
 CPU_STOLEN = "cpu_steal_seconds"
@@ -82,6 +85,19 @@ def disk_warnings(phases: Iterable[Phase]) -> list[str]:
     """What the kernel refused of what makes disks fast, each once."""
     said = (_disk_warning(mode) for phase in phases for mode in phase.disk_modes)
     return list(dict.fromkeys(filter(None, said)))
+
+
+def brief_warnings(trials: Iterable[Trial]) -> list[str]:
+    """Which kinds of trials were too short to tell what lasts from a burst."""
+    brief = dict.fromkeys(
+        words.trial(each.name) for each in trials if each.reading and len(each.rates) < FEW_RATES
+    )
+    if not brief:
+        return []
+    return [
+        f"Less than a second of a trial counted ({', '.join(brief)}): of a device that bursts, or "
+        "is held to a rate, that need not be what lasts. Give more --seconds or --size."
+    ]
 
 
 def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> list[str]:

@@ -16,7 +16,7 @@ from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
 from tonnage.plan.draws import HIGH, LOW
 from tonnage.plan.evaluate import Array, Carried, term_work
 from tonnage.plan.machines import Machine
-from tonnage.plan.planner import PlanError, Question, offered_to
+from tonnage.plan.planner import PlanError, Question, limit, offered_to
 from tonnage.plan.rates import Drawn, Middle, Rates
 from tonnage.plan.search import figures_of, search
 from tonnage.plan.shapes import Part, Term
@@ -41,9 +41,13 @@ def explain(
     found = [search(group, size, rates, limits) for group in offered.groups]
     choices = best_of_each(offered.groups, found)
     if not choices:
-        why = [refused.why for refused in offered.refused]
+        why = [
+            limit(group, place, each, limits)
+            for group, each in zip(offered.groups, found, strict=True)
+            for place in range(len(group.machines))
+        ]
         why += ["what its disks carry was not measured" for _ in offered.unmeasured]
-        why += ["no number of nodes keeps the limits" for _ in offered.groups]
+        why += [refused.why for refused in offered.refused]
         raise PlanError(f"--explain {offer}: {'; '.join(dict.fromkeys(why)) or 'not asked for'}")
     pairs = [(each, candidates(question.job, size, [each], rates, limits)[0]) for each in choices]
     choice, candidate = min(pairs, key=lambda pair: rank(pair[1], limits))

@@ -206,7 +206,7 @@ def _excluded(
     for group, each in zip(offered.groups, found, strict=True):
         for place in np.flatnonzero(each.nodes == 0).tolist():
             of = group.catalog.name, group.machines[place].offer.type
-            why.setdefault(of, _limit(group, place, each, limits))
+            why.setdefault(of, limit(group, place, each, limits))
     for group in offered.unmeasured:
         for machine in group.machines:
             of = group.catalog.name, machine.offer.type
@@ -220,7 +220,7 @@ def _excluded(
     ]
 
 
-def _limit(group: Group, place: int, found: Found, limits: Limits) -> str:
+def limit(group: Group, place: int, found: Found, limits: Limits) -> str:
     """Why no number of nodes of this machine keeps the limits."""
     least = int(group.least_nodes[place])
     if least > limits.most_nodes:

@@ -92,9 +92,12 @@ def gain(job: Job, size: int, nodes: Sequence[Node], left_out: Collection[str]) 
         left_out: Names of some.
 
     Raises:
-        CannotTell: No machine is left, or what the job uses was not measured of all.
+        CannotTell: No machine is left, they do not hold the job as far as their catalog tells, or
+            what the job uses was not measured of all.
     """
     rest = [node for node in nodes if node.name not in left_out]
+    for some in (nodes, rest):
+        _refuse_full(job, size, some)
     cores = _vcpus(nodes)
     if cores is None:
         job = _without_cores(job)
@@ -102,14 +105,10 @@ def gain(job: Job, size: int, nodes: Sequence[Node], left_out: Collection[str]) 
             raise CannotTell("it uses cores alone, and no catalog tells how many there are")
     with_all, without = (_forecast(job, size, some, cores) for some in (nodes, rest))
     notes = [] if _counts_cores(job) else ["what cores have to do is not counted"]
-    if full := _room(job, size, rest):
-        notes.append(full)
     return Gain(with_all, without, notes)
 
 
 def _forecast(job: Job, size: int, nodes: Sequence[Node], cores: float | None) -> Forecast:
-    if not nodes:
-        raise CannotTell("no machine is left")
     used = {demand.resource for phase in job.phases for demand in phase.demands}
     laws: dict[str, Law] = {}
     for name in sorted(used):
@@ -190,14 +189,16 @@ def _without_cores(job: Job) -> Job:
     return dataclasses.replace(job, phases=phases)
 
 
-def _room(job: Job, size: int, nodes: Sequence[Node]) -> str | None:
-    """Whether what is left can hold the job, as far as their catalog tells."""
-    needed = size * sum(room.per_byte for room in job.room if room.where == "local")
-    held = [node.offer.local_bytes if node.offer else None for node in nodes]
-    known = [each for each in held if each is not None]
-    if len(known) < len(held) or sum(known) >= needed:
-        return None
-    return (
-        f"it needs {words.size(needed)} of disks, and those left hold {words.size(sum(known))}: "
-        "it does not fit"
-    )
+def _refuse_full(job: Job, size: int, nodes: Sequence[Node]) -> None:
+    """Refuses machines of which one cannot hold its share, as far as their catalog tells."""
+    if not nodes:
+        raise CannotTell("no machine is left")
+    share = size * sum(room.per_byte for room in job.room if room.where == "local") / len(nodes)
+    held = {node.name: node.offer.local_bytes for node in nodes if node.offer}
+    known = {name: room for name, room in held.items() if room is not None}
+    small = min(known, key=lambda name: known[name], default=None)
+    if small is not None and known[small] < share:
+        raise CannotTell(
+            f"it does not fit on {words.several(len(nodes), 'machine')}: each has to hold "
+            f"{words.size(share)} of it, and the disks of {small} hold {words.size(known[small])}"
+        )
