@@ -1,9 +1,10 @@
 //! Partition boundaries: which partition a key belongs to.
 //!
 //! Boundaries are quantiles of sampled keys, so partitions are even whatever the distribution. A
-//! key so frequent that it is several quantiles at once gets a partition of its own, between the
-//! boundary "from this key on" and the boundary "after this key": its records are in order
-//! already, however many they are, and a sort only copies them.
+//! key so frequent that it is several quantiles at once gets partitions of its own, between boundaries
+//! "from this key on" and the boundary "after this key": its records are in order already, however
+//! many they are, and a sort only copies them. Which of a key's partitions a record belongs to, the
+//! rest of it says, so that it is the same whoever asks.
 //!
 //! Looking a key up: its first 16 bytes as a number; the top 16 bits give by a table the few
 //! boundaries that can matter, a binary search the rest. Keys longer than 16 bytes that equal a
@@ -54,6 +55,7 @@ pub struct Boundaries {
     prefixes: Vec<u128>,
     table: Vec<u32>, // by the top 16 bits: how many bounds have a smaller top
     single: Vec<bool>,
+    shares: Vec<u32>, // how many partitions up to this one are of its key alone
     key_offset: usize,
     key_bytes: usize,
     record_bytes: usize,
@@ -62,7 +64,7 @@ pub struct Boundaries {
 impl Boundaries {
     /// Boundaries of at most `partitions` even partitions, from sampled `keys` laid end to end.
     ///
-    /// Fewer come out where the sample is small, or where one key is several quantiles.
+    /// Fewer come out where the sample is small.
     #[must_use]
     pub fn from_sample(keys: &[u8], layout: &Layout, partitions: usize) -> Self {
         let mut sorted: Vec<&[u8]> = keys.chunks_exact(layout.key_bytes).collect();
@@ -77,7 +79,9 @@ impl Boundaries {
             };
             if bounds.last().is_none_or(|last| *last < bound) {
                 bounds.push(bound);
-            } else if bounds.last().is_some_and(|last| !last.after) {
+            } else if bounds.last().is_some_and(|last| last.after) {
+                bounds.insert(bounds.len() - 1, bound);
+            } else {
                 bounds.push(Bound {
                     key: key.to_vec(),
                     after: true,
@@ -103,12 +107,19 @@ impl Boundaries {
         for (place, pair) in bounds.windows(2).enumerate() {
             single[place + 1] = pair[0].key == pair[1].key;
         }
+        let mut shares = vec![0; bounds.len() + 1];
+        for place in 1..bounds.len() {
+            if single[place] {
+                shares[place] = shares[place - 1] + 1;
+            }
+        }
         let Layout {
             record_bytes,
             key_offset,
             key_bytes,
         } = *layout;
         Self {
+            shares,
             bounds,
             prefixes,
             table,
@@ -147,19 +158,35 @@ impl Boundaries {
         let top = (wanted >> 112) as usize;
         let (low, high) = (self.table[top] as usize, self.table[top + 1] as usize);
         let mut at = low + self.prefixes[low..high].partition_point(|&bound| bound < wanted);
-        // Boundaries that look the same so far: at most two for a short key, compared in full.
-        while at < high && self.prefixes[at] == wanted && self.has_reached(key, at) {
-            at += 1;
+        // Boundaries that look the same so far are compared in full.
+        if at < high && self.prefixes[at] == wanted {
+            let same = self.prefixes[at..high].partition_point(|&bound| bound == wanted);
+            at += self.bounds[at..at + same].partition_point(|bound| bound.is_reached_by(key));
         }
-        at
+        match self.shares[at] {
+            0 | 1 => at,
+            shares => at - self.share_of(record, shares),
+        }
     }
 
-    fn has_reached(&self, key: &[u8], bound: usize) -> bool {
-        let bound = &self.bounds[bound];
-        if bound.after {
-            key > bound.key.as_slice()
+    /// One of a frequent key's partitions, by the record's bytes outside the key (FNV-1a).
+    #[cold]
+    fn share_of(&self, record: &[u8], shares: u32) -> usize {
+        let (before, rest) = record.split_at(self.key_offset);
+        let bytes = before.iter().chain(&rest[self.key_bytes..]);
+        let mixed = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |mixed, &byte| {
+            (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        (((mixed >> 32) * u64::from(shares)) >> 32) as usize
+    }
+}
+
+impl Bound {
+    fn is_reached_by(&self, key: &[u8]) -> bool {
+        if self.after {
+            key > self.key.as_slice()
         } else {
-            key >= bound.key.as_slice()
+            key >= self.key.as_slice()
         }
     }
 }
@@ -225,7 +252,7 @@ mod tests {
             prop_assert!(numbers.iter().all(|&number| number < boundaries.partitions()));
             for (pair, number) in keys.windows(2).zip(numbers.windows(2)) {
                 if pair[0] == pair[1] {
-                    prop_assert_eq!(number[0], number[1]);
+                    prop_assert_eq!(number[0], number[1]); // Of the same record, that is.
                 } else if number[0] == number[1] {
                     prop_assert!(!boundaries.is_single(number[0]));
                 }
@@ -252,6 +279,40 @@ mod tests {
         assert!(boundaries.is_single(number));
         assert_ne!(boundaries.partition_of(&record(&[5, 6])), number);
         assert_ne!(boundaries.partition_of(&record(&[5, 4])), number);
+    }
+
+    #[test]
+    fn a_key_that_is_most_of_all_has_several_partitions_and_they_are_even() {
+        let layout = Layout::new(12, 2, 4).expect("a layout");
+        let keys = [
+            [1, 1, 1, 1],
+            [5, 5, 5, 5],
+            [5, 5, 5, 5],
+            [5, 5, 5, 5],
+            [9, 9, 9, 9],
+        ];
+        let boundaries = Boundaries::from_sample(&keys.concat(), &layout, 20);
+        let mut counts = vec![0; boundaries.partitions()];
+        for number in 0_u32..11_000 {
+            let rest = number.to_le_bytes();
+            let record = [&rest[..2], &[5; 4], &rest, &[0; 2]].concat();
+            counts[boundaries.partition_of(&record)] += 1;
+        }
+        let own: Vec<usize> = (0..counts.len())
+            .filter(|&place| counts[place] > 0)
+            .collect();
+        assert_eq!(own.len(), 11, "{counts:?}");
+        assert!(own.iter().all(|&place| boundaries.is_single(place)));
+        assert!(own.windows(2).all(|pair| pair[0] + 1 == pair[1]));
+        assert!(
+            own.iter()
+                .all(|&place| (500..2000).contains(&counts[place])),
+            "{counts:?}"
+        );
+        for (key, place) in [([5, 5, 5, 4], own[0] - 1), ([5, 5, 5, 6], own[10] + 1)] {
+            let record = [&[0; 2][..], &key, &[0; 6]].concat();
+            assert_eq!(boundaries.partition_of(&record), place);
+        }
     }
 
     #[test]
