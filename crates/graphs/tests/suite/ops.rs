@@ -91,6 +91,7 @@ fn writes_stay_within_the_file_and_reads_change_nothing() {
         done(&Config {
             writes: true,
             durable_one_in,
+            seconds: 1.0,
             ..config(&place, 4)
         });
         let after = fs::read(&place.file).expect("the file");
@@ -264,6 +265,7 @@ fn as_many_writes_are_durable_as_were_asked_for() {
         let outcome = done(&Config {
             writes: true,
             durable_one_in,
+            seconds: 1.0,
             ..config(&place, 4)
         });
         let records = outcome.phases[0].report.stages[0].counters.records;

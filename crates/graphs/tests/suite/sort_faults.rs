@@ -11,7 +11,7 @@ use crate::common::{Keys, Place, disk, records, run, sorts};
 use proptest::prelude::*;
 use tonnage_disk::{Disk, Effect, Engine, Faults, Operation, Rule};
 use tonnage_graphs::job::JobError;
-use tonnage_graphs::sort::Config;
+use tonnage_graphs::sort::{Config, Outcome};
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 
@@ -59,7 +59,13 @@ fn is_whole_again(place: &Place, config: &Config, before: &[u8]) {
 
 fn fails_with(place: &Place, config: &Config) -> Said {
     let before = place.input();
-    let said = match run(config, &Control::default()) {
+    let said = failed(run(config, &Control::default()));
+    is_whole_again(place, config, &before);
+    said
+}
+
+fn failed(ended: Result<Outcome, JobError>) -> Said {
+    match ended {
         Err(JobError::Failed {
             what,
             stage,
@@ -72,9 +78,7 @@ fn fails_with(place: &Place, config: &Config) -> Said {
             offset,
         },
         other => panic!("{:?}", other.map(|outcome| outcome.records)),
-    };
-    is_whole_again(place, config, &before);
-    said
+    }
 }
 
 fn fails(rules: Vec<Rule>) -> (Said, Place) {
@@ -282,9 +286,9 @@ fn refused_an_io_uring_it_sorts_with_threads_and_says_so() {
 /// Stops the first write to scratch for a while, so that something can happen meanwhile.
 fn pausing() -> Disk {
     let stall = rule(
-        Operation::Write,
+        Operation::Read,
         "(scratch)",
-        Effect::Stall { milliseconds: 300 },
+        Effect::Stall { milliseconds: 800 },
     );
     disk(vec![Rule {
         at_offset: Some(0),
@@ -292,21 +296,23 @@ fn pausing() -> Disk {
     }])
 }
 
-/// Does something as soon as the sort has its hidden output directories.
-fn meanwhile(place: &Place, act: impl FnOnce(&[PathBuf]) + Send + 'static) {
-    let output = place.output.clone();
-    thread::spawn(move || {
-        let begun = |directory: &PathBuf| {
-            directory.exists()
-                && crate::common::names(directory)
-                    .iter()
-                    .any(|name| name.starts_with('.'))
-        };
-        while !output.iter().all(begun) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        act(&output);
-    });
+/// Sorts, and does something when pass one writes, or later: pass two waits for a while.
+fn meanwhile(
+    place: &Place,
+    config: &Config,
+    act: impl FnOnce(&[PathBuf]) + Send,
+) -> Result<Outcome, JobError> {
+    let control = Control::default();
+    let sampled = place.input().len() as u64; // at most
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while control.done_bytes() <= sampled {
+                thread::sleep(Duration::from_millis(1));
+            }
+            act(&place.output);
+        });
+        run(config, &control)
+    })
 }
 
 #[test]
@@ -316,10 +322,12 @@ fn an_output_directory_that_vanishes_fails_cleanly() {
         disk: pausing(),
         ..place.config(LAYOUT, MEMORY)
     };
-    meanwhile(&place, |output| {
+    let before = place.input();
+    let ended = meanwhile(&place, &config, |output| {
         fs::remove_dir_all(&output[1]).expect("it goes")
     });
-    let said = fails_with(&place, &config);
+    let said = failed(ended);
+    is_whole_again(&place, &config, &before);
     assert!(said.file.expect("a file").starts_with(&place.output[1]));
 }
 
@@ -331,16 +339,12 @@ fn a_scratch_directory_that_vanishes_changes_nothing() {
         disk: pausing(),
         ..place.config(LAYOUT, MEMORY)
     };
-    let scratch = place.scratch.clone();
-    meanwhile(&place, move |_| {
-        // Pass one has begun when there is something to read back or to stall; try until then.
-        thread::sleep(Duration::from_millis(150));
-        scratch
-            .iter()
-            .for_each(|directory| fs::remove_dir(directory).expect("it goes"));
-    });
     let input = place.input();
-    run(&config, &Control::default()).expect("sorted");
+    let ended = meanwhile(&place, &config, |_| {
+        let gone = |directory: &PathBuf| fs::remove_dir(directory).expect("it goes");
+        place.scratch.iter().for_each(gone);
+    });
+    ended.expect("sorted");
     assert_eq!(
         crate::common::is_sort_of(&place.result(), &input, &LAYOUT),
         Ok(())
@@ -360,10 +364,10 @@ fn an_output_that_cannot_be_published_is_taken_back() {
         ..place.config(LAYOUT, MEMORY)
     };
     // The manifest cannot take a directory's name.
-    meanwhile(&place, |output| {
+    let ended = meanwhile(&place, &config, |output| {
         fs::create_dir(output[1].join("_tonnage.json")).expect("made")
     });
-    match run(&config, &Control::default()) {
+    match ended {
         Err(JobError::Failed { file, .. }) => assert_eq!(file.as_ref(), Some(&place.output[1])),
         other => panic!("{:?}", other.map(|outcome| outcome.records)),
     }
