@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,12 +11,11 @@ from hypothesis import strategies as st
 from support.command import Tonnage
 from support.measurements import measurement
 from support.networks import SETTINGS, network
-from tonnage import engine
 from tonnage.artifacts import FleetMeasurement, FleetNode
 from tonnage.artifacts.job import Demand, Job, JobPhase
 from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.catalog import load
-from tonnage.cli.measure_screen import Asked, refuse_too_few, show
+from tonnage.cli.measure_screen import Asked, show, unjudged
 from tonnage.cli.measured import Where
 from tonnage.fleet.cluster import Machine
 from tonnage.model.jobs.mapreduce import mapreduce, sort
@@ -119,11 +119,10 @@ def test_a_fleet_that_is_too_small_is_known_to_be_so_before(
     types: Sequence[str | None], judged: bool
 ) -> None:
     assert (too_few(types) is None) == judged
-    if not judged:
-        named = {type_: labelled(type_) for type_ in types}
-        machines = [Machine(str(place), named[type_], "", "") for place, type_ in enumerate(types)]
-        with pytest.raises(engine.Refused, match="and to judge any takes 5, of types of which"):
-            refuse_too_few(machines, Where("auto", None, False, 60.0, {}))
+    named = {type_: labelled(type_) for type_ in types}
+    machines = [Machine(str(place), named[type_], "", "") for place, type_ in enumerate(types)]
+    why = unjudged(machines, Where("auto", None, False, 60.0, {})) or ""
+    assert ("and to judge any takes 5, of types of which" in why) != judged
 
 
 def labelled(type_: str | None) -> dict[str, str]:
@@ -133,9 +132,9 @@ def labelled(type_: str | None) -> dict[str, str]:
 
 def test_so_few_as_are_asked_for_are_too_few() -> None:
     machines = [Machine(str(place), {}, "", "") for place in range(9)]
-    refuse_too_few(machines, Where("auto", 5, False, 60.0, {}))
-    with pytest.raises(engine.Refused, match=r"^--fleet auto: 4 machines, and to judge"):
-        refuse_too_few(machines, Where("auto", 4, False, 60.0, {}))
+    assert unjudged(machines, Where("auto", 5, False, 60.0, {})) is None
+    why = unjudged(machines, Where("auto", 4, False, 60.0, {}))
+    assert why and why.startswith("4 machines, and to judge")
 
 
 def test_what_nodes_carry_is_by_resource_and_without_those_that_were_lost() -> None:
@@ -197,6 +196,10 @@ def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
             gain(sort(), size, nodes, ["c"])
     # What machines hold of which nobody tells is not held against them.
     gain(sort(), 10**12, [replace(each, offer=None) for each in nodes], ["c"])
+    # Nor is it that one has no disks of its own: then what was looked at are others.
+    volumes = replace(small, disks=[])
+    assert volumes.local_bytes == 0
+    gain(sort(), 10**12, [replace(each, offer=volumes) for each in nodes], ["c"])
 
 
 def test_cores_count_where_a_catalog_tells_them() -> None:
@@ -233,7 +236,7 @@ def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str])
     disks = fleet_of(HEALTHY | {"n3": 25.0}, dead=["n9"])
     links = LINKS | {"n1": (20.0, 102.0)}
     asked = Asked(sort(), 10_000, [load("aws-us-east-1-2014")])
-    show(disks, network(links, BRIEF), asked, False)
+    show(disks, network(links, BRIEF), Path(), asked, False)
     lines = capsys.readouterr().out.splitlines()
     assert "Missing: n9: died" in lines and "Suspect: n9 does not measure" in lines
     for said in ("n3, read only: 25 % of what", "n1, what its link sends: 20 % of what"):
@@ -246,7 +249,7 @@ def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str])
         "Without them the job is done 50 s sooner",
         "What cores have to do is not counted.",
     ]
-    show(fleet_of({"n0": 1.0}), None, None, False)
+    show(fleet_of({"n0": 1.0}), None, Path(), None, False)
     said = capsys.readouterr().out
     assert "The network was not looked at: it takes two machines." in said
     assert "Not judged, since fewer than 3 machines are alike (m): n0" in said

@@ -222,7 +222,7 @@ def test_who_is_far_below_its_type_is_named_by_its_own_link_alone() -> None:
     types = {"fast-0": "fast", "fast-1": "fast", "slow": "slow"}
     analysis = analyse([told(row) for row in network(links, types=types).nodes])
     assert [said for said in analysis.findings if "whether that is chance" in said] == [
-        f"{SEND}, pattern alone: fast-1 gives 67 % of the median of 2 machines of fast type; so "
+        f"{SEND}, pattern alone: fast-1 gives 67 % of the median of 2 machines of type fast; so "
         "few do not tell whether that is chance."
     ]
     # The pattern tells how many took part, and over how many connections.

@@ -152,7 +152,7 @@ def measured(head: str, nodes: Mapping[str, Type], options: argparse.Namespace) 
             for trial in row.get("trials", [])
         }
         if not options.no_net:
-            net = ("--seconds", options.net_seconds, "--rounds", "1", "--connections", "1")
+            net = ("--seconds", options.net_seconds, "--rounds", "3", "--connections", "1")
             said = _said(*on_head, "net", "--fleet", "auto", *net, "--out", f"{out}/net", "--json")
             rates |= {
                 (row["node"], way): row[f"{way}_bytes_per_second"]
@@ -195,7 +195,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1, 11)))
     parser.add_argument("--seconds", type=float, default=8.0, help="of a trial of disks")
-    parser.add_argument("--net-seconds", type=float, default=4.0)
+    parser.add_argument("--net-seconds", type=float, default=3.0)
     parser.add_argument("--one-at-a-time", action="store_true", help="one node's disk at a time")
     parser.add_argument("--no-net", action="store_true", help="disks alone")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")

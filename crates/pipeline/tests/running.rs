@@ -158,6 +158,21 @@ fn no_bound_is_too_small_and_no_buffer_too_empty() {
     }
 }
 
+/// Whoever sleeps for a buffer, for room or for a slot is woken, however tight all of them are.
+#[test]
+fn nobody_is_left_asleep_in_many_hand_overs() {
+    for workers in [1, 2, 3] {
+        let seen = Arc::new(Seen::default());
+        let graph = chain([
+            ("count", count(vec![16; 20_000]).workers(workers).buffers(1)),
+            ("double", double().workers(workers).inbox(1).buffers(1)),
+            ("sink", sink(&seen).workers(workers).inbox(1)),
+        ]);
+        ends(graph, options(), &Control::default()).expect("a report");
+        assert_eq!(seen.buffers.load(SeqCst), 40_000, "{workers} workers");
+    }
+}
+
 fn counters(report: &Report) -> Vec<Counters> {
     report.stages.iter().map(|stage| stage.counters).collect()
 }

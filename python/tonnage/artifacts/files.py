@@ -16,6 +16,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         _write(path, content)
     except OSError as why:
+        if why.filename is None:
+            raise
         # Not the unfinished one's name, which nobody gave.
         raise OSError(why.errno, why.strerror, str(path)) from why
 

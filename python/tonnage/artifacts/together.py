@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from tonnage.artifacts.measurement import Measurement, Trial
 
+NET = "net"
+"""The kind of what is measured of a network, on one machine and between those of a fleet."""
 WAYS = SEND, RECEIVE = "send", "receive"
 SLOWEST, ALL = "slowest endpoint", "all endpoints"
 """What a round comes to: a shuffle waits for its slowest endpoint; beside it what all carried."""

@@ -83,7 +83,7 @@ def show(
     if as_json:
         print(json.dumps(document(whole, more)))
     else:
-        print("\n".join([*summary(whole), *in_lines(whole)]))
+        print("\n".join([*summary(whole, out, more), *in_lines(whole)]))
         print_place(out)
     fail_if_missing(whole)
 
@@ -121,13 +121,14 @@ def print_place(out: Path) -> None:
 def fail_if_missing(*parts: FleetMeasurement) -> None:
     """Fails if a machine did not measure all, in any part, so that no script takes it for done."""
     rows = [row for whole in parts for row in whole.nodes]
-    missing = {row.node: f"{row.node} {row.why}" for row in rows if not row.ok}
-    reasons = words.listing(missing.values()) or "there is none"
     if not any(row.ok for row in rows):
+        reasons = words.listing(f"{row.node} {row.why}" for row in rows) or "there is none"
         raise engine.Failed(f"no machine measured: {reasons}")
-    if missing:
+    # Why is told already, of each.
+    if missing := sorted({row.node for row in rows if not row.ok}):
         count = words.several(len({row.node for row in rows}), "machine")
-        raise engine.Failed(f"{len(missing)} of {count} did not measure all: {reasons}")
+        names = words.listing(missing)
+        raise engine.Failed(f"{len(missing)} of {count} did not measure all: {names}")
 
 
 def document(
@@ -140,8 +141,12 @@ def document(
     return values
 
 
-def summary(whole: FleetMeasurement) -> list[str]:
-    """What all nodes come to, in lines; what is missing comes last."""
+def summary(
+    whole: FleetMeasurement,
+    out: Path,
+    more: Callable[[Measurement], More] = lambda _: ({}, []),
+) -> list[str]:
+    """What all nodes come to, in lines, kept in ``out``; what is missing comes last."""
     lines = [_across(each) for each in whole.across]
     if whole.skew_seconds is not None:
         error = words.latency(whole.clock_error_seconds or 0.0)
@@ -155,15 +160,21 @@ def summary(whole: FleetMeasurement) -> list[str]:
             f"{words.seconds(whole.last_done_seconds)}"
         )
     lines += _yielding(whole)
+    lines += [
+        f"{each.node}: {said}"
+        for each in whole.nodes
+        if each.measurement
+        for said in more(each.measurement)[1]
+    ]
     ok = len(whole.nodes) - len(whole.missing)
     lines.append(f"{whole.id}: {ok} of {words.several(len(whole.nodes), 'node')}")
-    return lines + [_missing(each) for each in whole.missing]
+    return lines + [_missing(each, out) for each in whole.missing]
 
 
-def _missing(row: FleetNode) -> str:
+def _missing(row: FleetNode, out: Path) -> str:
     from tonnage.fleet.kept import directory
 
-    whole = f" (in full: {directory(row.node)}/{NODE})" if row.error else ""
+    whole = f" (in full: {out / directory(row.node) / NODE})" if row.error else ""
     return f"Missing: {row.node}: {row.why}{whole}"
 
 

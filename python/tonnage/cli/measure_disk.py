@@ -102,7 +102,7 @@ def measure_disk(
         as_json,
         total_bytes=size,
         total_seconds=settings.rounds * len(settings.modes) * seconds,
-        more=_more,
+        more=disks_more,
     )
 
 
@@ -119,6 +119,8 @@ def work_on(settings: Settings) -> Callable[[str | None], Measure]:
     return work
 
 
-def _more(measurement: Measurement) -> More:
+def disks_more(measurement: Measurement) -> More:
+    """What is told of disks' trials besides."""
     warnings = disk_warnings(trial.phase for trial in measurement.trials)
-    return {}, warnings + brief_warnings(measurement.trials)
+    warnings += brief_warnings(measurement.trials)
+    return {"warnings": warnings}, warnings

@@ -41,7 +41,7 @@ from tonnage.model.net import costs
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
 ENDPOINTS = 4
-BLOCK_BYTES, FLEETS_BLOCK_BYTES = 512 << 10, 256 << 10
+BLOCK_BYTES = 512 << 10
 SECONDS, FLEETS_SECONDS = 5.0, 2.0
 FLEETS_CONNECTIONS = (1, 2, 4)
 RATE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -92,8 +92,8 @@ def measure_net(
             "--block",
             parser=parse_block,
             metavar="SIZE",
-            help="What a connection is handed at a time. Default: 512KiB; with --fleet 256KiB, as "
-            "whole blocks are counted and links may be slow.",
+            help="What a connection is handed at a time, by default as much as a sort's are. "
+            "Whole ones are counted: over a slow link give less, or more --seconds.",
         ),
     ] = None,
     seconds: Annotated[
@@ -190,7 +190,7 @@ def measure_net(
             as_json,
             connections=tuple(connections or FLEETS_CONNECTIONS),
             sizes=tuple(sizes) if sizes else None,
-            block_bytes=block or FLEETS_BLOCK_BYTES,
+            block_bytes=block or BLOCK_BYTES,
             seconds=seconds or FLEETS_SECONDS,
             rounds=rounds or ROUNDS,
             seed=seed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,10 @@ import typer
 from tonnage import engine, words
 from tonnage.artifacts import FleetMeasurement
 from tonnage.artifacts.environment import MACHINE_TYPE
-from tonnage.artifacts.together import RECEIVE, SEND
+from tonnage.artifacts.together import NET, RECEIVE, SEND
 from tonnage.cli import fleet as fleets
 from tonnage.cli.arguments import Json, Memory, parse_size
-from tonnage.cli.measure_disk import work_on
+from tonnage.cli.measure_disk import disks_more, work_on
 from tonnage.cli.measure_net import shuffled
 from tonnage.cli.measured import (
     ROUNDS,
@@ -151,24 +152,23 @@ def measure_screen(
     out = output("screen", out)
 
     def measured(cluster: Cluster, on_rows: OnRows) -> Hearing:
-        if not (out / DISK).exists():  # What was begun goes on, whoever is left.
-            refuse_too_few(cluster.machines, at)
+        if why := unjudged(cluster.machines, at):
+            print(f"Nobody can be found slow, only who does not measure: {why}", file=sys.stderr)
         return screen_fleet(cluster, out, disks, network, on_rows)
 
     of_disks, *of_network = fleets.carried_out(fleet, "screen", measured, as_json)
-    show(of_disks, of_network[0] if of_network else None, asked, as_json)
+    show(of_disks, of_network[0] if of_network else None, out, asked, as_json)
     if not as_json:
         fleets.print_place(out)
     fleets.fail_if_missing(of_disks, *of_network)
 
 
-def refuse_too_few(machines: Sequence[Machine], at: Where) -> None:
-    """Refuses a fleet of which it is known before that it is too small to judge anybody."""
+def unjudged(machines: Sequence[Machine], at: Where) -> str | None:
+    """Why it is known before that a fleet is too small to judge anybody; none if it is not."""
     from tonnage.model.screening import too_few
 
     labels = [{**each.labels, **at.labels} for each in machines[: at.instances]]
-    if why := too_few([each.get(MACHINE_TYPE) for each in labels]):
-        raise engine.Refused(f"--fleet {at.fleet}: {why}")
+    return too_few([each.get(MACHINE_TYPE) for each in labels])
 
 
 def _asked(job: str | None, data: int | None, catalog: list[str] | None) -> Asked | None:
@@ -194,16 +194,21 @@ def _asked(job: str | None, data: int | None, catalog: list[str] | None) -> Aske
 
 
 def show(
-    disks: FleetMeasurement, network: FleetMeasurement | None, asked: Asked | None, as_json: bool
+    disks: FleetMeasurement,
+    network: FleetMeasurement | None,
+    out: Path,
+    asked: Asked | None,
+    as_json: bool,
 ) -> None:
-    """Prints what was measured, who is suspect, and what a job would gain."""
+    """Prints what was measured into ``out``, who is suspect, and what a job would gain."""
+    from tonnage.fleet.screening import DISK
     from tonnage.model.screening import screen
 
     found = screen(disks, network)
     told, told_lines = _gain(disks, network, found, asked) if asked else ({}, [])
     if as_json:
         document = {
-            "disk": fleets.document(disks),
+            "disk": fleets.document(disks, disks_more),
             "net": fleets.document(network) if network else None,
             "suspects": [dataclasses.asdict(each) for each in found.suspects],
             "decommission": found.decommission,
@@ -211,9 +216,9 @@ def show(
         }
         print(json.dumps(document | told))
         return
-    print("\n".join(fleets.summary(disks)))
+    print("\n".join(fleets.summary(disks, out / DISK, disks_more)))
     if network:
-        print("\n".join([*fleets.summary(network), *shuffled(network)]))
+        print("\n".join([*fleets.summary(network, out / NET), *shuffled(network)]))
     else:
         print("The network was not looked at: it takes two machines.")
     print("\n".join([*_lines(found), *told_lines]))

@@ -281,7 +281,8 @@ def carry_out(
         total_bytes: How much is moved before the rest takes a set time, for progress.
         total_seconds: How long that is.
         pause_seconds: How long nothing may be moved although all is well.
-        in_step: Whether nodes of a fleet begin each trial at one moment.
+        in_step: Whether nodes of a fleet do each trial together, so that what one has not done all
+            do again.
         more: What is told of a measurement besides.
         in_line: A trial's reading in a line.
     """

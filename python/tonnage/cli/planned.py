@@ -61,7 +61,8 @@ def nothing(plan: Plan) -> str:
             f"excluded){instead}"
         )
     near, most = plan.nearest, plan.settings["most_nodes"]
-    fleet = f"{'--nodes' if plan.settings['least_nodes'] == most else '--max-nodes'} {most}"
+    exactly = plan.settings["least_nodes"] == most > 1
+    fleet = f"{'--nodes' if exactly else '--max-nodes'} {most}"
     if near.nodes > MOST_NODES:
         return (
             f"no {words.count(MOST_NODES)} machines, the most that are planned, hold it: it would "

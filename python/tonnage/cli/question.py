@@ -83,9 +83,7 @@ def find_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
     try:
         return find(catalogs, name)[1]
     except CatalogError as why:
-        raise engine.Refused(
-            f"{flag}: {why}: write TYPE or PROVIDER/TYPE, like aws/m5d.large, or give its --catalog"
-        ) from why
+        raise engine.Refused(f"{flag} {name}: {why}") from why
 
 
 def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:

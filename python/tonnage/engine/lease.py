@@ -9,6 +9,7 @@ network file system asks its server, instead of what it remembers (close-to-open
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -25,6 +26,8 @@ RENEW_SECONDS = 3.0
 OVER_SECONDS = 20.0
 """So long nobody has touched what was left: several touches that a busy server holds up."""
 LOOK_SECONDS = 0.5
+GONE = (errno.ENOENT, errno.ESTALE)
+"""What there is no more; the second is what NFS says if another machine removed it."""
 
 
 class Lease:
@@ -46,7 +49,7 @@ class Lease:
         """Gives it back; if no other has any, the directory goes."""
         self._ended.set()
         self._touching.join()
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # It is gone with the directory; or it ends by itself.
             self._file.unlink()
         left = {path.name.removeprefix(PREFIX) for path in _leases(self._room)}
         if not (left if self.others is None else left & self.others):
@@ -122,15 +125,19 @@ def _leases(room: Path) -> list[Path]:
     """The leases in a directory; none if another one that leaves has just removed it."""
     try:
         return [room / name for name in os.listdir(room) if name.startswith(PREFIX)]
-    except FileNotFoundError:
-        return []
+    except OSError as why:
+        if why.errno in GONE:
+            return []
+        raise
 
 
 def _stamp(path: Path) -> float | None:
     try:
         handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
+    except OSError as why:
+        if why.errno in GONE:
+            return None
+        raise
     try:
         return os.fstat(handle).st_mtime
     finally:

@@ -21,7 +21,7 @@ class Progress:
         with Progress("sorting", total_bytes) as progress:
             run("sort", config, progress)
 
-    or does a number of things, which it tells as it does them.
+    Of a job that does a number of things, how many there are is told with each call.
 
     Args:
         label: What is being done.

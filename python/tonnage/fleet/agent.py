@@ -189,10 +189,12 @@ class Agent:
         except _Stopped:
             self._why = "was told to end"
         except engine.Refused as why:
-            self._why = self._told(str(why.args[0]))
+            # Of what it was given from --out; of its own room nobody knows who asked.
+            text = str(why.args[0]).replace(str(self._out), self._task.kept_in)
+            self._why = _in_a_line(text)
         except Exception as why:
             # Whatever it was, this machine's row has to say it: nobody sees this process's errors.
-            self._why = self._told(_in_words(why))
+            self._why = _in_a_line(_in_words(why))
             self._error = "".join(traceback.format_exception(why))
         finally:
             self._ended = time.monotonic()
@@ -207,11 +209,6 @@ class Agent:
             on_progress=self._progress,
             **peers,
         )
-
-    def _told(self, why: str) -> str:
-        """In a line; of its own room nobody knows who asked."""
-        assert self._task is not None
-        return " ".join(why.replace(str(self._out), self._task.kept_in).split())
 
     def _has_moved(self) -> None:
         self._moved = time.monotonic()
@@ -229,6 +226,10 @@ class Agent:
             raise _Stopped
         if done != self._done:
             self._done, self._moved = done, time.monotonic()
+
+
+def _in_a_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _in_words(why: Exception) -> str:

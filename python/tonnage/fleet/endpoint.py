@@ -18,6 +18,7 @@ from typing import Any
 from tonnage import engine
 from tonnage.artifacts import Measurement, Trial
 from tonnage.artifacts.fleet import NO_TYPE
+from tonnage.artifacts.together import NET
 from tonnage.fleet.agent import Agent, Said, Task
 from tonnage.measure import environment
 from tonnage.measure.kept import kept
@@ -26,7 +27,6 @@ from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.part import Round
 from tonnage.measure.trials import now
 
-KIND = "net"
 LOOK_SECONDS = 0.1
 """How often who waits for a part looks whether to end."""
 ENDING_SECONDS = 60.0
@@ -82,7 +82,7 @@ def take_part(
     """
     with kept(
         out,
-        KIND,
+        NET,
         dict(settings),
         command=command,
         environment=environment.capture([], labels),

@@ -26,6 +26,7 @@ from tonnage.artifacts import (
 )
 from tonnage.artifacts.fleet import FLEET, FLEET_BEGUN, NODE
 from tonnage.artifacts.gathering import BEGUN, TRIALS
+from tonnage.artifacts.together import NET
 from tonnage.fleet.across import across
 from tonnage.fleet.shuffle import shuffle
 from tonnage.measure.kept import parted, refuse_settings
@@ -101,7 +102,8 @@ class Kept:
             last_done_seconds=last,
             tail_seconds=None if first is None or last is None else last - first,
         )
-        whole = shuffle(whole)
+        if whole.kind == NET:
+            whole = shuffle(whole)
         whole.write(self._out / FLEET)
         return whole
 

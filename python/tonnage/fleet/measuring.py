@@ -69,7 +69,8 @@ class Asked:
     late_seconds: float = LATE_SECONDS
     """Who begins so much later than the others did not measure with them."""
     in_step: bool = False
-    """Whether nodes do each trial with others, so that what one has not done all do again."""
+    """Whether nodes do each trial with others, so that what one has not done all do again; who
+    meets the others on its own is called by its name."""
 
 
 class Heard(NamedTuple):
@@ -87,6 +88,8 @@ class Row(NamedTuple):
     trials: int
     done_bytes: int
     why: str | None
+    waits: bool = False
+    """Whether it moves nothing since others are to come."""
 
 
 OnRows = Callable[[Sequence[Row]], None]
@@ -145,7 +148,8 @@ class Member:
         why = None
         if self.row:
             state, why = ("done" if self.row.ok else "lost"), self.row.why
-        return Row(self.node, state, self.trials, told.done_bytes if told else 0, why)
+        waits = told is not None and (told.waits is not None or not told.done_bytes)
+        return Row(self.node, state, self.trials, told.done_bytes if told else 0, why, waits)
 
 
 def measure_fleet(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Hearing:

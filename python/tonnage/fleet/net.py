@@ -31,6 +31,7 @@ from tonnage.artifacts.together import (
     ALL_TO_ALL,
     ALONE,
     BOTH_WAYS,
+    NET,
     PAIR,
     RECEIVE,
     SEND,
@@ -39,7 +40,7 @@ from tonnage.artifacts.together import (
 )
 from tonnage.fleet.agent import Said
 from tonnage.fleet.cluster import Cluster, Lost
-from tonnage.fleet.endpoint import ENDING_SECONDS, KIND, Endpoint, Part, take_part
+from tonnage.fleet.endpoint import ENDING_SECONDS, Endpoint, Part, take_part
 from tonnage.fleet.measuring import Asked, Heard, Hearing, Member, OnRows, Run, running
 from tonnage.measure import rounds
 from tonnage.measure.net.part import (
@@ -189,7 +190,7 @@ def _asked(settings: Settings, **more: Any) -> Asked:
     # Until a part is given up by itself, which may be for a peer that moves nothing.
     pause = STARTING_SECONDS + MEETING_SECONDS + settings.seconds + ENDING_SECONDS
     return Asked(
-        kind=KIND,
+        kind=NET,
         work=lambda _: work,
         settings=told,
         pause_seconds=pause,

@@ -11,13 +11,14 @@ from contextlib import closing
 from pathlib import Path
 
 from tonnage.artifacts import FleetMeasurement
+from tonnage.artifacts.together import NET
 from tonnage.fleet import net
 from tonnage.fleet.cluster import Cluster
 from tonnage.fleet.measuring import Asked, Hearing, OnRows, measure_fleet
 from tonnage.measure.kept import parted
 
-DISK, NET = "disk", "net"
-"""What the parts' directories are called."""
+DISK = "disk"
+"""What a part's directory is called; the other one's is the network's kind."""
 
 
 def screen_fleet(

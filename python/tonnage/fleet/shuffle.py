@@ -32,10 +32,7 @@ Together = Mapping[str, Mapping[str, Trial]]
 
 
 def shuffle(measured: FleetMeasurement) -> FleetMeasurement:
-    """The measurement with what its network carries; of nodes that were lost, what they did before.
-
-    Of one that measured something else it is as it was.
-    """
+    """The measurement with what its network carries; what who was lost did before counts."""
     done = _together(measured)
     pairs: dict[tuple[str, str], list[float]] = {}
     for (_, pattern, nodes, _), together in done.items():

@@ -58,8 +58,9 @@ class View:
             print(f"{self._label}: {in_line(rows, rates)}", file=sys.stderr, flush=True)
 
     def _rate(self, row: Row, now: float) -> float | None:
-        """Bytes a second lately; of a node that moved nothing, since it meets others, none."""
-        if row.state != "measuring":
+        """Bytes a second lately; of a node that waits for others none."""
+        if row.state != "measuring" or row.waits:
+            self._seen.pop(row.node, None)
             return None
         seen = self._seen.setdefault(row.node, deque())
         if seen and row.done_bytes < seen[-1][1]:
@@ -68,7 +69,7 @@ class View:
         while len(seen) > 2 and now - seen[1][0] >= OVER_SECONDS:
             seen.popleft()
         moved, passed = row.done_bytes - seen[0][1], now - seen[0][0]
-        return moved / passed if moved and passed else None
+        return moved / passed if passed else None
 
     def _show(self, rows: Sequence[Row], rates: Rates) -> None:
         from rich.console import Console

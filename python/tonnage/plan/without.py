@@ -194,8 +194,10 @@ def _refuse_full(job: Job, size: int, nodes: Sequence[Node]) -> None:
     if not nodes:
         raise CannotTell("no machine is left")
     share = size * sum(room.per_byte for room in job.room if room.where == "local") / len(nodes)
-    held = {node.name: node.offer.local_bytes for node in nodes if node.offer}
-    known = {name: room for name, room in held.items() if room is not None}
+    # Of one without disks, or with some that nobody knows, what was looked at are others.
+    offers = {node.name: node.offer for node in nodes if node.offer}
+    held = {name: offer.local_bytes for name, offer in offers.items() if offer.all_disks_known}
+    known = {name: room for name, room in held.items() if room}
     small = min(known, key=lambda name: known[name], default=None)
     if small is not None and known[small] < share:
         raise CannotTell(

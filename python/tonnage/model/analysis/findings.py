@@ -99,16 +99,16 @@ def slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
         types: Those of all machines.
     """
     named = {each.instance for each in subject.outliers}
-    rates: dict[str | None, dict[str, float]] = {}
+    rates: dict[str, dict[str, float]] = {}
     for each in subject.instances:
-        if each.name in types:
-            rates.setdefault(types[each.name], {})[each.name] = each.rate.value
+        if type_ := types.get(each.name):
+            rates.setdefault(type_, {})[each.name] = each.rate.value
     found = []
     for type_, alike in rates.items():
         middle = statistics.median(alike.values())
         if len(alike) >= LEAST_INSTANCES or not middle:
             continue
-        kind = f"{words.several(len(alike), 'machine')} of {type_ or 'unknown'} type"
+        kind = f"{words.several(len(alike), 'machine')} of type {type_}"
         found += [
             f"{subject.name}: {name} gives {words.percent(rate / middle)} of the median of "
             f"{kind}; so few do not tell whether that is chance."

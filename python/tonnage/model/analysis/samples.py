@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tonnage.artifacts import Measurement, Reading, Trial
-from tonnage.artifacts.together import between_machines
+from tonnage.artifacts.together import NET, between_machines
 from tonnage.model import net
 from tonnage.model.analysis.manners import Told, manner_of, places, size
 
@@ -25,7 +25,6 @@ LARGE_BYTES = 1 << 20
 OURS = "tonnage"
 NAMES_HOSTS = {"fio", "sysstat"}
 """Tools that name the host on which a reading was made; iperf3's is the one that it talked to."""
-NET = "net"
 EACH = "each endpoint"
 
 
