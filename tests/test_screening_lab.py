@@ -66,7 +66,7 @@ def test_exactly_those_three_are_named_and_what_is_missing_is_said(
             stdout, stderr = run.process.communicate(timeout=120)
     # The one that died is missing, whoever else is suspect.
     assert run.process.returncode == 1
-    assert f"1 of 6 machines did not measure all: {DIES} died: " in stderr
+    assert f"1 of 6 machines did not measure all: {DIES}\n" in stderr
     said = json.loads(stdout)
     of_disk = {row["node"]: row for row in said["disk"]["nodes"]}
     missing = {node: row["why"] for node, row in of_disk.items() if not row["ok"]}

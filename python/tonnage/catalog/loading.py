@@ -92,7 +92,8 @@ def find(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     if others:
         raise CatalogError(f"no offer {name} in {searched}; it is in {' and '.join(others)}")
     known = {each for catalog in catalogs for offer in catalog.offers for each in called(offer)}
-    raise CatalogError(f"no offer {name or repr('')}{did_you_mean(name, known)} in {searched}")
+    said = f"no offer {name or repr('')}{did_you_mean(name, known)} in {searched}"
+    raise CatalogError(f"{said}: write TYPE or PROVIDER/TYPE, like aws/m5d.large")
 
 
 def called(offer: Offer) -> tuple[str, str]:

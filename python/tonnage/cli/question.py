@@ -83,7 +83,7 @@ def find_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
     try:
         return find(catalogs, name)[1]
     except CatalogError as why:
-        raise engine.Refused(f"{flag} {name}: {why}") from why
+        raise engine.Refused(f"{flag}: {why}; or give its --catalog") from why
 
 
 def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
