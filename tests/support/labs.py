@@ -72,7 +72,5 @@ def machine() -> dict[str, list[str]]:
             for path in top.glob("blkio.throttle.*s_device")
             for row in path.read_text().splitlines()
         ),
-        # A lab's Ray has its directory in the lab; this is where it would be otherwise.
-        "sessions of Ray": sorted(str(path) for path in Path("/tmp/ray").glob("session_2*")),
         "files": sorted(str(path) for path in ROOM.rglob("*")) if ROOM.exists() else [],
     }
