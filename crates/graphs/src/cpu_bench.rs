@@ -89,6 +89,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         workers,
         devices: (1, 1, 1),
         endpoints: 1,
+        connections: 1,
     };
     let plan = Plan::new(&shape, &disk)?;
     let budget = memory(config.memory_bytes)?;

@@ -203,6 +203,7 @@ impl<'a> Bench<'a> {
             workers,
             devices: (config.read.len(), config.write.len(), config.write.len()),
             endpoints: 1,
+            connections: 1,
         };
         let plan = Plan::new(&shape, &config.disk)?;
         let scratch = Arc::new(Scratch::create(&config.disk, &config.read, config.bytes)?);

@@ -3,6 +3,7 @@
 //! ```text
 //!   sort        read -> partition -> write | read -> sort -> write      the job, two passes
 //!   fleet       read -> partition -> send -> receive -> write | the same pass two    an endpoint's part
+//!               read -> send -> receive -> write     copies of output, where one was lost
 //!   disk_bench  pass one with its work replaced by a tag, or cut off     what the disks carry
 //!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry
 //!   net_bench   generate -> send -> receive -> discard   what the network carries, all to all
@@ -11,7 +12,7 @@
 //!   gensort     generate -> write             valsort  read -> summarise
 //! ```
 //!
-//! `passes` puts the sort's graphs together, for the job and its benchmarks; `two_pass` runs them; `plan` divides a memory
+//! `passes` puts the sort's graphs together, for the job and its benchmarks, `wire` is the network in them; `two_pass` runs them; `plan` divides a memory
 //! budget among the stages, `room` asks devices for space, `cut` is a partition between the passes, `inputs` looks at what is to be read, `seal`
 //! makes whole outputs visible, `job` is what all of them report.
 
@@ -32,5 +33,6 @@ mod seal;
 pub mod sort;
 mod two_pass;
 pub mod valsort;
+pub mod wire;
 
 pub use plan::{Plan, Shape};

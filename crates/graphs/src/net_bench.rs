@@ -9,21 +9,22 @@
 //! for the same time; each then says what it received. To whom it does not send, its `generate` has
 //! no chunks for: so between two of them the bytes go one way, or one sends to all others alone.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tonnage_net::{Mesh, NetError, Settings};
+use tonnage_net::{Mesh, Settings};
 use tonnage_pipeline::{Control, Graph, Node};
 use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::BLOCKS;
 use tonnage_stages::extent::aligned;
 use tonnage_stages::source::{Chunk, Content, Generate};
-use tonnage_stages::work::{Lane, Receive, Send, Sent};
+use tonnage_stages::work::Sent;
 
 use crate::disk_bench::discard;
 use crate::job::{JobError, Phase, Watch, memory};
+use crate::wire::{Wire, connect};
 
 /// Buffers for each connection: one in the socket's hands, one that waits.
 const BUFFERS_PER_CONNECTION: usize = 2;
@@ -79,23 +80,12 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let duration = Duration::try_from_secs_f64(*seconds)
         .map_err(|why| JobError::Refused(format!("--seconds {seconds}: {why}")))?;
     let began = Instant::now();
-    let mesh = Mesh::connect(settings, || control.is_cancelled()).map_err(|why| match why {
-        NetError::Stopped => JobError::Cancelled,
-        other => JobError::failed(other.to_string()),
-    })?;
+    let mesh = connect(settings, control)?;
     let meeting_seconds = began.elapsed().as_secs_f64();
-    let sent = Arc::new(Mutex::new(Vec::new()));
-    let graph = all_to_all(
-        mesh,
-        settings.number,
-        *block_bytes,
-        sends_to,
-        *evenly,
-        &sent,
-    );
+    let (graph, wire) = all_to_all(mesh, *block_bytes, sends_to, *evenly);
     let budget = memory(graph.memory_bytes())?;
     let phase = watch.run("all_to_all", &graph, &budget, Some(duration))?;
-    let mut sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
+    let (mut sent, _) = wire.done();
     sent.sort_unstable_by_key(|sent| sent.peer);
     Ok(Outcome {
         meeting_seconds,
@@ -105,14 +95,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
 }
 
 /// The graph over the connections of a mesh.
-fn all_to_all(
-    mesh: Mesh,
-    here: usize,
-    block_bytes: usize,
-    sends_to: &[usize],
-    evenly: bool,
-    sent: &Arc<Mutex<Vec<Sent>>>,
-) -> Graph {
+fn all_to_all(mesh: Mesh, block_bytes: usize, sends_to: &[usize], evenly: bool) -> (Graph, Wire) {
     let (lanes, record_bytes) = (mesh.outgoing.len(), Layout::SORT_BENCHMARK.record_bytes);
     let buffers = BUFFERS_PER_CONNECTION * lanes;
     // One that waits for its lane, beside what lies there.
@@ -137,28 +120,11 @@ fn all_to_all(
         buffer_bytes: aligned(block_bytes),
         next: Arc::new(AtomicUsize::new(0)),
     };
-    let send = Send {
-        lanes: Lane::all(mesh.outgoing, false),
-        record_bytes,
-        // All of its buffers: who generates sleeps until one comes back, and for nothing else.
-        inbox_bytes: BUFFERS_PER_CONNECTION * block_bytes,
-        outlives: false,
-        sent: Arc::clone(sent),
-    };
-    let receive = Receive {
-        lanes: Lane::all(mesh.incoming, false),
-        here,
-        next_lanes: 1,
-        record_bytes,
-        buffers,
-        buffer_bytes: aligned(block_bytes),
-        outlives: false,
-        received: Arc::default(),
-    };
-    Graph::chain([
-        Node::new("generate", generate),
-        Node::new("send", send),
-        Node::new("receive", receive),
-        discard(BLOCKS),
-    ])
+    let mut wire = Wire::new(mesh, None, record_bytes, block_bytes);
+    // All of its buffers: who generates sleeps until one comes back, and for nothing else.
+    wire.send.inbox_bytes = BUFFERS_PER_CONNECTION * block_bytes;
+    wire.receive.buffers = buffers;
+    let [send, receive] = wire.nodes();
+    let ends = (Node::new("generate", generate), discard(BLOCKS));
+    (Graph::chain([ends.0, send, receive, ends.1]), wire)
 }

@@ -4,15 +4,13 @@
 //!   PassOne   read -records-> partition -blocks-> write
 //!             read -records-> partition -blocks-> send -wire-> receive -blocks-> write
 //!   PassTwo   read -partitions-> sort -blocks-> write
+//!             read -partitions-> sort -blocks-> send -wire-> receive -blocks-> write    with copies
 //! ```
 //!
 //! The one place where a pass is put together from a plan: the sort runs these graphs, `disk_bench`
 //! and `cpu_bench` edit them.
 
-use std::collections::BTreeMap;
-use std::iter::Cycle;
 use std::sync::Arc;
-use std::vec::IntoIter;
 
 use tonnage_disk::Disk;
 use tonnage_net::Mesh;
@@ -23,10 +21,12 @@ use tonnage_stages::extent::{Extent, aligned};
 use tonnage_stages::ledger::{Ledger, Modes};
 use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
 use tonnage_stages::source::Read;
-use tonnage_stages::work::{Lane, Partition, Receive, Send, Sort, Unit};
+use tonnage_stages::work::{Partition, Sort, Unit};
 use tonnage_stages::{PARTITIONS, RECORDS};
 
-use crate::plan::Plan;
+use crate::fleet::copies::Kept;
+use crate::plan::{Plan, buffers_of_receive};
+use crate::wire::Wire;
 
 /// Pass one: where records come from, how they are divided, where blocks go.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct PassOne {
     /// Work.
     pub partition: Partition,
     /// On a fleet: to and from the other endpoints.
-    pub wire: Option<(Send, Receive)>,
+    pub wire: Option<Wire>,
     /// Sink.
     pub write: Write,
 }
@@ -99,45 +99,17 @@ impl PassOne {
     }
 
     /// Sends the blocks of each partition to the endpoint that owns it, `here` for this one.
-    ///
-    /// It goes on without a peer that is lost: what came of it is not whole then, what belongs to it
-    /// goes nowhere.
     #[must_use]
     pub fn across(mut self, mesh: Mesh, here: usize, owners: &[Option<usize>]) -> Self {
-        let mut lanes: BTreeMap<usize, Vec<usize>> = BTreeMap::new(); // by endpoint
-        for (lane, link) in mesh.outgoing.iter().enumerate() {
-            lanes.entry(link.peer()).or_default().push(lane);
-        }
-        lanes.insert(here, vec![mesh.outgoing.len()]);
-        // A peer's connections take its partitions in turn.
-        let mut turns: BTreeMap<usize, Cycle<IntoIter<usize>>> = lanes
-            .into_iter()
-            .map(|(endpoint, lanes)| (endpoint, lanes.into_iter().cycle()))
-            .collect();
-        let lane = |owner: &Option<usize>| turns.get_mut(owner.as_ref()?)?.next();
-        self.partition.lanes = Arc::new(owners.iter().map(lane).collect());
         let (record_bytes, block_bytes) = (self.write.record_bytes, self.partition.block_bytes);
-        let links = mesh.incoming.len();
-        let send = Send {
-            lanes: Lane::all(mesh.outgoing, true),
-            record_bytes,
-            inbox_bytes: (self.partition.spare_blocks / (links + 1)).max(1) * block_bytes,
-            outlives: true,
-            sent: Arc::default(),
-        };
-        let receive = Receive {
-            lanes: Lane::all(mesh.incoming, true),
-            here,
-            next_lanes: self.write.lanes,
-            record_bytes,
-            // As many on their way to the disk as there are of what stays here, one in the hands of
-            // each connection at least.
-            buffers: self.partition.spare_blocks.max(links + self.write.lanes),
-            buffer_bytes: block_bytes,
-            outlives: true,
-            received: Arc::default(),
-        };
-        self.wire = Some((send, receive));
+        let mut wire = Wire::new(mesh, Some(here), record_bytes, block_bytes);
+        self.partition.lanes = Arc::new(wire.lanes_to(owners));
+        let spare_blocks = self.partition.spare_blocks;
+        wire.send.inbox_bytes = (spare_blocks / wire.send.lanes.len()).max(1) * block_bytes;
+        wire.receive.next_lanes = self.write.lanes;
+        wire.receive.buffers =
+            buffers_of_receive(spare_blocks, wire.receive.buffers, self.write.lanes);
+        self.wire = Some(wire);
         self
     }
 
@@ -148,10 +120,7 @@ impl PassOne {
             Node::new("read", self.read.clone()),
             Node::new("partition", self.partition.clone()),
         ];
-        if let Some((send, receive)) = &self.wire {
-            nodes.push(Node::new("send", send.clone()));
-            nodes.push(Node::new("receive", receive.clone()));
-        }
+        nodes.extend(self.wire.iter().flat_map(Wire::nodes));
         nodes.push(Node::new("write", self.write.clone()));
         Graph::chain(nodes)
     }
@@ -185,6 +154,8 @@ pub struct PassTwo {
     pub read: Read,
     /// Work.
     pub sort: Sort,
+    /// On a fleet that keeps copies: to and from the other endpoints.
+    pub wire: Option<Wire>,
     /// Sink.
     pub write: Write,
 }
@@ -230,16 +201,64 @@ impl PassTwo {
             on_whole: OnWhole::default(),
             modes: Arc::new(Modes::default()),
         };
-        Self { read, sort, write }
+        Self {
+            read,
+            sort,
+            wire: None,
+            write,
+        }
+    }
+
+    /// The files that it writes.
+    #[must_use]
+    pub fn files(&self) -> Arc<Vec<OutputFile>> {
+        match &self.write.target {
+            Target::Files(files) => Arc::clone(files),
+            Target::Scratch(_) => Arc::default(),
+        }
+    }
+
+    /// Also sends each output file to the endpoint that keeps a copy of it, if one does, and writes
+    /// the copies that are kept here of others' files.
+    ///
+    /// Every block goes to the copy first and is then written here.
+    #[must_use]
+    pub fn copied(
+        mut self,
+        mesh: Mesh,
+        here: usize,
+        keepers: &[Option<usize>],
+        kept: Kept,
+    ) -> Self {
+        let block_bytes = self.sort.buffer_bytes;
+        let mut wire = Wire::new(mesh, Some(here), self.write.record_bytes, block_bytes);
+        let keepers: Vec<Option<usize>> = keepers.iter().map(|to| to.or(Some(here))).collect();
+        let lanes = wire.lanes_to(&keepers);
+        let to_keeper = |unit: &Unit| Unit {
+            lane: lanes[unit.file].unwrap_or_default(),
+            ..unit.clone()
+        };
+        self.sort.units = Arc::new(self.sort.units.iter().map(to_keeper).collect());
+        wire.send.keeps = true;
+        wire.receive.numbers = Some(Arc::new(kept.numbers));
+        wire.receive.next_lanes = self.write.lanes;
+        wire.receive.buffers =
+            buffers_of_receive(self.sort.buffers, wire.receive.buffers, self.write.lanes);
+        let files = self.files().iter().cloned().chain(kept.files).collect();
+        self.write.target = Target::Files(Arc::new(files));
+        self.wire = Some(wire);
+        self
     }
 
     /// The graph.
     #[must_use]
     pub fn graph(&self) -> Graph {
-        Graph::chain([
+        let mut nodes = vec![
             Node::new("read", self.read.clone()),
             Node::new("sort", self.sort.clone()),
-            Node::new("write", self.write.clone()),
-        ])
+        ];
+        nodes.extend(self.wire.iter().flat_map(Wire::nodes));
+        nodes.push(Node::new("write", self.write.clone()));
+        Graph::chain(nodes)
     }
 }

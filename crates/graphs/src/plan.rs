@@ -78,6 +78,9 @@ pub struct Shape {
     /// Endpoints that each have as much to sort, and as many partitions.
     #[serde(default = "one")]
     pub endpoints: usize,
+    /// Connections from each of them to each other.
+    #[serde(default = "one")]
+    pub connections: usize,
 }
 
 fn one() -> usize {
@@ -97,6 +100,7 @@ impl Plan {
             workers,
             devices,
             endpoints,
+            connections,
         } = *shape;
         let (inputs, scratches, outputs) = devices;
         if record_bytes > RECORD_BYTES_AT_MOST {
@@ -119,12 +123,23 @@ impl Plan {
         let (length, extent_buffers) = divide(EXTENT_BYTES, inputs + workers + 1, inputs);
         let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
         let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
-        let (output_block_bytes, output_blocks) =
-            divide(OUTPUT_BLOCK_BYTES, workers + outputs, outputs);
+        let links = (endpoints - 1) * connections;
+        // So many blocks are in the hands of connections, in an eighth of the memory, as well.
+        let longest = |lanes: usize| match links {
+            0 => usize::MAX,
+            _ => eighth / (links + lanes) / ALIGNMENT * ALIGNMENT,
+        };
+        let (output_block_bytes, output_blocks) = divide(
+            OUTPUT_BLOCK_BYTES.min(longest(outputs)),
+            workers + outputs,
+            outputs,
+        );
+        let copied = received(output_blocks, links, outputs) * output_block_bytes;
 
         let slots = scratches + workers + 1;
         let per_byte = slots as f64 + (workers * ENTRY_BYTES) as f64 / record_bytes as f64;
-        let room = memory_bytes.saturating_sub(output_blocks * output_block_bytes);
+        let output = output_blocks * output_block_bytes + copied;
+        let room = memory_bytes.saturating_sub(output);
         let slot_bytes = ((room as f64 / per_byte) as usize).min(u32::MAX as usize);
         let slot_bytes = slot_bytes / ALIGNMENT * ALIGNMENT;
 
@@ -142,19 +157,15 @@ impl Plan {
         let needed = bytes.div_ceil(fits).min(most(BLOCK_BYTES[2]));
         let partitions = wanted.min(most(BLOCK_BYTES[1]).max(needed)).max(1) as usize;
         let block_bytes = (open / (opened * partitions) / ALIGNMENT * ALIGNMENT)
+            .min(longest(scratches))
             .clamp(least, BLOCK_BYTES[0].max(least));
         let spare_blocks = (scratches * SPARE_QUEUES * disk.depth)
             .min(eighth / block_bytes)
             .max(scratches);
 
-        // On its way to a disk is what comes from others, too.
-        let on_their_way = if endpoints > 1 {
-            2 * spare_blocks
-        } else {
-            spare_blocks
-        };
+        let on_their_way = spare_blocks + received(spare_blocks, links, scratches);
         let pass_one = extents + (opened * partitions + on_their_way) * block_bytes;
-        let pass_two = output_blocks * output_block_bytes + (least as f64 * per_byte) as usize;
+        let pass_two = output + (least as f64 * per_byte) as usize;
         let need = pass_one.max(pass_two);
         if need > memory_bytes {
             return Err(JobError::Refused(format!(
@@ -181,6 +192,20 @@ impl Plan {
     }
 }
 
+/// Buffers for what comes from others: as many on their way to the disk as there are of what stays
+/// here, and one at least in the hands of each connection and each device.
+#[must_use]
+pub fn buffers_of_receive(buffers: usize, links: usize, lanes: usize) -> usize {
+    buffers.max(links + lanes)
+}
+
+fn received(buffers: usize, links: usize, lanes: usize) -> usize {
+    match links {
+        0 => 0,
+        _ => buffers_of_receive(buffers, links, lanes),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,18 +219,20 @@ mod tests {
             memory_bytes in (1_usize << 20)..(8 << 30),
             workers in 1_usize..64,
             inputs in 1_usize..5, scratches in 1_usize..5, outputs in 1_usize..5,
-            endpoints in 1_usize..40,
+            endpoints in 1_usize..40, connections in 1_usize..5,
         ) {
             let devices = (inputs, scratches, outputs);
-            let shape = Shape { bytes, record_bytes, memory_bytes, workers, devices, endpoints };
+            let shape = Shape { bytes, record_bytes, memory_bytes, workers, devices, endpoints, connections };
+            let links = (endpoints - 1) * connections;
             if let Ok(plan) = Plan::new(&shape, &Disk::default()) {
                 let reading = plan.extent_buffers * (aligned(plan.extent_bytes) + ALIGNMENT);
-                let on_their_way = plan.spare_blocks * if endpoints > 1 { 2 } else { 1 };
+                let on_their_way = plan.spare_blocks + received(plan.spare_blocks, links, scratches);
                 let open = plan.workers * endpoints * plan.partitions + on_their_way;
                 prop_assert!(reading + open * plan.block_bytes <= memory_bytes);
                 let entries = plan.workers * (plan.slot_bytes / record_bytes) * ENTRY_BYTES;
                 let pass_two = plan.slots * plan.slot_bytes + entries
-                    + plan.output_blocks * plan.output_block_bytes;
+                    + (plan.output_blocks + received(plan.output_blocks, links, outputs))
+                        * plan.output_block_bytes;
                 prop_assert!(pass_two <= memory_bytes);
                 prop_assert!(plan.block_bytes >= record_bytes);
                 prop_assert!(plan.slot_bytes >= record_bytes);
@@ -221,6 +248,7 @@ mod tests {
                 workers,
                 devices: (1, 1, 1),
                 endpoints: 1,
+                connections: 1,
             };
             let plan = Plan::new(&shape, &Disk::default()).expect("a plan");
             prop_assert!(plan.block_bytes >= BLOCK_BYTES[2], "{plan:?}");

@@ -25,11 +25,10 @@ use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::aligned;
 use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::OnWhole;
 
 use crate::cut::Cut;
 use crate::inputs::{self, Input};
-use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::job::{JobError, Phase, Watch, workers};
 use crate::plan::{Plan, Shape};
 use crate::room::{check_room, make_writable};
 use crate::seal::{self, Unsealed};
@@ -125,17 +124,10 @@ impl<'a> SortJob<'a> {
             workers,
             devices: (devices, config.scratch.len(), config.output.len()),
             endpoints: 1,
+            connections: 1,
         };
         let plan = Plan::new(&shape, &config.disk)?;
-        let passes = TwoPass {
-            watch,
-            disk: config.disk.clone(),
-            layout: config.layout,
-            memory: memory(plan.memory_bytes)?,
-            plan,
-            phases: Vec::new(),
-            repartitioned_bytes: 0,
-        };
+        let passes = TwoPass::new(watch, &config.disk, config.layout, plan)?;
         Ok(Self {
             config,
             inputs,
@@ -161,8 +153,8 @@ impl<'a> SortJob<'a> {
                 parts += 1;
                 self.unsealed.part(parts - 1)
             };
-            let nobody = |_, _| OnWhole::default();
-            let came_out = self.passes.pass_two(cuts, devices, part, nobody)?;
+            let as_it_is = |pass, _| Ok(pass);
+            let came_out = self.passes.pass_two(cuts, devices, part, as_it_is)?;
             if went_in != came_out || went_in.bytes != self.bytes {
                 return Err(JobError::failed(format!(
                     "what came out is not what went in: {} bytes of input, of which {went_in:?} was \

@@ -11,14 +11,14 @@ use tonnage_pipeline::{Arena, Graph, Node};
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{ALIGNMENT, Extent, aligned};
-use tonnage_stages::ledger::{Ledger, Modes, Total};
+use tonnage_stages::ledger::{Modes, Total};
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::{Keys, OnWhole, OutputFile, Target};
+use tonnage_stages::sink::{Keys, OutputFile, Target};
 use tonnage_stages::source::Read;
 use tonnage_stages::work::Unit;
 
 use crate::cut::Cut;
-use crate::job::{JobError, Phase, Watch};
+use crate::job::{JobError, Phase, Watch, memory};
 use crate::passes::{PassOne, PassTwo, read_extents};
 use crate::plan::Plan;
 
@@ -63,6 +63,22 @@ pub struct TwoPass {
 }
 
 impl TwoPass {
+    /// Nothing is run yet.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    pub fn new(watch: Watch, disk: &Disk, layout: Layout, plan: Plan) -> Result<Self, JobError> {
+        Ok(Self {
+            watch,
+            disk: disk.clone(),
+            layout,
+            memory: memory(plan.memory_bytes)?,
+            plan,
+            phases: Vec::new(),
+            repartitioned_bytes: 0,
+        })
+    }
+
     /// The keys of sampled extents.
     ///
     /// # Errors
@@ -183,8 +199,8 @@ impl TwoPass {
     }
 
     /// Sorts every partition into its output file, or files, on so many devices of scratch and of
-    /// output: `part` says of each, by the number of its partition, where it is written, `on_whole`
-    /// hears of each that is durable. Tells what they hold.
+    /// output: `part` says of each, by the number of its partition, where it is written. The pass
+    /// runs as `edit` makes it, which is also given each file's partition. Tells what they hold.
     ///
     /// # Errors
     /// What fails, or the cancellation.
@@ -193,7 +209,7 @@ impl TwoPass {
         cuts: Vec<Cut>,
         (scratches, outputs): (usize, usize),
         mut part: impl FnMut(usize) -> PathBuf,
-        on_whole: impl FnOnce(Vec<OutputFile>, Arc<Ledger>) -> OnWhole,
+        edit: impl FnOnce(PassTwo, Vec<usize>) -> Result<PassTwo, JobError>,
     ) -> Result<Total, JobError> {
         let cuts: Vec<Cut> = cuts
             .into_iter()
@@ -201,6 +217,7 @@ impl TwoPass {
             .collect();
         let mut files = Vec::with_capacity(cuts.len());
         let mut units: Vec<Unit> = Vec::new();
+        let mut partitions = Vec::new(); // by file
         let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); scratches];
         for cut in cuts {
             let (cut_number, cut_lane) = (cut.number, cut.lane);
@@ -209,6 +226,7 @@ impl TwoPass {
             let most = self.plan.slot_bytes.min(COPIED_BYTES);
             for mut extent in cut.extents(most, self.layout.record_bytes) {
                 let file = files.len();
+                partitions.push(cut_number);
                 extent.number = units.len();
                 files.push(OutputFile {
                     path: part(cut_number),
@@ -224,9 +242,8 @@ impl TwoPass {
             }
         }
         let (disk, plan, layout) = (&self.disk, &self.plan, &self.layout);
-        let told = files.clone();
-        let mut pass = PassTwo::new(disk, plan, layout, lanes, units, files, outputs);
-        pass.write.on_whole = on_whole(told, Arc::clone(&pass.sort.ledger));
+        let pass = PassTwo::new(disk, plan, layout, lanes, units, files, outputs);
+        let pass = edit(pass, partitions)?;
         let modes = [&pass.read.modes, &pass.write.modes];
         self.phase("pass_two", &pass.graph(), &modes)?;
         Ok(pass.sort.ledger.total())

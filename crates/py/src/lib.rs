@@ -58,6 +58,7 @@ impl Job {
             "fleet_boundaries" => start(config, fleet::boundaries::run, &control),
             "fleet_pass_one" => start(config, fleet::pass_one::run, &control),
             "fleet_pass_two" => start(config, fleet::pass_two::run, &control),
+            "fleet_copy" => start(config, fleet::copy::run, &control),
             "gensort" => start(config, gensort::run, &control),
             "valsort" => start(config, valsort::run, &control),
             _ => Err(PyValueError::new_err(format!(

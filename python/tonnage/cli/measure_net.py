@@ -92,7 +92,7 @@ def measure_net(
             "--block",
             parser=parse_block,
             metavar="SIZE",
-            help="What a connection is handed at a time, by default as much as a sort's are. "
+            help="What a connection is handed at a time, by default 512KiB, as a sort's are. "
             "Whole ones are counted: over a slow link give less, or more --seconds.",
         ),
     ] = None,

@@ -6,6 +6,8 @@
 //!   boundaries  all samples -> where partitions begin             once, for all
 //!   pass_one    read -> partition -> send -> receive -> write     its splits; the partitions it owns
 //!   pass_two    read -> sort -> write                             those partitions
+//!               read -> sort -> send -> receive -> write          and copies of others' output
+//!   copy        read -> send -> receive -> write                  of output that has lost its copy
 //! ```
 //!
 //! Pass one may be several rounds: what came from an endpoint that was lost in one, another one reads
@@ -13,6 +15,9 @@
 //! round leaves a directory of scratch, with an index of what came from endpoints that sent all.
 
 pub mod boundaries;
+pub mod copies;
+pub mod copy;
+mod list;
 pub mod pass_one;
 pub mod pass_two;
 pub mod sample;

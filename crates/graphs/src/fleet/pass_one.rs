@@ -5,11 +5,11 @@
 //! checksums. Whoever asked for the round sees from all outcomes what has come where.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-use tonnage_net::{Mesh, NetError, Settings};
+use tonnage_net::Settings;
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::{Bound, Boundaries};
@@ -19,10 +19,11 @@ use tonnage_stages::sink::Target;
 use tonnage_stages::work::{Received, Sent};
 
 use crate::inputs::{self, Split};
-use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::job::{JobError, Phase, Watch, workers};
 use crate::passes::PassOne;
 use crate::plan::{Plan, Shape};
 use crate::two_pass::TwoPass;
+use crate::wire::{Wire, connect};
 
 /// An endpoint's part in a round.
 #[derive(Clone, Debug, Deserialize)]
@@ -96,6 +97,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         workers: workers(),
         devices: (devices, config.scratch.len(), config.scratch.len()),
         endpoints: config.mesh.endpoints.len(),
+        connections: config.mesh.connections,
     };
     let plan = Plan {
         block_bytes: config.block_bytes,
@@ -104,10 +106,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let extents = inputs::extents(&inputs, record_bytes, plan.extent_bytes);
     let scratch = Scratch::named(&config.disk, &config.scratch, config.room_bytes)?;
     let scratch = Arc::new(scratch);
-    let mesh = Mesh::connect(&config.mesh, || control.is_cancelled()).map_err(|why| match why {
-        NetError::Stopped => JobError::Cancelled,
-        other => JobError::failed(other.to_string()),
-    })?;
+    let mesh = connect(&config.mesh, control)?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
     let (target, lanes) = (Target::Scratch(Arc::clone(&scratch)), config.scratch.len());
     let pass = PassOne::new(
@@ -120,24 +119,13 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         lanes,
     )
     .across(mesh, config.mesh.number, &config.owners);
-    let mut passes = TwoPass {
-        watch,
-        disk: config.disk.clone(),
-        layout: config.layout,
-        memory: memory(plan.memory_bytes)?,
-        plan,
-        phases: Vec::new(),
-        repartitioned_bytes: 0,
-    };
+    let mut passes = TwoPass::new(watch, &config.disk, config.layout, plan)?;
     passes.phase(
         "pass_one",
         &pass.graph(),
         &[&pass.read.modes, &pass.write.modes],
     )?;
-    let (sent, received) = match &pass.wire {
-        Some((send, receive)) => (taken(&send.sent), taken(&receive.received)),
-        None => (Vec::new(), Vec::new()),
-    };
+    let (sent, received) = pass.wire.as_ref().map(Wire::done).unwrap_or_default();
     let is_lost = |source| {
         received
             .iter()
@@ -157,8 +145,4 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
     })
-}
-
-fn taken<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
-    std::mem::take(&mut list.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -3,30 +3,32 @@
 //! A partition's output is a file of its own, `part-00012`, and of one that was larger than memory, or
 //! needs no sorting, `part-00012-00001` and so on as well: the order of names is the order of keys.
 //! Each is named when it is whole and durable, and then a line is added to a list of what it holds:
-//! so whoever is started again does not do it again.
+//! so whoever is started again does not do it again. Where copies are kept, every block of it goes to
+//! the endpoint that keeps one before it is written here.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tonnage_disk::Disk;
-use tonnage_pipeline::{Control, Failure};
+use tonnage_pipeline::Control;
 use tonnage_records::Layout;
-use tonnage_stages::ledger::{Ledger, Total};
+use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::{OnWhole, OutputFile};
+use tonnage_stages::sink::OnWhole;
+use tonnage_stages::work::{Received, Sent};
 
 use crate::cut::Cut;
-use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::fleet::copies::Copies;
+use crate::fleet::list::{List, UNFINISHED};
+use crate::job::{JobError, Phase, Watch, workers};
+use crate::passes::PassTwo;
 use crate::plan::{Plan, Shape};
 use crate::two_pass::TwoPass;
-
-/// What a file is called until it is whole.
-const UNFINISHED: &str = "unfinished";
+use crate::wire::{Wire, connect};
 
 /// What to sort.
 #[derive(Clone, Debug, Deserialize)]
@@ -42,6 +44,9 @@ pub struct Config {
     pub scratch: Vec<PathBuf>,
     /// The list of files that are whole.
     pub finished: PathBuf,
+    /// Who keeps copies for whom, if copies are kept.
+    #[serde(default)]
+    pub copies: Option<Copies>,
     /// Size of a record and place of its key.
     pub layout: Layout,
     /// Memory for all buffers and indexes.
@@ -69,6 +74,9 @@ pub struct Wanted {
     pub number: usize,
     /// Whether all its keys are equal.
     pub single: bool,
+    /// The endpoint that keeps a copy of its output, if one does.
+    #[serde(default)]
+    pub keeper: Option<usize>,
 }
 
 /// What an endpoint did.
@@ -78,6 +86,10 @@ pub struct Outcome {
     pub written: Total,
     /// Bytes that had to be partitioned again.
     pub repartitioned_bytes: u64,
+    /// What each connection sent of copies.
+    pub sent: Vec<Sent>,
+    /// What came of copies by each connection.
+    pub received: Vec<Received>,
     /// Seconds in all.
     pub seconds: f64,
     /// The runs.
@@ -112,18 +124,22 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers: workers(),
         devices: (1, devices, config.output.len()),
-        endpoints: 1,
+        endpoints: config
+            .copies
+            .as_ref()
+            .map_or(1, |copies| copies.mesh.endpoints.len()),
+        connections: 1,
     };
     let plan = Plan::new(&shape, &config.disk)?;
-    let mut passes = TwoPass {
-        watch,
-        disk: config.disk.clone(),
-        layout: config.layout,
-        memory: memory(plan.memory_bytes)?,
-        plan,
-        phases: Vec::new(),
-        repartitioned_bytes: 0,
-    };
+    let mut passes = TwoPass::new(watch, &config.disk, config.layout, plan)?;
+    let list = List::open(&config.finished)?;
+    let copies = config.copies.as_ref();
+    let copied = copies
+        .map(|copies| List::open(&copies.finished))
+        .transpose()?;
+    let mesh = copies
+        .map(|copies| connect(&copies.mesh, control))
+        .transpose()?;
     // Of a nameless file, which costs nothing unless a partition is too large.
     let again = Arc::new(Scratch::create(&config.disk, &config.scratch, 0)?);
     let cuts = passes.divide(&again, cuts)?;
@@ -137,25 +153,42 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
             .join(name(number, *place - 1))
             .with_extension(UNFINISHED)
     };
-    let open = || {
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&config.finished)
-    };
-    let list = open().map_err(|why| JobError::file("opening", &config.finished, &why))?;
-    let on_whole = |files: Vec<OutputFile>, ledger: Arc<Ledger>| {
-        OnWhole::call(move |file| {
-            let path = &files[file].path;
-            finish(&list, path, &ledger.of(file))
-                .map_err(|why| Failure::at(path, 0, format!("naming {}: {why}", path.display())))
-        })
+    let keepers: HashMap<usize, Option<usize>> = config
+        .partitions
+        .iter()
+        .map(|wanted| (wanted.number, wanted.keeper))
+        .collect();
+    let (mut files, mut wire) = (Arc::default(), None);
+    let edit = |mut pass: PassTwo, partitions: Vec<usize>| {
+        let own = pass.files();
+        if let (Some(copies), Some(mut mesh)) = (&config.copies, mesh) {
+            let keepers = partitions.iter().map(|number| keepers[number]);
+            let keepers: Vec<Option<usize>> = keepers.collect();
+            let kept = copies.exchange(&mut mesh, &own, &keepers, control)?;
+            pass = pass.copied(mesh, copies.mesh.number, &keepers, kept);
+        }
+        (files, wire) = (pass.files(), pass.wire.clone());
+        let (all, ledger) = (Arc::clone(&files), Arc::clone(&pass.sort.ledger));
+        pass.write.on_whole = OnWhole::call(move |file| match &copied {
+            Some(copied) if file >= own.len() => {
+                copied.add(&all[file].path, json!({"bytes": all[file].bytes}))
+            }
+            _ => list.add(&all[file].path, said(&ledger.of(file))),
+        });
+        Ok(pass)
     };
     let devices = (devices, config.output.len());
-    let written = passes.pass_two(cuts, devices, part, on_whole)?;
+    let ran = passes.pass_two(cuts, devices, part, edit);
+    for file in files.iter() {
+        let _none = fs::remove_file(&file.path); // What is whole is not called so any more.
+    }
+    let written = ran?;
+    let (sent, received) = wire.as_ref().map(Wire::done).unwrap_or_default();
     Ok(Outcome {
         written,
         repartitioned_bytes: passes.repartitioned_bytes,
+        sent,
+        received,
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
     })
@@ -168,16 +201,10 @@ fn name(number: usize, place: usize) -> String {
     }
 }
 
-/// Names a file that is whole, and says so in the list.
-fn finish(mut list: &File, unfinished: &Path, holds: &Total) -> io::Result<()> {
-    let path = unfinished.with_extension("");
-    fs::rename(unfinished, &path)?;
-    let line = json!({
-        "path": path,
+fn said(holds: &Total) -> Value {
+    json!({
         "records": holds.records,
         "bytes": holds.bytes,
         "checksum": format!("{:x}", holds.checksum),
-    });
-    list.write_all(format!("{line}\n").as_bytes())?;
-    list.sync_data()
+    })
 }

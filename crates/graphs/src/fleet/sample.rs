@@ -9,7 +9,7 @@ use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 
 use crate::inputs::{self, Split};
-use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::job::{JobError, Phase, Watch, workers};
 use crate::plan::{Plan, Shape};
 use crate::two_pass::{TwoPass, chunk_bytes};
 
@@ -61,16 +61,14 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         workers: workers(),
         devices: (sample.len(), 1, 1),
         endpoints: 1,
+        connections: 1,
     };
-    let mut passes = TwoPass {
+    let mut passes = TwoPass::new(
         watch,
-        disk: config.disk.clone(),
-        layout: config.layout,
-        plan: Plan::new(&shape, &config.disk)?,
-        memory: memory(config.memory_bytes)?,
-        phases: Vec::new(),
-        repartitioned_bytes: 0,
-    };
+        &config.disk,
+        config.layout,
+        Plan::new(&shape, &config.disk)?,
+    )?;
     let keys = passes.keys(sample)?;
     fs::write(&config.keys, &keys).map_err(|why| JobError::file("writing", &config.keys, &why))?;
     Ok(Outcome {

@@ -44,6 +44,7 @@ fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) 
         workers,
         devices: (inputs, scratches, outputs),
         endpoints: 1,
+        connections: 1,
     };
     let plan = Plan::new(&shape, &disk).expect("a plan");
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

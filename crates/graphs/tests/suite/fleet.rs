@@ -3,19 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use proptest::prelude::*;
-use tonnage_graphs::fleet::{boundaries, pass_one, pass_two, sample};
+use tonnage_graphs::fleet::copies::Copies;
+use tonnage_graphs::fleet::{boundaries, copy, pass_one, pass_two, sample};
 use tonnage_graphs::job::JobError;
 use tonnage_net::{Effect, Fault, Secret, Settings};
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Bound;
 
-use crate::common::{DISTRIBUTIONS, Keys, disk, is_sort_of, records, seeded};
+use crate::common::{DISTRIBUTIONS, Keys, addresses, disk, is_sort_of, records, seeded};
 
 const LAYOUT: Layout = Layout::SORT_BENCHMARK;
 const MEMORY: usize = 16 << 20;
@@ -132,31 +133,26 @@ impl Fleet {
         let configs: Vec<_> = (0..reads.len())
             .map(|number| config(number, &endpoints))
             .collect();
-        thread::scope(|scope| {
-            let running: Vec<_> = configs
-                .iter()
-                .map(|config| scope.spawn(|| pass_one::run(config, &Control::default())))
-                .collect();
-            running
-                .into_iter()
-                .map(|each| each.join().expect("no panic"))
-                .collect()
+        together(&configs, |config| {
+            pass_one::run(config, &Control::default())
         })
     }
 
-    /// Sorts what the rounds left at an endpoint of these partitions; gives its files by name.
-    fn pass_two(&self, endpoint: usize, owned: &[usize]) -> BTreeMap<String, Vec<u8>> {
+    /// The directories of an endpoint's output.
+    fn output(&self, endpoint: usize) -> Vec<PathBuf> {
+        let path = |name| self.room.path().join(format!("out-{endpoint}-{name}"));
+        ["a", "b"].map(path).to_vec()
+    }
+
+    /// Pass two of these partitions from what the rounds left at an endpoint.
+    fn second(&self, endpoint: usize, owned: &[usize]) -> pass_two::Config {
         let place = |round: usize| self.room.path().join(format!("round-{round}-{endpoint}"));
-        let output: Vec<PathBuf> = ["a", "b"]
-            .iter()
-            .map(|name| self.room.path().join(format!("out-{endpoint}-{name}")))
-            .collect();
+        let output = self.output(endpoint);
         output
             .iter()
             .for_each(|path| fs::create_dir(path).expect("a directory"));
         let rounds = (0..self.rounds).filter(|&round| place(round).join("index").exists());
-        let finished = self.room.path().join(format!("finished-{endpoint}"));
-        let config = pass_two::Config {
+        pass_two::Config {
             rounds: rounds
                 .map(|round| pass_two::Round {
                     scratch: vec![place(round).join("0"), place(round).join("1")],
@@ -168,50 +164,94 @@ impl Fleet {
                 .map(|&number| pass_two::Wanted {
                     number,
                     single: self.single[number],
+                    keeper: None,
                 })
                 .collect(),
-            output: output.clone(),
+            output,
             scratch: vec![self.room.path().to_owned()],
-            finished: finished.clone(),
+            finished: self.room.path().join(format!("finished-{endpoint}")),
+            copies: None,
             layout: LAYOUT,
             memory_bytes: MEMORY / 4,
             disk: disk(Vec::new()),
+        }
+    }
+
+    /// Where an endpoint keeps copies, and how it meets the others.
+    fn copies(&self, number: usize, endpoints: &[SocketAddr], faults: Vec<Fault>) -> Copies {
+        let directory = |name| self.room.path().join(format!("copies-{number}-{name}"));
+        Copies {
+            mesh: Settings {
+                endpoints: endpoints.to_vec(),
+                number,
+                connections: 1,
+                secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
+                patience_seconds: 20.0,
+                checked: true,
+                faults,
+            },
+            output: ["a", "b"].map(directory).to_vec(),
+            finished: self.room.path().join(format!("copied-{number}")),
+        }
+    }
+
+    /// Pass two at all endpoints, each of which keeps copies of the one before it.
+    fn pass_two_with_copies(
+        &self,
+        owners: &[Option<usize>],
+        count: usize,
+        faults: &BTreeMap<usize, Vec<Fault>>,
+    ) -> Vec<pass_two::Outcome> {
+        let endpoints = addresses(count);
+        let config = |number: usize| {
+            let mut config = self.second(number, &owned(owners, number));
+            let faults = faults.get(&number).cloned().unwrap_or_default();
+            config.copies = Some(self.copies(number, &endpoints, faults));
+            let keeper = Some((number + 1) % count);
+            config
+                .partitions
+                .iter_mut()
+                .for_each(|wanted| wanted.keeper = keeper);
+            config
         };
+        let configs: Vec<_> = (0..count).map(config).collect();
+        together(&configs, |config| {
+            pass_two::run(config, &Control::default()).expect("sorted")
+        })
+    }
+
+    /// Copies that an endpoint keeps, by name; all are on its list, and nothing else is there.
+    fn kept(&self, endpoint: usize) -> BTreeMap<String, Vec<u8>> {
+        let copies = self.copies(endpoint, &[], Vec::new());
+        let files = of_directories(&copies.output);
+        let listed = listed(&copies.finished);
+        let sizes = files
+            .iter()
+            .map(|(name, bytes)| (name.clone(), bytes.len() as u64));
+        assert_eq!(listed, sizes.collect());
+        files
+    }
+
+    /// Sorts what the rounds left at an endpoint of these partitions; gives its files by name.
+    fn pass_two(&self, endpoint: usize, owned: &[usize]) -> BTreeMap<String, Vec<u8>> {
+        let config = self.second(endpoint, owned);
         let outcome = pass_two::run(&config, &Control::default()).expect("sorted");
-        let files = of_directories(&output);
+        let files = of_directories(&config.output);
         let bytes: usize = files.values().map(Vec::len).sum();
         assert_eq!(outcome.written.bytes, bytes as u64);
-        let listed = fs::read_to_string(&finished).expect("a list");
-        let listed = listed.lines().map(|line| {
-            let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
-            let path = line["path"].as_str().expect("a path").to_owned();
-            (path, line["bytes"].as_u64().expect("a number"))
-        });
-        let listed: BTreeMap<String, u64> = listed.collect();
-        assert_eq!(listed.len(), files.len());
-        for (path, bytes) in listed {
-            let name = Path::new(&path).file_name().expect("a name");
-            assert_eq!(
-                bytes,
-                files[&name.to_string_lossy().into_owned()].len() as u64
-            );
-        }
+        let sizes = files
+            .iter()
+            .map(|(name, bytes)| (name.clone(), bytes.len() as u64));
+        assert_eq!(listed(&config.finished), sizes.collect());
         files
     }
 
     /// All endpoints' outputs in the order of their names are a sort of the input.
     fn is_sorted(&self, owners: &[Option<usize>]) -> Result<(), String> {
         let mut files = BTreeMap::new();
-        let owned = |endpoint| {
-            let places = owners.iter().enumerate();
-            places
-                .filter(|(_, owner)| **owner == Some(endpoint))
-                .map(|(place, _)| place)
-                .collect::<Vec<usize>>()
-        };
         let last = owners.iter().flatten().max().copied().unwrap_or(0);
         for endpoint in 0..=last {
-            for (name, bytes) in self.pass_two(endpoint, &owned(endpoint)) {
+            for (name, bytes) in self.pass_two(endpoint, &owned(owners, endpoint)) {
                 assert!(files.insert(name, bytes).is_none(), "a partition twice");
             }
         }
@@ -220,14 +260,39 @@ impl Fleet {
     }
 }
 
-fn addresses(count: usize) -> Vec<SocketAddr> {
-    let listeners: Vec<TcpListener> = (0..count)
-        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
-        .collect();
-    listeners
-        .iter()
-        .map(|listener| listener.local_addr().expect("an address"))
+/// The partitions of an endpoint.
+fn owned(owners: &[Option<usize>], endpoint: usize) -> Vec<usize> {
+    let places = owners.iter().enumerate();
+    places
+        .filter(|(_, owner)| **owner == Some(endpoint))
+        .map(|(place, _)| place)
         .collect()
+}
+
+/// The bytes of the files on a list, by name.
+fn listed(list: &Path) -> BTreeMap<String, u64> {
+    let text = fs::read_to_string(list).expect("a list");
+    let file = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let path = Path::new(line["path"].as_str().expect("a path")).to_owned();
+        let name = path.file_name().expect("a name").to_string_lossy();
+        (name.into_owned(), line["bytes"].as_u64().expect("a number"))
+    };
+    text.lines().map(file).collect()
+}
+
+/// Runs what each configuration asks for, all at once.
+fn together<C: Sync, T: Send>(configs: &[C], run: impl Fn(&C) -> T + Copy + Send) -> Vec<T> {
+    thread::scope(|scope| {
+        let running: Vec<_> = configs
+            .iter()
+            .map(|config| scope.spawn(move || run(config)))
+            .collect();
+        running
+            .into_iter()
+            .map(|each| each.join().expect("no panic"))
+            .collect()
+    })
 }
 
 fn of_directories(directories: &[PathBuf]) -> BTreeMap<String, Vec<u8>> {
@@ -272,6 +337,76 @@ proptest! {
         prop_assert_eq!((read, gathered), (fleet.input.len() as u64, fleet.input.len() as u64));
         prop_assert_eq!(fleet.is_sorted(&owners), Ok(()));
     }
+}
+
+proptest! {
+    #![proptest_config(seeded(12))]
+
+    #[test]
+    fn copies_are_what_was_copied(
+        counts in prop::collection::vec(prop_oneof![Just(0_usize), 1_usize..5000], 2..4),
+        keys in prop::sample::select(DISTRIBUTIONS.to_vec()),
+        partitions in 1_usize..12,
+    ) {
+        let mut fleet = Fleet::new(&counts, keys, partitions);
+        let owners = around(fleet.partitions(), counts.len());
+        let reads: Vec<Vec<usize>> = (0..counts.len()).map(|file| vec![file]).collect();
+        fleet.round(&reads, &owners, &BTreeMap::new());
+        let outcomes = fleet.pass_two_with_copies(&owners, counts.len(), &BTreeMap::new());
+        let mut output = BTreeMap::new();
+        for (endpoint, outcome) in outcomes.into_iter().enumerate() {
+            prop_assert!(outcome.sent.iter().all(|sent| sent.lost.is_none()));
+            let files = of_directories(&fleet.output(endpoint));
+            prop_assert_eq!(&files, &fleet.kept((endpoint + 1) % counts.len()));
+            output.extend(files);
+        }
+        let output = output.into_values().collect::<Vec<_>>().concat();
+        prop_assert_eq!(is_sort_of(&output, &fleet.input, &LAYOUT), Ok(()));
+    }
+}
+
+#[test]
+fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
+    let mut fleet = Fleet::new(&[6000, 6000], Keys::Uniform, 12);
+    let owners = around(fleet.partitions(), 2);
+    fleet.round(&[vec![0], vec![1]], &owners, &BTreeMap::new());
+    let cut = Fault {
+        to: 1,
+        after_bytes: 200_000,
+        effect: Effect::Cut,
+    };
+    let done = fleet.pass_two_with_copies(&owners, 2, &BTreeMap::from([(0, vec![cut])]));
+    assert!(done[0].sent[0].lost.is_some() && done[1].received[0].lost.is_some());
+    // Its own files are whole nevertheless, and the other direction is not concerned.
+    let (own, others) = (fleet.output(0), fleet.output(1));
+    let files = of_directories(&own);
+    assert_eq!(of_directories(&others), fleet.kept(0));
+    let before = fleet.kept(1);
+    assert!(!before.is_empty() && before.len() < files.len());
+    let endpoints = addresses(2);
+    let config = |number: usize| copy::Config {
+        files: own
+            .iter()
+            .flat_map(|directory| {
+                let names = crate::common::names(directory).into_iter();
+                let missing = names.filter(|name| number == 0 && !before.contains_key(name));
+                missing.map(|name| copy::Wanted {
+                    path: directory.join(name),
+                    keeper: 1,
+                })
+            })
+            .collect(),
+        copies: fleet.copies(number, &endpoints, Vec::new()),
+        record_bytes: LAYOUT.record_bytes,
+        memory_bytes: MEMORY / 4,
+        disk: disk(Vec::new()),
+    };
+    for outcome in together(&[config(0), config(1)], |config| {
+        copy::run(config, &Control::default()).expect("copied")
+    }) {
+        assert!(outcome.received.iter().all(|from| from.lost.is_none()));
+    }
+    assert_eq!(fleet.kept(1), files);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! All to all on loopback: what is sent arrives, and a lost endpoint ends the others with its name.
 
-use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
 use tonnage_graphs::job::JobError;
@@ -8,14 +7,10 @@ use tonnage_graphs::net_bench::{Config, Outcome, run};
 use tonnage_net::{Effect, Fault, Secret, Settings};
 use tonnage_pipeline::Control;
 
+use crate::common::addresses;
+
 fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
-    let listeners: Vec<TcpListener> = (0..endpoints)
-        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
-        .collect();
-    let addresses: Vec<SocketAddr> = listeners
-        .iter()
-        .map(|listener| listener.local_addr().expect("an address"))
-        .collect();
+    let addresses = addresses(endpoints);
     let config = |number: usize| Config {
         mesh: Settings {
             endpoints: addresses.clone(),

@@ -5,6 +5,7 @@
 //!
 //! A job goes on without a peer that is lost; what came from it until then has its number on it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ pub struct Receive {
     pub lanes: Lanes<Incoming>,
     /// The number of this endpoint.
     pub here: usize,
+    /// What a block is called here, by peer and number there; the same, if nothing is said.
+    pub numbers: Option<Arc<BTreeMap<(usize, usize), usize>>>,
     /// Lanes of the next stage; a buffer's number says which is its own.
     pub next_lanes: usize,
     /// Size of a record, for counting.
@@ -157,7 +160,7 @@ impl Receiver {
                 return Ok(());
             };
             buffer.len = head.len as usize;
-            buffer.number = head.number as usize;
+            buffer.number = self.number(head.number as usize)?;
             buffer.offset = head.offset;
             buffer.source = self.link.peer();
             buffer.lane = buffer.number % self.receive.next_lanes;
@@ -165,5 +168,17 @@ impl Receiver {
             flow.moved(buffer.len, buffer.len / self.receive.record_bytes);
             flow.send(buffer)?;
         }
+    }
+
+    fn number(&self, there: usize) -> Result<usize, Failure> {
+        let peer = self.link.peer();
+        let Some(numbers) = &self.receive.numbers else {
+            return Ok(there);
+        };
+        let number = numbers.get(&(peer, there)).copied();
+        number.ok_or_else(|| {
+            let told = "of which it told nothing";
+            Failure::new(format!("endpoint {peer} sends of file {there}, {told}"))
+        })
     }
 }

@@ -3,7 +3,8 @@
 //! Worker i has connection i of the mesh and sends the buffers of lane i. Waiting for the peer is
 //! waiting for a device, so it counts as work. The edge to the next stage of the graph is the
 //! network: what is sent here comes out of `receive` elsewhere. What belongs to this endpoint itself
-//! has a lane, too, whose worker only hands on.
+//! has a lane, too, whose worker only hands on. Where a copy is sent, each block goes on there when
+//! it was sent.
 //!
 //! A job goes on without a peer that is lost: what belongs to it goes nowhere, and the lane says so.
 
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tonnage_net::{Head, NetError, Outgoing};
-use tonnage_pipeline::{Failure, Flow, Port, Routing, Spec, Stage, StageError};
+use tonnage_pipeline::{Buffer, Failure, Flow, Port, Routing, Spec, Stage, StageError};
 
 use crate::{BLOCKS, WIRE};
 
@@ -24,6 +25,8 @@ pub struct Send {
     pub record_bytes: usize,
     /// Bytes that may wait for each connection.
     pub inbox_bytes: usize,
+    /// Whether what is sent is a copy: the block itself then takes the lane of what stays.
+    pub keeps: bool,
     /// Whether a connection that fails ends alone, and not the run.
     pub outlives: bool,
     /// What each connection did, in no order.
@@ -89,6 +92,7 @@ impl Spec for Send {
             "connections": self.lanes.len(),
             "record_bytes": self.record_bytes,
             "inbox_bytes": self.inbox_bytes,
+            "keeps": self.keeps,
         })
     }
 
@@ -146,7 +150,9 @@ impl Stage for Sender {
     fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
         let lost = match self.send_all(flow) {
             Err(Trouble::Net(why)) if self.send.outlives && !matches!(why, NetError::Stopped) => {
-                while flow.receive()?.is_some() {}
+                while let Some(buffer) = flow.receive()? {
+                    self.leave(buffer, flow)?;
+                }
                 Some(why.to_string())
             }
             Err(Trouble::Net(why)) => return Err(failure(&why)),
@@ -181,8 +187,18 @@ impl Sender {
                 .send(head, buffer.payload(), || flow.check().is_err())?;
             self.bytes += buffer.len as u64;
             flow.moved(buffer.len, buffer.len / self.send.record_bytes);
+            self.leave(buffer, flow)?;
         }
         Ok(self.link.finish(|| flow.check().is_err())?)
+    }
+
+    /// Is done with a block, sent or not: hands it on if it stays here, too.
+    fn leave(&self, mut buffer: Buffer, flow: &mut Flow) -> Result<(), StageError> {
+        if self.send.keeps {
+            buffer.lane = self.send.lanes.len() - 1; // that of what stays is the last one
+            flow.send(buffer)?;
+        }
+        Ok(())
     }
 }
 

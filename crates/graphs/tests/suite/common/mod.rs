@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -196,6 +197,7 @@ impl Place {
             workers: 2,
             devices: (1, self.scratch.len(), self.output.len()),
             endpoints: 1,
+            connections: 1,
         };
         let enough = |memory: &usize| Plan::new(&shape(*memory), &disk).is_ok();
         let memories = std::iter::successors(Some(memory_bytes), |memory| Some(2 * memory));
@@ -262,6 +264,14 @@ impl Place {
             fs::remove_dir_all(directory).expect("it goes");
         }
     }
+}
+
+/// So many addresses on loopback that nobody listens on.
+pub fn addresses(count: usize) -> Vec<SocketAddr> {
+    let bind = |_| TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listeners: Vec<TcpListener> = (0..count).map(bind).collect();
+    let address = |listener: &TcpListener| listener.local_addr().expect("an address");
+    listeners.iter().map(address).collect()
 }
 
 /// The names in a directory, hidden ones too.

@@ -1,0 +1,168 @@
+//! Copies of output files that are whole, where a keeper, or an owner, was lost.
+//!
+//! ```text
+//!   copy   read -blocks-> send -wire-> receive -blocks-> write
+//! ```
+//!
+//! What pass two does as it sorts, of files that lie on disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tonnage_disk::Disk;
+use tonnage_pipeline::{Control, Graph, Node};
+use tonnage_stages::BLOCKS;
+use tonnage_stages::extent::{Extent, FileRef, Piece};
+use tonnage_stages::ledger::Modes;
+use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
+use tonnage_stages::source::Read;
+use tonnage_stages::work::{Received, Sent};
+
+use crate::fleet::copies::Copies;
+use crate::fleet::list::List;
+use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::plan::{Plan, Shape};
+use crate::wire::{Wire, connect};
+
+/// What to copy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Files of this endpoint's, none if it only keeps.
+    pub files: Vec<Wanted>,
+    /// Who takes part, and where this one keeps others'.
+    pub copies: Copies,
+    /// Size of a record, for counting.
+    pub record_bytes: usize,
+    /// Memory for all buffers.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// A file to be copied.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// Which.
+    pub path: PathBuf,
+    /// The endpoint that keeps the copy.
+    pub keeper: usize,
+}
+
+/// What an endpoint did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// What each connection sent.
+    pub sent: Vec<Sent>,
+    /// What came by each connection.
+    pub received: Vec<Received>,
+    /// Seconds in all.
+    pub seconds: f64,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// Copies.
+///
+/// # Errors
+/// What is refused, what fails here (not at a peer), or the cancellation; copies that are whole by
+/// then stay.
+pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(control);
+    let (copies, here) = (&config.copies, config.copies.mesh.number);
+    let look_at = |wanted: &Wanted| {
+        let about = fs::metadata(&wanted.path);
+        let about = about.map_err(|why| JobError::file("reading", &wanted.path, &why))?;
+        Ok(OutputFile {
+            path: wanted.path.clone(),
+            bytes: about.len(),
+        })
+    };
+    let own = config.files.iter().map(look_at);
+    let own = own.collect::<Result<Vec<OutputFile>, JobError>>()?;
+    let shape = Shape {
+        bytes: own.iter().map(|file| file.bytes).sum(),
+        record_bytes: config.record_bytes,
+        memory_bytes: config.memory_bytes,
+        workers: workers(),
+        devices: (1, 1, copies.output.len()),
+        endpoints: copies.mesh.endpoints.len(),
+        connections: copies.mesh.connections,
+    };
+    let plan = Plan::new(&shape, &config.disk)?;
+    let list = List::open(&copies.finished)?;
+    let mut mesh = connect(&copies.mesh, control)?;
+    let keepers: Vec<Option<usize>> = config.files.iter().map(|file| Some(file.keeper)).collect();
+    let kept = copies.exchange(&mut mesh, &own, &keepers, control)?;
+    let block_bytes = plan.output_block_bytes;
+    let mut wire = Wire::new(mesh, Some(here), config.record_bytes, block_bytes);
+    let lanes = wire.lanes_to(&keepers);
+    let mut extents = vec![Vec::new(); wire.send.lanes.len()];
+    for (number, (file, lane)) in own.iter().zip(lanes).enumerate() {
+        extents[lane.unwrap_or_default()].extend(blocks_of(number, file, block_bytes));
+    }
+    let read = Read {
+        disk: config.disk.clone(),
+        buffers: plan.output_blocks.max(extents.len()),
+        lanes: Arc::new(extents),
+        gives: BLOCKS,
+        record_bytes: config.record_bytes,
+        buffer_bytes: block_bytes,
+        modes: Arc::new(Modes::default()),
+    };
+    wire.receive.numbers = Some(Arc::new(kept.numbers));
+    wire.receive.next_lanes = copies.output.len();
+    wire.receive.buffers += copies.output.len();
+    // The copies come after its own files, of which none is written.
+    let files = Arc::new(own.iter().cloned().chain(kept.files).collect::<Vec<_>>());
+    let all = Arc::clone(&files);
+    let write = Write {
+        disk: config.disk.clone(),
+        target: Target::Files(Arc::clone(&files)),
+        lanes: copies.output.len(),
+        record_bytes: config.record_bytes,
+        inbox_bytes: config.disk.depth * block_bytes,
+        on_whole: OnWhole::call(move |file| {
+            list.add(&all[file].path, json!({"bytes": all[file].bytes}))
+        }),
+        modes: Arc::new(Modes::default()),
+    };
+    let [send, receive] = wire.nodes();
+    let ends = (Node::new("read", read), Node::new("write", write));
+    let graph = Graph::chain([ends.0, send, receive, ends.1]);
+    let phase = watch.run("copy", &graph, &memory(graph.memory_bytes())?, None);
+    for file in &files[own.len()..] {
+        let _none = fs::remove_file(&file.path); // What is whole is not called so any more.
+    }
+    let (sent, received) = wire.done();
+    Ok(Outcome {
+        sent,
+        received,
+        phases: vec![phase?],
+        seconds: watch.epoch.elapsed().as_secs_f64(),
+    })
+}
+
+/// A file in blocks, each read on its own.
+fn blocks_of(
+    number: usize,
+    file: &OutputFile,
+    block_bytes: usize,
+) -> impl Iterator<Item = Arc<Extent>> {
+    let (bytes, path): (u64, Arc<Path>) = (file.bytes, file.path.as_path().into());
+    (0..bytes).step_by(block_bytes).map(move |offset| {
+        let len = (bytes - offset).min(block_bytes as u64) as usize;
+        let file = FileRef::Path(Arc::clone(&path));
+        Arc::new(Extent {
+            number,
+            offset,
+            in_order: false,
+            pieces: vec![Piece { file, offset, len }],
+        })
+    })
+}

@@ -1,0 +1,56 @@
+//! The list of files that are whole: a line of JSON for each, added when it has its name.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tonnage_pipeline::Failure;
+
+use crate::job::JobError;
+
+/// What a file is called until it is whole, after a dot.
+pub const UNFINISHED: &str = "unfinished";
+
+/// A list on file.
+#[derive(Debug)]
+pub struct List(File);
+
+impl List {
+    /// Goes on with the list if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, JobError> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        Ok(Self(
+            file.map_err(|why| JobError::file("opening", path, &why))?,
+        ))
+    }
+
+    /// Gives a file that is whole its name, durably, and says so with what is to be said of it.
+    ///
+    /// # Errors
+    /// When it cannot be named, or the list not be written.
+    pub fn add(&self, unfinished: &Path, more: Value) -> Result<(), Failure> {
+        self.try_add(unfinished, more).map_err(|why| {
+            let what = format!("naming {}: {why}", unfinished.display());
+            Failure::at(unfinished, 0, what)
+        })
+    }
+
+    fn try_add(&self, unfinished: &Path, more: Value) -> io::Result<()> {
+        let path = unfinished.with_extension("");
+        fs::rename(unfinished, &path)?;
+        if let Some(directory) = path.parent() {
+            File::open(directory)?.sync_all()?;
+        }
+        let mut line = json!({"path": path});
+        if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
+            line.extend(more);
+        }
+        // In one call: lines of several threads do not mix.
+        (&self.0).write_all(format!("{line}\n").as_bytes())?;
+        self.0.sync_data()
+    }
+}
