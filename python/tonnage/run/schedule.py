@@ -167,7 +167,7 @@ class Schedule:
 
         (history, _), splits = max(groups.items(), key=carries)
         owners = {place: self.owner[place] for place in _bits(self._masks[history])}
-        return Round(self.rounds, self._reads(splits), owners)
+        return Round(self.rounds, share_out(self.splits, splits, self.readers), owners)
 
     def to_sort(self) -> dict[str, list[int]]:
         """The partitions that each node has to sort; none of a node that has none."""
@@ -303,7 +303,7 @@ class Schedule:
             if len(pair) == 2 and pair <= well:
                 self._failed_pairs[pair] = self._failed_pairs.get(pair, 0) + 1
         for node in blames:
-            if not blames[node]:
+            if not set(blames[node]) - {node}:
                 self._failures[node] = self._failures.get(node, 0) + 1
         blamed = {node for node, times in self._failures.items() if times >= TRIES}
         links: dict[str, set[str]] = {}
@@ -353,28 +353,39 @@ class Schedule:
             more = (self.bytes_of[place] or usual) / self.weights[node]
             heapq.heapreplace(turns, (has + more, node))
 
-    def _reads(self, splits: Sequence[int]) -> dict[str, list[int]]:
-        """Divides splits among their holders, who are to read as much as each other.
 
-        Those with few holders first: what only one can read, the others leave room for.
-        """
-        together: dict[tuple[str, ...], list[int]] = {}
-        for number in splits:
-            together.setdefault(self.splits[number].holders, []).append(number)
-        able = {holders: [node for node in holders if node in self.readers] for holders in together}
-        reads: dict[str, list[int]] = {}
-        load: dict[str, int] = {}
-        for holders in sorted(together, key=lambda each: (len(able[each]), each)):
-            if not able[holders]:
-                raise Unreadable(f"nobody can read {self.splits[together[holders][0]]} any more")
-            turns = [(load.get(node, 0), node) for node in able[holders]]
-            heapq.heapify(turns)
-            for number in together[holders]:
-                has, node = turns[0]
-                reads.setdefault(node, []).append(number)
-                load[node] = has + self.splits[number].bytes
-                heapq.heapreplace(turns, (load[node], node))
-        return reads
+def share_out(
+    splits: Sequence[Split], numbers: Iterable[int], readers: Collection[str]
+) -> dict[str, list[int]]:
+    """Divides splits among their holders, who are to read as much as each other.
+
+    Those with few holders first: what only one can read, the others leave room for.
+
+    Args:
+        splits: All there are.
+        numbers: Those to divide.
+        readers: The nodes that can read.
+
+    Raises:
+        Unreadable: One of them has no holder that can read.
+    """
+    together: dict[tuple[str, ...], list[int]] = {}
+    for number in numbers:
+        together.setdefault(splits[number].holders, []).append(number)
+    able = {holders: [node for node in holders if node in readers] for holders in together}
+    reads: dict[str, list[int]] = {}
+    load: dict[str, int] = {}
+    for holders in sorted(together, key=lambda each: (len(able[each]), each)):
+        if not able[holders]:
+            raise Unreadable(f"nobody can read {splits[together[holders][0]]} any more")
+        turns = [(load.get(node, 0), node) for node in able[holders]]
+        heapq.heapify(turns)
+        for number in together[holders]:
+            has, node = turns[0]
+            reads.setdefault(node, []).append(number)
+            load[node] = has + splits[number].bytes
+            heapq.heapreplace(turns, (load[node], node))
+    return reads
 
 
 def _bits(mask: int) -> list[int]:
