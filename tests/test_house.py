@@ -28,7 +28,7 @@ PARTS = {
     "lab": {"artifacts", "words", "catalog", "changes"},
     "measure": {"artifacts", "engine", "statistics", "cloud_truth", "changes"},
     "run": {"artifacts", "engine"},
-    "fleet": {"artifacts", "words", "engine", "statistics", "measure"},
+    "fleet": {"artifacts", "words", "engine", "statistics", "measure", "run"},
 }
 PARTS["study"] = set(PARTS) - {"__init__"}
 PARTS["cli"] = PARTS["study"] | {"study"}

@@ -29,7 +29,7 @@ from tonnage.artifacts.measurement import (
 from tonnage.artifacts.observation import Observation, ObservedPhase
 from tonnage.artifacts.phase import Phase, Stage
 from tonnage.artifacts.prediction import PredictedPhase, Prediction, Term
-from tonnage.artifacts.run import RunRecord
+from tonnage.artifacts.run import NodeRun, RoundRun, RunRecord
 from tonnage.artifacts.study import Actual, ActualPhase, Limit, Study, Validation
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "Latency",
     "Limit",
     "Measurement",
+    "NodeRun",
     "Observation",
     "ObservedPhase",
     "Phase",
@@ -58,6 +59,7 @@ __all__ = [
     "Prediction",
     "Reading",
     "Room",
+    "RoundRun",
     "Rule",
     "RunRecord",
     "Source",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tonnage.artifacts.artifact import Artifact
@@ -11,8 +11,48 @@ from tonnage.artifacts.phase import Phase
 
 
 @dataclass(frozen=True, kw_only=True)
+class NodeRun:
+    """What a node of a fleet did.
+
+    Bytes are those that its disks read and wrote in both passes, and that went over its network;
+    CPU seconds and memory are of the agent's process, seconds those at work. ``lost`` is why it was
+    lost, if it was.
+    """
+
+    node: str
+    phases: list[Phase] = field(default_factory=list)
+    read_bytes: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    written_bytes: int = 0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    seconds: float = 0.0
+    lost: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRun:
+    """A round of pass one on a fleet: so many splits were read for so many partitions.
+
+    ``lost`` are the nodes that were lost in it, and why.
+    """
+
+    number: int
+    splits: int
+    partitions: int
+    bytes: int
+    seconds: float
+    lost: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunRecord(Artifact):
-    """What a job did."""
+    """What a job did.
+
+    On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
+    each other, and ``durability`` is what is promised of the output when nodes are lost.
+    """
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"
 
@@ -29,3 +69,7 @@ class RunRecord(Artifact):
     peak_memory_bytes: int
     repartitioned_bytes: int = 0
     phases: list[Phase]
+    nodes: list[NodeRun] = field(default_factory=list)
+    rounds: list[RoundRun] = field(default_factory=list)
+    durability: str | None = None
+    network_bytes: int = 0

@@ -1,0 +1,251 @@
+"""The agents of a job: has them do steps together, hears how far they are, and ends them.
+
+A step is done when every agent that was asked has come to its end, or is gone: its process or its
+machine died, it does not answer, or it hangs. Who waits for a peer that hangs moves nothing either,
+and the network gives the peer up within patience; so only who moves nothing for twice as long
+hangs, and if several do, the first of them that fell silent: the others get as long again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from tonnage import engine
+from tonnage.fleet import probe
+from tonnage.fleet.cluster import Actor, Call, Cluster, Lost, Machine, found_here
+from tonnage.fleet.probe import Found
+from tonnage.fleet.site import Place
+from tonnage.fleet.sorter import Ended, Sorter, Told
+
+ASK_SECONDS = 1.0
+"""So long an agent that is asked may wait for news."""
+READY_SECONDS = 60.0
+"""An agent is ready within this, or within patience, if that is more."""
+ANSWER_SECONDS = 10.0
+"""Within this an answer that is there has come."""
+CLEANING_SECONDS = 10.0
+"""Within this an agent that is told to end has cleaned up, or is ended."""
+AGAIN_SECONDS = 0.1
+
+GONE = "gone"
+"""The kind of an end that an agent did not tell: there is none, or none that answers."""
+
+OnTold = Callable[[str, Told], None]
+
+
+class Member:
+    """A machine with its agent."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.node = machine, machine.name
+        self.actor: Actor | None = None
+        self.call: Call | None = None
+        self.heard_at = 0.0
+        self.known = 0
+        """How many of the files that its step has finished are known here."""
+        self.told: Told | None = None
+        self.busy = False
+        """Whether it does a step of which the end is not known."""
+        self.gone: str | None = None
+        """Why it is not asked any more."""
+
+    def ask(self, method: str, *arguments: Any) -> Call:
+        """Calls a method of its agent."""
+        assert self.actor is not None
+        return self.actor.ask(method, *arguments)
+
+
+class Crew:
+    """The agents; a context manager, after which none of them is at work.
+
+    Args:
+        cluster: Whose machines they are on.
+        machines: Which of them.
+        patience_seconds: How long one may say nothing; twice as long it may move nothing.
+        kind: What they are.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        machines: Sequence[Machine],
+        patience_seconds: float,
+        kind: Callable[[], Sorter] = Sorter,
+    ) -> None:
+        self._cluster, self._patience, self._kind = cluster, patience_seconds, kind
+        self.members = {machine.name: Member(machine) for machine in machines}
+        self._step = 0
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def nodes(self) -> list[str]:
+        """Who is there, in order."""
+        return sorted(node for node, each in self.members.items() if each.gone is None)
+
+    def ready(self, place: Callable[[str], Place]) -> None:
+        """Has an agent, in its place, on each machine that has what it needs.
+
+        Args:
+            place: The place of a node.
+        """
+        here = found_here()
+        looks = {each.node: self._cluster.look(each.machine) for each in self._left}
+        for member, answer in self._answers(looks):
+            if lacking := probe.difference(here, Found(*answer)):
+                self.lose(member.node, lacking)
+        for member in self._left:
+            member.actor = self._cluster.place(member.machine, self._kind)
+        taken = {each.node: each.ask("take", place(each.node)) for each in self._left}
+        for _ in self._answers(taken):
+            pass
+
+    def addresses(self, nodes: Sequence[str]) -> dict[str, str]:
+        """A free address on each of these nodes; those that do not tell are gone."""
+        members = [self.members[node] for node in nodes if self.members[node].gone is None]
+        calls = {each.node: each.ask("listen", each.machine.address) for each in members}
+        return {member.node: answer for member, answer in self._answers(calls)}
+
+    def do(
+        self, step: str, asked: Mapping[str, Any], on_told: OnTold = lambda *_: None
+    ) -> dict[str, Ended]:
+        """Has each of these nodes do a step; gives how it ended on each.
+
+        Args:
+            step: Which of `site.STEPS`.
+            asked: What each node is given for it.
+            on_told: Called with how far a node is, and with what it has finished since.
+        """
+        self._step += 1
+        ended: dict[str, Ended] = {}
+        doing = []
+        for node in sorted(asked):
+            member = self.members.get(node)
+            if member is None or member.gone is not None:
+                why = "is not in the cluster" if member is None else member.gone
+                ended[node] = Ended(kind=GONE, why=why or "")
+                continue
+            member.ask("begin", self._step, step, asked[node])
+            member.told, member.call, member.known, member.busy = None, None, 0, True
+            member.heard_at = time.monotonic()
+            doing.append(member)
+        patient_until = 0.0
+        while doing:
+            self._hear(doing, on_told)
+            patient_until = self._judge(doing, patient_until)
+            for member in list(doing):
+                if member.gone is not None:
+                    ended[member.node] = Ended(kind=GONE, why=member.gone)
+                elif member.told and member.told.ended:
+                    ended[member.node] = member.told.ended
+                else:
+                    continue
+                doing.remove(member)
+        return ended
+
+    def lose(self, node: str, why: str) -> None:
+        """Ends a node's agent, and asks it no more."""
+        member = self.members[node]
+        if member.gone is None:
+            member.gone = why
+            if member.actor:
+                member.actor.kill()
+
+    def end(self) -> None:
+        """Has all end and clean up; who has not within `CLEANING_SECONDS` is ended."""
+        there = [each for each in self._left if each.actor]
+        with suppress(KeyboardInterrupt):  # A second one: then they are ended at once.
+            for member in there:
+                member.ask("stop")
+            going = [each for each in there if each.busy]
+            deadline = time.monotonic() + CLEANING_SECONDS
+            while going and time.monotonic() < deadline:
+                self._hear(going, lambda *_: None)
+                going = [each for each in going if each.gone is None and each.busy]
+        for member in there:
+            if member.actor:
+                member.actor.kill()
+
+    @property
+    def _left(self) -> list[Member]:
+        return [each for each in self.members.values() if each.gone is None]
+
+    def _hear(self, doing: Sequence[Member], on_told: OnTold) -> None:
+        """What these have to tell, as soon as one of them has something, or nobody for a while."""
+        for member in doing:
+            if member.call is None:
+                member.call = member.ask("tell", member.known, ASK_SECONDS)
+        answered = self._cluster.wait([each.call for each in doing], ASK_SECONDS)
+        for member in doing:
+            if member.call not in answered:
+                continue
+            call, member.call = member.call, None
+            try:
+                told: Told = self._cluster.answer(call, ANSWER_SECONDS)
+            except TimeoutError:
+                time.sleep(AGAIN_SECONDS)  # It got lost on the way: it is asked again.
+                continue
+            except Lost as why:
+                self.lose(member.node, str(why))
+                continue
+            member.heard_at = time.monotonic()
+            if told.number == self._step:
+                member.told, member.busy = told, told.ended is None
+                member.known += len(told.finished)
+                on_told(member.node, told)
+
+    def _judge(self, doing: Sequence[Member], patient_until: float) -> float:
+        """Gives up who says nothing, or hangs; gives until when nobody else is said to hang."""
+        now = time.monotonic()
+        silent: list[tuple[float, Member]] = []
+        for member in doing:
+            if member.gone is not None:
+                continue
+            if now - member.heard_at > self._patience + ASK_SECONDS:  # It may wait for news.
+                self.lose(member.node, f"hangs: it did not answer for {self._patience:g} s")
+                patient_until = now + 2 * self._patience
+            elif member.told and not member.told.ended:
+                quiet = member.told.quiet_seconds + now - member.heard_at
+                silent.append((quiet, member))
+        if silent and now > patient_until:
+            quiet, member = max(silent, key=lambda each: each[0])
+            if quiet > 2 * self._patience:
+                self.lose(member.node, f"hangs: it moved nothing for {quiet:.0f} s")
+                patient_until = now + 2 * self._patience
+        return patient_until
+
+    def _answers(self, calls: Mapping[str, Call]) -> Iterator[tuple[Member, Any]]:
+        """What each answered; who did not is gone."""
+        seconds = max(READY_SECONDS, self._patience)
+        deadline = time.monotonic() + seconds
+        left = dict(calls)
+        while left and time.monotonic() < deadline:
+            done = self._cluster.wait(list(left.values()), ASK_SECONDS)
+            for node in [node for node, call in left.items() if call in done]:
+                try:
+                    yield self.members[node], self._cluster.answer(left.pop(node), ANSWER_SECONDS)
+                except TimeoutError:
+                    self.lose(node, f"did not answer within {ANSWER_SECONDS:g} s")
+                except Lost as why:
+                    self.lose(node, str(why))
+        for node in left:
+            self.lose(node, f"was not ready within {seconds:g} s")
+
+
+def foremost(ended: Mapping[str, Ended], *kinds: str) -> tuple[str, Ended] | None:
+    """The first node whose end was of these kinds."""
+    return next(((node, ended[node]) for node in sorted(ended) if ended[node].kind in kinds), None)
+
+
+def refuse(ended: Mapping[str, Ended], kind: str) -> None:
+    """Refuses what a node has refused, naming it."""
+    if found := foremost(ended, kind):
+        node, why = found
+        raise engine.Refused(f"{node}: {why.why}")

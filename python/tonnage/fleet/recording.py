@@ -1,0 +1,114 @@
+"""What nodes told of a sort, as its record: kept with what befell, added up at the end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.artifacts import NodeRun, RoundRun, RunRecord
+from tonnage.engine import probes
+from tonnage.fleet.home import Home
+from tonnage.fleet.sorter import Ended
+from tonnage.measure import environment
+from tonnage.run.schedule import Schedule
+
+DURABILITY = "none"
+"""What is promised of a node's data when it is lost: that its share is done again."""
+
+
+def told(end: Ended) -> dict[str, Any]:
+    """What there is to keep of a step on a node."""
+    answer = end.answer if isinstance(end.answer, dict) else {}
+    phases = answer.get("phases", [])
+    return {
+        "seconds": end.seconds,
+        "cpu_seconds": end.cpu_seconds,
+        "peak_memory_bytes": end.peak_memory_bytes,
+        "phases": phases,
+        "read_bytes": _of_kind(phases, "read"),
+        "written_bytes": _of_kind(phases, "write"),
+        "sent_bytes": sum(link["bytes"] for link in answer.get("sent", [])),
+        "received_bytes": sum(link["bytes"] for link in answer.get("received", [])),
+        "repartitioned_bytes": answer.get("repartitioned_bytes", 0),
+    }
+
+
+def recorded(
+    kept: Home,
+    schedule: Schedule,
+    command: list[str],
+    settings: Mapping[str, Any],
+    seconds: float,
+    lost: Mapping[str, str],
+) -> RunRecord:
+    """The record of a sort that is whole.
+
+    Args:
+        kept: What befell.
+        schedule: Its end.
+        command: How it can be repeated.
+        settings: As they were given.
+        seconds: What this command took; earlier ones, which were killed, are not in it.
+        lost: Why nodes were lost.
+    """
+    steps: dict[str, list[Mapping[str, Any]]] = {node: [] for node in sorted(schedule.weights)}
+    rounds: list[RoundRun] = []
+    for event in kept.events:
+        for node, of_node in event.get("told", {}).items():
+            steps.setdefault(node, []).extend(of_node.values())
+        if event["event"] == "round":
+            rounds.append(
+                RoundRun(
+                    number=event["number"],
+                    splits=sum(map(len, event["reads"].values())),
+                    partitions=len(event["owners"]),
+                    bytes=event["bytes"],
+                    seconds=event["seconds"],
+                )
+            )
+        elif event["event"] == "lost" and not event["joins"] and rounds:
+            rounds[-1].lost[event["node"]] = event["why"]
+    nodes = [_node(node, of_node, lost.get(node)) for node, of_node in steps.items()]
+    total = schedule.written
+    return RunRecord(
+        job="sort",
+        began_at=kept.began_at,
+        command=command,
+        environment=environment.capture([]),
+        settings={**settings, "partitions": schedule.partitions},
+        records=total.records,
+        bytes=total.bytes,
+        checksum=f"{total.checksum:x}",
+        seconds=seconds,
+        cpu_seconds=sum(node.cpu_seconds for node in nodes),
+        peak_memory_bytes=max((node.peak_memory_bytes for node in nodes), default=0),
+        repartitioned_bytes=sum(
+            step["repartitioned_bytes"] for of_node in steps.values() for step in of_node
+        ),
+        phases=[],
+        nodes=nodes,
+        rounds=rounds,
+        durability=DURABILITY,
+        network_bytes=sum(node.sent_bytes for node in nodes),
+    )
+
+
+def _node(node: str, steps: list[Mapping[str, Any]], lost: str | None) -> NodeRun:
+    return NodeRun(
+        node=node,
+        phases=[probes.phase(phase) for step in steps for phase in step["phases"]],
+        read_bytes=sum(step["read_bytes"] for step in steps),
+        sent_bytes=sum(step["sent_bytes"] for step in steps),
+        received_bytes=sum(step["received_bytes"] for step in steps),
+        written_bytes=sum(step["written_bytes"] for step in steps),
+        cpu_seconds=sum(step["cpu_seconds"] for step in steps),
+        peak_memory_bytes=max((step["peak_memory_bytes"] for step in steps), default=0),
+        seconds=sum(step["seconds"] for step in steps),
+        lost=lost,
+    )
+
+
+def _of_kind(phases: list[dict[str, Any]], kind: str) -> int:
+    return sum(
+        stage["bytes"] for phase in phases for stage in phase["stages"] if stage["kind"] == kind
+    )

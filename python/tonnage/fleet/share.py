@@ -1,0 +1,76 @@
+"""Which files of several machines are the same one, and how the input is cut into splits. Pure.
+
+A path says nothing: on each machine it may be another file. A file is the same one on several
+machines if path, inode, size, and the times of its last changes agree to the nanosecond: they have
+it from one file system, and any of them may read it. Otherwise it is the one machine's own.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tonnage.run.schedule import Split
+
+ALIGNMENT = 4096
+"""Splits begin at multiples of this where the record's size allows: direct reads want it."""
+MOST_BYTES = 256 << 20
+LEAST_BYTES = 1 << 20
+SPLITS_PER_NODE = 16
+"""So many at least, unless they were shorter than the least: what is shared out is even then."""
+
+
+class Seen(NamedTuple):
+    """A file as a machine sees it; equal where it is the same one, as it was."""
+
+    path: str
+    inode: int
+    bytes: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+def seen(path: str) -> Seen:
+    """What this machine sees of a file.
+
+    Raises:
+        OSError: It is not there.
+    """
+    about = os.stat(path)
+    return Seen(path, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+def holders(files: Mapping[str, Sequence[Seen]]) -> dict[Seen, tuple[str, ...]]:
+    """Who has each file, in the order of paths.
+
+    Args:
+        files: Of each node.
+    """
+    held: dict[Seen, list[str]] = {}
+    for node in sorted(files):
+        for each in files[node]:
+            held.setdefault(each, []).append(node)
+    return {each: tuple(held[each]) for each in sorted(held)}
+
+
+def cut(held: Mapping[Seen, tuple[str, ...]], record_bytes: int) -> list[Split]:
+    """Cuts files at records into splits that are small enough to be shared out evenly.
+
+    Args:
+        held: As `holders` gives it; sizes are multiples of the record's.
+        record_bytes: Size of a record.
+    """
+    nodes = {node for each in held.values() for node in each}
+    total = sum(each.bytes for each in held)
+    most = total // max(len(nodes) * SPLITS_PER_NODE, 1)
+    most = min(max(most, LEAST_BYTES), MOST_BYTES)
+    step = math.lcm(record_bytes, ALIGNMENT)
+    step = step if step <= most else record_bytes
+    stride = max(most // step, 1) * step
+    return [
+        Split(each.path, offset, min(stride, each.bytes - offset), nodes_of)
+        for each, nodes_of in held.items()
+        for offset in range(0, each.bytes, stride)
+    ]

@@ -1,0 +1,489 @@
+"""What one machine has of a sort on a fleet, on its disks, and what it does with it.
+
+::
+
+    SCRATCH/tonnage-JOB/           a room in each directory for scratch
+        node-NAME                  whose room it is
+        round-00003.device         what came in a round of pass one
+        round-00003.index          where that lies, in the first room; last: if it is there, all is
+        finished.jsonl             the files of sorted partitions, in the first room
+    OUTPUT/.tonnage-unfinished-JOB/   until the manifest is there: `tonnage valsort` refuses it
+    OUTPUT/part-00012              a partition; part-00012-00001 and so on, if it is several files
+    OUTPUT/_tonnage.json           the manifest, last
+
+What the core does is in ``crates/graphs/src/fleet``; what is done when, the driver says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.artifacts import write_atomically
+from tonnage.fleet.share import Seen, seen
+
+ROOM_PREFIX = "tonnage-"
+UNFINISHED_PREFIX = ".tonnage-unfinished-"
+MANIFEST = "_tonnage.json"
+FINISHED = "finished.jsonl"
+OWNER = "node-"
+PART = re.compile(r"part-(\d{5,})(?:-\d{5,})?(?:\.unfinished)?")
+HIDDEN = (".", "_")
+"""What begins so in a directory of records is not taken for records."""
+
+OnProgress = engine.OnProgress
+
+
+@dataclass(frozen=True)
+class Place:
+    """A job as one of its machines has it."""
+
+    job: str
+    node: str
+    inputs: tuple[str, ...]
+    output: tuple[str, ...]
+    scratch: tuple[str, ...]
+    layout: Mapping[str, int]
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much is free on a device, and which of the job's directories are there."""
+
+    device: int
+    free_bytes: int
+    output: int
+    """How many directories for the output."""
+    scratch: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is on a machine."""
+
+    workers: int
+    files: tuple[Seen, ...]
+    absent: tuple[str, ...]
+    """Inputs that are not there."""
+    parts: tuple[str, ...]
+    """What manifests among the inputs say that there is."""
+    others: Mapping[str, str]
+    """Other machines that have made themselves at home in a directory of this one."""
+    rooms: tuple[Room, ...]
+    rounds: tuple[int, ...]
+    """The rounds that are whole here."""
+    finished: tuple[Mapping[str, Any], ...] = field(default=())
+    """The lines of files that are whole here."""
+
+
+class Site:
+    """A machine's part in a job."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._rooms = [Path(each) / f"{ROOM_PREFIX}{place.job}" for each in place.scratch]
+        self._list = self._rooms[0] / FINISHED
+        self._listed: int | None = None  # lines that were there when pass two began
+
+    def prepare(self, _: None, on_progress: OnProgress) -> None:
+        """Makes itself at home.
+
+        Raises:
+            Refused: A directory cannot be used, or holds something else.
+        """
+        place = self._place
+        for flag, directories in (("--output", place.output), ("--scratch", place.scratch)):
+            for directory in directories:
+                self._refuse_inside(flag, directory)
+                try:
+                    Path(directory).mkdir(parents=True, exist_ok=True)
+                except OSError as why:
+                    raise engine.Refused(f"{flag} {directory}: {why.strerror}") from why
+        if len({os.path.realpath(each) for each in place.output}) < len(place.output):
+            raise engine.Refused("--output names a directory twice: give each once")
+        if len({os.path.realpath(each) for each in place.scratch}) < len(place.scratch):
+            raise engine.Refused("--scratch names a directory twice: give each once")
+        for directory in place.output:
+            self._refuse_filled(directory)
+        for flag, home in self._homes:
+            try:
+                home.mkdir(exist_ok=True)
+                (home / f"{OWNER}{place.node}").touch()
+            except OSError as why:
+                raise engine.Refused(
+                    f"{flag} {home.parent}: {why.strerror}: give a directory to write to"
+                ) from why
+
+    def look(self, _: None, on_progress: OnProgress) -> Look:
+        """What is here; all machines have prepared themselves by then.
+
+        Raises:
+            Refused: An input cannot be used.
+        """
+        place = self._place
+        files: dict[str, Seen] = {}
+        absent, parts = [], []
+        for path in place.inputs:
+            found = list(self._input(path))
+            if not found and not os.path.exists(path):
+                absent.append(path)
+            parts += _manifest_parts(path)
+            for number, each in enumerate(found):
+                about = self._readable(each)
+                if (known := os.path.realpath(each)) in files:
+                    raise engine.Refused(f"input {each} is given twice: give each file once")
+                files[known] = about
+                on_progress(number)
+        others = {
+            name.removeprefix(OWNER): f"{flag} {home.parent}"
+            for flag, home in self._homes
+            for name in os.listdir(home)
+            if name.startswith(OWNER) and name != f"{OWNER}{place.node}"
+        }
+        return Look(
+            workers=engine.workers(),
+            files=tuple(sorted(files.values())),
+            absent=tuple(absent),
+            parts=tuple(parts),
+            others=others,
+            rooms=tuple(self._free()),
+            rounds=tuple(self._whole_rounds()),
+            finished=tuple(self._lines()),
+        )
+
+    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> bytes:
+        """The keys of chunks of its share of the input.
+
+        Args:
+            asked: ``splits``, ``chunks``, and ``files`` as they are to be.
+            on_progress: Called with bytes done.
+        """
+        keys = self._rooms[0] / "keys"
+        self._refuse_changed(asked["files"])
+        config = {"splits": asked["splits"], "chunks": asked["chunks"], "keys": str(keys)}
+        engine.run("fleet_sample", config | self._common, on_progress)
+        content = keys.read_bytes()
+        keys.unlink()
+        return content
+
+    def pass_one(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """Its part in a round: what the core tells of it.
+
+        Args:
+            asked: ``number`` and ``files``, and what the core is given beside its places.
+            on_progress: Called with bytes done.
+        """
+        self._refuse_changed(asked["files"])
+        config = {name: asked[name] for name in asked if name not in ("number", "files")}
+        if asked["mesh"]["number"] not in asked["owners"]:
+            # Who only reads may have no disk that can be written to.
+            with tempfile.TemporaryDirectory(prefix="tonnage-") as directory:
+                return self._gather(
+                    [Path(directory) / "device"],
+                    Path(directory) / "index",
+                    asked,
+                    config,
+                    on_progress,
+                )
+        return self._gather(*self._round(asked["number"]), asked, config, on_progress)
+
+    def _gather(
+        self,
+        devices: Sequence[Path],
+        index: Path,
+        asked: Mapping[str, Any],
+        config: dict[str, Any],
+        on_progress: OnProgress,
+    ) -> dict[str, Any]:
+        """The core's part in a round, with what comes in these files."""
+        for path in (index, *devices):
+            path.unlink(missing_ok=True)
+        config |= {"scratch": [str(path) for path in devices], "index": str(index)}
+        try:
+            done = engine.run("fleet_pass_one", config | self._common, on_progress)
+            self._refuse_changed(asked["files"])
+        except BaseException as why:
+            for path in (index, *devices):
+                path.unlink(missing_ok=True)
+            inputs = {each.path for each in asked["files"]}
+            if isinstance(why, engine.Failed) and inputs & {*why.args[1:]}:
+                raise Unread(why.args[0]) from why
+            raise
+        return _brief(done)
+
+    def pass_two(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """Sorts partitions: what the core tells of it; files are listed when they are whole.
+
+        Args:
+            asked: ``rounds``, their numbers, and ``partitions``, as the core is given them.
+            on_progress: Called with bytes done.
+        """
+        self._remove_parts(
+            self._place.output, only={each["number"] for each in asked["partitions"]}
+        )
+        self._listed = sum(1 for _ in self._lines())
+        rounds = [
+            {"scratch": [str(path) for path in devices], "index": str(index)}
+            for devices, index in map(self._round, asked["rounds"])
+        ]
+        config = {
+            "rounds": rounds,
+            "partitions": asked["partitions"],
+            "output": list(self._place.output),
+            "scratch": [str(room) for room in self._rooms],
+            "finished": str(self._list),
+        }
+        return _brief(engine.run("fleet_pass_two", config | self._common, on_progress))
+
+    def sees(self, paths: Sequence[str], on_progress: OnProgress) -> list[Seen]:
+        """Those of these files that it sees."""
+        found = []
+        for number, path in enumerate(paths):
+            if os.path.isfile(path):
+                found.append(seen(path))
+            on_progress(number)
+        return found
+
+    def drop(self, asked: Mapping[str, Any], on_progress: OnProgress) -> None:
+        """Removes what a lost machine had, but finished partitions that are kept.
+
+        Args:
+            asked: ``keeps``, their numbers; ``output``, the directories if they are not its own.
+            on_progress: Not called.
+        """
+        keeps = set(asked["keeps"])
+        if "output" in asked:
+            self._remove_parts(asked["output"], but=keeps)
+            return
+        self._remove_parts(self._place.output, but=keeps)
+        for room in self._rooms:
+            for path in room.glob("round-*"):
+                path.unlink(missing_ok=True)
+
+    def seal(self, asked: Mapping[str, Any], on_progress: OnProgress) -> None:
+        """Writes the manifest: from then on the output is whole.
+
+        Args:
+            asked: ``manifest``, and ``output``: more directories in which it is missing.
+            on_progress: Not called.
+        """
+        content = json.dumps(asked["manifest"], indent=1).encode() + b"\n"
+        for directory in (*self._place.output, *asked["output"]):
+            write_atomically(Path(directory) / MANIFEST, content)
+
+    def leave(self, more: Sequence[str], on_progress: OnProgress) -> None:
+        """Removes all of the job but its output; from ``more`` directories for output, too."""
+        for room in self._rooms:
+            shutil.rmtree(room, ignore_errors=True)
+        for directory in (*self._place.output, *more):
+            home = Path(directory) / f"{UNFINISHED_PREFIX}{self._place.job}"
+            shutil.rmtree(home, ignore_errors=True)
+
+    def begin(self) -> None:
+        """Has a step begin: it has finished nothing yet."""
+        self._listed = None
+
+    def finished(self, known: int) -> list[dict[str, Any]]:
+        """The files that its step has finished, after so many of them."""
+        listed = self._listed
+        return [] if listed is None else list(self._lines(listed + known))
+
+    def _lines(self, first: int = 0) -> Iterator[dict[str, Any]]:
+        """The list from a line on; each with its file as it is seen, ``None`` if it is gone."""
+        try:
+            lines = self._list.read_text().splitlines(keepends=True)
+        except FileNotFoundError:
+            return
+        for line in lines[first:]:
+            if not line.endswith("\n"):
+                return  # It is being written.
+            told = json.loads(line)
+            try:
+                about = seen(told["path"])
+            except OSError:
+                about = None
+            whole = about is not None and about.bytes == told["bytes"]
+            yield told | {"seen": about if whole else None}
+
+    @property
+    def _common(self) -> dict[str, Any]:
+        return {"layout": dict(self._place.layout), "memory_bytes": self._place.memory_bytes}
+
+    @property
+    def _homes(self) -> list[tuple[str, Path]]:
+        name = f"{UNFINISHED_PREFIX}{self._place.job}"
+        output = [("--output", Path(each) / name) for each in self._place.output]
+        return [*(("--scratch", room) for room in self._rooms), *output]
+
+    def _round(self, number: int) -> tuple[list[Path], Path]:
+        name = f"round-{number:05}"
+        return [room / f"{name}.device" for room in self._rooms], self._rooms[0] / f"{name}.index"
+
+    def _whole_rounds(self) -> Iterator[int]:
+        for path in sorted(self._rooms[0].glob("round-*.index")):
+            number = int(path.stem.removeprefix("round-"))
+            if all(device.is_file() for device in self._round(number)[0]):
+                yield number
+
+    def _free(self) -> Iterator[Room]:
+        counts: dict[int, list[int]] = {}
+        free: dict[int, int] = {}
+        for kind, directories in enumerate((self._place.output, self._place.scratch)):
+            for directory in directories:
+                about, device = os.statvfs(directory), os.stat(directory).st_dev
+                counts.setdefault(device, [0, 0])[kind] += 1
+                if about.f_blocks:
+                    free[device] = about.f_bavail * about.f_frsize
+        for device, size in free.items():
+            yield Room(device, size, *counts[device])
+
+    def _input(self, path: str) -> Iterator[str]:
+        """The files of an input, in the order of their names."""
+        if not os.path.isdir(path):
+            if os.path.exists(path):
+                yield path
+            return
+        names = sorted(os.listdir(path))
+        if unfinished := [name for name in names if name.startswith(UNFINISHED_PREFIX)]:
+            raise engine.Refused(
+                f"input {path} holds the output of a sort that has not finished ({unfinished[0]}): "
+                "wait for it, or run it again"
+            )
+        yield from (os.path.join(path, name) for name in names if not name.startswith(HIDDEN))
+
+    def _readable(self, path: str) -> Seen:
+        record = self._place.layout["record_bytes"]
+        try:
+            if not os.path.isfile(path):
+                raise engine.Refused(
+                    f"input {path} is no regular file: give files, or directories of files"
+                )
+            about = seen(path)
+            with open(path, "rb"):
+                pass
+        except OSError as why:
+            raise engine.Refused(f"input {path}: {why.strerror}") from why
+        if rest := about.bytes % record:
+            raise engine.Refused(
+                f"input {path}: its {about.bytes} bytes are no multiple of the record's {record}; "
+                f"after the last whole record, at offset {about.bytes - rest}, {rest} bytes are "
+                "left; cut the file there or set --record-bytes"
+            )
+        return about
+
+    def _refuse_changed(self, files: Iterable[Seen]) -> None:
+        for each in files:
+            try:
+                now = seen(each.path)
+            except OSError as why:
+                raise Changed(f"input {each.path}: {why.strerror}") from why
+            if now != each:
+                raise Changed(f"input {each.path} was changed since the sort began")
+
+    def _refuse_inside(self, flag: str, directory: str) -> None:
+        inside = Path(os.path.realpath(directory))
+        for path in self._place.inputs:
+            holder = Path(os.path.realpath(path))
+            if holder == inside or (
+                holder in inside.parents
+                and not inside.relative_to(holder).parts[0].startswith(HIDDEN)
+            ):
+                raise engine.Refused(
+                    f"{flag} {directory} lies in {path} and would be taken for records there: give "
+                    "a directory elsewhere"
+                )
+
+    def _refuse_filled(self, directory: str) -> None:
+        names = sorted(os.listdir(directory))
+        if f"{UNFINISHED_PREFIX}{self._place.job}" in names:
+            return  # Its own.
+        for name in names:
+            if name.startswith(UNFINISHED_PREFIX):
+                raise engine.Refused(
+                    f"--output {directory}: another sort writes there, or was abandoned: wait for "
+                    f"it, or remove {name} and the parts"
+                )
+            if name == MANIFEST or not name.startswith(HIDDEN):
+                raise engine.Refused(
+                    f"--output {directory} is not empty (it holds {name}): give an empty or new "
+                    "directory"
+                )
+
+    def _remove_parts(
+        self,
+        directories: Iterable[str],
+        *,
+        only: Collection[int] | None = None,
+        but: Collection[int] = (),
+    ) -> None:
+        """Removes partitions' files, and forgets those that were finished."""
+
+        def goes(name: str) -> bool:
+            found = PART.fullmatch(name)
+            number = int(found[1]) if found else None
+            return number is not None and number not in but and (only is None or number in only)
+
+        if self._list.exists():
+            lines = self._list.read_text().splitlines(keepends=True)
+            stays = [
+                line
+                for line in lines
+                if line.endswith("\n") and not goes(os.path.basename(json.loads(line)["path"]))
+            ]
+            if len(stays) < len(lines):
+                write_atomically(self._list, "".join(stays).encode())
+        for directory in directories:
+            for name in os.listdir(directory):
+                if goes(name):
+                    Path(directory, name).unlink(missing_ok=True)
+
+
+class Unread(Exception):
+    """An input cannot be read here."""
+
+
+class Changed(Exception):
+    """An input is not what it was: nothing that was sorted of it can be used."""
+
+
+STEPS = (
+    "prepare",
+    "look",
+    "sample",
+    "pass_one",
+    "pass_two",
+    "sees",
+    "drop",
+    "seal",
+    "leave",
+)
+"""What a driver can ask of a site, one after another."""
+
+
+def number_of(path: str) -> int:
+    """The partition that a file is of."""
+    found = PART.fullmatch(os.path.basename(path))
+    assert found, path
+    return int(found[1])
+
+
+def _manifest_parts(path: str) -> list[str]:
+    try:
+        return list(json.loads(Path(path, MANIFEST).read_bytes())["parts"])
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+def _brief(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without its samples over time, which are most of it."""
+    phases = [{**phase, "timeline": []} for phase in outcome["phases"]]
+    return outcome | {"phases": phases}

@@ -1,0 +1,173 @@
+"""A machine's agent in a sort: does one step after another, in a thread, and tells how far it is.
+
+What a step is, `tonnage.fleet.site` says. An answer that was lost costs nothing: it is asked again.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tonnage import engine
+from tonnage.fleet.site import STEPS, Changed, Place, Site, Unread
+from tonnage.run.sort import peak_memory_bytes
+
+REFUSED, DISK, INPUT, CHANGED, FAILED, STOPPED = (
+    "refused",
+    "disk",
+    "input",
+    "changed",
+    "failed",
+    "stopped",
+)
+"""Why a step did not come to its end: what it was given, a disk, an input that cannot be read, one
+that is not what it was, something else, or since it was told to."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a step ended."""
+
+    answer: Any = None
+    kind: str | None = None
+    """What kind of failure it was."""
+    why: str = ""
+    error: str | None = None
+    """All of what went wrong, if it was not foreseen."""
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Of the agent's process meanwhile."""
+    peak_memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """How far a step is."""
+
+    number: int
+    done_bytes: int
+    quiet_seconds: float
+    """Since something was last moved."""
+    finished: tuple[Mapping[str, Any], ...]
+    """Lines of its list of finished files that who asks does not have."""
+    ended: Ended | None
+
+
+class _Stopped(KeyboardInterrupt):
+    """It was told to end: what runs cleans up as on Ctrl-C."""
+
+
+class Sorter:
+    """Does steps. Its methods are called one after another; only `tell` takes a while."""
+
+    def __init__(self) -> None:
+        self._site: Site | None = None
+        self._number = -1
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._news = threading.Event()
+        self._ended: Ended | None = None
+        self._done = 0
+        self._moved = time.monotonic()
+
+    def take(self, place: Place) -> None:
+        """Takes its place in a job."""
+        self._site = self.settle(place)
+
+    def settle(self, place: Place) -> Site:
+        """What it does its steps with."""
+        return Site(place)
+
+    def listen(self, host: str) -> str:
+        """An address of this machine on which nobody listens."""
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+            # The kernel dials from the other half of its ports: no connection takes this one.
+            listener.bind((host, 0))
+            port = listener.getsockname()[1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def begin(self, number: int, step: str, asked: Any) -> None:
+        """Begins a step; numbers grow."""
+        assert step in STEPS and not (self._thread and self._thread.is_alive())
+        assert self._site is not None
+        self._site.begin()
+        self._number, self._ended, self._done = number, None, 0
+        self._moved = time.monotonic()
+        self._news.clear()
+        self._thread = threading.Thread(target=self._run, args=(step, asked), daemon=True)
+        self._thread.start()
+
+    def tell(self, known: int, seconds: float) -> Told:
+        """How far it is, with the finished files that come after so many.
+
+        It waits for the step's end, but no longer than ``seconds``.
+        """
+        assert self._site is not None
+        self._news.wait(seconds)
+        ended = self._ended  # First: what was finished before is in the list.
+        finished = self._site.finished(known)
+        return Told(
+            number=self._number,
+            done_bytes=self._done,
+            quiet_seconds=time.monotonic() - self._moved,
+            finished=tuple(finished),
+            ended=ended,
+        )
+
+    def stop(self) -> None:
+        """Has the step end early, and clean up; `tell` says when it has."""
+        self._stopping.set()
+
+    def _run(self, step: str, asked: Any) -> None:
+        with suppress(PermissionError):
+            # Ray's processes yield to all others (nice 15); who sorts does not, on its own.
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
+        began, cpu = time.monotonic(), _cpu_seconds()
+        try:
+            ended = Ended(getattr(self._site, step)(asked, self._progress))
+        except _Stopped:
+            ended = Ended(kind=STOPPED, why="was told to end")
+        except engine.Refused as why:
+            ended = Ended(kind=REFUSED, why=str(why.args[0]))
+        except Unread as why:
+            ended = Ended(kind=INPUT, why=str(why))
+        except Changed as why:
+            ended = Ended(kind=CHANGED, why=str(why))
+        except engine.Failed as why:
+            # What names a file is the disk's; of a peer there is none.
+            ended = Ended(
+                kind=DISK if len(why.args) > 2 and why.args[2] else FAILED, why=why.args[0]
+            )
+        except OSError as why:
+            ended = Ended(kind=DISK, why=f"{why.filename or ''}: {why.strerror}".lstrip(": "))
+        except Exception as why:
+            error = "".join(traceback.format_exception(why))
+            ended = Ended(kind=FAILED, why=f"{type(why).__name__}: {why}", error=error)
+        self._ended = Ended(
+            **{**vars(ended)}
+            | {
+                "seconds": time.monotonic() - began,
+                "cpu_seconds": _cpu_seconds() - cpu,
+                "peak_memory_bytes": peak_memory_bytes(),
+            }
+        )
+        self._news.set()
+
+    def _progress(self, done: int) -> None:
+        if self._stopping.is_set():
+            raise _Stopped
+        if done != self._done:
+            self._done, self._moved = done, time.monotonic()
+
+
+def _cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

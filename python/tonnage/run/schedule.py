@@ -1,0 +1,393 @@
+"""What a sort on a fleet has to do next: which node reads what, which owns which partition.
+
+A split is a part of the input, and has holders: nodes that can read it. A partition has an owner,
+to which the records of every split have to come once. What is missing is a set of partitions for
+each split. Splits that are missing at the same partitions make one round of pass one: each is read
+by one of its holders, and only those partitions are gathered. When nothing is missing, owners sort.
+
+After a loss the cells (split, partition) that are missing form few rectangles: what the lost node
+was to read is missing everywhere, what all others have read is missing where it was the owner. A
+rectangle is a round, so no record is read twice in vain, and no cell is filled twice. This is the
+re-execution of MapReduce (Dean and Ghemawat, OSDI 2004) for data that was pushed to its reducers.
+
+Who reads tells how much it read of all its splits together. So a round never has splits that were
+counted and splits that were not: the sum of what was read for the first time is the input.
+
+It has no clock and does no I/O: a driver, or a simulation, tells it what came of what it asked for,
+and the same events told again make the same schedule.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+TRIES = 2
+"""A link, or a node without a reason, that fails so often is not tried again."""
+
+
+class Unreadable(Exception):
+    """A part of the input that no node can read any more."""
+
+
+class NobodyLeft(Exception):
+    """There is no node that could own a partition."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of an input file: ``bytes`` from ``offset`` on, in whole records."""
+
+    path: str
+    offset: int
+    bytes: int
+    holders: tuple[str, ...]
+    """The nodes that have the file."""
+
+    def __str__(self) -> str:
+        end = self.offset + self.bytes
+        return f"bytes {self.offset} to {end} of {self.path} on {', '.join(self.holders)}"
+
+
+@dataclass(frozen=True)
+class Total:
+    """Records, their bytes, and the sum of their CRC-32s."""
+
+    records: int = 0
+    bytes: int = 0
+    checksum: int = 0
+
+    def __add__(self, other: Total) -> Total:
+        return Total(
+            self.records + other.records,
+            self.bytes + other.bytes,
+            self.checksum + other.checksum,
+        )
+
+
+@dataclass(frozen=True)
+class Round:
+    """One run of pass one."""
+
+    number: int
+    reads: Mapping[str, Sequence[int]]
+    """The splits that each node reads."""
+    owners: Mapping[int, str]
+    """Of the partitions that are gathered."""
+
+    @property
+    def nodes(self) -> list[str]:
+        """Who takes part, in the order of endpoints."""
+        return sorted({*self.reads, *self.owners.values()})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a node that came to the end of its part in a round told."""
+
+    read: Total = Total()
+    lost: tuple[str, ...] = ()
+    """The nodes of which not all came."""
+    partitions: Mapping[int, int] = field(default_factory=dict)
+    """Bytes that came of each partition."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A file of a sorted partition."""
+
+    path: str
+    total: Total
+
+
+class Schedule:
+    """The state of a sort, and what follows from it.
+
+    Args:
+        splits: The input.
+        partitions: How many there are.
+        weights: What share of the partitions each node is to own, over the sum of all; who is not
+            named owns none.
+    """
+
+    def __init__(
+        self, splits: Sequence[Split], partitions: int, weights: Mapping[str, float]
+    ) -> None:
+        self.splits, self.partitions = list(splits), partitions
+        self.input_bytes = sum(split.bytes for split in splits)
+        self.weights = dict(weights)
+        self.readers = {node for split in splits for node in split.holders} | set(weights)
+        """The nodes that can read."""
+        self.keepers = set(weights)
+        """The nodes that can own partitions."""
+        self.owner: list[str] = [""] * partitions
+        self.bytes_of = [self.input_bytes / max(partitions, 1)] * partitions
+        """Of each partition: what its last owner had, or an even share."""
+        self.came = [0] * partitions
+        """Bytes that its present owner has of each partition."""
+        self.finished: dict[int, list[Finished]] = {}
+        self.rounds = 0
+        """The number of the next round."""
+        self.scratch: dict[str, list[int]] = {node: [] for node in self.readers}
+        """The rounds that left what counts on each node."""
+        self.read = Total()
+        """Of all splits that were counted."""
+        self._uncounted = set(range(len(self.splits)))
+        # Where each split is missing, as the number of a mask that has a bit for each partition:
+        # splits are many, what befell them is not.
+        self._masks = [(1 << partitions) - 1]
+        self._missing = [0] * len(self.splits)
+        self._failed_pairs: dict[frozenset[str], int] = {}
+        self._failures: dict[str, int] = {}
+        self._give(range(partitions))
+
+    # What there is to do.
+
+    def next_round(self) -> Round | None:
+        """The round that has most to carry; ``None``: all records are where they belong.
+
+        Raises:
+            Unreadable: It takes a split that nobody can read.
+        """
+        alike: dict[int, int] = {}
+        same = [alike.setdefault(mask, number) for number, mask in enumerate(self._masks)]
+        groups: dict[tuple[int, bool], list[int]] = {}
+        for number, history in enumerate(self._missing):
+            key = same[history], number in self._uncounted
+            groups.setdefault(key, []).append(number)
+        groups = {key: groups[key] for key in groups if self._masks[key[0]] or key[1]}
+        if not groups:
+            return None
+
+        def carries(item: tuple[tuple[int, bool], list[int]]) -> tuple[int, int]:
+            (history, _), splits = item
+            size = sum(self.splits[number].bytes for number in splits)
+            return size * self._masks[history].bit_count(), -splits[0]
+
+        (history, _), splits = max(groups.items(), key=carries)
+        owners = {place: self.owner[place] for place in _bits(self._masks[history])}
+        return Round(self.rounds, share_out(self.splits, splits, self.readers), owners)
+
+    def to_sort(self) -> dict[str, list[int]]:
+        """The partitions that each node has to sort; none of a node that has none."""
+        left: dict[str, list[int]] = {}
+        for place, node in enumerate(self.owner):
+            if place not in self.finished:
+                left.setdefault(node, []).append(place)
+        return left
+
+    @property
+    def written(self) -> Total:
+        """What all finished files hold."""
+        files = (file for each in self.finished.values() for file in each)
+        return sum((file.total for file in files), Total())
+
+    # What came of it.
+
+    def round_ended(
+        self,
+        each: Round,
+        outcomes: Mapping[str, Outcome],
+        blames: Mapping[str, Collection[str]] | None = None,
+    ) -> list[str]:
+        """Takes what came of a round.
+
+        Args:
+            each: As it was given.
+            outcomes: Of the nodes that came to the end of their part, in their own words. What a
+                node without one owned has not come there; what it read has come to those that
+                have it whole.
+            blames: Of the nodes that are well, but did not come to that end, who they say was the
+                reason.
+
+        Returns:
+            Nodes that are well by themselves and are to be taken for lost (`lose`), since others
+            could not exchange data with them more than once.
+        """
+        self.rounds = each.number + 1
+        owned: dict[str, int] = {}
+        for place, node in each.owners.items():
+            owned[node] = owned.get(node, 0) | 1 << place
+        told = {node: owned[node] for node in owned if node in outcomes}
+        for node in told:
+            self.scratch.setdefault(node, []).append(each.number)
+            for place, came in outcomes[node].partitions.items():
+                if each.owners.get(place) == node:
+                    self.came[place] += came
+        everybody = 0
+        for mask in told.values():
+            everybody |= mask
+        failed: dict[str, int] = {}  # where what a node read has not come
+        for node, mask in told.items():
+            for source in outcomes[node].lost:
+                failed[source] = failed.get(source, 0) | mask
+        masks: dict[int, int] = {}
+        for reader, splits in each.reads.items():
+            arrived = everybody & ~failed.get(reader, 0)
+            after: dict[int, int] = {}
+            for number in splits:
+                before = self._missing[number]
+                if before not in after:
+                    left = self._masks[before] & ~arrived
+                    if left not in masks:
+                        masks[left] = len(self._masks)
+                        self._masks.append(left)
+                    after[before] = masks[left]
+                self._missing[number] = after[before]
+            if reader in outcomes and self._uncounted.issuperset(splits):
+                self._uncounted.difference_update(splits)
+                self.read += outcomes[reader].read
+        return self._judged(outcomes, blames or {})
+
+    def sorted(self, place: int, files: Iterable[Finished]) -> None:
+        """Takes the files of a partition that is whole, in order."""
+        self.finished[place] = list(files)
+
+    def lose(
+        self, node: str, *, reads: bool = False, keeps: Collection[int] = (), joins: bool = False
+    ) -> None:
+        """Takes a node for lost: what it held for others is missing again, and gets other owners.
+
+        Args:
+            node: Which.
+            reads: Whether it can still read its input.
+            keeps: Its finished partitions that are not lost with it.
+            joins: Whether it can own partitions again from now on: it is empty.
+
+        Raises:
+            NobodyLeft: No node can own partitions.
+        """
+        if not reads and not joins:
+            self.readers.discard(node)
+        if joins:
+            self.readers.add(node)
+            self.keepers.add(node)
+            # Who was not there when the others got their weights has a middling one.
+            usual = sum(self.weights.values()) / max(len(self.weights), 1) or 1.0
+            self.weights.setdefault(node, usual)
+        else:
+            self.keepers.discard(node)
+        self.scratch[node] = []
+        self._failures.pop(node, None)
+        self._failed_pairs = {
+            pair: times for pair, times in self._failed_pairs.items() if node not in pair
+        }
+        gone = [
+            place
+            for place, owner in enumerate(self.owner)
+            if owner == node and not (place in self.finished and place in keeps)
+        ]
+        mask = 0
+        for place in gone:
+            self.finished.pop(place, None)
+            self.bytes_of[place] = max(self.came[place], self.bytes_of[place])
+            self.came[place] = 0
+            mask |= 1 << place
+        if mask:
+            self._masks = [missing | mask for missing in self._masks]
+            self._give(gone)
+
+    def _judged(
+        self, outcomes: Mapping[str, Outcome], blames: Mapping[str, Collection[str]]
+    ) -> list[str]:
+        """Who is to be lost after a round, of those that are well by themselves."""
+        well = {*outcomes, *blames}
+        pairs = {
+            frozenset((node, source))
+            for node, outcome in outcomes.items()
+            for source in outcome.lost
+            if source in outcomes
+        } | {frozenset((node, other)) for node in blames for other in blames[node]}
+        for pair in pairs:
+            if len(pair) == 2 and pair <= well:
+                self._failed_pairs[pair] = self._failed_pairs.get(pair, 0) + 1
+        for node in blames:
+            if not set(blames[node]) - {node}:
+                self._failures[node] = self._failures.get(node, 0) + 1
+        blamed = {node for node, times in self._failures.items() if times >= TRIES}
+        links: dict[str, set[str]] = {}
+        for pair, times in self._failed_pairs.items():
+            if times >= TRIES and not pair & blamed:
+                one, other = pair
+                links.setdefault(one, set()).add(other)
+                links.setdefault(other, set()).add(one)
+        held = self._held()
+        while any(links.values()):
+            worst = max(links, key=lambda node: (len(links[node]), -held.get(node, 0.0), node))
+            blamed.add(worst)
+            for other in links.pop(worst):
+                links[other].discard(worst)
+        return sorted(blamed)
+
+    # Who gets what.
+
+    def _held(self) -> dict[str, float]:
+        held: dict[str, float] = {}
+        for place, node in enumerate(self.owner):
+            if node:
+                held[node] = held.get(node, 0.0) + self.bytes_of[place]
+        return held
+
+    def _give(self, places: Iterable[int]) -> None:
+        """Gives partitions owners in the order of keys: who has least for its weight comes next.
+
+        So neighbours have different owners, and sorted input goes to all nodes at any time.
+        """
+        places = list(places)
+        for place in places:
+            self.owner[place] = ""
+        weighty = sorted(node for node in self.keepers if self.weights.get(node, 0.0) > 0)
+        if not weighty:
+            if places:
+                raise NobodyLeft("no node is left that could hold data")
+            return
+        held = self._held()
+        # As if it had half of a usual one already (Sainte-Laguë): a small weight comes late.
+        usual = self.input_bytes / max(self.partitions, 1) or 1.0
+        turns = [((held.get(node, 0.0) + usual / 2) / self.weights[node], node) for node in weighty]
+        heapq.heapify(turns)
+        for place in places:
+            has, node = turns[0]
+            self.owner[place] = node
+            more = (self.bytes_of[place] or usual) / self.weights[node]
+            heapq.heapreplace(turns, (has + more, node))
+
+
+def share_out(
+    splits: Sequence[Split], numbers: Iterable[int], readers: Collection[str]
+) -> dict[str, list[int]]:
+    """Divides splits among their holders, who are to read as much as each other.
+
+    Those with few holders first: what only one can read, the others leave room for.
+
+    Args:
+        splits: All there are.
+        numbers: Those to divide.
+        readers: The nodes that can read.
+
+    Raises:
+        Unreadable: One of them has no holder that can read.
+    """
+    together: dict[tuple[str, ...], list[int]] = {}
+    for number in numbers:
+        together.setdefault(splits[number].holders, []).append(number)
+    able = {holders: [node for node in holders if node in readers] for holders in together}
+    reads: dict[str, list[int]] = {}
+    load: dict[str, int] = {}
+    for holders in sorted(together, key=lambda each: (len(able[each]), each)):
+        if not able[holders]:
+            raise Unreadable(f"nobody can read {splits[together[holders][0]]} any more")
+        turns = [(load.get(node, 0), node) for node in able[holders]]
+        heapq.heapify(turns)
+        for number in together[holders]:
+            has, node = turns[0]
+            reads.setdefault(node, []).append(number)
+            load[node] = has + splits[number].bytes
+            heapq.heapreplace(turns, (load[node], node))
+    return reads
+
+
+def _bits(mask: int) -> list[int]:
+    """The places of a number's bits, in order."""
+    return [place for place, bit in enumerate(reversed(bin(mask)[2:])) if bit == "1"]

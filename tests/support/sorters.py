@@ -1,0 +1,169 @@
+"""Machines that sort, as threads of this process, and what befalls them when it is wanted."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.machines import Actor, Machines
+from tonnage import engine
+from tonnage.fleet.cluster import Machine
+from tonnage.fleet.site import Place, Site
+from tonnage.fleet.sorter import Sorter
+
+STALL = {"milliseconds": 500}
+AFTER_BYTES = 50_000
+
+
+@dataclass
+class Trouble:
+    """What befalls a node once."""
+
+    step: str
+    what: str
+    """``dies``, ``dies at the end``, ``dies in the middle``, ``hangs``, ``fails`` (its disk), or
+    ``is told to end`` (the driver)."""
+    skips: int = 0
+    """So many times the step goes well before."""
+    wipes: bool = False
+    """Whether the machine's directories are gone with it."""
+    happened: bool = False
+
+
+class FaultySite(Site):
+    """A site whose steps come to what is wanted."""
+
+    def __init__(self, place: Place, actor: SorterActor) -> None:
+        super().__init__(place)
+        self._actor = actor
+
+    def _with(self, step: str, run: Callable[..., Any], asked: Any, progress: Any) -> Any:
+        trouble = self._actor.due(step)
+        if trouble is None:
+            return run(asked, progress)
+        what = trouble.what
+        if what == "dies at the end":
+            done = run(asked, progress)
+            self._actor.die(wipe=trouble.wipes)
+            return done
+        if what == "dies":
+            self._actor.die(wipe=trouble.wipes)
+        if what == "is told to end":
+            raise KeyboardInterrupt
+        if what == "fails":
+            raise engine.Failed("writing a file: no space", "write", "/a/file", 0)
+        if what == "hangs":
+            self._actor.hang()
+            while True:
+                progress(0)
+                threading.Event().wait(0.02)
+        if what == "dies in the middle":
+
+            def dying(done: int) -> None:
+                if done and self._actor.alive:
+                    self._actor.die(wipe=trouble.wipes)
+                progress(done)
+
+            if step == "pass_one":
+                asked = {**asked, "mesh": _stalling(asked["mesh"])}
+            return run(asked, dying)
+        return run(asked, progress)
+
+    def sample(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("sample", super().sample, asked, on_progress)
+
+    def pass_one(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("pass_one", super().pass_one, asked, on_progress)
+
+    def pass_two(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("pass_two", super().pass_two, asked, on_progress)
+
+    def seal(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("seal", super().seal, asked, on_progress)
+
+
+def _stalling(mesh: Mapping[str, Any]) -> dict[str, Any]:
+    """A network that holds up what this endpoint sends, so that there is a middle."""
+    peers = [number for number in range(len(mesh["endpoints"])) if number != mesh["number"]]
+    faults = [
+        {"to": peer, "after_bytes": AFTER_BYTES, "effect": {"stall": STALL}} for peer in peers
+    ]
+    return {**mesh, "faults": faults}
+
+
+class SorterActor(Actor):
+    """An agent whose machine may die, or hang."""
+
+    def __init__(self, node: str, cluster: SortMachines) -> None:
+        self._node, self._cluster = node, cluster
+        self.alive, self.answers = True, True
+        self._place: Place | None = None
+        super().__init__(self._sorter)
+
+    def _sorter(self) -> Sorter:
+        actor = self
+
+        class Faulty(Sorter):
+            def settle(self, place: Place) -> Site:
+                actor._place = place
+                return FaultySite(place, actor)
+
+        return Faulty()
+
+    def due(self, step: str) -> Trouble | None:
+        """What befalls it now."""
+        for each in self._cluster.troubles.get(self._node, []):
+            if each.step == step and not each.happened:
+                if each.skips:
+                    each.skips -= 1
+                    return None
+                each.happened = True
+                return each
+        return None
+
+    def ask(self, method: str, *arguments: Any) -> Future[Any]:
+        if self.alive and self.answers:
+            return super().ask(method, *arguments)
+        silent: Future[Any] = Future()
+        if not self.alive:
+            silent.set_exception(RuntimeError("died: its machine is gone"))
+        return silent
+
+    def hang(self) -> None:
+        """Answers nothing any more."""
+        self.answers = False
+
+    def die(self, wipe: bool = False) -> None:
+        """Ends at once: its connections are cut, what it was asked is not answered."""
+        self.alive = False
+        self._made.stop()
+        if wipe and self._place:
+            for directory in (*self._place.output, *self._place.scratch):
+                shutil.rmtree(directory, ignore_errors=True)
+
+    def kill(self) -> None:
+        self._made.stop()
+        super().kill()
+
+
+class SortMachines(Machines):
+    """The cluster: nodes of these names, and what befalls them."""
+
+    def __init__(self, *names: str, troubles: Mapping[str, list[Trouble]] | None = None) -> None:
+        super().__init__(*names)
+        self.troubles = dict(troubles or {})
+        self.sorters: dict[str, SorterActor] = {}
+
+    def place(self, machine: Machine, kind: Callable[[], Any]) -> Any:
+        self.sorters[machine.name] = SorterActor(machine.name, self)
+        return self.sorters[machine.name]
+
+
+def directories(room: Path, name: str) -> tuple[str, ...]:
+    """A directory that each node has of its own."""
+    return (f"{room}/{{node}}/{name}",)

@@ -1,0 +1,332 @@
+"""A sort on a fleet whose machines are threads here: whole whatever becomes of them, or no sort."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.records import blob, checksum, cut
+from support.sorters import SortMachines, Trouble, directories
+from tonnage import engine
+from tonnage.artifacts import RunRecord
+from tonnage.fleet.sorting import Asked, sort_fleet
+from tonnage.run.records import validate
+from tonnage.run.sort import Layout
+
+LAYOUT = Layout()
+MEMORY = 16 << 20
+NODES = ("a", "b", "c")
+
+
+def shared(room: Path, data: bytes, files: int = 3) -> tuple[str, ...]:
+    """An input that all nodes see."""
+    place = room / "in"
+    place.mkdir()
+    records = cut(data, LAYOUT.record_bytes)
+    for number in range(files):
+        (place / f"f{number}").write_bytes(b"".join(records[number::files]))
+    return (str(place),)
+
+
+def asked(room: Path, inputs: Sequence[str], **more: Any) -> Asked:
+    """A sort of these into directories that each node has of its own."""
+    usual = Asked(
+        inputs=inputs,
+        output=directories(room, "out"),
+        scratch=directories(room, "scratch"),
+        layout=LAYOUT,
+        memory_bytes=MEMORY,
+        connections=1,
+        patience_seconds=5.0,
+        command=["test"],
+    )
+    return replace(usual, **more)
+
+
+def judged(room: Path, data: bytes, record: RunRecord) -> None:
+    """The output is the input, sorted; nothing else is left."""
+    listed = json.loads((room / "job" / "sorted.json").read_text())
+    records = cut(data, LAYOUT.record_bytes)
+    told = (record.records, record.bytes, record.checksum)
+    assert told == (len(records), len(data), checksum(records))
+    places = sorted({str(Path(each["path"]).parent) for each in listed})
+    names = {Path(each["path"]).name for each in listed}
+    assert len(names) == len(listed)
+    for place in places:
+        there = {name for name in os.listdir(place) if name.startswith("part-")}
+        assert there <= names and ".unfinished" not in "".join(there)
+        assert not [name for name in os.listdir(place) if name.startswith(".tonnage-unf")]
+    if places:
+        found = validate([Path(place) for place in places], layout=LAYOUT)
+        assert found["unordered"] == 0
+        assert (found["records"], found["checksum"]) == (len(records), checksum(records))
+    for node in {each["node"] for each in listed}:
+        scratch = room / node / "scratch"
+        assert not scratch.exists() or list(scratch.iterdir()) == []
+
+
+def sorted_whole(room: Path, data: bytes, cluster: SortMachines, **more: Any) -> RunRecord:
+    """Sorts an input that all nodes see."""
+    record = sort_fleet(cluster, room / "job", asked(room, shared(room, data), **more))
+    judged(room, data, record)
+    return record
+
+
+def keyed(seed: int, count: int, alphabet: int = 256) -> bytes:
+    """Records."""
+    return blob(seed, count * LAYOUT.record_bytes, alphabet)
+
+
+def skewed(seed: int, count: int) -> bytes:
+    """Half of the records have one key."""
+    draw = random.Random(seed)
+    records = cut(keyed(seed, count), LAYOUT.record_bytes)
+    return b"".join(b"S" * 10 + each[10:] if draw.random() < 0.5 else each for each in records)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        keyed(1, 50_000),
+        keyed(2, 20_000, alphabet=2),
+        skewed(3, 20_000),
+        b"".join(sorted(cut(keyed(4, 20_000), 100))),
+        keyed(5, 1),
+        b"",
+    ],
+    ids=["even", "few keys", "skewed", "sorted", "one record", "no record"],
+)
+def test_what_all_see_is_sorted_by_all(disk: Path, data: bytes) -> None:
+    record = sorted_whole(disk, data, SortMachines(*NODES))
+    assert [node.node for node in record.nodes] == list(NODES)
+    assert record.durability == "none" and all(node.lost is None for node in record.nodes)
+    if len(data) > 10**6:
+        assert [each.number for each in record.rounds] == [0]
+        assert all(node.read_bytes and node.written_bytes for node in record.nodes)
+        assert 0 < record.network_bytes <= len(data)
+    assert RunRecord.read(disk / "job" / "run.json") == record
+
+
+def test_what_each_has_alone_and_what_one_has_is_sorted_by_all(disk: Path) -> None:
+    parts = [keyed(seed, 8_000) for seed in range(2)]
+    for node, data in zip(NODES, parts, strict=False):
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(data)
+    inputs = (f"{disk}/{{node}}/in",)
+    record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    judged(disk, b"".join(parts), record)
+    written = {node.node: node.written_bytes for node in record.nodes}
+    assert all(written.values()) and not (disk / "c" / "in").exists()
+
+
+STEPS = ("sample", "pass_one", "pass_two", "seal")
+DEATHS = [
+    pytest.param(step, what, wipes, id=f"{what} in {step}{', with its disks' * wipes}")
+    for step in STEPS
+    for what in ("dies", "dies in the middle", "dies at the end")
+    for wipes in (False, True)
+]
+
+
+@pytest.mark.parametrize(("step", "what", "wipes"), DEATHS)
+def test_a_machine_that_dies_is_done_without(disk: Path, step: str, what: str, wipes: bool) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble(step, what, wipes=wipes)]})
+    record = sorted_whole(disk, keyed(7, 30_000), cluster)
+    assert cluster.troubles["b"][0].happened
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost["a"] is None and lost["c"] is None
+    assert str(lost["b"]).startswith("died")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_but_one_may_be_lost_at_any_time(disk: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    troubles = {
+        node: [
+            Trouble(
+                draw.choice(STEPS),
+                draw.choice(["dies", "dies in the middle", "dies at the end", "fails"]),
+                draw.choice([0, 0, 1]),
+                draw.random() < 0.5,
+            )
+        ]
+        for node in "bcd"
+    }
+    cluster = SortMachines("a", "b", "c", "d", troubles=troubles)
+    sorted_whole(disk, keyed(seed, 20_000), cluster)
+
+
+@pytest.mark.parametrize("step", ["pass_one", "pass_two"])
+def test_a_machine_whose_disk_fails_is_still_read_from(disk: Path, step: str) -> None:
+    parts = {node: keyed(seed, 8_000) for seed, node in enumerate(NODES)}
+    for node, data in parts.items():
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(data)
+    cluster = SortMachines(*NODES, troubles={"c": [Trouble(step, "fails")]})
+    inputs = (f"{disk}/{{node}}/in",)
+    record = sort_fleet(cluster, disk / "job", asked(disk, inputs))
+    judged(disk, b"".join(parts.values()), record)
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    assert {each["node"] for each in listed} == {"a", "b"}
+    assert {node.node: node.lost for node in record.nodes}["c"] == "writing a file: no space"
+
+
+def test_what_only_the_lost_one_had_is_named(disk: Path) -> None:
+    for seed, node in enumerate(NODES):
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(keyed(seed, 5_000))
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "dies in the middle")]})
+    inputs = (f"{disk}/{{node}}/in",)
+    named = rf"nobody can read bytes 0 to 500000 of {disk}/b/in/f on b any more \(lost: b died"
+    with pytest.raises(engine.Failed, match=named):
+        sort_fleet(cluster, disk / "job", asked(disk, inputs))
+    # Back again, it has what it had.
+    record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    judged(disk, b"".join(keyed(seed, 5_000) for seed in range(3)), record)
+
+
+def test_a_machine_that_hangs_is_given_up(disk: Path) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "hangs")]})
+    record = sorted_whole(disk, keyed(8, 10_000), cluster, patience_seconds=1.0)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost == {"a": None, "b": "hangs: it did not answer for 1 s", "c": None}
+
+
+class Killed(BaseException):
+    """What ends a driver in a test: it has no time to say anything."""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_driver_that_is_killed_goes_on(
+    disk: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = keyed(seed, 20_000)
+    want = asked(disk, shared(disk, data))
+    draw = random.Random(seed)
+    from tonnage.fleet.crew import Crew
+
+    do, dies_at = Crew.do, draw.randint(1, 7)
+    done: list[str] = []
+
+    def dying(self: Crew, step: str, *arguments: Any) -> Any:
+        done.append(step)
+        if len(done) == dies_at and seed % 2:
+            raise Killed
+        ended = do(self, step, *arguments)
+        if len(done) == dies_at:
+            raise Killed
+        return ended
+
+    monkeypatch.setattr(Crew, "do", dying)
+    with pytest.raises(Killed):
+        sort_fleet(SortMachines(*NODES), disk / "job", want)
+    first, done = done, []
+    dies_at = 100
+    troubles = {"b": [Trouble("pass_two", "dies", wipes=True)]} if seed % 4 == 3 else {}
+    record = sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    judged(disk, data, record)
+    if "pass_two" in first and not troubles:
+        assert "pass_one" not in done and "sample" not in done
+    # Done is done.
+    assert sort_fleet(SortMachines(*NODES), disk / "job", want) == record
+
+
+def test_who_is_back_without_its_data_gets_it_again(disk: Path) -> None:
+    data = keyed(11, 20_000)
+    want = asked(disk, shared(disk, data))
+    troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES}
+    with pytest.raises(engine.Failed, match="no node is left"):
+        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    record = sort_fleet(SortMachines(*NODES), disk / "job", want)
+    judged(disk, data, record)
+
+
+def test_a_wrong_sum_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tonnage.fleet import sorting
+    from tonnage.run.schedule import Total
+
+    outcome = sorting._outcome
+
+    def wrong(*arguments: Any) -> Any:
+        found = outcome(*arguments)
+        return replace(found, read=replace(found.read, checksum=found.read.checksum + 1))
+
+    monkeypatch.setattr(sorting, "_outcome", wrong)
+    with pytest.raises(engine.Failed, match="is not what was read"):
+        sorted_whole(disk, keyed(1, 5_000), SortMachines(*NODES))
+    assert Total(1) + Total(2) == Total(3)
+    for node in NODES:
+        assert not (disk / node / "out" / "_tonnage.json").exists()
+        with pytest.raises(engine.Refused, match="has not finished"):
+            validate([disk / node / "out"], layout=LAYOUT)
+
+
+def test_a_changed_input_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = keyed(1, 5_000)
+    want = asked(disk, shared(disk, data))
+    cluster = SortMachines(*NODES)
+
+    from tonnage.fleet import sorting
+
+    blocks = sorting.planning.block_bytes
+
+    def changing(*arguments: Any) -> int:
+        (disk / "in" / "f0").write_bytes(b"x" * 100)
+        return blocks(*arguments)
+
+    monkeypatch.setattr(sorting.planning, "block_bytes", changing)
+    with pytest.raises(engine.Failed, match=r"in/f0 was changed since the sort began"):
+        sort_fleet(cluster, disk / "job", want)
+    monkeypatch.undo()
+    with pytest.raises(engine.Failed, match="is not what it was when the sort began"):
+        sort_fleet(SortMachines(*NODES), disk / "job", want)
+
+
+def test_what_cannot_be_is_refused(disk: Path) -> None:
+    inputs = shared(disk, keyed(1, 100))
+
+    def refused(said: str, **more: Any) -> None:
+        with pytest.raises(engine.Refused, match=said):
+            sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, inputs, **more))
+
+    refused("is one directory on .* write {node} in its path", output=(f"{disk}/out",))
+    refused("is on no node", inputs=(f"{disk}/nothing",))
+    refused("would be taken for records there", output=(f"{disk}/in/out-{{node}}",))
+    refused("the fleet has 3 machines", instances=4)
+    refused("no multiple of the record's 7", layout=Layout(7, 0, 1))
+    refused("b was not measured there", weights={"a": 1.0, "c": 1.0})
+    (disk / "a" / "out").mkdir(parents=True, exist_ok=True)
+    (disk / "a" / "out" / "mine").touch()
+    refused("is not empty .it holds mine.")
+    (disk / "a" / "out" / "mine").unlink()
+    record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    judged(disk, keyed(1, 100), record)
+    with pytest.raises(engine.Refused, match="give the same --memory to go on"):
+        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs, memory_bytes=32 << 20))
+    refused("is not empty|earlier output")
+
+
+def test_weights_say_how_much_each_sorts(disk: Path) -> None:
+    weights = {"a": 3.0, "b": 1.0, "c": 1.0}
+    data = keyed(1, 150_000)
+    record = sorted_whole(disk, data, SortMachines(*NODES), weights=weights, memory_bytes=8 << 20)
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    share = sum(each["bytes"] for each in listed if each["node"] == "a") / record.bytes
+    assert 0.5 < share < 0.7
+
+
+def test_a_foreign_jobs_scratch_is_not_touched(disk: Path) -> None:
+    foreign = disk / "a" / "scratch" / "tonnage-other" / "round-00000.device"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(b"other")
+    inputs = shared(disk, keyed(1, 1000))
+    sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    assert foreign.read_bytes() == b"other"
+    assert os.listdir(disk / "a" / "scratch") == ["tonnage-other"]
