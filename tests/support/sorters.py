@@ -26,8 +26,8 @@ class Trouble:
 
     step: str
     what: str
-    """``dies``, ``dies at the end``, ``dies in the middle``, ``hangs``, ``fails`` (its disk), or
-    ``is told to end`` (the driver)."""
+    """``dies``, ``dies at the end``, ``dies in the middle`` (of a pass), ``hangs``, ``fails`` (its
+    disk)."""
     skips: int = 0
     """So many times the step goes well before."""
     wipes: bool = False
@@ -53,8 +53,10 @@ class FaultySite(Site):
             return done
         if what == "dies":
             self._actor.die(wipe=trouble.wipes)
-        if what == "is told to end":
-            raise KeyboardInterrupt
+        if what == "dies in the middle" and step == "pass_two":
+            some = asked["partitions"][: len(asked["partitions"]) // 2]
+            run({**asked, "partitions": some}, progress)
+            self._actor.die(wipe=trouble.wipes)
         if what == "fails":
             raise engine.Failed("writing a file: no space", "write", "/a/file", 0)
         if what == "hangs":
@@ -69,9 +71,7 @@ class FaultySite(Site):
                     self._actor.die(wipe=trouble.wipes)
                 progress(done)
 
-            if step == "pass_one":
-                asked = {**asked, "mesh": _stalling(asked["mesh"])}
-            return run(asked, dying)
+            return run({**asked, "mesh": _stalling(asked["mesh"])}, dying)
         return run(asked, progress)
 
     def sample(self, asked: Any, on_progress: Any) -> Any:
@@ -127,12 +127,22 @@ class SorterActor(Actor):
         return None
 
     def ask(self, method: str, *arguments: Any) -> Future[Any]:
+        heard: Future[Any] = Future()
+
+        def answered(done: Future[Any]) -> None:
+            # Who is dead by then says nothing of what it did.
+            if not self.alive:
+                heard.set_exception(RuntimeError("died: its machine is gone"))
+            elif self.answers and done.exception():
+                heard.set_exception(done.exception())
+            elif self.answers:
+                heard.set_result(done.result())
+
         if self.alive and self.answers:
-            return super().ask(method, *arguments)
-        silent: Future[Any] = Future()
-        if not self.alive:
-            silent.set_exception(RuntimeError("died: its machine is gone"))
-        return silent
+            super().ask(method, *arguments).add_done_callback(answered)
+        elif not self.alive:
+            heard.set_exception(RuntimeError("died: its machine is gone"))
+        return heard
 
     def hang(self) -> None:
         """Answers nothing any more."""
@@ -140,11 +150,11 @@ class SorterActor(Actor):
 
     def die(self, wipe: bool = False) -> None:
         """Ends at once: its connections are cut, what it was asked is not answered."""
-        self.alive = False
-        self._made.stop()
         if wipe and self._place:
             for directory in (*self._place.output, *self._place.scratch):
                 shutil.rmtree(directory, ignore_errors=True)
+        self.alive = False
+        self._made.stop()
 
     def kill(self) -> None:
         self._made.stop()

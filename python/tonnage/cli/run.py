@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -18,14 +18,19 @@ from tonnage.cli.arguments import (
     RecordBytes,
     bytes_in,
     command,
+    parse_duration,
     parse_layout,
     refuse_again,
     refuse_files,
     refuse_filled,
     refuse_inside,
     refuse_twice,
+    whole_number,
 )
 from tonnage.model.findings import disk_warnings
+
+if TYPE_CHECKING:
+    from tonnage.run.sort import Layout
 
 
 class InputsFirst(TyperCommand):
@@ -60,6 +65,62 @@ def run_sort(
     record_bytes: RecordBytes = "100",  # type: ignore[assignment]
     key: Key = "0:10",
     memory: Memory = "1GiB",  # type: ignore[assignment]
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            "--fleet",
+            metavar="ADDRESS",
+            help="Sort on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
+            "that this machine is in. Paths are the machines' own, --memory is of each; {node} in "
+            "a path is its name.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="With --fleet: where what befell is kept; what was begun there goes on. Default: "
+            "a new directory here.",
+        ),
+    ] = None,
+    connections: Annotated[
+        int | None,
+        typer.Option(
+            "--connections",
+            parser=whole_number(1, 64),
+            metavar="N",
+            help="With --fleet: connections from each machine to each other. Default: 1.",
+        ),
+    ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(
+            "--patience",
+            parser=parse_duration,
+            metavar="TIME",
+            help="With --fleet: a machine that says nothing for so long, or moves nothing for "
+            "twice as long, is lost. Default: 60s.",
+        ),
+    ] = None,
+    instances: Annotated[
+        int | None,
+        typer.Option(
+            "--instances",
+            parser=whole_number(1, 10_000),
+            metavar="N",
+            help="With --fleet: on so many machines. Default: all.",
+        ),
+    ] = None,
+    capacities: Annotated[
+        Path | None,
+        typer.Option(
+            "--capacities",
+            metavar="DIR",
+            help="With --fleet: what tonnage measure disk --fleet kept; a machine that is slower "
+            "gets less. Default: all get the same.",
+        ),
+    ] = None,
     faults: Annotated[
         Path | None,
         typer.Option("--faults", help="A JSON file of faults to inject, for tests.", hidden=True),
@@ -68,14 +129,56 @@ def run_sort(
 ) -> None:
     """Sort fixed-length records by their key, in two passes over the disks.
 
+    With --fleet on many machines, going on although machines are lost.
+
     The output is files part-00000, part-00001, ... in key order and a list of them, _tonnage.json.
     Records with equal keys come out in no particular order. Inputs are not changed.
     """
+    layout = parse_layout(record_bytes, key)
+    of_fleet = {
+        "--out": out,
+        "--connections": connections,
+        "--patience": patience,
+        "--instances": instances,
+        "--capacities": capacities,
+    }
+    if fleet is not None:
+        from tonnage.cli.run_fleet import sort_on_fleet
+
+        sort_on_fleet(
+            fleet,
+            inputs,
+            output,
+            scratch,
+            layout,
+            memory,
+            as_json,
+            out,
+            connections,
+            patience,
+            instances,
+            capacities,
+        )
+        return
+    for flag, given in of_fleet.items():
+        if given is not None:
+            raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
+    _sort_here(inputs, output, scratch, layout, memory, faults, as_json)
+
+
+def _sort_here(
+    inputs: list[Path],
+    output: list[Path],
+    scratch: list[Path],
+    layout: Layout,
+    memory: int,
+    faults: Path | None,
+    as_json: bool,
+) -> None:
     from tonnage.measure import environment
     from tonnage.measure.trials import now
     from tonnage.run.sort import sort
 
-    layout = parse_layout(record_bytes, key)
     refuse_again(inputs)
     for flag, directories in (("--output", output), ("--scratch", scratch)):
         refuse_files(flag, directories)

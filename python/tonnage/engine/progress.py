@@ -68,6 +68,11 @@ class Progress:
             self._next_line = passed + PLAIN_EVERY_SECONDS
             print(f"{self._label}: {said}", file=sys.stderr)
 
+    def of(self, done: int, total: int) -> None:
+        """Shows that ``done`` bytes are done, of a number that is known by now."""
+        self._whole = total
+        self(done)
+
     def _left(self, done: int, passed: float) -> float | None:
         """Seconds left: for what is missing as fast as so far, then the set time; if known."""
         if done >= self._whole:

@@ -550,8 +550,9 @@ class Sorting:
         """Has nodes remove all but the output."""
         if not self._home.is_left:
             nodes = self._crew.nodes
-            self._crew.do("leave", {node: self._seen_output(node) for node in nodes})
-            self._home.leave(nodes)
+            ended = self._crew.do("leave", {node: self._seen_output(node) for node in nodes})
+            if all(end.kind is None for end in ended.values()):
+                self._home.leave(nodes)  # Else the same command does it, when they are back.
 
     def _seen_output(self, witness: str) -> list[str]:
         """The directories of lost nodes that a node sees, and finishes for them."""

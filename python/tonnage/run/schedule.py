@@ -149,7 +149,10 @@ class Schedule:
 
         Raises:
             Unreadable: It takes a split that nobody can read.
+            NobodyLeft: It takes an owner for a partition, and there is none.
         """
+        if not all(self.owner):
+            raise NobodyLeft("no node is left that could hold data")
         alike: dict[int, int] = {}
         same = [alike.setdefault(mask, number) for number, mask in enumerate(self._masks)]
         groups: dict[tuple[int, bool], list[int]] = {}
@@ -254,9 +257,6 @@ class Schedule:
             reads: Whether it can still read its input.
             keeps: Its finished partitions that are not lost with it.
             joins: Whether it can own partitions again from now on: it is empty.
-
-        Raises:
-            NobodyLeft: No node can own partitions.
         """
         if not reads and not joins:
             self.readers.discard(node)
@@ -276,7 +276,7 @@ class Schedule:
         gone = [
             place
             for place, owner in enumerate(self.owner)
-            if owner == node and not (place in self.finished and place in keeps)
+            if owner in (node, "") and not (place in self.finished and place in keeps)
         ]
         mask = 0
         for place in gone:
@@ -339,9 +339,7 @@ class Schedule:
             self.owner[place] = ""
         weighty = sorted(node for node in self.keepers if self.weights.get(node, 0.0) > 0)
         if not weighty:
-            if places:
-                raise NobodyLeft("no node is left that could hold data")
-            return
+            return  # Whoever joins gets them.
         held = self._held()
         # As if it had half of a usual one already (Sainte-Laguë): a small weight comes late.
         usual = self.input_bytes / max(self.partitions, 1) or 1.0

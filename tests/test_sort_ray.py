@@ -1,0 +1,169 @@
+"""`tonnage run sort --fleet` on a real Ray cluster on this machine, and what befalls its nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import Tonnage
+from support.disk import room
+from support.processes import Running
+from support.rays import Rays, rays
+from tonnage.run.records import generate, validate
+from tonnage.run.sort import Layout
+
+NODES = ("beta", "gamma")
+ALL = ("beta", "gamma", "head")
+RECORDS = 600_000
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    """A directory on a disk that all nodes see, for the file's tests."""
+    with room("test-sort-ray-") as directory:
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def cluster(shared: Path) -> Iterator[Rays]:
+    """Three nodes, and an input that all of them see."""
+    with rays(shared, NODES) as made:
+        (shared / "in").mkdir()
+        generate(RECORDS, [shared / "in" / f"f{number}" for number in range(3)])
+        yield made
+
+
+def sort(cluster: Rays, shared: Path, disk: Path, *more: str) -> list[str]:
+    """A sort into directories of this test that each node has of its own."""
+    return [
+        *("run", "sort", str(shared / "in")),
+        *("--output", f"{disk}/{{node}}/out", "--scratch", f"{disk}/{{node}}/scratch"),
+        *("--fleet", cluster.address, "--out", str(disk / "job"), "--memory", "16MiB"),
+        *("--patience", "10s", "--json", *more),
+    ]
+
+
+def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
+    """The record of a sort that was right."""
+    record: dict[str, Any] = json.loads(stdout)
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    places = sorted({Path(each["path"]).parent for each in listed})
+    found = validate(places, layout=Layout())
+    given = validate([shared / "in"], layout=Layout())
+    assert found["unordered"] == 0
+    assert found["records"] == record["records"] == RECORDS
+    assert found["checksum"] == given["checksum"] == record["checksum"]
+    return record
+
+
+@contextmanager
+def started(tonnage: Tonnage, command: Sequence[str], cluster: Rays) -> Iterator[Running]:
+    """The command under way, let in by the cluster."""
+    process = subprocess.Popen(
+        [tonnage.path, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | cluster.env,
+    )
+    with process:
+        try:
+            yield Running(process)
+        finally:
+            process.kill()
+
+
+def test_three_nodes_sort_together(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    done = tonnage.run(*sort(cluster, shared, disk), env=cluster.env, check=True)
+    record = judged(shared, disk, done.stdout)
+    assert [node["node"] for node in record["nodes"]] == list(ALL)
+    assert all(node["lost"] is None and node["cpu_seconds"] > 0 for node in record["nodes"])
+    for node in ALL:
+        assert list((disk / node / "scratch").iterdir()) == []
+
+
+def gathering(disk: Path, node: str) -> Callable[[], bool]:
+    """Whether a node is in pass one."""
+    return lambda: any((disk / node / "scratch").glob("tonnage-*/round-*.device"))
+
+
+def sorting(disk: Path, node: str) -> Callable[[], bool]:
+    """Whether a node is in pass two, or has done some of it."""
+    return lambda: any((disk / node / "out").glob("part-*"))
+
+
+@pytest.mark.parametrize("when", [gathering, sorting], ids=["pass one", "pass two"])
+def test_an_agent_that_is_killed_is_done_without(
+    tonnage: Tonnage,
+    cluster: Rays,
+    shared: Path,
+    disk: Path,
+    when: Callable[[Path, str], Callable[[], bool]],
+) -> None:
+    with started(tonnage, sort(cluster, shared, disk), cluster) as run:
+        agent = cluster.agent("gamma", "Sorter")
+        run.until(when(disk, "gamma"))
+        os.kill(agent, signal.SIGKILL)
+        stdout, stderr = run.process.communicate(timeout=120)
+    assert run.process.returncode == 0, stderr
+    record = judged(shared, disk, stdout)
+    lost = {node["node"]: node["lost"] for node in record["nodes"]}
+    assert lost["beta"] is None and lost["head"] is None
+    assert str(lost["gamma"]).startswith("died")
+
+
+def test_a_node_that_is_gone_is_done_without_and_a_driver_goes_on_without_it(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    cluster.add("delta", {})
+    command = sort(cluster, shared, disk)
+    with started(tonnage, command, cluster) as run:
+        run.until(gathering(disk, "delta"))
+        cluster.kill("delta")
+        run.end(signal.SIGKILL)
+    done = tonnage.run(*command, env=cluster.env, check=True)
+    record = judged(shared, disk, done.stdout)
+    assert {node["node"]: bool(node["lost"]) for node in record["nodes"]}["delta"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_sort_goes_on(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path, number: signal.Signals
+) -> None:
+    command = sort(cluster, shared, disk)
+    with started(tonnage, command, cluster) as run:
+        run.until(gathering(disk, "beta"))
+        code, stdout, stderr = run.end(number)
+    assert (code, stdout) == (128 + number, "")
+    assert f"the same command goes on, with --out {disk / 'job'}" in stderr
+    done = tonnage.run(*command, env=cluster.env, check=True)
+    record = judged(shared, disk, done.stdout)
+    assert len(record["rounds"]) == 1 and all(node["lost"] is None for node in record["nodes"])
+    other = [each if each != "16MiB" else "32MiB" for each in command]
+    refused = tonnage.run(*other, env=cluster.env)
+    assert refused.returncode == 2 and "give the same --memory" in refused.stderr
+
+
+def test_paths_of_a_fleet_begin_at_the_root_and_flags_of_one_are_refused_without(
+    tonnage: Tonnage, disk: Path
+) -> None:
+    own = ("--output", "/o", "--scratch", "/s")
+    for more, said in (
+        (("in", *own, "--fleet", "auto"), "input in: with --fleet give a path from / on"),
+        (("/{nod}/in", *own, "--fleet", "auto"), "there is no {nod}, only {node}"),
+        (("/in", *own, "--connections", "2"), "--connections is for a fleet"),
+        (("/in", *own, "--capacities", "x"), "--capacities is for a fleet"),
+    ):
+        done = tonnage.run("run", "sort", *more, cwd=disk)
+        assert done.returncode == 2 and said in done.stderr
