@@ -145,7 +145,7 @@ fn what_is_locked_is_left_alone() {
 #[test]
 fn a_running_sort_keeps_others_out() {
     let place = place();
-    let stall = Rule::new(Operation::Write, Effect::Stall { milliseconds: 20 });
+    let stall = Rule::new(Operation::Write, Effect::Stall { milliseconds: 200 });
     let config = Config {
         disk: disk(vec![stall]),
         ..place.config(LAYOUT, MEMORY)
