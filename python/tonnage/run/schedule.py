@@ -10,6 +10,10 @@ was to read is missing everywhere, what all others have read is missing where it
 rectangle is a round, so no record is read twice in vain, and no cell is filled twice. This is the
 re-execution of MapReduce (Dean and Ghemawat, OSDI 2004) for data that was pushed to its reducers.
 
+Where copies are kept, a partition is done when its owner has sorted it and another node has a copy.
+A lost node's sorted partitions then belong to those that keep their copies, and nothing of them is
+read or sent again.
+
 Who reads tells how much it read of all its splits together. So a round never has splits that were
 counted and splits that were not: the sum of what was read for the first time is the input.
 
@@ -101,6 +105,15 @@ class Finished:
     total: Total
 
 
+@dataclass(frozen=True)
+class Copy:
+    """A partition's files as another node than its owner has them."""
+
+    node: str
+    paths: tuple[str, ...]
+    """In the order of the owner's."""
+
+
 class Schedule:
     """The state of a sort, and what follows from it.
 
@@ -109,10 +122,16 @@ class Schedule:
         partitions: How many there are.
         weights: What share of the partitions each node is to own, over the sum of all; who is not
             named owns none.
+        copies: Whether each partition is to have a copy on another node.
     """
 
     def __init__(
-        self, splits: Sequence[Split], partitions: int, weights: Mapping[str, float]
+        self,
+        splits: Sequence[Split],
+        partitions: int,
+        weights: Mapping[str, float],
+        *,
+        copies: bool = False,
     ) -> None:
         self.splits, self.partitions = list(splits), partitions
         self.input_bytes = sum(split.bytes for split in splits)
@@ -127,6 +146,8 @@ class Schedule:
         self.came = [0] * partitions
         """Bytes that its present owner has of each partition."""
         self.finished: dict[int, list[Finished]] = {}
+        self.copies: dict[int, Copy] | None = {} if copies else None
+        """Those that are whole, of finished partitions; ``None`` if none are kept."""
         self.rounds = 0
         """The number of the next round."""
         self.scratch: dict[str, list[int]] = {node: [] for node in self.readers}
@@ -179,6 +200,41 @@ class Schedule:
             if place not in self.finished:
                 left.setdefault(node, []).append(place)
         return left
+
+    def to_copy(self) -> dict[int, str]:
+        """The finished partitions without a copy, and the node that is to keep it.
+
+        Raises:
+            NobodyLeft: There is no other node than the owner.
+        """
+        if self.copies is None:
+            return {}
+        return self.copied_by(
+            [place for place, files in self.finished.items() if files and place not in self.copies]
+        )
+
+    def copied_by(self, places: Iterable[int]) -> dict[int, str]:
+        """The node that is to keep a copy of each partition: who has least for its weight.
+
+        Raises:
+            NobodyLeft: There is no other node than the owner.
+        """
+        held = self._held()
+        for place, copy in (self.copies or {}).items():
+            held[copy.node] = held.get(copy.node, 0.0) + self.bytes_of[place]
+        turns = [(held.get(node, 0.0) / self.weights[node], node) for node in self._weighty()]
+        heapq.heapify(turns)
+        found = {}
+        for place in places:
+            own = [heapq.heappop(turns)] if turns and turns[0][1] == self.owner[place] else []
+            if not turns:
+                raise NobodyLeft("no second node is left that could keep a copy of the output")
+            has, node = turns[0]
+            found[place] = node
+            heapq.heapreplace(turns, (has + self.bytes_of[place] / self.weights[node], node))
+            for turn in own:
+                heapq.heappush(turns, turn)
+        return found
 
     @property
     def written(self) -> Total:
@@ -241,14 +297,44 @@ class Schedule:
             if reader in outcomes and self._uncounted.issuperset(splits):
                 self._uncounted.difference_update(splits)
                 self.read += outcomes[reader].read
-        return self._judged(outcomes, blames or {})
+        blames = blames or {}
+        for node in blames:
+            if not set(blames[node]) - {node}:
+                self._failures[node] = self._failures.get(node, 0) + 1
+        pairs = {
+            frozenset((node, source))
+            for node, outcome in outcomes.items()
+            for source in outcome.lost
+            if source in outcomes
+        } | {frozenset((node, other)) for node in blames for other in blames[node]}
+        return self._judged(pairs, {*outcomes, *blames})
 
     def sorted(self, place: int, files: Iterable[Finished]) -> None:
         """Takes the files of a partition that is whole, in order."""
         self.finished[place] = list(files)
 
+    def copied(self, place: int, copy: Copy) -> None:
+        """Takes a copy of a finished partition that is whole."""
+        assert self.copies is not None
+        self.copies[place] = copy
+
+    def linked(self, pairs: Iterable[Collection[str]], well: Collection[str]) -> list[str]:
+        """Takes what links failed while copies were made; gives whom to `lose`, as `round_ended`.
+
+        Args:
+            pairs: Nodes that could not exchange data.
+            well: Who came to its end all the same.
+        """
+        return self._judged({frozenset(pair) for pair in pairs}, well)
+
     def lose(
-        self, node: str, *, reads: bool = False, keeps: Collection[int] = (), joins: bool = False
+        self,
+        node: str,
+        *,
+        reads: bool = False,
+        keeps: Collection[int] = (),
+        joins: bool = False,
+        heirs: Mapping[int, tuple[str, Sequence[Finished]]] | None = None,
     ) -> None:
         """Takes a node for lost: what it held for others is missing again, and gets other owners.
 
@@ -257,6 +343,7 @@ class Schedule:
             reads: Whether it can still read its input.
             keeps: Its finished partitions that are not lost with it.
             joins: Whether it can own partitions again from now on: it is empty.
+            heirs: Of its finished partitions, who has a copy, which is from now on the output.
         """
         if not reads and not joins:
             self.readers.discard(node)
@@ -273,6 +360,15 @@ class Schedule:
         self._failed_pairs = {
             pair: times for pair, times in self._failed_pairs.items() if node not in pair
         }
+        inherited = heirs or {}
+        for place, (heir, files) in inherited.items():
+            self.owner[place], self.finished[place] = heir, list(files)
+        if self.copies is not None:
+            self.copies = {
+                place: copy
+                for place, copy in self.copies.items()
+                if copy.node != node and place not in inherited
+            }
         gone = [
             place
             for place, owner in enumerate(self.owner)
@@ -281,6 +377,8 @@ class Schedule:
         mask = 0
         for place in gone:
             self.finished.pop(place, None)
+            if self.copies is not None:
+                self.copies.pop(place, None)
             self.bytes_of[place] = max(self.came[place], self.bytes_of[place])
             self.came[place] = 0
             mask |= 1 << place
@@ -288,23 +386,11 @@ class Schedule:
             self._masks = [missing | mask for missing in self._masks]
             self._give(gone)
 
-    def _judged(
-        self, outcomes: Mapping[str, Outcome], blames: Mapping[str, Collection[str]]
-    ) -> list[str]:
-        """Who is to be lost after a round, of those that are well by themselves."""
-        well = {*outcomes, *blames}
-        pairs = {
-            frozenset((node, source))
-            for node, outcome in outcomes.items()
-            for source in outcome.lost
-            if source in outcomes
-        } | {frozenset((node, other)) for node in blames for other in blames[node]}
+    def _judged(self, pairs: Collection[frozenset[str]], well: Collection[str]) -> list[str]:
+        """Who is to be lost after a step, of those that are well by themselves."""
         for pair in pairs:
-            if len(pair) == 2 and pair <= well:
+            if len(pair) == 2 and pair <= set(well):
                 self._failed_pairs[pair] = self._failed_pairs.get(pair, 0) + 1
-        for node in blames:
-            if not set(blames[node]) - {node}:
-                self._failures[node] = self._failures.get(node, 0) + 1
         blamed = {node for node, times in self._failures.items() if times >= TRIES}
         links: dict[str, set[str]] = {}
         for pair, times in self._failed_pairs.items():
@@ -329,6 +415,9 @@ class Schedule:
                 held[node] = held.get(node, 0.0) + self.bytes_of[place]
         return held
 
+    def _weighty(self) -> list[str]:
+        return sorted(node for node in self.keepers if self.weights.get(node, 0.0) > 0)
+
     def _give(self, places: Iterable[int]) -> None:
         """Gives partitions owners in the order of keys: who has least for its weight comes next.
 
@@ -337,7 +426,7 @@ class Schedule:
         places = list(places)
         for place in places:
             self.owner[place] = ""
-        weighty = sorted(node for node in self.keepers if self.weights.get(node, 0.0) > 0)
+        weighty = self._weighty()
         if not weighty:
             return  # Whoever joins gets them.
         held = self._held()

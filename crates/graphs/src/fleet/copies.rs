@@ -30,7 +30,7 @@ pub struct Copies {
     pub mesh: Settings,
     /// Directories for the copies, one a device; made if they are not there.
     pub output: Vec<PathBuf>,
-    /// The list of copies that are whole.
+    /// The list of copies that are whole; it may be that of the endpoint's own files.
     pub finished: PathBuf,
 }
 

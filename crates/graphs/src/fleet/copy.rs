@@ -128,7 +128,10 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         record_bytes: config.record_bytes,
         inbox_bytes: config.disk.depth * block_bytes,
         on_whole: OnWhole::call(move |file| {
-            list.add(&all[file].path, json!({"bytes": all[file].bytes}))
+            list.add(
+                &all[file].path,
+                json!({"bytes": all[file].bytes, "copy": true}),
+            )
         }),
         modes: Arc::new(Modes::default()),
     };

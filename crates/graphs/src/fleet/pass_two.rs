@@ -170,9 +170,10 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         (files, wire) = (pass.files(), pass.wire.clone());
         let (all, ledger) = (Arc::clone(&files), Arc::clone(&pass.sort.ledger));
         pass.write.on_whole = OnWhole::call(move |file| match &copied {
-            Some(copied) if file >= own.len() => {
-                copied.add(&all[file].path, json!({"bytes": all[file].bytes}))
-            }
+            Some(copied) if file >= own.len() => copied.add(
+                &all[file].path,
+                json!({"bytes": all[file].bytes, "copy": true}),
+            ),
             _ => list.add(&all[file].path, said(&ledger.of(file))),
         });
         Ok(pass)
