@@ -34,7 +34,10 @@ ON_A_FLEET = ("--fleet", "--instances", "--one-at-a-time", "--patience", "--labe
 FLAGS = {
     (): ["--version"],
     ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
-    ("run", "sort"): ["--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"],
+    ("run", "sort"): [
+        *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
+        *("--fleet", "--out", "--connections", "--patience", "--instances", "--capacities"),
+    ],
     ("measure", "disk"): [
         *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),
         *("--out", "--json"),

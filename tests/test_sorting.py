@@ -200,6 +200,32 @@ def test_a_machine_that_hangs_is_given_up(disk: Path) -> None:
     assert lost == {"a": None, "b": "hangs: it did not answer for 2 s", "c": None}
 
 
+def test_a_machine_that_moves_nothing_is_given_up_and_those_that_wait_for_it_are_not(
+    disk: Path,
+) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "stalls")]})
+    record = sorted_whole(disk, keyed(8, 10_000), cluster, patience_seconds=2.0)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost["a"] is None and lost["c"] is None
+    assert str(lost["b"]).startswith("hangs: it moved nothing for")
+
+
+def test_what_a_machine_could_not_send_it_sends_again(disk: Path) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "is cut off")]})
+    record = sorted_whole(disk, keyed(12, 30_000), cluster)
+    assert all(node.lost is None for node in record.nodes)
+    assert [each.number for each in record.rounds] == [0, 1]
+    assert record.rounds[1].bytes < record.rounds[0].bytes
+
+
+def test_a_machine_that_others_twice_cannot_hear_is_lost(disk: Path) -> None:
+    cut_off = [Trouble("pass_one", "is cut off") for _ in range(2)]
+    cluster = SortMachines(*NODES, troubles={"b": cut_off})
+    record = sorted_whole(disk, keyed(13, 30_000), cluster)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost == {"a": None, "b": "others cannot exchange data with it", "c": None}
+
+
 class Killed(BaseException):
     """What ends a driver in a test: it has no time to say anything."""
 
@@ -294,9 +320,12 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     inputs = shared(disk, keyed(1, 100))
 
     def refused(said: str, **more: Any) -> None:
+        wanted = {"inputs": inputs} | more
         with pytest.raises(engine.Refused, match=said):
-            wanted = {"inputs": inputs} | more
             sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, **wanted))
+        assert not (disk / "other").exists()
+        for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
+            pytest.fail(f"{left} is left")
 
     refused("is one directory on .* write {node} in its path", output=(f"{disk}/out",))
     refused("is on no node", inputs=(f"{disk}/nothing",))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tonnage.run.schedule import Split
 
@@ -74,3 +74,8 @@ def cut(held: Mapping[Seen, tuple[str, ...]], record_bytes: int) -> list[Split]:
         for each, nodes_of in held.items()
         for offset in range(0, each.bytes, stride)
     ]
+
+
+def split_json(split: Split) -> dict[str, Any]:
+    """A split as the core takes it."""
+    return {"path": split.path, "offset": split.offset, "bytes": split.bytes}
