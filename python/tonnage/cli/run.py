@@ -25,6 +25,7 @@ from tonnage.cli.arguments import (
     refuse_filled,
     refuse_inside,
     refuse_twice,
+    refuse_unknown,
     whole_number,
 )
 from tonnage.model.findings import disk_warnings
@@ -121,6 +122,16 @@ def run_sort(
             "gets less. Default: all get the same.",
         ),
     ] = None,
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            "--durability",
+            metavar="none|replicated",
+            help="With --fleet: what becomes of the output when a machine is lost. With none its "
+            "share is sorted again while the sort runs, and gone afterwards; with replicated "
+            "another machine has a copy of each file. Default: none.",
+        ),
+    ] = None,
     faults: Annotated[
         Path | None,
         typer.Option("--faults", help="A JSON file of faults to inject, for tests.", hidden=True),
@@ -135,12 +146,15 @@ def run_sort(
     Records with equal keys come out in no particular order. Inputs are not changed.
     """
     layout = parse_layout(record_bytes, key)
+    if durability is not None:
+        refuse_unknown("--durability", [durability], ("none", "replicated"))
     of_fleet = {
         "--out": out,
         "--connections": connections,
         "--patience": patience,
         "--instances": instances,
         "--capacities": capacities,
+        "--durability": durability,
     }
     if fleet is not None:
         from tonnage.cli.run_fleet import sort_on_fleet
@@ -158,6 +172,7 @@ def run_sort(
             patience,
             instances,
             capacities,
+            durability,
         )
         return
     for flag, given in of_fleet.items():

@@ -40,6 +40,7 @@ def sort_on_fleet(
     patience_seconds: float | None,
     instances: int | None,
     capacities: Path | None,
+    durability: str | None,
 ) -> None:
     """Sorts, and shows how it went.
 
@@ -52,7 +53,8 @@ def sort_on_fleet(
         _refuse_nowhere(flag, paths)
     refuse_without_ray()
     from tonnage.fleet.cluster import attached
-    from tonnage.fleet.sorting import Asked, sort_fleet
+    from tonnage.fleet.job import NONE, Asked
+    from tonnage.fleet.sorting import sort_fleet
 
     asked = Asked(
         inputs=[str(path) for path in inputs],
@@ -65,6 +67,7 @@ def sort_on_fleet(
         command=command(),
         instances=instances,
         weights=None if capacities is None else weights(capacities),
+        durability=durability or NONE,
     )
     out = out or new_directory("tonnage-sort")
     try:

@@ -14,12 +14,12 @@ from typing import Any
 from tonnage import engine
 from tonnage.fleet import planning
 from tonnage.fleet.crew import GONE, foremost, refuse
-from tonnage.fleet.home import replay, seen_from, seen_json
-from tonnage.fleet.job import NODE, Job
+from tonnage.fleet.home import heirs_from, replay, seen_from, seen_json
+from tonnage.fleet.job import NODE, REPLICATED, Job
 from tonnage.fleet.share import cut, holders, split_json
-from tonnage.fleet.site import Look, number_of
+from tonnage.fleet.site import Look
 from tonnage.fleet.sorter import DISK, FAILED, REFUSED
-from tonnage.run.schedule import Schedule, Split, share_out
+from tonnage.run.schedule import Finished, Schedule, Split, share_out
 
 
 def begin(job: Job) -> None:
@@ -70,15 +70,21 @@ def _plan(job: Job, looks: Mapping[str, Look]) -> None:
     weights = planning.weights(sorted(looks), asked.weights)
     held = holders({node: look.files for node, look in looks.items()})
     splits = cut(held, asked.layout.record_bytes)
-    planning.refuse_full(looks, weights, sum(split.bytes for split in splits))
+    copies = 2 if asked.durability == REPLICATED else 1
+    planning.refuse_full(looks, weights, sum(split.bytes for split in splits), copies)
     partitions = planning.partitions(
-        splits, job.workers, asked.layout, asked.memory_bytes, len(asked.scratch)
+        splits,
+        job.workers,
+        asked.layout,
+        asked.memory_bytes,
+        len(asked.scratch),
+        asked.connections,
     )
     job.held = held
     bounds = _boundaries(job, splits, partitions)
     plan = seen_json(held) | bounds | {"weights": weights}
     job.home.begin(plan)
-    job.schedule = Schedule(splits, len(plan["single"]), weights)
+    job.schedule = _schedule(job, splits)
     for node, why in list(job.lost.items()):
         job.lose(node, why)
 
@@ -128,10 +134,12 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
     assert plan is not None
     job.held = seen_from(plan)
     splits = cut(job.held, job.asked.layout.record_bytes)
-    schedule = job.schedule = Schedule(splits, len(plan["single"]), plan["weights"])
+    schedule = job.schedule = _schedule(job, splits)
+    heirs: dict[int, tuple[str, Sequence[Finished]]] = {}
     for event in job.home.events:
         replay(schedule, event)
         if event["event"] == "lost":
+            heirs |= heirs_from(event)
             job.lost.pop(event["node"], None)
             if not event["joins"]:
                 job.lost[event["node"]] = event["why"]
@@ -144,9 +152,7 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
                     "begin again with another --out"
                 )
         for line in look.finished:
-            place = number_of(line["path"])
-            if line["seen"] is not None and schedule.owner[place] == node:
-                job.finish(place, line)
+            job.finish(node, line)
     for node in sorted(schedule.readers | set(looks)):
         if node not in looks:
             if node in schedule.readers or node in schedule.keepers:
@@ -155,3 +161,18 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
             job.lose(node, "had lost what it held", joins=True)
     for node in sorted(job.lost):
         job.find_witness(node)
+    # The command may have ended before they had.
+    job.inherit(
+        {
+            place: (node, files)
+            for place, (node, files) in heirs.items()
+            if schedule.owner[place] == node and schedule.finished.get(place) == files
+        }
+    )
+
+
+def _schedule(job: Job, splits: Sequence[Split]) -> Schedule:
+    plan = job.home.plan
+    assert plan is not None
+    copies = job.asked.durability == REPLICATED
+    return Schedule(splits, len(plan["single"]), plan["weights"], copies=copies)

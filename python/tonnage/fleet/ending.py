@@ -11,7 +11,7 @@ from tonnage.artifacts import RunRecord
 from tonnage.fleet.home import files_json
 from tonnage.fleet.job import Job
 from tonnage.fleet.recording import recorded
-from tonnage.run.schedule import Total
+from tonnage.run.schedule import Schedule, Total
 
 
 def sealed(job: Job) -> bool:
@@ -31,9 +31,18 @@ def sealed(job: Job) -> bool:
         "checksum": f"{read.checksum:x}",
         "parts": [Path(each["path"]).name for each in files],
     }
+    copies = [
+        (copy.node, Path(path).name)
+        for copy in (schedule.copies or {}).values()
+        for path in copy.paths
+    ]
     keepers = {schedule.owner[place] for place, found in schedule.finished.items() if found}
     asked = {
-        node: {"manifest": manifest, "output": job.seen_output(node)}
+        node: {
+            "manifest": manifest,
+            "output": job.seen_output(node),
+            "copies": [name for each, name in copies if each == node],
+        }
         for node in job.crew.nodes
         if node in schedule.keepers or node in keepers
     }
@@ -82,10 +91,19 @@ def _files_in_order(job: Job) -> list[dict[str, Any]]:
             "records": records,
             "bytes": size,
             "checksum": f"{checksum:x}",
+            "copy": _copy(schedule, place, number),
         }
         for place in sorted(schedule.finished)
-        for path, records, size, checksum in files_json(schedule.finished[place])
+        for number, (path, records, size, checksum) in enumerate(
+            files_json(schedule.finished[place])
+        )
     ]
+
+
+def _copy(schedule: Schedule, place: int, number: int) -> dict[str, str] | None:
+    """Where the copy of a partition's file is."""
+    copy = (schedule.copies or {}).get(place)
+    return {"node": copy.node, "path": copy.paths[number]} if copy else None
 
 
 def _in_words(total: Total) -> str:

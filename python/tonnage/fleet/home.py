@@ -46,6 +46,7 @@ FLAGS = {
     "memory_bytes": "--memory",
     "instances": "--instances",
     "weights": "--capacities",
+    "durability": "--durability",
 }
 """What says each setting."""
 
@@ -175,7 +176,12 @@ def round_event(
 
 
 def lost_event(
-    node: str, why: str, reads: bool, joins: bool, keeps: Mapping[int, Sequence[Finished]]
+    node: str,
+    why: str,
+    reads: bool,
+    joins: bool,
+    keeps: Mapping[int, Sequence[Finished]],
+    heirs: Mapping[int, tuple[str, Sequence[Finished]]],
 ) -> Event:
     """What befell when a node was lost, or came back empty."""
     return {
@@ -185,12 +191,23 @@ def lost_event(
         "reads": reads,
         "joins": joins,
         "keeps": [[place, files_json(files)] for place, files in keeps.items()],
+        "heirs": [[place, heir, files_json(files)] for place, (heir, files) in heirs.items()],
     }
 
 
 def files_json(files: Sequence[Finished]) -> list[Any]:
     """A partition's files as JSON values."""
     return [[each.path, *vars(each.total).values()] for each in files]
+
+
+def files_from(values: Sequence[Any]) -> list[Finished]:
+    """What `files_json` made JSON values of."""
+    return [Finished(path, Total(*total)) for path, *total in values]
+
+
+def heirs_from(event: Event) -> dict[int, tuple[str, Sequence[Finished]]]:
+    """Who got a lost node's partitions."""
+    return {place: (heir, files_from(files)) for place, heir, files in event["heirs"]}
 
 
 def replay(schedule: Schedule, event: Event) -> list[str]:
@@ -208,8 +225,13 @@ def replay(schedule: Schedule, event: Event) -> list[str]:
         return schedule.round_ended(each, outcomes, event["blames"])
     if event["event"] == "lost":
         for place, files in event["keeps"]:
-            found = [Finished(path, Total(*total)) for path, *total in files]
-            schedule.sorted(place, found)
+            schedule.sorted(place, files_from(files))
         keeps = [place for place, _ in event["keeps"]]
-        schedule.lose(event["node"], reads=event["reads"], keeps=keeps, joins=event["joins"])
+        schedule.lose(
+            event["node"],
+            reads=event["reads"],
+            keeps=keeps,
+            joins=event["joins"],
+            heirs=heirs_from(event),
+        )
     return []

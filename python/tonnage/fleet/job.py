@@ -15,14 +15,16 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.fleet.crew import GONE, Crew
-from tonnage.fleet.home import Home, lost_event
+from tonnage.fleet.home import Home, files_json, lost_event
 from tonnage.fleet.recording import told
 from tonnage.fleet.share import Seen
-from tonnage.fleet.site import Place, number_of
+from tonnage.fleet.site import Place, inherited, number_of
 from tonnage.fleet.sorter import CHANGED, DISK, INPUT, Ended, Told
-from tonnage.run.schedule import Finished, Schedule, Split, Total
+from tonnage.run.schedule import Copy, Finished, Schedule, Split, Total
 from tonnage.run.sort import Layout
 
+NONE, REPLICATED = "none", "replicated"
+"""A lost node's share of the output is sorted again, or another node has a copy of it."""
 NODE = "{node}"
 """In a path, the node's name."""
 
@@ -44,6 +46,8 @@ class Asked:
     instances: int | None = None
     weights: Mapping[str, float] | None = None
     """Shares of the partitions; ``None`` for equal ones."""
+    durability: str = NONE
+    """What is promised of the output when a node is lost."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -58,6 +62,7 @@ class Asked:
             "memory_bytes": self.memory_bytes,
             "instances": self.instances,
             "weights": None if self.weights is None else dict(self.weights),
+            "durability": self.durability,
         }
 
     def place(self, job: str, node: str) -> Place:
@@ -81,15 +86,21 @@ class Asked:
 class Sums:
     """What pass two has told of a partition so far."""
 
-    files: list[Finished] = field(default_factory=list)
+    files: dict[str, Finished] = field(default_factory=dict)
+    """By path: what is listed twice is one file."""
     seen: list[Seen] = field(default_factory=list)
 
     def add(self, line: Mapping[str, Any]) -> int:
         """Adds a line; gives the bytes of all."""
         total = Total(line["records"], line["bytes"], int(line["checksum"], 16))
-        self.files.append(Finished(line["path"], total))
+        self.files[line["path"]] = Finished(line["path"], total)
         self.seen.append(line["seen"])
-        return sum(file.total.bytes for file in self.files)
+        return sum(file.total.bytes for file in self.files.values())
+
+    @property
+    def in_order(self) -> list[Finished]:
+        """The files in the order of their keys."""
+        return sorted(self.files.values(), key=lambda file: Path(file.path).name)
 
 
 class Job:
@@ -110,6 +121,8 @@ class Job:
         """Threads of each node."""
         self.sums: dict[int, Sums] = {}
         """What was told of each partition."""
+        self.copies: dict[tuple[int, str], dict[str, Mapping[str, Any]]] = {}
+        """Lines of copies, by partition and node, and the file's name."""
         self.witness: dict[str, str] = {}
         """Who sees the output of a node that was lost."""
         self._done: dict[str, int] = {}  # bytes that each node has moved in this step
@@ -121,10 +134,8 @@ class Job:
 
         def on_told(node: str, said: Told) -> None:
             self._done[node] = said.done_bytes
-            if step == "pass_two":
-                for line in said.finished:
-                    if line["seen"] is not None:
-                        self.finish(number_of(line["path"]), line)
+            for line in said.finished:
+                self.finish(node, line)
             self._show(step)
 
         ended = self.crew.do(step, asked, on_told)
@@ -149,12 +160,34 @@ class Job:
         taken, self._told = self._told, {}
         return taken
 
-    def finish(self, place: int, line: Mapping[str, Any]) -> None:
-        """Takes a file of a partition; when all of it is there, it is finished."""
-        size = self.sums.setdefault(place, Sums()).add(line)
-        if size == self.schedule.came[place]:
-            files = sorted(self.sums[place].files, key=lambda file: Path(file.path).name)
-            self.schedule.sorted(place, files)
+    def finish(self, node: str, line: Mapping[str, Any]) -> None:
+        """Takes a file that a node has listed: a partition's, or a copy of one.
+
+        When all of a partition is there, it is finished, or copied.
+        """
+        place = number_of(line["path"])
+        if line["seen"] is None:
+            return
+        if line.get("copy"):
+            self.copies.setdefault((place, node), {})[Path(line["path"]).name] = line
+        elif self.schedule.owner[place] == node:
+            size = self.sums.setdefault(place, Sums()).add(line)
+            if size == self.schedule.came[place]:
+                self.schedule.sorted(place, self.sums[place].in_order)
+        self._note_copies(place)
+
+    def _note_copies(self, place: int) -> None:
+        schedule = self.schedule
+        files = schedule.finished.get(place)
+        if not files or schedule.copies is None or place in schedule.copies:
+            return
+        sizes = {Path(file.path).name: file.total.bytes for file in files}
+        for (_, node), lines in self.copies.items():
+            of_it = {name: lines[name]["bytes"] for name in lines if name in sizes}
+            if node != schedule.owner[place] and of_it == sizes:
+                paths = tuple(str(lines[Path(file.path).name]["path"]) for file in files)
+                schedule.copied(place, Copy(node, paths))
+                return
 
     def lose_all(
         self,
@@ -192,8 +225,11 @@ class Job:
             for place in done
             if seen.issuperset(file.path for file in schedule.finished[place])
         }
-        self.home.keep(lost_event(node, why, reads, joins, keeps))
-        schedule.lose(node, reads=reads, keeps=keeps, joins=joins)
+        heirs = self._heirs(node, [place for place in done if place not in keeps])
+        self.home.keep(lost_event(node, why, reads, joins, keeps, heirs))
+        schedule.lose(node, reads=reads, keeps=keeps, joins=joins, heirs=heirs)
+        self.copies = {key: self.copies[key] for key in self.copies if key[1] != node}
+        self.inherit(heirs)
         if reads or joins:
             # What it keeps on a disk that fails, or is full, is whole; the rest may go or not.
             self.crew.do("drop", {node: {"keeps": list(keeps)}})
@@ -201,6 +237,31 @@ class Job:
             output = self.asked.on(node, self.asked.output)
             drop = {"keeps": list(keeps), "output": list(output)}
             self.crew.do("drop", {self.witness[node]: drop})
+
+    def _heirs(self, node: str, places: Sequence[int]) -> dict[int, tuple[str, Sequence[Finished]]]:
+        """Who has copies of a lost node's partitions, and what they will be called there."""
+        found: dict[int, tuple[str, Sequence[Finished]]] = {}
+        for place in places:
+            copy = (self.schedule.copies or {}).get(place)
+            if copy is None or copy.node == node or copy.node not in self.crew.nodes:
+                continue
+            files = self.schedule.finished[place]
+            own = [
+                Finished(inherited(path), file.total)
+                for path, file in zip(copy.paths, files, strict=True)
+            ]
+            found[place] = copy.node, own
+        return found
+
+    def inherit(self, heirs: Mapping[int, tuple[str, Sequence[Finished]]]) -> None:
+        """Has nodes take copies for their own output; as often as is wanted."""
+        asked: dict[str, list[list[Any]]] = {}
+        for node, files in heirs.values():
+            asked.setdefault(node, []).extend(files_json(files))
+        ended = self.crew.do("inherit", asked)
+        for node, end in sorted(ended.items()):
+            if end.kind is not None and node not in self.lost:
+                self.lose(node, end.why)
 
     def _seen_by_another(self, node: str, paths: Sequence[str]) -> set[str]:
         """Which finished files of a lost node another one sees, as they were: its witness."""

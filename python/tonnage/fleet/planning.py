@@ -75,15 +75,17 @@ def refuse_parts(looks: Mapping[str, Look]) -> None:
                 )
 
 
-def refuse_full(looks: Mapping[str, Look], shares: Mapping[str, float], total_bytes: int) -> None:
-    """Refuses if a node has too little room for its share of scratch and of output."""
+def refuse_full(
+    looks: Mapping[str, Look], shares: Mapping[str, float], total_bytes: int, copies: int
+) -> None:
+    """Refuses if a node has too little room for its share of scratch and of so many outputs."""
     whole = sum(shares.values())
     for node, look in sorted(looks.items()):
         share = total_bytes * shares[node] / whole
         output = sum(room.output for room in look.rooms) or 1
         scratch = sum(room.scratch for room in look.rooms) or 1
         for room in look.rooms:
-            needs = int(share * (room.output / output + room.scratch / scratch))
+            needs = int(share * (copies * room.output / output + room.scratch / scratch))
             if room.free_bytes < needs:
                 raise engine.Refused(
                     f"{node} has {room.free_bytes} bytes free on a device for --output or "
@@ -97,11 +99,12 @@ def partitions(
     layout: Layout,
     memory_bytes: int,
     devices: int,
+    connections: int,
 ) -> int:
     """How many partitions to aim for."""
     nodes = len(workers)
     share = -(-sum(split.bytes for split in splits) // nodes)
-    plan = _plan(share, max(workers.values()), nodes, layout, memory_bytes, devices)
+    plan = _plan(share, max(workers.values()), nodes, layout, memory_bytes, devices, connections)
     return int(plan["partitions"]) * nodes
 
 
@@ -118,13 +121,14 @@ def block_bytes(
     layout: Layout,
     memory_bytes: int,
     devices: int,
+    connections: int,
 ) -> int:
     """The size of a block in a round, with which every node keeps its memory."""
     nodes = each.nodes
     found = []
     for node in nodes:
         reads = sum(schedule.splits[number].bytes for number in each.reads.get(node, ()))
-        plan = _plan(reads, workers[node], len(nodes), layout, memory_bytes, devices)
+        plan = _plan(reads, workers[node], len(nodes), layout, memory_bytes, devices, connections)
         # Half of the memory is for blocks that are open: one a partition and thread.
         open_blocks = max(workers[node] * len(each.owners), 1)
         most = memory_bytes // 2 // open_blocks // ALIGNMENT * ALIGNMENT
@@ -150,7 +154,13 @@ def blamed(why: str, nodes: Sequence[str]) -> list[str]:
 
 
 def _plan(
-    size: int, workers: int, endpoints: int, layout: Layout, memory_bytes: int, devices: int
+    size: int,
+    workers: int,
+    endpoints: int,
+    layout: Layout,
+    memory_bytes: int,
+    devices: int,
+    connections: int,
 ) -> dict[str, Any]:
     shape = {
         "bytes": size,
@@ -159,6 +169,7 @@ def _plan(
         "workers": workers,
         "devices": [1, devices, devices],
         "endpoints": endpoints,
+        "connections": connections,
     }
     plan: dict[str, Any] = engine.plan(shape)
     return plan

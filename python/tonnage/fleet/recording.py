@@ -12,9 +12,6 @@ from tonnage.fleet.sorter import Ended
 from tonnage.measure import environment
 from tonnage.run.schedule import Schedule
 
-DURABILITY = "none"
-"""What is promised of a node's data when it is lost: that its share is done again."""
-
 
 def told(end: Ended) -> dict[str, Any]:
     """What there is to keep of a step on a node."""
@@ -88,7 +85,7 @@ def recorded(
         phases=[],
         nodes=nodes,
         rounds=rounds,
-        durability=DURABILITY,
+        durability=settings["durability"],
         network_bytes=sum(node.sent_bytes for node in nodes),
     )
 

@@ -9,6 +9,7 @@
         finished.jsonl             the files of sorted partitions, in the first room
     OUTPUT/.tonnage-unfinished-JOB/   until the manifest is there: `tonnage valsort` refuses it
     OUTPUT/part-00012              a partition; part-00012-00001 and so on, if it is several files
+    OUTPUT/_copies/part-00007      a copy of another machine's, if copies are kept
     OUTPUT/_tonnage.json           the manifest, last
 
 What the core does is in ``crates/graphs/src/fleet``; what is done when, the driver says.
@@ -16,6 +17,7 @@ What the core does is in ``crates/graphs/src/fleet``; what is done when, the dri
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -34,6 +36,7 @@ ROOM_PREFIX = "tonnage-"
 UNFINISHED_PREFIX = ".tonnage-unfinished-"
 MANIFEST = "_tonnage.json"
 FINISHED = "finished.jsonl"
+COPIES = "_copies"
 OWNER = "node-"
 PART = re.compile(r"part-(\d{5,})(?:-\d{5,})?(?:\.unfinished)?")
 HIDDEN = (".", "_")
@@ -224,13 +227,14 @@ class Site:
         """Sorts partitions: what the core tells of it; files are listed when they are whole.
 
         Args:
-            asked: ``rounds``, their numbers, and ``partitions``, as the core is given them.
+            asked: ``rounds``, their numbers, and ``partitions``, as the core is given them;
+                ``mesh`` if copies are kept.
             on_progress: Called with bytes done.
         """
         self._remove_parts(
             self._place.output, only={each["number"] for each in asked["partitions"]}
         )
-        self._listed = sum(1 for _ in self._lines())
+        self._note_listed()
         rounds = [
             {"scratch": [str(path) for path in devices], "index": str(index)}
             for devices, index in map(self._round, asked["rounds"])
@@ -242,7 +246,46 @@ class Site:
             "scratch": [str(room) for room in self._rooms],
             "finished": str(self._list),
         }
+        if "mesh" in asked:
+            config["copies"] = self._copies(asked["mesh"])
         return _brief(engine.run("fleet_pass_two", config | self._common, on_progress))
+
+    def copy(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """Copies finished files to other machines, and keeps theirs: what the core tells of it.
+
+        Args:
+            asked: ``files``, as the core is given them, and ``mesh``.
+            on_progress: Called with bytes done.
+        """
+        self._note_listed()
+        config = {
+            "files": asked["files"],
+            "copies": self._copies(asked["mesh"]),
+            "record_bytes": self._place.layout["record_bytes"],
+            "memory_bytes": self._place.memory_bytes,
+        }
+        return _brief(engine.run("fleet_copy", config, on_progress))
+
+    def inherit(self, files: Sequence[Sequence[Any]], on_progress: OnProgress) -> None:
+        """Has copies be its own output; those that are so already stay.
+
+        Args:
+            files: Path, records, bytes and checksum of each, as its own.
+            on_progress: Called after each.
+        """
+        self._note_listed()
+        for number, (path, records, size, checksum) in enumerate(files):
+            own = Path(path)
+            if (copy := own.parent / COPIES / own.name).exists():
+                copy.rename(own)
+            about = {"records": records, "bytes": size, "checksum": f"{checksum:x}"}
+            if os.stat(own).st_size != size:
+                raise OSError(errno.EIO, "it is not whole", path)
+            with self._list.open("a") as lines:
+                lines.write(json.dumps({"path": path} | about) + "\n")
+                lines.flush()
+                os.fsync(lines.fileno())
+            on_progress(number)
 
     def sees(self, paths: Sequence[str], on_progress: OnProgress) -> list[Seen]:
         """Those of these files that it sees."""
@@ -273,9 +316,14 @@ class Site:
         """Writes the manifest: from then on the output is whole.
 
         Args:
-            asked: ``manifest``, and ``output``: more directories in which it is missing.
+            asked: ``manifest``, and ``output``: more directories in which it is missing;
+                ``copies``: the names of those that are kept here.
             on_progress: Not called.
         """
+        for directory in self._copied_to:
+            for path in directory.glob("*"):
+                if path.name not in asked["copies"]:
+                    path.unlink()
         content = json.dumps(asked["manifest"], indent=1).encode() + b"\n"
         for directory in (*self._place.output, *asked["output"]):
             write_atomically(Path(directory) / MANIFEST, content)
@@ -287,6 +335,18 @@ class Site:
         for directory in (*self._place.output, *more):
             home = Path(directory) / f"{UNFINISHED_PREFIX}{self._place.job}"
             shutil.rmtree(home, ignore_errors=True)
+
+    def _copies(self, mesh: Mapping[str, Any]) -> dict[str, Any]:
+        """Where it keeps copies, as the core is told."""
+        output = [str(directory) for directory in self._copied_to]
+        return {"mesh": mesh, "output": output, "finished": str(self._list)}
+
+    @property
+    def _copied_to(self) -> list[Path]:
+        return [Path(directory) / COPIES for directory in self._place.output]
+
+    def _note_listed(self) -> None:
+        self._listed = sum(1 for _ in self._lines())
 
     def begin(self) -> None:
         """Has a step begin: it has finished nothing yet."""
@@ -442,9 +502,9 @@ class Site:
             if len(stays) < len(lines):
                 write_atomically(self._list, "".join(stays).encode())
         for directory in directories:
-            for name in os.listdir(directory):
-                if goes(name):
-                    Path(directory, name).unlink(missing_ok=True)
+            for path in (*Path(directory).glob("part-*"), *Path(directory, COPIES).glob("part-*")):
+                if goes(path.name):
+                    path.unlink(missing_ok=True)
 
 
 class Unread(Exception):
@@ -461,12 +521,20 @@ STEPS = (
     "sample",
     "pass_one",
     "pass_two",
+    "copy",
+    "inherit",
     "sees",
     "drop",
     "seal",
     "leave",
 )
 """What a driver can ask of a site, one after another."""
+
+
+def inherited(copy: str) -> str:
+    """What a copy is called when it is the machine's own output."""
+    path = Path(copy)
+    return str(path.parent.parent / path.name)
 
 
 def number_of(path: str) -> int:

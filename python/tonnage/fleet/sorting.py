@@ -5,7 +5,9 @@
     prepare, look    each node: what it has of the input, how much room
     sample           each node its share; boundaries here
     pass_one         round after round, until every record lies where its partition is owned
-    pass_two         all owners at once; what is lost meanwhile goes through rounds again
+    pass_two         all owners at once; what is lost meanwhile goes through rounds again; where
+                     copies are kept, they are sent as partitions are sorted
+    copy             of finished files, where a copy was lost
     seal, leave      when the sum of what was written is that of what was read
 
 Data goes from node to node; here come keys of the sample, counts, and names of files. What befell
@@ -28,7 +30,7 @@ from tonnage.fleet.crew import Crew
 from tonnage.fleet.home import home, round_event
 from tonnage.fleet.job import Asked, Job
 from tonnage.fleet.share import split_json
-from tonnage.fleet.sorter import FAILED, REFUSED, Sorter
+from tonnage.fleet.sorter import FAILED, REFUSED, Ended, Sorter
 from tonnage.run.schedule import NobodyLeft, Outcome, Round, Total, Unreadable
 
 
@@ -85,6 +87,8 @@ def _sorted(job: Job) -> RunRecord:
             _round(job, each)
         if left := job.schedule.to_sort():
             _pass_two(job, left)
+        elif lacking := job.schedule.to_copy():
+            _copy(job, lacking)
         elif ending.sealed(job):
             return ending.whole(job)
 
@@ -103,15 +107,15 @@ def _round(job: Job, each: Round) -> None:
     owners: list[int | None] = [None] * schedule.partitions
     for place, node in each.owners.items():
         owners[place] = number_of_node[node]
-    mesh = {
-        "endpoints": [addresses[node] for node in nodes],
-        "connections": asked.connections,
-        "secret": secrets.token_hex(32),
-        "patience_seconds": asked.patience_seconds,
-        "checked": True,
-    }
+    mesh = _mesh(job, addresses, asked.connections)
     blocks = planning.block_bytes(
-        each, schedule, job.workers, asked.layout, asked.memory_bytes, len(asked.scratch)
+        each,
+        schedule,
+        job.workers,
+        asked.layout,
+        asked.memory_bytes,
+        len(asked.scratch),
+        asked.connections,
     )
     rooms = planning.rooms(each, schedule)
     config = {
@@ -144,10 +148,21 @@ def _round(job: Job, each: Round) -> None:
     job.lose_all(ended, judged, blames)
 
 
+def _mesh(job: Job, addresses: Mapping[str, str], connections: int) -> dict[str, Any]:
+    """How nodes meet, in the order of their names; each is also told its number."""
+    return {
+        "endpoints": [addresses[node] for node in sorted(addresses)],
+        "connections": connections,
+        "secret": secrets.token_hex(32),
+        "patience_seconds": job.asked.patience_seconds,
+        "checked": True,
+    }
+
+
 def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
     schedule, plan = job.schedule, job.home.plan
     assert plan is not None
-    asked = {}
+    asked: dict[str, dict[str, Any]] = {}
     for node, places in left.items():
         filled = [place for place in places if schedule.came[place]]
         for place in places:
@@ -161,20 +176,86 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
                     {"number": place, "single": plan["single"][place]} for place in filled
                 ],
             }
-    began = time.monotonic()
-    ended = job.do("pass_two", asked)
-    event = {"event": "pass_two", "seconds": time.monotonic() - began}
-    job.home.keep(event | {"told": job.take_told()})
-    job.lose_all(ended)
+    copies = schedule.copies is not None and bool(asked)
+    if copies and not _with_copies(job, asked):
+        return
+    ended = _done_together(job, "pass_two", asked, copies)
     for node, end in sorted(ended.items()):
-        if end.kind in (FAILED, REFUSED):
-            raise engine.Failed(f"{node}: {end.why}")
-        missing = [each for each in left[node] if each not in schedule.finished]
+        missing = [each for each in left.get(node, ()) if each not in schedule.finished]
         if end.kind is None and missing:
             raise engine.Failed(
                 f"{node}: of partition {missing[0]} {schedule.came[missing[0]]} bytes came, "
                 "and others were written: nothing is called done"
             )
+
+
+def _with_copies(job: Job, asked: dict[str, dict[str, Any]]) -> bool:
+    """Adds to what nodes are asked for who keeps copies; tells whether all are still there."""
+    places = [each["number"] for one in asked.values() for each in one["partitions"]]
+    keepers = job.schedule.copied_by(sorted(places))
+    for node in {*keepers.values()} - {*asked}:
+        asked[node] = {"rounds": [], "partitions": []}
+    meshes = _meet(job, sorted(asked))
+    numbers = {node: number for number, node in enumerate(sorted(asked))}
+    for node, mesh in meshes.items():
+        asked[node]["mesh"] = mesh
+        for each in asked[node]["partitions"]:
+            each["keeper"] = numbers[keepers[each["number"]]]
+    return bool(meshes)
+
+
+def _copy(job: Job, lacking: Mapping[int, str]) -> None:
+    """Has owners send finished files to those that are to keep copies."""
+    schedule = job.schedule
+    nodes = sorted({*lacking.values()} | {schedule.owner[place] for place in lacking})
+    numbers = {node: number for number, node in enumerate(nodes)}
+    if not (meshes := _meet(job, nodes)):
+        return
+    files: dict[str, list[dict[str, Any]]] = {node: [] for node in nodes}
+    for place, keeper in lacking.items():
+        files[schedule.owner[place]] += [
+            {"path": file.path, "keeper": numbers[keeper]} for file in schedule.finished[place]
+        ]
+    asked = {node: {"files": files[node], "mesh": meshes[node]} for node in nodes}
+    _done_together(job, "copy", asked, True)
+
+
+def _meet(job: Job, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """How each of these nodes meets the others for copies; nothing if one of them is lost."""
+    addresses = job.crew.addresses(nodes)
+    if gone := [node for node in nodes if node not in addresses]:
+        for node in gone:
+            job.lose(node, job.why_gone(node))
+        return {}
+    # One connection a pair: all of a file comes in order.
+    mesh = _mesh(job, addresses, 1)
+    return {node: mesh | {"number": number} for number, node in enumerate(nodes)}
+
+
+def _done_together(
+    job: Job, step: str, asked: Mapping[str, Mapping[str, Any]], meets: bool
+) -> dict[str, Ended]:
+    """Has nodes do a step of which each file that is whole counts; loses who is to be lost.
+
+    Raises:
+        Failed: A node failed by itself.
+    """
+    nodes, began = sorted(asked), time.monotonic()
+    ended = job.do(step, asked)
+    event = {"event": step, "seconds": time.monotonic() - began}
+    job.home.keep(event | {"told": job.take_told()})
+    pairs: list[tuple[str, str]] = []
+    for node, end in sorted(ended.items()):
+        links = [*end.answer["sent"], *end.answer["received"]] if end.kind is None else []
+        others = [nodes[link["peer"]] for link in links if link["lost"] is not None]
+        if end.kind in (FAILED, REFUSED):
+            others = planning.blamed(end.why, nodes) if meets else []
+            if not others:
+                raise engine.Failed(f"{node}: {end.why}")
+        pairs += [(node, other) for other in others]
+    well = {node for node, end in ended.items() if end.kind in (None, FAILED, REFUSED)}
+    job.lose_all(ended, job.schedule.linked(pairs, well))
+    return ended
 
 
 def _outcome(told: Mapping[str, Any], each: Round, node: str, nodes: Sequence[str]) -> Outcome:
