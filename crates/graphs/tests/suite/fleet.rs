@@ -380,6 +380,13 @@ fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
     // Its own files are whole nevertheless, and the other direction is not concerned.
     let (own, others) = (fleet.output(0), fleet.output(1));
     let files = of_directories(&own);
+    let output: BTreeMap<_, _> = files
+        .clone()
+        .into_iter()
+        .chain(of_directories(&others))
+        .collect();
+    let output = output.into_values().collect::<Vec<_>>().concat();
+    assert_eq!(is_sort_of(&output, &fleet.input, &LAYOUT), Ok(()));
     assert_eq!(of_directories(&others), fleet.kept(0));
     let before = fleet.kept(1);
     assert!(!before.is_empty() && before.len() < files.len());

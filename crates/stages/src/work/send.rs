@@ -178,18 +178,24 @@ impl Stage for Sender {
 impl Sender {
     fn send_all(&mut self, flow: &mut Flow) -> Result<(), Trouble> {
         while let Some(buffer) = flow.receive()? {
-            let head = Head {
-                number: buffer.number as u64,
-                offset: buffer.offset,
-                len: u32::try_from(buffer.len).map_err(|_| Failure::new("a block above 4 GiB"))?,
-            };
-            self.link
-                .send(head, buffer.payload(), || flow.check().is_err())?;
-            self.bytes += buffer.len as u64;
-            flow.moved(buffer.len, buffer.len / self.send.record_bytes);
-            self.leave(buffer, flow)?;
+            let sent = self.send_one(&buffer, flow);
+            self.leave(buffer, flow)?; // If it was not sent, too: the copy is lost, and not the block.
+            sent?;
         }
         Ok(self.link.finish(|| flow.check().is_err())?)
+    }
+
+    fn send_one(&mut self, buffer: &Buffer, flow: &Flow) -> Result<(), Trouble> {
+        let head = Head {
+            number: buffer.number as u64,
+            offset: buffer.offset,
+            len: u32::try_from(buffer.len).map_err(|_| Failure::new("a block above 4 GiB"))?,
+        };
+        self.link
+            .send(head, buffer.payload(), || flow.check().is_err())?;
+        self.bytes += buffer.len as u64;
+        flow.moved(buffer.len, buffer.len / self.send.record_bytes);
+        Ok(())
     }
 
     /// Is done with a block, sent or not: hands it on if it stays here, too.
