@@ -90,6 +90,9 @@ class FaultySite(Site):
     def pass_two(self, asked: Any, on_progress: Any) -> Any:
         return self._with("pass_two", super().pass_two, asked, on_progress)
 
+    def copy(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("copy", super().copy, asked, on_progress)
+
     def seal(self, asked: Any, on_progress: Any) -> Any:
         return self._with("seal", super().seal, asked, on_progress)
 
