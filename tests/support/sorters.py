@@ -59,6 +59,7 @@ class FaultySite(Site):
                 threading.Event().wait(0.02)
         if what == "dies":
             self._actor.die(wipe=trouble.wipes)
+            progress(0)  # Who is dead does nothing more.
         if what == "dies in the middle" and step == "pass_two":
             some = asked["partitions"][: len(asked["partitions"]) // 2]
             run({**asked, "partitions": some}, progress)
