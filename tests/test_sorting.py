@@ -16,7 +16,9 @@ from support.records import blob, checksum, cut
 from support.sorters import SortMachines, Trouble, directories
 from tonnage import engine
 from tonnage.artifacts import RunRecord
-from tonnage.fleet.sorting import Asked, sort_fleet
+from tonnage.cli.run_fleet import in_words
+from tonnage.fleet.job import Asked
+from tonnage.fleet.sorting import sort_fleet
 from tonnage.run.records import validate
 from tonnage.run.sort import Layout
 
@@ -111,6 +113,8 @@ def test_what_all_see_is_sorted_by_all(disk: Path, data: bytes) -> None:
         assert [each.number for each in record.rounds] == [0]
         assert all(node.read_bytes and node.written_bytes for node in record.nodes)
         assert 0 < record.network_bytes <= len(data)
+        said = in_words(record)
+        assert any(line.startswith("pass_two: ") and "the slowest (median" in line for line in said)
     assert RunRecord.read(disk / "job" / "run.json") == record
 
 
@@ -144,6 +148,7 @@ def test_a_machine_that_dies_is_done_without(disk: Path, step: str, what: str, w
     lost = {node.node: node.lost for node in record.nodes}
     assert lost["a"] is None and lost["c"] is None
     assert str(lost["b"]).startswith("died")
+    assert "Lost: b: died: its machine is gone" in in_words(record)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -221,9 +226,14 @@ def test_what_a_machine_could_not_send_it_sends_again(disk: Path) -> None:
 def test_a_machine_that_others_twice_cannot_hear_is_lost(disk: Path) -> None:
     cut_off = [Trouble("pass_one", "is cut off") for _ in range(2)]
     cluster = SortMachines(*NODES, troubles={"b": cut_off})
-    record = sorted_whole(disk, keyed(13, 30_000), cluster)
-    lost = {node.node: node.lost for node in record.nodes}
-    assert lost == {"a": None, "b": "others cannot exchange data with it", "c": None}
+    for seed, node in enumerate(NODES):
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(keyed(seed, 20_000))
+    # What nobody else can send.
+    inputs = (f"{disk}/{{node}}/in",)
+    named = r"b/in/f on b any more \(lost: b others cannot exchange data with it\)"
+    with pytest.raises(engine.Failed, match=named):
+        sort_fleet(cluster, disk / "job", asked(disk, inputs))
 
 
 class Killed(BaseException):
@@ -361,3 +371,99 @@ def test_a_foreign_jobs_scratch_is_not_touched(disk: Path) -> None:
     sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     assert foreign.read_bytes() == b"other"
     assert os.listdir(disk / "a" / "scratch") == ["tonnage-other"]
+
+
+def has_copies(room: Path, record: RunRecord) -> None:
+    """Each file is on two machines, and no machine that is there keeps anything else."""
+    listed = json.loads((room / "job" / "sorted.json").read_text())
+    kept: dict[str, set[str]] = {}
+    for each in listed:
+        copy = each["copy"]
+        assert copy["node"] != each["node"]
+        assert Path(copy["path"]).read_bytes() == Path(each["path"]).read_bytes()
+        kept.setdefault(copy["node"], set()).add(Path(copy["path"]).name)
+    assert record.durability == "replicated"
+    for node in record.nodes:
+        if node.lost is None:
+            there = {path.name for path in (room / node.node / "out" / "_copies").glob("*")}
+            assert there == kept.get(node.node, set())
+
+
+def replicated(room: Path, data: bytes, cluster: SortMachines) -> RunRecord:
+    """Sorts an input that all nodes see, with copies."""
+    record = sorted_whole(room, data, cluster, durability="replicated")
+    has_copies(room, record)
+    return record
+
+
+@pytest.mark.parametrize("data", [keyed(1, 50_000), skewed(3, 20_000), keyed(5, 1), b""])
+def test_each_file_has_a_copy_elsewhere(disk: Path, data: bytes) -> None:
+    record = replicated(disk, data, SortMachines(*NODES))
+    # What was sorted and where it was copied from: nothing is read twice for it.
+    assert sum(node.written_bytes for node in record.nodes) == 3 * len(data)
+    assert sum(node.read_bytes for node in record.nodes) <= 2 * len(data) + (1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("step", "what", "wipes"), [each for each in DEATHS if "sample" not in each.values]
+)
+def test_a_machine_that_dies_is_done_without_and_all_have_copies(
+    disk: Path, step: str, what: str, wipes: bool
+) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble(step, what, wipes=wipes)]})
+    record = replicated(disk, keyed(7, 30_000), cluster)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost["a"] is None and lost["c"] is None and str(lost["b"]).startswith("died")
+    if step == "seal":
+        # What it had sorted others have: nothing was read or sent again for it.
+        assert len(record.rounds) == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_but_two_may_be_lost_at_any_time_with_copies(disk: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    kinds = ["dies", "dies in the middle", "dies at the end", "fails"]
+    troubles = {
+        node: [
+            Trouble(
+                draw.choice(["pass_one", "pass_two", "copy"]),
+                draw.choice(kinds),
+                draw.choice([0, 0, 1]),
+                draw.random() < 0.5,
+            )
+        ]
+        for node in "cd"
+    }
+    replicated(disk, keyed(seed, 20_000), SortMachines("a", "b", "c", "d", troubles=troubles))
+
+
+def test_a_copy_takes_a_second_machine(disk: Path) -> None:
+    with pytest.raises(engine.Failed, match="no second node is left that could keep a copy"):
+        replicated(disk, keyed(1, 5_000), SortMachines("a"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_driver_that_is_killed_goes_on_with_copies(
+    disk: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = keyed(seed, 20_000)
+    want = asked(disk, shared(disk, data), durability="replicated")
+    from tonnage.fleet.crew import Crew
+
+    do = Crew.do
+    at = ("pass_two", "inherit", "copy", "seal")[seed]
+
+    def dying(self: Crew, step: str, *arguments: Any) -> Any:
+        ended = do(self, step, *arguments)
+        if step == at:
+            raise Killed
+        return ended
+
+    monkeypatch.setattr(Crew, "do", dying)
+    troubles = {"b": [Trouble("pass_two", "dies at the end", wipes=True)]}
+    with pytest.raises(Killed):
+        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    monkeypatch.undo()
+    record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
+    judged(disk, data, record)
+    has_copies(disk, record)

@@ -59,6 +59,7 @@ class FaultySite(Site):
                 threading.Event().wait(0.02)
         if what == "dies":
             self._actor.die(wipe=trouble.wipes)
+            progress(0)  # Who is dead does nothing more.
         if what == "dies in the middle" and step == "pass_two":
             some = asked["partitions"][: len(asked["partitions"]) // 2]
             run({**asked, "partitions": some}, progress)
@@ -89,6 +90,9 @@ class FaultySite(Site):
 
     def pass_two(self, asked: Any, on_progress: Any) -> Any:
         return self._with("pass_two", super().pass_two, asked, on_progress)
+
+    def copy(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("copy", super().copy, asked, on_progress)
 
     def seal(self, asked: Any, on_progress: Any) -> Any:
         return self._with("seal", super().seal, asked, on_progress)

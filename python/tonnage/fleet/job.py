@@ -230,6 +230,9 @@ class Job:
         schedule.lose(node, reads=reads, keeps=keeps, joins=joins, heirs=heirs)
         self.copies = {key: self.copies[key] for key in self.copies if key[1] != node}
         self.inherit(heirs)
+        for other in [each for each, witness in self.witness.items() if witness == node]:
+            del self.witness[other]
+            self.find_witness(other)
         if reads or joins:
             # What it keeps on a disk that fails, or is full, is whole; the rest may go or not.
             self.crew.do("drop", {node: {"keeps": list(keeps)}})
@@ -285,12 +288,12 @@ class Job:
         """Finds again who sees the output that a lost node has left, if it is used."""
         schedule = self.schedule
         used = [place for place in schedule.finished if schedule.owner[place] == node]
-        paths = [file.path for place in used for file in schedule.finished[place]]
-        if not paths or node in self.crew.nodes:
+        sizes = {file.path: file.total.bytes for place in used for file in schedule.finished[place]}
+        if not sizes or node in self.crew.nodes:
             return
-        ended = self.crew.do("sees", dict.fromkeys(self.crew.nodes, paths))
+        ended = self.crew.do("sees", {other: list(sizes) for other in self.crew.nodes})
         for other, end in sorted(ended.items()):
-            if end.kind is None and len(end.answer) == len(paths):
+            if end.kind is None and {each.path: each.bytes for each in end.answer} == sizes:
                 self.witness[node] = other
                 return
         self.lose(node, self.lost[node])
