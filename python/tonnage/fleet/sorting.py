@@ -42,6 +42,7 @@ from tonnage.fleet.share import Seen, cut, holders
 from tonnage.fleet.site import Look, Place, number_of
 from tonnage.fleet.sorter import CHANGED, DISK, FAILED, INPUT, REFUSED, Ended, Sorter
 from tonnage.fleet.sorter import Told as SorterTold
+from tonnage.run import division
 from tonnage.run.schedule import (
     Finished,
     NobodyLeft,
@@ -233,7 +234,7 @@ class Sorting:
         held = holders({node: look.files for node, look in looks.items()})
         splits = cut(held, asked.layout.record_bytes)
         planning.refuse_full(looks, weights, sum(split.bytes for split in splits))
-        partitions = planning.partitions(
+        partitions = division.partitions(
             splits, self._workers, asked.layout, asked.memory_bytes, len(asked.scratch)
         )
         self._held = held
@@ -247,7 +248,7 @@ class Sorting:
     def _boundaries(self, splits: Sequence[Split], partitions: int) -> dict[str, Any]:
         """Where partitions begin, of keys that nodes sample of their shares."""
         total = sum(split.bytes for split in splits)
-        chunks = planning.chunks(partitions)
+        chunks = division.chunks(partitions)
         keys: list[bytes] = []
         left = list(range(len(splits)))
         while left:
@@ -345,10 +346,10 @@ class Sorting:
             "patience_seconds": asked.patience_seconds,
             "checked": True,
         }
-        blocks = planning.block_bytes(
+        blocks = division.block_bytes(
             each, schedule, self._workers, asked.layout, asked.memory_bytes, len(asked.scratch)
         )
-        rooms = planning.rooms(each, schedule)
+        rooms = division.rooms(each, schedule)
         config = {
             node: {
                 "number": each.number,
