@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,12 +33,20 @@ MEMORY_SHARE = 2
 """One part of so many of a machine's memory is the sort's, if nothing else is said."""
 
 
-def parse_slow(text: str) -> tuple[int, float]:
+@dataclass(frozen=True)
+class Slow:
+    """So many nodes that carry a part of what they would."""
+
+    nodes: int
+    factor: float
+
+
+def parse_slow(text: str) -> Slow:
     """``3:0.5``: three nodes that carry half."""
     found = re.fullmatch(r"([0-9]{1,5}):(0?\.[0-9]{1,6}|1)", text)
     if found is None or not int(found[1]) or not float(found[2]):
         raise typer.BadParameter(f"{text!r}: write NODES:FACTOR, like 3:0.5, of at most 1")
-    return int(found[1]), float(found[2])
+    return Slow(int(found[1]), float(found[2]))
 
 
 def simulate_sort(
@@ -133,7 +142,7 @@ def simulate_sort(
         ),
     ] = "0",  # type: ignore[assignment]
     slow: Annotated[
-        tuple[int, float] | None,
+        Slow | None,
         typer.Option(
             "--slow",
             parser=parse_slow,
@@ -214,7 +223,7 @@ def simulate_sort(
         durability=durability,  # type: ignore[arg-type]
         input_copies=input_copies or lose + 1,
         lose=lose,
-        slow=slow,
+        slow=(slow.nodes, slow.factor) if slow else None,
         even=even,
         seed=seed,
         mtbf_seconds=mtbf or MTBF_SECONDS,
