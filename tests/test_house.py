@@ -28,6 +28,7 @@ PARTS = {
     "lab": {"artifacts", "words", "catalog", "changes"},
     "measure": {"artifacts", "engine", "statistics", "cloud_truth", "changes"},
     "run": {"artifacts", "engine"},
+    "simulate": {"artifacts", "statistics", "engine", "model", "plan", "run"},
     "fleet": {"artifacts", "words", "engine", "statistics", "measure", "run"},
 }
 PARTS["study"] = set(PARTS) - {"__init__"}

@@ -310,15 +310,15 @@ def test_a_changed_input_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPat
     want = asked(disk, shared(disk, data))
     cluster = SortMachines(*NODES)
 
-    from tonnage.fleet import planning
+    from tonnage.run import division
 
-    blocks = planning.block_bytes
+    blocks = division.block_bytes
 
     def changing(*arguments: Any) -> int:
         (disk / "in" / "f0").write_bytes(b"x" * 100)
         return blocks(*arguments)
 
-    monkeypatch.setattr(planning, "block_bytes", changing)
+    monkeypatch.setattr(division, "block_bytes", changing)
     with pytest.raises(engine.Failed, match=r"in/f0 was changed since the sort began"):
         sort_fleet(cluster, disk / "job", want)
     monkeypatch.undo()

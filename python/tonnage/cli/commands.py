@@ -55,6 +55,10 @@ COMMANDS = {
             "down": "lab:down",
         },
     ),
+    "simulate": (
+        "Run a job on a fleet that is not there.",
+        {"sort": "simulate:simulate_sort"},
+    ),
     "study": "study:study",
     "report": "report:report",
     "profile": "profile:profile",

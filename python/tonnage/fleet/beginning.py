@@ -19,6 +19,7 @@ from tonnage.fleet.job import NODE, REPLICATED, Job
 from tonnage.fleet.share import cut, holders, split_json
 from tonnage.fleet.site import Look
 from tonnage.fleet.sorter import DISK, FAILED, REFUSED
+from tonnage.run import division
 from tonnage.run.schedule import Finished, Schedule, Split, share_out
 
 
@@ -72,7 +73,7 @@ def _plan(job: Job, looks: Mapping[str, Look]) -> None:
     splits = cut(held, asked.layout.record_bytes)
     copies = 2 if asked.durability == REPLICATED else 1
     planning.refuse_full(looks, weights, sum(split.bytes for split in splits), copies)
-    partitions = planning.partitions(
+    partitions = division.partitions(
         splits,
         job.workers,
         asked.layout,
@@ -92,7 +93,7 @@ def _plan(job: Job, looks: Mapping[str, Look]) -> None:
 def _boundaries(job: Job, splits: Sequence[Split], partitions: int) -> dict[str, Any]:
     """Where partitions begin, of keys that nodes sample of their shares."""
     total = sum(split.bytes for split in splits)
-    chunks = planning.chunks(partitions)
+    chunks = division.chunks(partitions)
     keys: list[bytes] = []
     left = list(range(len(splits)))
     while left:

@@ -7,19 +7,12 @@ it from one file system, and any of them may read it. Otherwise it is the one ma
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tonnage.run.division import stride
 from tonnage.run.schedule import Split
-
-ALIGNMENT = 4096
-"""Splits begin at multiples of this where the record's size allows: direct reads want it."""
-MOST_BYTES = 256 << 20
-LEAST_BYTES = 1 << 20
-SPLITS_PER_NODE = 16
-"""So many at least, unless they were shorter than the least: what is shared out is even then."""
 
 
 class Seen(NamedTuple):
@@ -63,16 +56,11 @@ def cut(held: Mapping[Seen, tuple[str, ...]], record_bytes: int) -> list[Split]:
         record_bytes: Size of a record.
     """
     nodes = {node for each in held.values() for node in each}
-    total = sum(each.bytes for each in held)
-    most = total // max(len(nodes) * SPLITS_PER_NODE, 1)
-    most = min(max(most, LEAST_BYTES), MOST_BYTES)
-    step = math.lcm(record_bytes, ALIGNMENT)
-    step = step if step <= most else record_bytes
-    stride = max(most // step, 1) * step
+    length = stride(sum(each.bytes for each in held), len(nodes), record_bytes)
     return [
-        Split(each.path, offset, min(stride, each.bytes - offset), nodes_of)
+        Split(each.path, offset, min(length, each.bytes - offset), nodes_of)
         for each, nodes_of in held.items()
-        for offset in range(0, each.bytes, stride)
+        for offset in range(0, each.bytes, length)
     ]
 
 

@@ -31,6 +31,7 @@ from tonnage.fleet.home import home, round_event
 from tonnage.fleet.job import Asked, Job
 from tonnage.fleet.share import split_json
 from tonnage.fleet.sorter import FAILED, REFUSED, Ended, Sorter
+from tonnage.run import division
 from tonnage.run.schedule import NobodyLeft, Outcome, Round, Total, Unreadable
 
 
@@ -108,7 +109,7 @@ def _round(job: Job, each: Round) -> None:
     for place, node in each.owners.items():
         owners[place] = number_of_node[node]
     mesh = _mesh(job, addresses, asked.connections)
-    blocks = planning.block_bytes(
+    blocks = division.block_bytes(
         each,
         schedule,
         job.workers,
@@ -117,7 +118,7 @@ def _round(job: Job, each: Round) -> None:
         len(asked.scratch),
         asked.connections,
     )
-    rooms = planning.rooms(each, schedule)
+    rooms = division.rooms(each, schedule)
     config = {
         node: {
             "number": each.number,

@@ -1,0 +1,114 @@
+"""Rates of flows that share nodes: max-min fair, by progressive filling.
+
+The fluid model of SimGrid's networks (Casanova and others, JPDC 2014; Velho and others, TOMACS
+2013): a flow is a rate, a resource bounds the weighted sum of the rates of those that use it, and
+rates are max-min fair. Filling raises all rates alike until a resource is full, fixes the flows
+that use it, and goes on with the others (Bertsekas and Gallager, Data Networks, section 6.5.2).
+
+In a shuffle a reader is one flow: it sends to all owners in fixed shares, and its buffers are
+bounded, so whoever takes least holds it up. Every owner is used by every reader. So the first owner
+that is full fixes all readers, and of N nodes a filling costs N log N and not N^3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.simulate.fleet import Array
+
+FULL = 1e-9
+"""What is nearer than this to what a resource carries is full."""
+
+
+def shuffle(most: Array, shares: Array, network: Array, disk: Array, own: Array) -> Array:
+    """What each reader reads a second.
+
+    Args:
+        most: What each could by itself; 0 of one that sends nothing now. Shape ``(nodes,)``.
+        shares: Which share of what any reads comes to each node.
+        network: What comes into each node at most, in bytes a second.
+        disk: Seconds of each node's disk for a byte that comes to it.
+        own: Seconds of each node's disk for a byte that it reads itself.
+    """
+    if not np.any(most > 0):
+        return np.zeros_like(most)
+    into = shares / network
+
+    def used(level: float) -> tuple[Array, Array]:
+        rates = np.minimum(most, level)
+        total = rates.sum()
+        return into * (total - rates), shares * disk * total + own * rates
+
+    def overfull(level: float) -> bool:
+        return max(float(each.max()) for each in used(level)) > 1
+
+    steps = np.unique(most)
+    if not overfull(float(steps[-1])):
+        return most.copy()
+    low, high = -1, len(steps) - 1  # Between two of these, all that is used grows linearly.
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if overfull(float(steps[middle])) else (middle, high)
+    below, above = float(steps[low]) if low >= 0 else 0.0, float(steps[high])
+    began, ended = np.concatenate(used(below)), np.concatenate(used(above))
+    full = ended > 1
+    parts = (1 - began[full]) / (ended[full] - began[full])
+    level = below + float(np.clip(parts.min(), 0, 1)) * (above - below)
+    rates = np.minimum(most, level)
+    return _alone(rates, most, into, *used(level), shares * disk, own)
+
+
+def _alone(
+    rates: Array,
+    most: Array,
+    into: Array,
+    network: Array,
+    disk: Array,
+    from_all: Array,
+    own: Array,
+) -> Array:
+    """The same, with more for the one reader whose own link in is all that is full.
+
+    What a node reads itself does not come by its link, so nothing fixes that flow yet.
+    """
+    full = np.flatnonzero(network > 1 - FULL)
+    if len(full) != 1 or disk.max() > 1 - FULL:
+        return rates
+    one = int(full[0])
+    others = np.arange(len(rates)) != one
+    weights = np.concatenate([into[others], from_all + np.where(others, 0.0, own)])
+    left = np.concatenate([1 - network[others], 1 - disk])
+    room = np.min(left[weights > 0] / weights[weights > 0], initial=most[one] - rates[one])
+    rates[one] += max(float(room), 0.0)
+    return rates
+
+
+def copied(most: Array, own: Array, other: Array, to: npt.NDArray[np.int64]) -> Array:
+    """What each node writes a second, of which another node writes a copy.
+
+    All resources that no neighbour fixes earlier are filled at once, which comes to the same.
+
+    Args:
+        most: What each could by itself; 0 of one that is done. Shape ``(nodes,)``.
+        own: Seconds of each node's disk for a byte of its own.
+        other: Seconds of each node's disk for a byte that is copied to it.
+        to: Where each node's copies go.
+    """
+    rates = np.zeros_like(most)
+    moving = most > 0
+    left = np.ones_like(most)
+    while moving.any():
+        weight = own * moving + np.bincount(to, other[to] * moving, len(most))
+        level = np.divide(left, weight, out=np.full_like(left, np.inf), where=weight > 0)
+        wanted = np.minimum(most, np.minimum(level, level[to]))
+        # A flow is fixed when whatever bounds it bounds all others there alike, or by itself.
+        least = np.full_like(level, np.inf)
+        np.minimum.at(least, np.arange(len(most))[moving], wanted[moving])
+        np.minimum.at(least, to[moving], wanted[moving])
+        fixed = moving & (wanted <= least * (1 + FULL)) & (wanted <= least[to] * (1 + FULL))
+        rates[fixed] = wanted[fixed]
+        left -= own * rates * fixed + np.bincount(to, other[to] * rates * fixed, len(most))
+        left = np.maximum(left, 0.0)
+        moving &= ~fixed
+    return rates

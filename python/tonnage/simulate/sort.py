@@ -1,0 +1,361 @@
+"""A simulated sort: the schedule is asked what is next, as its driver does, and told what came.
+
+Splits, partitions, their owners, blocks and who reads what are those of a real sort
+(`run.division`, `run.schedule`). How large partitions come out follows from the sample: with k
+sampled keys for each, their sizes are as Gamma(k) (the spacings of uniform order statistics: David
+and Nagaraja, Order Statistics, section 6.4). Where a byte of the input goes is settled by its
+place, so that what is read again after a loss goes where it went before, and all that comes adds up
+to the byte.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.model.jobs.mapreduce import Durability
+from tonnage.run import division
+from tonnage.run.schedule import (
+    Finished,
+    NobodyLeft,
+    Outcome,
+    Round,
+    Schedule,
+    Split,
+    Total,
+    Unreadable,
+)
+from tonnage.simulate import clock
+from tonnage.simulate.fleet import Array, Fleet, Machine, SimulationError
+
+CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256
+"""A sampled chunk is no longer (``two_pass.rs``)."""
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The sort that is meant."""
+
+    data_bytes: int
+    durability: Durability = "none"
+    input_copies: int = 1
+    """How many nodes have each part of the input."""
+    deaths: Mapping[int, float] = field(default_factory=dict)
+    """When nodes die, in seconds from the beginning."""
+    even: bool = False
+    """Whether partitions are all alike, as with a sample without error."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A round of pass one, or a pass two."""
+
+    name: str
+    seconds: float
+    nodes: int
+    splits: int
+    partitions: int
+    lost: list[str]
+    read_bytes: float
+    sent_bytes: float
+    written_bytes: float
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What came of it."""
+
+    nodes: int
+    seconds: float
+    steps: list[Step]
+    splits: int
+    partitions: int
+    block_bytes: int
+    """In the first round."""
+    keys_per_partition: float
+    repartitioned_bytes: int
+    bytes_in: int
+    """Of the input, as readers told."""
+    bytes_out: int
+    """Of all finished partitions."""
+    driver_cpu_seconds: float
+    """What schedule and division took of this machine's processor, in this run."""
+
+    def seconds_of(self, name: str) -> float:
+        """Of all steps of this name."""
+        return sum(step.seconds for step in self.steps if step.name == name)
+
+    @property
+    def carried_bytes(self) -> float:
+        """All that was read, sent and written."""
+        return sum(each.read_bytes + each.sent_bytes + each.written_bytes for each in self.steps)
+
+
+def simulate(fleet: Fleet, machine: Machine, asked: Asked) -> Simulated:
+    """Simulates a sort.
+
+    Raises:
+        Refused: The memory is too small.
+        SimulationError: The sort fails: too much is lost.
+    """
+    return _Simulation(fleet, machine, asked).run()
+
+
+def names(nodes: int) -> list[str]:
+    """What the nodes are called, in order."""
+    width = len(str(nodes - 1))
+    return [f"node-{number:0{width}}" for number in range(nodes)]
+
+
+def cut(nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 1) -> list[Split]:
+    """The splits of a file on each node, which the next ones have, too.
+
+    Args:
+        nodes: Their names.
+        data_bytes: Of all files; what is no whole record is left out.
+        record_bytes: Size of a record.
+        copies: How many nodes have each file.
+
+    Raises:
+        SimulationError: There are fewer nodes.
+    """
+    if not 1 <= copies <= len(nodes):
+        raise SimulationError(f"--input-copies {copies}: give 1 to {len(nodes)}, as many as nodes")
+    each, left = divmod(data_bytes // record_bytes, len(nodes))
+    sizes = [(each + (number < left)) * record_bytes for number in range(len(nodes))]
+    length = division.stride(sum(sizes), len(nodes), record_bytes)
+    holders = [
+        tuple(sorted(nodes[(number + more) % len(nodes)] for more in range(copies)))
+        for number in range(len(nodes))
+    ]
+    return [
+        Split(f"/input/{number}", offset, min(length, size - offset), holders[number])
+        for number, size in enumerate(sizes)
+        for offset in range(0, size, length)
+    ]
+
+
+def keys_per_partition(nodes: int, partitions: int, record_bytes: int) -> float:
+    """How many keys are sampled for each partition, by the driver's arithmetic."""
+    chunks = nodes * max(-(-division.chunks(partitions) // nodes), 1)
+    chunk = max(min(CHUNK_BYTES, CHUNK_RECORDS * record_bytes) // record_bytes, 1)
+    return chunks * chunk / partitions
+
+
+def drawn_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dict[int, float]:
+    """So many nodes that die, at moments that are as likely as each other."""
+    if count >= nodes:
+        raise SimulationError(f"--lose {count}: the fleet has {nodes} nodes: lose fewer")
+    generator = np.random.default_rng([seed, *b"deaths"])
+    which = generator.choice(nodes, count, replace=False)
+    moments = generator.uniform(0, within_seconds, count)
+    return dict(zip(which.tolist(), moments.tolist(), strict=True))
+
+
+class _Simulation:
+    """A sort under way."""
+
+    def __init__(self, fleet: Fleet, machine: Machine, asked: Asked) -> None:
+        self._fleet, self._machine, self._asked = fleet, machine, asked
+        self._cpu = self._now = 0.0
+        self._names = names(fleet.nodes)
+        self._number = {name: number for number, name in enumerate(self._names)}
+        self._workers = dict.fromkeys(self._names, machine.cores)
+        splits = cut(self._names, asked.data_bytes, machine.layout.record_bytes, asked.input_copies)
+        wanted = self._driver(
+            lambda: division.partitions(splits, self._workers, *self._machine.memory)
+        )
+        keys = keys_per_partition(fleet.nodes, wanted, machine.layout.record_bytes)
+        partitions = min(wanted, int(keys * wanted))
+        self._keys = keys_per_partition(fleet.nodes, partitions, machine.layout.record_bytes)
+        self._ends = self._partition_ends(partitions)
+        self._begins = np.cumsum([0, *(split.bytes for split in splits)])
+        self._schedule = self._driver(
+            lambda: Schedule(splits, partitions, dict.fromkeys(self._names, 1.0))
+        )
+        share = -(-asked.data_bytes // fleet.nodes)
+        self._slot = division.plan(share, machine.cores, fleet.nodes, *self._machine.memory)[
+            "slot_bytes"
+        ]
+        self._steps: list[Step] = []
+        self._blocks = self._repartitioned = 0
+        self._deaths = dict(asked.deaths)
+        self._copy_at: dict[int, str] = {}
+
+    def run(self) -> Simulated:
+        schedule = self._schedule
+        try:
+            while True:
+                while each := self._driver(schedule.next_round):
+                    self._round(each)
+                if not (left := self._driver(schedule.to_sort)):
+                    break
+                self._pass_two(left)
+        except (Unreadable, NobodyLeft) as why:
+            raise SimulationError(f"the sort fails after {self._now:.0f} s: {why}") from why
+        return Simulated(
+            nodes=self._fleet.nodes,
+            seconds=self._now,
+            steps=self._steps,
+            splits=len(schedule.splits),
+            partitions=schedule.partitions,
+            block_bytes=self._blocks,
+            keys_per_partition=self._keys,
+            repartitioned_bytes=self._repartitioned,
+            bytes_in=schedule.read.bytes,
+            bytes_out=schedule.written.bytes,
+            driver_cpu_seconds=self._cpu,
+        )
+
+    def _driver(self, work: Callable[[], Given]) -> Given:
+        """Does what a driver does, and counts what it takes of the processor."""
+        began = time.process_time()
+        done = work()
+        self._cpu += time.process_time() - began
+        return done
+
+    def _partition_ends(self, partitions: int) -> Array:
+        """Where each partition ends, as a share of what is sorted."""
+        sizes = np.ones(partitions)
+        if not self._asked.even:
+            generator = np.random.default_rng([self._asked.seed, *b"partitions"])
+            sizes = generator.gamma(self._keys, size=partitions)
+        ends = np.cumsum(sizes)
+        return np.asarray(ends / ends[-1])
+
+    # Pass one.
+
+    def _round(self, each: Round) -> None:
+        schedule = self._schedule
+        if self._lose_dead():
+            return  # Who is gone is found before a round begins.
+        blocks = self._driver(
+            lambda: division.block_bytes(each, schedule, self._workers, *self._machine.memory)
+        )
+        self._driver(lambda: division.rooms(each, schedule))
+        self._blocks = self._blocks or blocks
+        reads, shares = np.zeros(self._fleet.nodes), np.zeros(self._fleet.nodes)
+        for node, numbers in each.reads.items():
+            reads[self._number[node]] = sum(schedule.splits[one].bytes for one in numbers)
+        places = np.fromiter(each.owners, dtype=np.int64, count=len(each.owners))
+        owners = np.array([self._number[each.owners[place]] for place in places.tolist()], int)
+        sizes = self._ends - np.concatenate([[0.0], self._ends[:-1]])
+        np.add.at(shares, owners, sizes[places])
+        open_bytes = self._machine.cores * len(each.owners) * blocks
+        held = np.full(self._fleet.nodes, open_bytes / 2)
+        came = clock.pass_one(self._fleet, reads, shares, held, self._deaths_from_now())
+        taken = [number for node in each.nodes if came.alive[number := self._number[node]]]
+        lost = tuple(node for node in each.reads if not came.whole[self._number[node]])
+        whole = [one for node in each.reads if node not in lost for one in each.reads[node]]
+        size_of = dict(zip(places.tolist(), self._sizes(whole, places).tolist(), strict=True))
+        of_owner: dict[int, dict[int, int]] = {number: {} for number in taken}
+        for place, owner in zip(places.tolist(), owners.tolist(), strict=True):
+            if owner in of_owner:
+                of_owner[owner][place] = size_of[place]
+        outcomes = {
+            self._names[number]: Outcome(
+                Total(bytes=int(reads[number])),
+                tuple(node for node in lost if node != self._names[number]),
+                of_owner[number],
+            )
+            for number in taken
+        }
+        self._end("pass_one", came, sum(map(len, each.reads.values())), len(each.owners))
+        judged = self._driver(lambda: schedule.round_ended(each, outcomes))
+        assert not judged  # Nobody is well and cannot be reached.
+        self._lose_dead()
+
+    def _sizes(self, splits: Sequence[int], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Bytes of these splits that belong to each of these partitions."""
+        sizes = np.zeros(len(places), dtype=np.int64)
+        ends = np.concatenate([[0.0], self._ends])
+        numbers = np.sort(np.asarray(splits, dtype=np.int64))
+        for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
+            if len(run):
+                for at, sign in ((run[-1] + 1, 1), (run[0], -1)):
+                    below = np.floor(ends * float(self._begins[at])).astype(np.int64)
+                    sizes += sign * (below[places + 1] - below[places])
+        return sizes
+
+    # Pass two.
+
+    def _pass_two(self, left: Mapping[str, Sequence[int]]) -> None:
+        schedule, nodes = self._schedule, self._fleet.nodes
+        if self._lose_dead():
+            return
+        sizes, again, first = np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
+        for node, places in left.items():
+            number, came = self._number[node], [schedule.came[place] for place in places]
+            sizes[number] = sum(came)
+            again[number] = sum(size for size in came if size > self._slot)
+            first[number] = sum(came) / len(came)
+        copies = self._asked.durability == "replicated"
+        ended = clock.pass_two(self._fleet, sizes, again, first, copies, self._deaths_from_now())
+        self._repartitioned += int(again.sum())
+        living = [name for name, alive in zip(self._names, ended.alive, strict=True) if alive]
+        for node, places in left.items():
+            number, done = self._number[node], 0
+            for place in places:
+                done += schedule.came[place]
+                if ended.whole[number] or done <= ended.done[number]:
+                    files = [Finished(f"part-{place}", Total(bytes=schedule.came[place]))]
+                    schedule.sorted(place, files)
+                    if copies:
+                        after = [name for name in living if name > node] or living
+                        self._copy_at[place] = after[0]
+        self._end("pass_two", ended, 0, sum(map(len, left.values())))
+        self._lose_dead()
+
+    # What is lost.
+
+    def _deaths_from_now(self) -> dict[int, float]:
+        return {node: at - self._now for node, at in self._deaths.items()} | {
+            node: 0.0 for name, node in self._number.items() if name not in self._schedule.keepers
+        }
+
+    def _end(self, name: str, ended: clock.Ended, splits: int, partitions: int) -> None:
+        died = [
+            node
+            for node, alive in zip(self._names, ended.alive, strict=True)
+            if not alive and node in self._schedule.keepers
+        ]
+        self._steps.append(
+            Step(
+                name=name,
+                seconds=ended.seconds,
+                nodes=len(self._schedule.keepers),
+                splits=splits,
+                partitions=partitions,
+                lost=died,
+                read_bytes=ended.read_bytes,
+                sent_bytes=ended.sent_bytes,
+                written_bytes=ended.written_bytes,
+            )
+        )
+        self._now += ended.seconds
+
+    def _lose_dead(self) -> bool:
+        """Takes who has died by now for lost; tells whether there was anybody."""
+        schedule = self._schedule
+        dead = [self._names[node] for node, at in self._deaths.items() if at <= self._now]
+        new = [node for node in dead if node in schedule.keepers]
+        # Of those lost before, too: what only the newly lost still had of theirs.
+        for node in [*new, *(set(dead) - set(new))] if new else []:
+            self._driver(partial(schedule.lose, node, keeps=self._kept(node, dead)))
+        return bool(new)
+
+    def _kept(self, node: str, dead: Sequence[str]) -> set[int]:
+        """The finished partitions of a node that somebody alive has a copy of."""
+        return {
+            place
+            for place in self._schedule.finished
+            if self._schedule.owner[place] == node and self._copy_at.get(place, node) not in dead
+        }
