@@ -14,7 +14,8 @@ from tonnage.artifacts import FleetMeasurement, FleetNode
 from tonnage.cli.run_fleet import weights
 from tonnage.fleet.home import seen_from, seen_json
 from tonnage.fleet.planning import blamed
-from tonnage.fleet.share import ALIGNMENT, MOST_BYTES, Seen, cut, holders
+from tonnage.fleet.share import Seen, cut, holders
+from tonnage.run.division import ALIGNMENT, MOST_BYTES
 
 SIZES = st.lists(st.integers(0, 50_000_000), max_size=6)
 
