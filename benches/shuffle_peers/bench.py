@@ -44,7 +44,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--nodes", type=int, default=4)
     add("--gigabytes-per-node", type=float, default=2.0, help="of input, 1 GB being 1e9 bytes")
     add("--rounds", type=int, default=6, help="an interval of 95 %% takes six")
-    add("--memory-mib", type=int, default=2048, help="of each node, page cache counted")
+    add("--memory-mib", type=int, default=2560, help="of each node, page cache counted")
     add("--slots", type=int, default=2, help="tasks that a node of a peer does at once")
     add("--timeout", type=float, default=1800, help="seconds after which a run is stopped")
     add("--link-mb-per-s", type=float, default=60)

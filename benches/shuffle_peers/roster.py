@@ -128,6 +128,9 @@ def spark(task: Task) -> Call:
         "spark.driver.memory": f"{SPARK_DRIVER_BYTES >> 20}m",
         "spark.log.level": "ERROR",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        # The benchmark's records are random: they come out of a compressor as long as they went in.
+        "spark.shuffle.compress": "false",
+        "spark.shuffle.spill.compress": "false",
         # Nothing is cached, so all but a little is for sorting.
         "spark.memory.fraction": "0.75",
         # With few large blocks to fetch, this much at once keeps a link busy.
