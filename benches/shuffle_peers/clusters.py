@@ -1,0 +1,227 @@
+"""What stands on the nodes before the clock starts: its CPU counts from then on.
+
+A cluster is made anew for each run, within the nodes' groups, and ends with them. Its first node is
+also where the command runs. Only who has the run's own secret may speak to it: all nodes are on a
+machine that others may use.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleet import Fleet, Node
+from groups import Groups
+
+PATIENCE_SECONDS = 120.0
+TAIL_LINES = 12
+SPARK_DAEMON = "org.apache.spark.deploy.{0}.{1}"
+REGISTERED = "Successfully registered with master"
+RAY_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # All nodes share the memory of this machine, so none can tell what it has of it.
+    "RAY_memory_monitor_refresh_ms": "0",
+    # Tasks are not to be nicer than what other systems start.
+    "RAY_worker_niceness": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+}
+
+
+class NotUp(Exception):
+    """A cluster did not start; the message is what it said last."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a cluster starts: the nodes, their groups, a directory for logs and sockets."""
+
+    fleet: Fleet
+    groups: Mapping[str, Groups]
+    room: Path
+    slots: int
+    """Tasks that a node does at once."""
+
+    def start(
+        self, node: Node, command: Sequence[str | Path], environment: Mapping[str, str], log: Path
+    ) -> subprocess.Popen[bytes]:
+        """Starts a command on a node; what it says goes to a log."""
+        place = {
+            "SHUFFLE_PEERS_OUTPUT": str(node.output),
+            "SHUFFLE_PEERS_NODE": node.name,
+        }
+        with log.open("wb") as said:
+            return subprocess.Popen(
+                node.command(self.groups[node.name], [str(word) for word in command]),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment, **place},
+                start_new_session=True,
+            )
+
+
+def ray(
+    site: Site, program: Path, store_bytes: int, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Starts Ray on all nodes.
+
+    Args:
+        site: Where.
+        program: ``ray``, of the environment that its tasks are to run in.
+        store_bytes: Of each node's object store, which spills to the node's disk.
+        environment: What tasks need to have there.
+
+    Returns:
+        What a command needs in its environment to use it.
+
+    Raises:
+        NotUp: A node did not start.
+    """
+    token = site.room / "token"
+    token.touch(0o600)
+    token.write_text(secrets.token_hex(32))
+    head = site.fleet.nodes[0]
+    address = f"{head.address}:{_free_port()}"
+    known = {
+        **RAY_ENVIRONMENT,
+        **environment,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token),
+    }
+
+    def started(nodes: Sequence[Node]) -> None:
+        running = [
+            (
+                site.room / f"ray-{node.name}.log",
+                site.start(
+                    node,
+                    [program, *_ray_arguments(site, node, address, store_bytes)],
+                    known,
+                    site.room / f"ray-{node.name}.log",
+                ),
+            )
+            for node in nodes
+        ]
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        for log, process in running:
+            try:
+                code = process.wait(max(deadline - time.monotonic(), 0.0))
+            except subprocess.TimeoutExpired:
+                code = None
+            if code != 0:
+                raise NotUp(tail(log))
+
+    started([head])
+    started(site.fleet.nodes[1:])
+    return {**known, "RAY_ADDRESS": address}
+
+
+def _ray_arguments(site: Site, node: Node, address: str, store_bytes: int) -> list[str]:
+    head = node is site.fleet.nodes[0]
+    here = (
+        ["--head", f"--port={address.rpartition(':')[2]}", "--include-dashboard=false"]
+        if head
+        else [f"--address={address}"]
+    )
+    return [
+        "start",
+        *here,
+        # Short: the kernel takes 107 letters of a socket's name.
+        f"--temp-dir={site.room / node.name}",
+        f"--node-ip-address={node.address}",
+        f"--node-name={node.name}",
+        f"--num-cpus={site.slots}",
+        f"--object-store-memory={store_bytes}",
+        f"--object-spilling-directory={node.scratch}",
+        # Workers without a lab share their ports.
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+        "--dashboard-agent-listen-port=0",
+        "--disable-usage-stats",
+    ]
+
+
+def spark(
+    site: Site, home: Path, heap_bytes: int, daemon_heap_bytes: int, properties: Mapping[str, str]
+) -> dict[str, str]:
+    """Starts Spark's own master on the first node, and a worker on each.
+
+    Args:
+        site: Where.
+        home: Spark's directory.
+        heap_bytes: What an executor may take: a worker has no more to give.
+        daemon_heap_bytes: Of the master, and of each worker.
+        properties: Of the application.
+
+    Returns:
+        What a command needs in its environment to use it.
+
+    Raises:
+        NotUp: A worker did not find the master.
+    """
+    first = site.fleet.nodes[0]
+    port = _free_port()
+    master = f"spark://{first.address}:{port}"
+    settings = site.room / "conf"
+    settings.mkdir()
+    defaults = settings / "spark-defaults.conf"
+    defaults.touch(0o600)
+    own = {
+        "spark.master": master,
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secrets.token_hex(32),
+        "spark.driver.host": first.address,
+        "spark.driver.bindAddress": first.address,
+        "spark.ui.enabled": "false",
+    }
+    lines = [f"{name} {value}\n" for name, value in {**own, **properties}.items()]
+    defaults.write_text("".join(lines))
+    known = {
+        "SPARK_HOME": str(home),
+        "SPARK_CONF_DIR": str(settings),
+        "SPARK_DAEMON_MEMORY": f"{daemon_heap_bytes >> 20}m",
+    }
+
+    def daemon(node: Node, kind: str, arguments: Sequence[str | Path]) -> Path:
+        log = site.room / f"{kind}-{node.name}.log"
+        name = SPARK_DAEMON.format(kind.lower(), kind)
+        command = [str(home / "bin/spark-class"), name, "--host", node.address, "--webui-port", "0"]
+        place = {"SPARK_LOCAL_IP": node.address, "SPARK_LOCAL_DIRS": str(node.scratch)}
+        site.start(node, [*command, *arguments], {**known, **place}, log)
+        return log
+
+    daemon(first, "Master", ["--port", f"{port}"])
+    resources = ["--cores", f"{site.slots}", "--memory", f"{heap_bytes >> 20}M"]
+    logs = [
+        daemon(node, "Worker", [*resources, "--work-dir", str(node.scratch / "work"), master])
+        for node in site.fleet.nodes
+    ]
+    _wait_for(REGISTERED, logs)
+    return {**known, "SPARK_LOCAL_IP": first.address, "SPARK_LOCAL_DIRS": str(first.scratch)}
+
+
+def tail(log: Path) -> str:
+    """What a command said last, without the frames of Java's stacks, which hide what that was."""
+    lines = log.read_text(errors="replace").splitlines()
+    return "\n".join([line for line in lines if not line.startswith("\tat ")][-TAIL_LINES:])
+
+
+def _wait_for(text: str, logs: Sequence[Path]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while left := [log for log in logs if text not in log.read_text(errors="replace")]:
+        if time.monotonic() > deadline:
+            raise NotUp(tail(left[0]))
+        time.sleep(0.2)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("", 0))
+        port: int = found.getsockname()[1]
+        return port

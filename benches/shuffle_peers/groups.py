@@ -1,0 +1,159 @@
+"""A node's control groups: the memory that it may use, page cache counted, and its CPU seconds.
+
+A lab's node has groups already, which hold it to its disk's rate and its cores; what they cannot
+tell or limit, a group of the bench's own does, inside the group that the bench runs in. So where a
+lab's group is of the same hierarchy, as all are in version 2, that one is used. The bench's own
+are made for one run, so that peaks and kills are that run's; those of a lab's group are of all runs
+so far. Documents: Documentation/admin-guide/cgroup-v2.rst and
+cgroup-v1/{memory,cpuacct}.rst of Linux.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tonnage.changes.groups import end, mounted
+
+MOUNTS = Path("/proc/self/mountinfo")
+OWN = Path("/proc/self/cgroup")
+PATIENCE_SECONDS = 30.0
+ENTER = 'for group in $(echo "$0" | tr : " "); do echo $$ > "$group/cgroup.procs"; done; exec "$@"'
+
+
+class Unable(Exception):
+    """This machine cannot run the bench; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """One node's, for one run."""
+
+    memory: Path
+    cpu: Path
+
+    def command(self, command: Iterable[str]) -> list[str]:
+        """What enters the groups, then becomes the command."""
+        return ["sh", "-c", ENTER, f"{self.memory}:{self.cpu}", *command]
+
+    def cpu_seconds(self) -> float:
+        """Of all processes that are in it, and of those that have ended."""
+        first = self.cpu / "cpuacct.usage"
+        if first.exists():
+            return int(first.read_text()) / 1e9
+        return _numbers(self.cpu / "cpu.stat")["usage_usec"] / 1e6
+
+    def peak_bytes(self) -> int:
+        """The most memory that was in use, page cache counted."""
+        return int(_either(self.memory, "memory.max_usage_in_bytes", "memory.peak").read_text())
+
+    def oom_kills(self) -> int:
+        """How many processes the kernel has killed for the limit."""
+        return _numbers(_either(self.memory, "memory.oom_control", "memory.events"))["oom_kill"]
+
+
+@contextmanager
+def grouped(nodes: Mapping[str, Iterable[Path]], limit_bytes: int) -> Iterator[dict[str, Groups]]:
+    """Groups of nodes, by name; in the end all that runs in them is killed.
+
+    Args:
+        nodes: The groups that each has in a lab, by its name; none without a lab.
+        limit_bytes: Of each node's memory.
+
+    Raises:
+        Unable: A group cannot be made, or cannot limit memory.
+    """
+    with ExitStack() as stack:
+        found = {}
+        for name, has in nodes.items():
+            known = list(has)
+            memory = stack.enter_context(_group("memory", name, known))
+            found[name] = Groups(memory, stack.enter_context(_group("cpuacct", name, known)))
+            stack.callback(_release, memory)
+            stack.callback(end, [memory])
+            _limit(memory, limit_bytes)
+        yield found
+
+
+@contextmanager
+def _group(controller: str, name: str, known: Iterable[Path]) -> Iterator[Path]:
+    """The node's group in a controller's hierarchy: one that is known, or one that is made."""
+    parent = _own(controller)
+    # Each hierarchy is a file system.
+    there = [each for each in known if each.stat().st_dev == parent.stat().st_dev]
+    if there:
+        yield there[0]
+        return
+    path = parent / f"shuffle-peers-{os.getpid()}.{name}"
+    try:
+        path.mkdir()
+    except OSError as why:
+        raise Unable(f"{path}: {why.strerror}: run as root") from why
+    try:
+        yield path
+    finally:
+        _remove(path)
+
+
+def _own(controller: str) -> Path:
+    """Where to make groups of a controller: in this process's own, or at the top of version 2."""
+    mounts = MOUNTS.read_text()
+    for line in OWN.read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            found = mounted(mounts, "cgroup", controller, path)
+            if found:
+                return found
+    # A group of version 2 that holds processes may not hold limited children.
+    found = mounted(mounts, "cgroup2", "", "/")
+    if found is None:
+        raise Unable(f"no control group counts {controller}: mount cgroup2, or version 1's")
+    return found
+
+
+def _limit(memory: Path, limit_bytes: int) -> None:
+    try:
+        _either(memory, "memory.limit_in_bytes", "memory.max").write_text(str(limit_bytes))
+    except OSError as why:
+        raise Unable(
+            f"{memory}: memory cannot be limited ({why.strerror}): run as root, with the memory "
+            "controller on"
+        ) from why
+    for swap, off in (("memory.swappiness", "0"), ("memory.swap.max", "0")):
+        if (memory / swap).exists():
+            (memory / swap).write_text(off)
+
+
+def _release(memory: Path) -> None:
+    """Gives back the page cache: else it stays charged, and the next run finds a fuller machine.
+
+    A lab's group outlasts the run: it has no limit afterwards.
+    """
+    with suppress(OSError):  # A courtesy: the kernel may refuse while it still writes back.
+        (memory / "memory.force_empty").write_text("0")
+    with suppress(OSError):
+        (memory / "memory.max").write_text("max")
+
+
+def _remove(path: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return path.rmdir()
+        except OSError:  # A process that was killed is still on its way out.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def _either(group: Path, first: str, second: str) -> Path:
+    """A group's file, by its name in version 1 or in version 2."""
+    return group / first if (group / first).exists() else group / second
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    return {name: int(value) for name, value in map(str.split, file.read_text().splitlines())}
