@@ -3,6 +3,7 @@
 //! ```text
 //!   sort        read -> partition -> write | read -> sort -> write      the job, two passes
 //!   fleet       read -> partition -> send -> receive -> write | the same pass two    an endpoint's part
+//!   map_reduce  given -> write | read -> taken    the same passes, with functions from outside between them
 //!   disk_bench  pass one with its work replaced by a tag, or cut off     what the disks carry
 //!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry
 //!   net_bench   generate -> send -> receive -> discard   what the network carries, all to all
@@ -22,6 +23,7 @@ pub mod fleet;
 pub mod gensort;
 mod inputs;
 pub mod job;
+pub mod map_reduce;
 pub mod net_bench;
 pub mod object_bench;
 pub mod ops_bench;
@@ -34,3 +36,8 @@ mod two_pass;
 pub mod valsort;
 
 pub use plan::{Plan, Shape};
+pub use seal::Unsealed;
+pub use tonnage_stages::gate;
+pub use tonnage_stages::hash;
+pub use tonnage_stages::sink::TakenBlocks;
+pub use tonnage_stages::source::GivenBlock;

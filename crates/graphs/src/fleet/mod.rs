@@ -15,4 +15,5 @@
 pub mod boundaries;
 pub mod pass_one;
 pub mod pass_two;
+pub mod round;
 pub mod sample;

@@ -5,21 +5,21 @@
 //! checksums. Whoever asked for the round sees from all outcomes what has come where.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tonnage_disk::Disk;
-use tonnage_net::{Mesh, NetError, Settings};
+use tonnage_net::Settings;
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::{Bound, Boundaries};
-use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::Target;
-use tonnage_stages::work::{Received, Sent};
 
+use crate::fleet::round;
+pub use crate::fleet::round::Outcome;
 use crate::inputs::{self, Split};
-use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::job::{JobError, Watch, memory, workers};
 use crate::passes::PassOne;
 use crate::plan::{Plan, Shape};
 use crate::two_pass::TwoPass;
@@ -51,25 +51,6 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
-}
-
-/// What an endpoint did.
-#[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
-    /// What it read, wanted or not.
-    pub read: Total,
-    /// What each of its connections sent.
-    pub sent: Vec<Sent>,
-    /// What came by each connection.
-    pub received: Vec<Received>,
-    /// Bytes in the index, of each partition.
-    pub partitions: Vec<u64>,
-    /// How long it took until all had met.
-    pub meeting_seconds: f64,
-    /// Seconds in all.
-    pub seconds: f64,
-    /// The run.
-    pub phases: Vec<Phase>,
 }
 
 /// Runs a round's part.
@@ -104,10 +85,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let extents = inputs::extents(&inputs, record_bytes, plan.extent_bytes);
     let scratch = Scratch::named(&config.disk, &config.scratch, config.room_bytes)?;
     let scratch = Arc::new(scratch);
-    let mesh = Mesh::connect(&config.mesh, || control.is_cancelled()).map_err(|why| match why {
-        NetError::Stopped => JobError::Cancelled,
-        other => JobError::failed(other.to_string()),
-    })?;
+    let mesh = round::meet(&config.mesh, control)?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
     let (target, lanes) = (Target::Scratch(Arc::clone(&scratch)), config.scratch.len());
     let pass = PassOne::new(
@@ -134,31 +112,14 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         &pass.graph(),
         &[&pass.read.modes, &pass.write.modes],
     )?;
-    let (sent, received) = match &pass.wire {
-        Some((send, receive)) => (taken(&send.sent), taken(&receive.received)),
-        None => (Vec::new(), Vec::new()),
-    };
-    let is_lost = |source| {
-        received
-            .iter()
-            .any(|from| from.peer == source && from.lost.is_some())
-    };
-    let mut partitions = scratch.keep(|source| !is_lost(source));
-    partitions.resize(config.owners.len(), 0);
-    scratch
-        .save(&config.index)
-        .map_err(|why| JobError::file("writing", &config.index, &why))?;
+    let left = round::leave(&pass, &scratch, &config.index)?;
     Ok(Outcome {
         read: pass.partition.ledger.total(),
-        sent,
-        received,
-        partitions,
+        sent: left.sent,
+        received: left.received,
+        partitions: left.partitions,
         meeting_seconds,
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
     })
-}
-
-fn taken<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
-    std::mem::take(&mut list.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -220,7 +220,7 @@ impl Fleet {
     }
 }
 
-fn addresses(count: usize) -> Vec<SocketAddr> {
+pub fn addresses(count: usize) -> Vec<SocketAddr> {
     let listeners: Vec<TcpListener> = (0..count)
         .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
         .collect();
