@@ -14,7 +14,7 @@ PACKAGE = ROOT / "python" / "tonnage"
 # What each part of the package may import. Measuring and running are apart, and so are predicting
 # and reporting: each reads what the one before it wrote, so any of them can be run again alone.
 PARTS = {
-    "__init__": set(),
+    "__init__": {"map_reduce", "run"},
     "artifacts": set(),
     "words": set(),
     "statistics": set(),
@@ -30,6 +30,8 @@ PARTS = {
     "run": {"artifacts", "engine"},
     "fleet": {"artifacts", "words", "engine", "statistics", "measure"},
 }
+# A job of a user's own functions: it runs, and says on which machine.
+PARTS["map_reduce"] = {"artifacts", "words", "engine", "measure", "run"}
 PARTS["study"] = set(PARTS) - {"__init__"}
 PARTS["cli"] = PARTS["study"] | {"study"}
 PARTS["__main__"] = {"cli"}

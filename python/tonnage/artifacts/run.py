@@ -12,7 +12,11 @@ from tonnage.artifacts.phase import Phase
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord(Artifact):
-    """What a job did."""
+    """What a job did.
+
+    Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
+    blocks; what was ``shuffled`` and ``written`` is told for it alone.
+    """
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"
 
@@ -28,4 +32,8 @@ class RunRecord(Artifact):
     cpu_seconds: float
     peak_memory_bytes: int
     repartitioned_bytes: int = 0
+    shuffled_records: int | None = None
+    shuffled_bytes: int | None = None
+    written_records: int | None = None
+    written_bytes: int | None = None
     phases: list[Phase]
