@@ -1,0 +1,18 @@
+"""How often each word is in files of text.
+
+tonnage run mapreduce examples/word_count.py:JOB books/ --output counts --scratch /tmp --input-format lines
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tonnage import MapReduce, sums
+
+
+def words(batch: pa.RecordBatch) -> pa.RecordBatch:
+    found = pc.list_flatten(pc.utf8_split_whitespace(pc.utf8_lower(batch.column("line"))))
+    found = found.filter(pc.not_equal(found, ""))
+    return pa.record_batch({"key": found, "n": pa.repeat(1, len(found))})
+
+
+JOB = MapReduce(map=words, combine=sums("n"), reduce=sums("n"))
