@@ -1,6 +1,9 @@
 """How often each word is in files of text.
 
-tonnage run mapreduce examples/word_count.py:JOB books/ --output counts --scratch /tmp --input-format lines
+    tonnage run mapreduce examples/word_count.py:JOB books/ --input-format lines \\
+        --output counts --scratch /tmp
+
+What a thread has gathered is added up before it is moved.
 """
 
 import pyarrow as pa

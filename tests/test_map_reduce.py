@@ -460,6 +460,24 @@ def test_what_cannot_be_used_is_refused(disk: Path) -> None:
         done(disk, WORDS, fine)
 
 
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_a_device_that_fails_or_corrupts_leaves_nothing(
+    disk: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    rows = pa.table({"key": range(50_000), "n": range(50_000)})
+    pq.write_table(rows, disk / "in.parquet", row_group_size=5_000)
+    effect: Any = "corrupt" if operation == "read" else {"error": {"errno": 28}}
+    rule = {"operation": operation, "effect": effect, "path_contains": "round-"}
+    beside = engine.Beside
+
+    def faulty(name: str, config: dict[str, Any], gate: Any) -> engine.Beside:
+        return beside(name, config | {"disk": {"faults": {"seed": 1, "rules": [rule]}}}, gate)
+
+    monkeypatch.setattr(engine, "Beside", faulty)
+    said = failed(disk, MapReduce(reduce=sums("n")), disk / "in.parquet", engine.Failed)
+    assert ("the output was not kept" if operation == "read" else "os error 28") in said, said
+
+
 SLOW = """
 import pyarrow as pa
 import tonnage, time

@@ -15,6 +15,8 @@ import pyarrow as pa
 from tonnage import engine
 from tonnage.run.map_reduce import keys
 
+CORRUPT = "a device or its memory corrupts data, the output was not kept"
+
 
 class Schemas:
     """Which columns rows had, and where they were first seen."""
@@ -107,8 +109,12 @@ def encode(rows: pa.RecordBatch, key: Sequence[str], most_bytes: int) -> Iterato
 def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of blocks that lie end to end, with all columns of ``schema``."""
     empty = schema.empty_table()
-    tables = [empty, *(pa.Table.from_batches([batch]) for batch in _batches(data))]
-    return one_batch(pa.concat_tables(tables, promote_options="default").select(schema.names))
+    try:
+        tables = [empty, *(pa.Table.from_batches([batch]) for batch in _batches(data))]
+        return one_batch(pa.concat_tables(tables, promote_options="default").select(schema.names))
+    except (pa.ArrowException, OSError) as why:
+        said = f"what came back from scratch is not what was put there ({why}): {CORRUPT}"
+        raise engine.Failed(said, "taken", None, None) from why
 
 
 def _batches(data: bytes) -> Iterable[pa.RecordBatch]:

@@ -1,7 +1,6 @@
 """Threads that share work until there is none, or until the first of them fails.
 
-Threads, not processes: Arrow's kernels run without Python's lock, and what they share needs no copy
-(docs/decisions: threads for functions).
+Threads, not processes: docs/decisions/0019-threads-for-functions.md.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Crew:
         self.workers = workers
         self._ending = threading.Event()
         self._failure: BaseException | None = None
-        self._lock = threading.Lock()
+        self._lock, self._failing = threading.Lock(), threading.Lock()
         self._done = threading.Semaphore(0)
 
     def check(self) -> None:
@@ -85,7 +84,7 @@ class Crew:
         except Ended:
             pass
         except BaseException as why:
-            with self._lock:
+            with self._failing:
                 self._failure = self._failure or why
             self._ending.set()
         finally:

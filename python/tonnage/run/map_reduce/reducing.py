@@ -75,6 +75,7 @@ class Reducing:
     divided_bytes: int = 0
     rows: int = 0
     _done_bytes: int = 0
+    _taken: dict[Path, tuple[Round, int]] = field(default_factory=dict)  # with checksums
     _parts: dict[int, Part] = field(default_factory=dict)
     _agreed: Agreed = field(default_factory=Agreed)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -90,11 +91,13 @@ class Reducing:
             Failed: A function or a device failed, or a group is larger than memory.
         """
         leaves, given = self._leaves(round, rows, 0)
-        if self._reduce_all(leaves) != given:
+        read = self._reduce_all(leaves)
+        different = [each for each, checksum in self._taken.values() if checksum != each.checksum]
+        if read != given or different:
             raise engine.Failed(
-                f"what pass two read is not what pass one was given, {given} rows; a device or its "
-                "memory corrupts data, the output was not kept",
-                "pass_two",
+                f"what pass two read, {read} rows, is not what pass one was given, {given}, or "
+                f"differs in its checksum: {blocks.CORRUPT}",
+                "taken",
                 None,
                 None,
             )
@@ -162,7 +165,7 @@ class Reducing:
     def _bounds(self, round: Round, partition: int, wanted: int) -> Bounds:
         """Quantiles of a partition's keys, some of every portion."""
         samples: list[pa.RecordBatch] = []
-        with self._taking(round, [partition]) as (crew, portions):
+        with self._taking(round, [partition], sampled=True) as (crew, portions):
 
             def work() -> None:
                 for _, data in crew.share(portions):
@@ -244,21 +247,31 @@ class Reducing:
         with self._lock:
             return self._parts.setdefault(number, Part(hidden, self.format))
 
-    def _taking(self, round: Round, partitions: list[int], workers: int = 0) -> _Taking:
-        return _Taking(self, round, partitions, workers or self.shares.workers)
+    def _taking(
+        self, round: Round, partitions: list[int], workers: int = 0, sampled: bool = False
+    ) -> _Taking:
+        return _Taking(self, round, partitions, workers or self.shares.workers, sampled)
+
+    def count(self, round: Round, checksum: int) -> None:
+        """Notes what was taken of a round; all of it is, once, by the end."""
+        _, before = self._taken.get(round.index, (round, 0))
+        self._taken[round.index] = (round, before + checksum)
 
 
 class _Taking:
-    """The core reads partitions; a crew takes them."""
+    """The core reads partitions; a crew takes them, or only looks at them if they are sampled."""
 
-    def __init__(self, of: Reducing, round: Round, partitions: list[int], workers: int) -> None:
+    def __init__(
+        self, of: Reducing, round: Round, partitions: list[int], workers: int, sampled: bool
+    ) -> None:
         config = {
             "rounds": [round.to_json()],
             "partitions": partitions,
             "portion_bytes": of.shares.portion_bytes,
             "memory_bytes": of.shares.taking_bytes,
         }
-        self._of, self._crew = of, Crew(workers)
+        self._of, self._round, self._sampled = of, round, sampled
+        self._crew = Crew(workers)
         self._gate = engine.Taken()
         self._job = engine.Beside("map_reduce_pass_two", config, self._gate)
 
@@ -269,7 +282,11 @@ class _Taking:
 
     def __exit__(self, *why: Any) -> None:
         self._job.__exit__(*why)
-        self._of.phases += self._job.outcome["phases"] if why[0] is None else []
+        outcome = self._job.outcome
+        if why[0] is None:
+            self._of.phases += outcome["phases"]
+            if not self._sampled:
+                self._of.count(self._round, outcome["taken"]["checksum"])
 
 
 def sampled(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.RecordBatch:
