@@ -135,7 +135,7 @@ def test_a_killed_sort_looks_unfinished_until_the_next(
     assert [path.name.rstrip("0123456789") for path in sort.output.iterdir()] == [UNFINISHED[:-1]]
     said = tonnage.run("valsort", sort.output)
     assert said.returncode == 2
-    assert re.fullmatch(r"tonnage: \S+ holds the output of a sort .*run it again\n", said.stderr)
+    assert re.fullmatch(r"tonnage: \S+ holds an output that .*run it again\n", said.stderr)
     sort.assert_it_succeeds_now()
 
 

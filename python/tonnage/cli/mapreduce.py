@@ -98,7 +98,7 @@ def run_mapreduce(
     refuse_inside("--output", [output], inputs)
     refuse_inside("--scratch", scratch, [*inputs, output])
     found = loaded(job)
-    with engine.Progress("mapreduce", 2 * bytes_in(inputs)) as progress:
+    with engine.Progress("mapreduce", bytes_in(inputs)) as progress:
         record = found.run(
             inputs,
             output,
@@ -107,7 +107,7 @@ def run_mapreduce(
             workers,
             input_format,
             format,
-            on_progress=lambda done, _: progress(done),
+            on_progress=lambda done, _: progress(done // 2),  # of two passes
         )
     if as_json:
         print(json.dumps(record.to_json()))
