@@ -14,7 +14,7 @@ PACKAGE = ROOT / "python" / "tonnage"
 # What each part of the package may import. Measuring and running are apart, and so are predicting
 # and reporting: each reads what the one before it wrote, so any of them can be run again alone.
 PARTS = {
-    "__init__": set(),
+    "__init__": {"map_reduce", "run"},
     "artifacts": set(),
     "words": set(),
     "statistics": set(),
@@ -31,6 +31,8 @@ PARTS = {
     "simulate": {"artifacts", "statistics", "engine", "model", "plan", "run"},
     "fleet": {"artifacts", "words", "engine", "statistics", "measure", "run"},
 }
+# A job of a user's own functions: it runs, and says on which machine.
+PARTS["map_reduce"] = {"artifacts", "words", "engine", "measure", "run"}
 PARTS["study"] = set(PARTS) - {"__init__"}
 PARTS["cli"] = PARTS["study"] | {"study"}
 PARTS["__main__"] = {"cli"}

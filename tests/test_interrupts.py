@@ -125,7 +125,7 @@ def test_a_killed_sort_looks_unfinished_until_the_next(
         # Another sort cannot write to the same place meanwhile, nor disturb this one.
         said = tonnage.run(*sort.args())
         assert said.returncode == 2
-        assert re.fullmatch(r"tonnage: --output \S+ another sort [^\n]+\n", said.stderr)
+        assert re.fullmatch(r"tonnage: --output \S+ another job [^\n]+\n", said.stderr)
         code, _, err = running.end(signal.SIGKILL)
     assert code == CODES[signal.SIGKILL]
     assert "tonnage:" not in err
@@ -135,7 +135,7 @@ def test_a_killed_sort_looks_unfinished_until_the_next(
     assert [path.name.rstrip("0123456789") for path in sort.output.iterdir()] == [UNFINISHED[:-1]]
     said = tonnage.run("valsort", sort.output)
     assert said.returncode == 2
-    assert re.fullmatch(r"tonnage: \S+ holds the output of a sort .*run it again\n", said.stderr)
+    assert re.fullmatch(r"tonnage: \S+ holds an output that .*run it again\n", said.stderr)
     sort.assert_it_succeeds_now()
 
 

@@ -2,7 +2,25 @@
 
 The loop is in the packages: ``measure`` gives a `Measurement`, ``model`` turns measurements into a
 `Prediction`, ``run`` does the job and gives a `RunRecord`, ``report`` shows one beside the other.
-``artifacts`` holds those records; ``study`` is the whole loop on one machine.
+``artifacts`` holds those records; ``study`` is the whole loop on one machine. `MapReduce` is a job
+of one's own functions.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tonnage.map_reduce import MapReduce
+    from tonnage.run.map_reduce import Input, counts, groups, per_record, sums
+
+__all__ = ["Input", "MapReduce", "counts", "groups", "per_record", "sums"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Public names, imported when they are asked for: a command that needs no Arrow loads none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tonnage import map_reduce
+    from tonnage.run import map_reduce as helpers
+
+    return map_reduce.MapReduce if name == "MapReduce" else getattr(helpers, name)

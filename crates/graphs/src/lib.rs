@@ -4,6 +4,7 @@
 //!   sort        read -> partition -> write | read -> sort -> write      the job, two passes
 //!   fleet       read -> partition -> send -> receive -> write | the same pass two    an endpoint's part
 //!               read -> send -> receive -> write     copies of output, where one was lost
+//!   map_reduce  given -> write | read -> taken    the same passes, with functions from outside between them
 //!   disk_bench  pass one with its work replaced by a tag, or cut off     what the disks carry
 //!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry
 //!   net_bench   generate -> send -> receive -> discard   what the network carries, all to all
@@ -23,6 +24,7 @@ pub mod fleet;
 pub mod gensort;
 mod inputs;
 pub mod job;
+pub mod map_reduce;
 pub mod net_bench;
 pub mod object_bench;
 pub mod ops_bench;
@@ -36,3 +38,8 @@ pub mod valsort;
 pub mod wire;
 
 pub use plan::{Plan, Shape};
+pub use seal::Unsealed;
+pub use tonnage_stages::gate;
+pub use tonnage_stages::hash;
+pub use tonnage_stages::sink::TakenBlocks;
+pub use tonnage_stages::source::GivenBlock;

@@ -28,6 +28,7 @@ pub const MANIFEST: &str = "_tonnage.json";
 #[derive(Debug)]
 pub struct Unsealed {
     places: Vec<Place>,
+    suffix: String,
 }
 
 #[derive(Debug)]
@@ -40,15 +41,17 @@ struct Place {
 
 impl Unsealed {
     /// Prepares `directories`: removes what killed jobs left, refuses what would be overwritten.
+    /// Names of parts end with `suffix`.
     ///
     /// # Errors
     /// When a directory cannot be used.
-    pub fn prepare(directories: &[PathBuf]) -> Result<Self, JobError> {
+    pub fn prepare(directories: &[PathBuf], suffix: &str) -> Result<Self, JobError> {
         let places = directories
             .iter()
             .map(|directory| Place::prepare(directory));
         Ok(Self {
             places: places.collect::<Result<_, _>>()?,
+            suffix: suffix.to_owned(),
         })
     }
 
@@ -57,7 +60,11 @@ impl Unsealed {
     pub fn part(&self, number: usize) -> PathBuf {
         self.places[number % self.places.len()]
             .hidden
-            .join(part_name(number))
+            .join(self.name(number))
+    }
+
+    fn name(&self, number: usize) -> String {
+        format!("{}{}", part_name(number), self.suffix)
     }
 
     /// Makes parts 0 to `parts` visible, then the manifest.
@@ -67,11 +74,14 @@ impl Unsealed {
     pub fn publish(self, parts: usize, manifest: &Value) -> Result<(), JobError> {
         let count = self.places.len();
         for (lane, place) in self.places.iter().enumerate() {
-            let names: Vec<String> = (lane..parts).step_by(count).map(part_name).collect();
+            let names: Vec<String> = (lane..parts)
+                .step_by(count)
+                .map(|number| self.name(number))
+                .collect();
             place.list(&names).map_err(|why| place.failed(&why))?;
         }
         for (lane, place) in self.places.iter().enumerate() {
-            let mut names = (lane..parts).step_by(count).map(part_name);
+            let mut names = (lane..parts).step_by(count).map(|number| self.name(number));
             let publish =
                 |name: String| fs::rename(place.hidden.join(&name), place.directory.join(&name));
             names
@@ -117,7 +127,7 @@ impl Place {
         // First, since one that runs may be about to name its parts: nobody should remove those.
         if names.iter().any(|name| name.starts_with(PREFIX)) {
             return Err(JobError::Refused(format!(
-                "--output {show}: another sort is writing there; wait for it or give another \
+                "--output {show}: another job is writing there; wait for it or give another \
                  directory"
             )));
         }
@@ -146,7 +156,7 @@ impl Place {
         // Two that looked at the same moment both saw nobody: now each sees the other.
         if others(directory, Some(&place.hidden)).map_err(refuse)? > 0 {
             return Err(JobError::Refused(format!(
-                "--output {show}: another sort begins to write there; wait for it or give another \
+                "--output {show}: another job begins to write there; wait for it or give another \
                  directory"
             )));
         }
@@ -212,7 +222,7 @@ pub fn check_whole(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
     let show = directory.display();
     if others(directory, None).is_ok_and(|others| others > 0) {
         return Err(JobError::Refused(format!(
-            "{show} holds the output of a sort that has not finished: wait for it, or run it again"
+            "{show} holds an output that has not finished: wait for it, or run it again"
         )));
     }
     let Ok(manifest) = fs::read(directory.join(MANIFEST)) else {

@@ -113,7 +113,7 @@ impl<'a> SortJob<'a> {
             make_writable("--scratch", directory)?;
             seal::clean(directory).map_err(refuse)?;
         }
-        let unsealed = Unsealed::prepare(&config.output)?;
+        let unsealed = Unsealed::prepare(&config.output, "")?;
         check_room(&config.scratch, &config.output, bytes)?;
         let devices = inputs::extents(&inputs, record, usize::MAX / 2).len();
         let workers = workers();

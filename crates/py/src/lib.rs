@@ -8,18 +8,26 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use pyo3::PyClass;
+use pyo3::buffer::PyBuffer;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tonnage_disk::Disk;
 use tonnage_graphs::job::{self, JobError};
 use tonnage_graphs::{
-    Plan, Shape, cpu_bench, disk_bench, fleet, gensort, net_bench, object_bench, ops_bench, sort,
-    valsort,
+    Plan, Shape, cpu_bench, disk_bench, fleet, gensort, hash, map_reduce, net_bench, object_bench,
+    ops_bench, sort, valsort,
 };
 use tonnage_pipeline::Control;
+
+use crate::gates::{Given, Taken};
+
+mod gates;
+mod output;
 
 create_exception!(
     _core,
@@ -42,11 +50,27 @@ struct Job {
 
 #[pymethods]
 impl Job {
-    /// Starts the job `name` with a configuration in JSON.
+    /// Starts the job `name` with a configuration in JSON, and with the gate that it needs if
+    /// something comes in or goes out by one.
     #[new]
-    fn new(name: &str, config: &str) -> PyResult<Self> {
+    #[pyo3(signature = (name, config, gate=None))]
+    fn new(name: &str, config: &str, gate: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let control = Control::default();
         let (thread, ended) = match name {
+            "map_reduce_pass_one" => {
+                let gate = of_job::<Given>(name, gate)?.get().gate();
+                let job = move |config: &_, control: &_| {
+                    map_reduce::pass_one::run(config, &gate, control)
+                };
+                start(config, job, &control)
+            }
+            "map_reduce_pass_two" => {
+                let gate = of_job::<Taken>(name, gate)?.get().gate();
+                let job = move |config: &_, control: &_| {
+                    map_reduce::pass_two::run(config, &gate, control)
+                };
+                start(config, job, &control)
+            }
             "sort" => start(config, sort::run, &control),
             "disk_bench" => start(config, disk_bench::run, &control),
             "cpu_bench" => start(config, cpu_bench::run, &control),
@@ -97,17 +121,23 @@ impl Job {
             return Err(PyRuntimeError::new_err("the result was taken already"));
         };
         let ending = py.detach(|| thread.join());
-        match ending.map_err(|_| PyRuntimeError::new_err("the core panicked; see above"))? {
-            Ok(outcome) => Ok(outcome),
-            Err(JobError::Refused(why)) => Err(Refused::new_err(why)),
-            Err(JobError::Cancelled) => Err(Cancelled::new_err("cancelled")),
-            Err(JobError::Failed {
-                what,
-                stage,
-                file,
-                offset,
-            }) => Err(Failed::new_err((what, stage, file, offset))),
-        }
+        ending
+            .map_err(|_| PyRuntimeError::new_err("the core panicked; see above"))?
+            .map_err(raised)
+    }
+}
+
+/// A job's error as it is raised.
+fn raised(why: JobError) -> PyErr {
+    match why {
+        JobError::Refused(why) => Refused::new_err(why),
+        JobError::Cancelled => Cancelled::new_err("cancelled"),
+        JobError::Failed {
+            what,
+            stage,
+            file,
+            offset,
+        } => Failed::new_err((what, stage, file, offset)),
     }
 }
 
@@ -117,9 +147,18 @@ impl Job {
     }
 }
 
+/// The gate of a job that has one.
+fn of_job<'a, 'py, G: PyClass>(
+    name: &str,
+    gate: Option<&'a Bound<'py, PyAny>>,
+) -> PyResult<&'a Bound<'py, G>> {
+    let gate = gate.ok_or_else(|| PyValueError::new_err(format!("{name} needs a gate")))?;
+    Ok(gate.cast::<G>()?)
+}
+
 fn start<C, O>(
     config: &str,
-    job: fn(&C, &Control) -> Result<O, JobError>,
+    job: impl FnOnce(&C, &Control) -> Result<O, JobError> + Send + 'static,
     control: &Control,
 ) -> PyResult<(JoinHandle<Ending>, mpsc::Receiver<()>)>
 where
@@ -158,6 +197,23 @@ fn plan(shape: &str) -> PyResult<String> {
     serde_json::to_string(&plan).map_err(|why| PyRuntimeError::new_err(why.to_string()))
 }
 
+/// Mixes one value of each row, from where its offset says to where the next one does, into the rows'
+/// hashes; all are 64-bit numbers in this machine's order.
+#[pyfunction]
+fn mix_rows<'py>(
+    py: Python<'py>,
+    hashes: PyBuffer<u64>,
+    offsets: PyBuffer<u64>,
+    data: PyBuffer<u8>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (mut hashes, offsets) = (hashes.to_vec(py)?, offsets.to_vec(py)?);
+    let data = data.to_vec(py)?;
+    let mixed = py.detach(|| hash::mix_rows(&mut hashes, &offsets, &data));
+    mixed.ok_or_else(|| PyValueError::new_err("the offsets do not fit the rows and their data"))?;
+    let bytes: Vec<u8> = hashes.into_iter().flat_map(u64::to_ne_bytes).collect();
+    Ok(PyBytes::new(py, &bytes))
+}
+
 /// The core's version.
 #[pyfunction]
 fn version() -> &'static str {
@@ -173,6 +229,11 @@ fn workers() -> usize {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Job>()?;
+    module.add_class::<Given>()?;
+    module.add_class::<Taken>()?;
+    module.add_class::<output::Output>()?;
+    module.add("Shut", module.py().get_type::<gates::Shut>())?;
+    module.add_function(wrap_pyfunction!(mix_rows, module)?)?;
     module.add("Refused", module.py().get_type::<Refused>())?;
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add("Cancelled", module.py().get_type::<Cancelled>())?;

@@ -4,20 +4,23 @@
 //!   source/   read       extents of files, by direct I/O        generate   records out of nothing
 //!             operate    single blocks of a file, at random
 //!             get        chunks of objects, by ranges
+//!             given      blocks that others have made
 //!   work/     partition  records to the blocks of partitions    tag        whole buffers, unread
 //!             sort       a partition in memory, in key order
 //!             send       blocks to other endpoints            receive    blocks from them
 //!   sink/     write      blocks or files, by direct I/O         discard    nothing
 //!             summarise  order, count, checksum of records      keys       keys of sampled records
-//!             put        objects, or parts of one
+//!             put        objects, or parts of one       taken      partitions, by others
 //! ```
 //!
 //! `generate` and `discard` are the null twins of `read` and `write`; `tag` is that of `partition`.
 //! What the stages of one graph know together (where blocks lie, what was counted) is in
-//! `extent`, `boundaries`, `scratch` and `ledger`; `requests` is what workers saw of an object store.
+//! `extent`, `boundaries`, `hash`, `scratch` and `ledger`; `gate` is where others give and take; `requests` is what workers saw of an object store.
 
 pub mod boundaries;
 pub mod extent;
+pub mod gate;
+pub mod hash;
 mod inflight;
 pub mod latencies;
 pub mod ledger;
@@ -28,10 +31,12 @@ pub mod scratch;
 pub mod source {
     mod generate;
     mod get;
+    mod given;
     mod operate;
     mod read;
     pub use generate::{Chunk, Content, Generate};
     pub use get::Get;
+    pub use given::{Given, GivenBlock};
     pub use operate::{Operate, Pattern, Seen};
     pub use read::Read;
 }
@@ -56,11 +61,13 @@ pub mod sink {
     mod keys;
     mod put;
     mod summarise;
+    mod taken;
     mod write;
     pub use discard::Discard;
     pub use keys::Keys;
     pub use put::{Put, PutAs};
     pub use summarise::{Summaries, Summarise};
+    pub use taken::{Taken, TakenBlocks};
     pub use write::{OnWhole, OutputFile, Target, Write};
 }
 

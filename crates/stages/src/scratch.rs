@@ -121,6 +121,16 @@ impl Scratch {
         partitions.iter().map(bytes).collect()
     }
 
+    /// Bytes of memory that each partition takes whole, with the alignment of its blocks.
+    #[must_use]
+    pub fn spans(&self) -> Vec<u64> {
+        let span = |blocks: &Vec<Block>| {
+            let spans = blocks.iter().map(|block| aligned(block.len as usize));
+            spans.sum::<usize>() as u64
+        };
+        self.lock().iter().map(span).collect()
+    }
+
     /// Writes the index, whole or not at all; what the files hold is theirs to make durable.
     ///
     /// # Errors

@@ -52,6 +52,8 @@ class RunRecord(Artifact):
 
     On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
     each other, and ``durability`` is what is promised of the output when nodes are lost.
+    Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
+    blocks; what was ``shuffled`` and ``written`` is told for it alone.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"
@@ -68,6 +70,10 @@ class RunRecord(Artifact):
     cpu_seconds: float
     peak_memory_bytes: int
     repartitioned_bytes: int = 0
+    shuffled_records: int | None = None
+    shuffled_bytes: int | None = None
+    written_records: int | None = None
+    written_bytes: int | None = None
     phases: list[Phase]
     nodes: list[NodeRun] = field(default_factory=list)
     rounds: list[RoundRun] = field(default_factory=list)

@@ -20,7 +20,13 @@ HELP = (
     "arguments or input; 130 on Ctrl-C, 143 on SIGTERM, when all that is unfinished is removed."
 )
 COMMANDS = {
-    "run": ("Run a job.", {"sort": "run:run_sort:InputsFirst"}),
+    "run": (
+        "Run a job.",
+        {
+            "sort": "run:run_sort:InputsFirst",
+            "mapreduce": "mapreduce:run_mapreduce:JobFirst",
+        },
+    ),
     "measure": (
         "Measure what this machine carries.",
         {

@@ -2,16 +2,23 @@
 
 ``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``probes`` turns what the
 core reports into the records of `artifacts`. ``refuse_full`` asks devices for room, ``workspace``
-is a directory that goes again.
+is a directory that goes again. ``Beside`` is a job that runs meanwhile, with a gate (``Given``,
+``Taken``) by which this side gives or takes; ``Output`` is one whose parts are written here.
 """
 
 from tonnage.engine.job import (
+    Beside,
     Cancelled,
     Failed,
+    Given,
     OnProgress,
+    Output,
     Refused,
+    Shut,
+    Taken,
     after,
     is_debug_build,
+    mix_rows,
     plan,
     run,
     version,
@@ -22,13 +29,19 @@ from tonnage.engine.room import refuse_full
 from tonnage.engine.workspace import workspace
 
 __all__ = [
+    "Beside",
     "Cancelled",
     "Failed",
+    "Given",
     "OnProgress",
+    "Output",
     "Progress",
     "Refused",
+    "Shut",
+    "Taken",
     "after",
     "is_debug_build",
+    "mix_rows",
     "plan",
     "refuse_full",
     "run",

@@ -9,14 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from types import TracebackType
 from typing import Any
 
 from tonnage import _core
 
 Cancelled = _core.Cancelled
 Failed = _core.Failed
+Given = _core.Given
+Output = _core.Output
 Refused = _core.Refused
+Shut = _core.Shut
+Taken = _core.Taken
 is_debug_build = _core.is_debug_build
+mix_rows = _core.mix_rows
 version = _core.version
 workers = _core.workers
 
@@ -51,6 +57,50 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
         raise
     outcome: dict[str, Any] = json.loads(job.result())
     return outcome
+
+
+class Beside:
+    """A job that runs while this thread does something else, until the context ends.
+
+    If that is by an exception the job is cancelled, and has cleaned up by then; else it is awaited.
+
+    Args:
+        name: The core's job.
+        config: Its configuration.
+        gate: Where blocks come in or partitions go out.
+
+    Raises:
+        Failed: The job failed: also where its gate was shut for that (`Shut`).
+    """
+
+    def __init__(self, name: str, config: dict[str, Any], gate: Given | Taken) -> None:
+        self._job = _core.Job(name, _as_json(config), gate)
+        self.outcome: dict[str, Any] = {}
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, _: TracebackType | None
+    ) -> None:
+        try:
+            while why is None and not self._job.wait(POLL_SECONDS):
+                pass
+            if why is not None and not isinstance(why, Shut):
+                self._job.cancel()
+            self.outcome = json.loads(self._job.result())
+        except (Cancelled, Failed):
+            if why is None or isinstance(why, Shut):
+                raise
+        except BaseException:
+            self._job.cancel()
+            with suppress(Cancelled, Failed):
+                self._job.result()
+            raise
+
+    def done_bytes(self) -> int:
+        """Bytes that its last stage has dealt with so far."""
+        return self._job.done_bytes()
 
 
 def plan(config: dict[str, Any]) -> dict[str, Any]:

@@ -20,4 +20,5 @@ pub mod copy;
 mod list;
 pub mod pass_one;
 pub mod pass_two;
+pub mod round;
 pub mod sample;

@@ -7,23 +7,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tonnage_disk::Disk;
 use tonnage_net::Settings;
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::{Bound, Boundaries};
-use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::Target;
-use tonnage_stages::work::{Received, Sent};
 
+use crate::fleet::round;
+pub use crate::fleet::round::Outcome;
 use crate::inputs::{self, Split};
-use crate::job::{JobError, Phase, Watch, workers};
+use crate::job::{JobError, Watch, workers};
 use crate::passes::PassOne;
 use crate::plan::{Plan, Shape};
 use crate::two_pass::TwoPass;
-use crate::wire::{Wire, connect};
+use crate::wire::connect;
 
 /// An endpoint's part in a round.
 #[derive(Clone, Debug, Deserialize)]
@@ -52,25 +52,6 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
-}
-
-/// What an endpoint did.
-#[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
-    /// What it read, wanted or not.
-    pub read: Total,
-    /// What each of its connections sent.
-    pub sent: Vec<Sent>,
-    /// What came by each connection.
-    pub received: Vec<Received>,
-    /// Bytes in the index, of each partition.
-    pub partitions: Vec<u64>,
-    /// How long it took until all had met.
-    pub meeting_seconds: f64,
-    /// Seconds in all.
-    pub seconds: f64,
-    /// The run.
-    pub phases: Vec<Phase>,
 }
 
 /// Runs a round's part.
@@ -125,22 +106,12 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         &pass.graph(),
         &[&pass.read.modes, &pass.write.modes],
     )?;
-    let (sent, received) = pass.wire.as_ref().map(Wire::done).unwrap_or_default();
-    let is_lost = |source| {
-        received
-            .iter()
-            .any(|from| from.peer == source && from.lost.is_some())
-    };
-    let mut partitions = scratch.keep(|source| !is_lost(source));
-    partitions.resize(config.owners.len(), 0);
-    scratch
-        .save(&config.index)
-        .map_err(|why| JobError::file("writing", &config.index, &why))?;
+    let left = round::leave(&pass, &scratch, &config.index)?;
     Ok(Outcome {
         read: pass.partition.ledger.total(),
-        sent,
-        received,
-        partitions,
+        sent: left.sent,
+        received: left.received,
+        partitions: left.partitions,
         meeting_seconds,
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,

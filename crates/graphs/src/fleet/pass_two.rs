@@ -66,6 +66,17 @@ pub struct Round {
     pub index: PathBuf,
 }
 
+impl Round {
+    /// Finds what each of them left.
+    pub(crate) fn open_all(rounds: &[Self], disk: &Disk) -> Result<Vec<Scratch>, JobError> {
+        let open = |round: &Self| {
+            let scratch = Scratch::saved(disk, &round.scratch, &round.index);
+            scratch.map_err(|why| JobError::file("reading", &round.index, &why))
+        };
+        rounds.iter().map(open).collect()
+    }
+}
+
 /// A partition to sort.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,11 +113,7 @@ pub struct Outcome {
 /// What is refused, what fails, or the cancellation; files that are whole by then stay.
 pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let watch = Watch::begin(control);
-    let rounds = config.rounds.iter().map(|round| {
-        let scratch = Scratch::saved(&config.disk, &round.scratch, &round.index);
-        scratch.map_err(|why| JobError::file("reading", &round.index, &why))
-    });
-    let rounds = rounds.collect::<Result<Vec<Scratch>, JobError>>()?;
+    let rounds = Round::open_all(&config.rounds, &config.disk)?;
     let devices = config.rounds.first().map_or(1, |round| round.scratch.len());
     let cut = |wanted: &Wanted| Cut {
         number: wanted.number,

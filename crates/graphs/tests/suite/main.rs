@@ -4,6 +4,7 @@ mod common;
 mod edits;
 mod fleet;
 mod gensort_valsort;
+mod map_reduce;
 mod net;
 mod object;
 mod ops;

@@ -134,7 +134,7 @@ fn what_is_locked_is_left_alone() {
     let locked = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     assert_eq!(locked, 0);
     let before = (names(&place.output[0]), names(&hidden));
-    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another sort is writing there"));
+    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another job is writing there"));
     assert_eq!((names(&place.output[0]), names(&hidden)), before);
     // Whoever held it is gone: so is the reason.
     drop(lock);
@@ -155,7 +155,7 @@ fn a_running_sort_keeps_others_out() {
     while !place.output[0].exists() || names(&place.output[0]).is_empty() {
         thread::sleep(Duration::from_millis(1));
     }
-    assert!(refused(&config).contains("another sort is writing there"));
+    assert!(refused(&config).contains("another job is writing there"));
     // Nor is half an output validated.
     let validate = valsort::Config {
         inputs: place.output.clone(),

@@ -1,0 +1,65 @@
+//! What any round of pass one has in common, whatever its blocks come from: what has come is
+//! indexed, but for what came from a peer that was lost.
+
+use std::path::Path;
+
+use serde::Serialize;
+use tonnage_stages::ledger::Total;
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::work::{Received, Sent};
+
+use crate::job::{JobError, Phase};
+use crate::passes::PassOne;
+use crate::wire::Wire;
+
+/// What an endpoint did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// What it read, or was given, wanted or not.
+    pub read: Total,
+    /// What each of its connections sent.
+    pub sent: Vec<Sent>,
+    /// What came by each connection.
+    pub received: Vec<Received>,
+    /// Bytes in the index, of each partition.
+    pub partitions: Vec<u64>,
+    /// How long it took until all had met.
+    pub meeting_seconds: f64,
+    /// Seconds in all.
+    pub seconds: f64,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// What a pass has left at its end.
+pub(crate) struct Left {
+    /// As in [`Outcome`].
+    pub sent: Vec<Sent>,
+    /// Likewise.
+    pub received: Vec<Received>,
+    /// Likewise.
+    pub partitions: Vec<u64>,
+}
+
+/// Writes the index of what has come to `scratch` from endpoints that sent all.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn leave(pass: &PassOne, scratch: &Scratch, index: &Path) -> Result<Left, JobError> {
+    let (sent, received) = pass.wire.as_ref().map(Wire::done).unwrap_or_default();
+    let is_lost = |source| {
+        received
+            .iter()
+            .any(|from| from.peer == source && from.lost.is_some())
+    };
+    let mut partitions = scratch.keep(|source| !is_lost(source));
+    partitions.resize(pass.partition.lanes.len(), 0);
+    scratch
+        .save(index)
+        .map_err(|why| JobError::file("writing", index, &why))?;
+    Ok(Left {
+        sent,
+        received,
+        partitions,
+    })
+}

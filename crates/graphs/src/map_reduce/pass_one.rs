@@ -1,0 +1,182 @@
+//! A round of pass one whose blocks are given: they go to the owners of their partitions, and what
+//! belongs to this endpoint comes to its scratch. Alone, an endpoint owns all.
+//!
+//! It is the sort's pass one with `given` in the place of its first two stages; what a round means
+//! (owners, the index, a peer that is lost) is the same too.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_net::Settings;
+use tonnage_pipeline::{Control, Graph, GraphError, Node};
+use tonnage_records::Layout;
+use tonnage_stages::boundaries::Boundaries;
+use tonnage_stages::extent::ALIGNMENT;
+use tonnage_stages::gate::Gate;
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::sink::Target;
+use tonnage_stages::source::{Given, GivenBlock};
+
+use crate::fleet::round;
+use crate::job::{JobError, Watch, memory};
+use crate::passes::PassOne;
+use crate::plan::{Plan, Shape};
+use crate::wire::connect;
+
+/// In the place of the size of a record: the core counts none, since it does not know them.
+pub(crate) const UNCOUNTED: usize = usize::MAX;
+
+/// An endpoint's part in a round.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Who takes part, if there are several.
+    #[serde(default)]
+    pub mesh: Option<Settings>,
+    /// The endpoint that owns each partition, 0 if there is one; none if it is not wanted.
+    pub owners: Vec<Option<usize>>,
+    /// Files for what this one owns, one a device.
+    pub scratch: Vec<PathBuf>,
+    /// Where to write what lies where.
+    pub index: PathBuf,
+    /// The largest block, for all endpoints the same.
+    pub block_bytes: usize,
+    /// Memory for all buffers.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// What an endpoint did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// What any round tells.
+    #[serde(flatten)]
+    pub round: round::Outcome,
+    /// Memory that each partition takes whole.
+    pub spans: Vec<u64>,
+}
+
+/// Runs a round's part with what comes through `gate`, until that is closed.
+///
+/// # Errors
+/// What is refused, what fails here (not at a peer), or the cancellation; the gate is shut in any
+/// case.
+pub fn run(
+    config: &Config,
+    gate: &Arc<Gate<GivenBlock>>,
+    control: &Control,
+) -> Result<Outcome, JobError> {
+    let outcome = run_round(config, gate, control);
+    gate.shut();
+    outcome
+}
+
+fn run_round(
+    config: &Config,
+    gate: &Arc<Gate<GivenBlock>>,
+    control: &Control,
+) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(control);
+    let scratch = Scratch::named(&config.disk, &config.scratch, 0)?;
+    let scratch = Arc::new(scratch);
+    let mesh = config.mesh.as_ref();
+    let met = mesh.map(|mesh| connect(mesh, control)).transpose()?;
+    let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
+    let mut pass = pass(config, gate, &scratch)?;
+    pass = match (met, mesh) {
+        (Some(met), Some(mesh)) => pass.across(met, mesh.number, &config.owners),
+        _ => alone(pass, &config.owners),
+    };
+    let graph = with_given(&pass, gate).map_err(|why| JobError::failed(why.to_string()))?;
+    let memory = memory(config.memory_bytes)?;
+    let mut phase = watch.run("pass_one", &graph, &memory, None)?;
+    phase.disk_modes = pass.write.modes.seen();
+    let left = round::leave(&pass, &scratch, &config.index)?;
+    let mut spans = scratch.spans();
+    spans.resize(config.owners.len(), 0);
+    Ok(Outcome {
+        round: round::Outcome {
+            read: pass.partition.ledger.total(),
+            sent: left.sent,
+            received: left.received,
+            partitions: left.partitions,
+            meeting_seconds,
+            seconds: watch.epoch.elapsed().as_secs_f64(),
+            phases: vec![phase],
+        },
+        spans,
+    })
+}
+
+/// The sort's pass one, of which only what follows the blocks is used.
+fn pass(
+    config: &Config,
+    gate: &Gate<GivenBlock>,
+    scratch: &Arc<Scratch>,
+) -> Result<PassOne, JobError> {
+    let block_bytes = config.block_bytes.next_multiple_of(ALIGNMENT);
+    // What waits before the gate is beside the buffers; on a fleet those that receive have as many
+    // as those that give.
+    let room = config
+        .memory_bytes
+        .saturating_sub(gate.most_bytes() + block_bytes);
+    let spare_blocks = room / block_bytes / if config.mesh.is_some() { 2 } else { 1 };
+    if spare_blocks == 0 {
+        return Err(JobError::Refused(format!(
+            "{} bytes of memory hold no block of {block_bytes} beside {} that wait: give more",
+            config.memory_bytes,
+            gate.most_bytes()
+        )));
+    }
+    let shape = Shape {
+        bytes: 0,
+        record_bytes: 100, // of a sort that is not run
+        memory_bytes: config.memory_bytes,
+        workers: 1,
+        devices: (1, config.scratch.len(), 1),
+        endpoints: 1,
+        connections: 1,
+    };
+    let plan = Plan {
+        block_bytes,
+        spare_blocks,
+        ..Plan::new(&shape, &config.disk)?
+    };
+    Ok(PassOne::new(
+        &config.disk,
+        &plan,
+        UNCOUNTED,
+        vec![Vec::new()],
+        Boundaries::new(Vec::new(), &Layout::SORT_BENCHMARK),
+        Target::Scratch(Arc::clone(scratch)),
+        config.scratch.len(),
+    ))
+}
+
+/// All that is wanted stays here, on the device that is a partition's.
+fn alone(mut pass: PassOne, owners: &[Option<usize>]) -> PassOne {
+    let lanes = pass.write.lanes;
+    let lane = |(place, owner): (usize, &Option<usize>)| owner.map(|_| place % lanes);
+    pass.partition.lanes = Arc::new(owners.iter().enumerate().map(lane).collect());
+    pass
+}
+
+/// A pass's graph with blocks that are given in the place of reading and partitioning.
+///
+/// # Errors
+/// When the pass has no such stages.
+pub fn with_given(pass: &PassOne, gate: &Arc<Gate<GivenBlock>>) -> Result<Graph, GraphError> {
+    let given = Given {
+        gate: Arc::clone(gate),
+        lanes: Arc::clone(&pass.partition.lanes),
+        buffers: pass.partition.spare_blocks,
+        buffer_bytes: pass.partition.block_bytes,
+        ledger: Arc::clone(&pass.partition.ledger),
+    };
+    pass.graph()
+        .replace("read"..="partition", Node::new("given", given))
+}

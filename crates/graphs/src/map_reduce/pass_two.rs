@@ -1,0 +1,187 @@
+//! Partitions of pass one as they are taken: each in one portion, or in several that are small enough.
+//!
+//! It is the sort's pass two with `taken` in the place of its last two stages. Blocks are never
+//! divided: a portion is whole blocks.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_pipeline::{Control, Graph, GraphError, Node};
+use tonnage_records::Layout;
+use tonnage_stages::extent::{ALIGNMENT, Extent};
+use tonnage_stages::gate::Gate;
+use tonnage_stages::ledger::{Ledger, Total};
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::sink::{Taken, TakenBlocks};
+use tonnage_stages::work::Unit;
+
+use crate::cut::Cut;
+use crate::fleet::pass_two::Round;
+use crate::job::{JobError, Phase, Watch, memory};
+use crate::map_reduce::pass_one::UNCOUNTED;
+use crate::passes::PassTwo;
+use crate::plan::{Plan, Shape};
+
+/// What to take.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What the rounds of pass one left here.
+    pub rounds: Vec<Round>,
+    /// Which partitions, in this order for each device.
+    pub partitions: Vec<usize>,
+    /// The largest portion; a partition that is larger comes in several.
+    pub portion_bytes: usize,
+    /// Memory for portions.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// What was taken.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Blocks, their bytes and the sum of their CRC-32s.
+    pub taken: Total,
+    /// Seconds in all.
+    pub seconds: f64,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// Reads partitions; all have left, but for what still waits, when it ends.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation; the gate is shut then, and closed otherwise.
+pub fn run(
+    config: &Config,
+    gate: &Arc<Gate<TakenBlocks>>,
+    control: &Control,
+) -> Result<Outcome, JobError> {
+    let outcome = read(config, gate, control);
+    match outcome {
+        Ok(_) => gate.close(),
+        Err(_) => gate.shut(),
+    }
+    outcome
+}
+
+fn read(
+    config: &Config,
+    gate: &Arc<Gate<TakenBlocks>>,
+    control: &Control,
+) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(control);
+    let rounds = Round::open_all(&config.rounds, &config.disk)?;
+    let devices = config.rounds.first().map_or(1, |round| round.scratch.len());
+    let mut portions: Vec<(usize, Arc<Extent>)> = Vec::new();
+    let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); devices];
+    for &partition in &config.partitions {
+        let lane = partition % devices;
+        for mut extent in cut(&rounds, partition, lane, config.portion_bytes)? {
+            extent.number = portions.len();
+            let extent = Arc::new(extent);
+            lanes[lane].push(Arc::clone(&extent));
+            portions.push((partition, extent));
+        }
+    }
+    let pass = pass(config, &portions, lanes)?;
+    let ledger = Arc::new(Ledger::default());
+    let taken = Taken {
+        portions: Arc::new(portions),
+        gate: Arc::clone(gate),
+        ledger: Arc::clone(&ledger),
+    };
+    let graph = with_taken(&pass, taken).map_err(|why| JobError::failed(why.to_string()))?;
+    let memory = memory(config.memory_bytes)?;
+    let mut phase = watch.run("pass_two", &graph, &memory, None)?;
+    phase.disk_modes = pass.read.modes.seen();
+    Ok(Outcome {
+        taken: ledger.total(),
+        seconds: watch.epoch.elapsed().as_secs_f64(),
+        phases: vec![phase],
+    })
+}
+
+/// A partition in portions of whole blocks.
+fn cut(
+    rounds: &[Scratch],
+    partition: usize,
+    lane: usize,
+    portion_bytes: usize,
+) -> Result<Vec<Extent>, JobError> {
+    let cut = Cut {
+        number: partition,
+        blocks: rounds
+            .iter()
+            .flat_map(|round| round.take(partition))
+            .collect(),
+        lane,
+        in_order: true, // What need not stay together is cut in portions.
+    };
+    let longest = cut.blocks.iter().map(|block| block.len).max().unwrap_or(0);
+    if longest + 2 * ALIGNMENT > portion_bytes {
+        return Err(JobError::Refused(format!(
+            "a block of {longest} bytes does not fit into a portion of {portion_bytes}"
+        )));
+    }
+    Ok(cut.extents(portion_bytes, 1))
+}
+
+/// The sort's pass two, of which only the reading is used.
+fn pass(
+    config: &Config,
+    portions: &[(usize, Arc<Extent>)],
+    lanes: Vec<Vec<Arc<Extent>>>,
+) -> Result<PassTwo, JobError> {
+    let largest = portions.iter().map(|(_, extent)| extent.span()).max();
+    let shape = Shape {
+        bytes: 0,
+        record_bytes: 100, // of a sort that is not run
+        memory_bytes: config.memory_bytes,
+        workers: 1,
+        devices: (1, lanes.len(), 1),
+        endpoints: 1,
+        connections: 1,
+    };
+    let plan = Plan {
+        slots: (config.memory_bytes / largest.unwrap_or(0).max(ALIGNMENT)).min(portions.len()),
+        ..Plan::new(&shape, &config.disk)?
+    };
+    if plan.slots < lanes.len().min(portions.len()) {
+        return Err(JobError::Refused(format!(
+            "{} bytes of memory hold fewer portions of {} than there are devices: give more",
+            config.memory_bytes, config.portion_bytes
+        )));
+    }
+    let unit = |(_, extent): &(usize, Arc<Extent>)| Unit {
+        extent: Arc::clone(extent),
+        file: 0,
+        lane: 0,
+    };
+    let units = portions.iter().map(unit).collect();
+    let layout = Layout {
+        record_bytes: UNCOUNTED,
+        ..Layout::SORT_BENCHMARK
+    };
+    Ok(PassTwo::new(
+        &config.disk,
+        &plan,
+        &layout,
+        lanes,
+        units,
+        Vec::new(),
+        1,
+    ))
+}
+
+/// A pass's graph with its partitions taken in the place of sorting and writing.
+///
+/// # Errors
+/// When the pass has no such stages.
+pub fn with_taken(pass: &PassTwo, taken: Taken) -> Result<Graph, GraphError> {
+    pass.graph()
+        .replace("sort"..="write", Node::new("taken", taken))
+}

@@ -1,0 +1,253 @@
+//! Blocks that are given come out of the index, each once and in its partition, whatever their sizes
+//! and however many endpoints there are; and are taken whole.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use proptest::prelude::*;
+use tonnage_disk::{Effect, Operation, Rule};
+use tonnage_graphs::fleet::pass_two::Round;
+use tonnage_graphs::gate::Gate;
+use tonnage_graphs::job::JobError;
+use tonnage_graphs::map_reduce::{pass_one, pass_two};
+use tonnage_graphs::{GivenBlock, TakenBlocks};
+use tonnage_net::{Secret, Settings};
+use tonnage_pipeline::Control;
+
+use crate::common::{Random, disk, seeded};
+use crate::common::addresses;
+
+const BLOCK: usize = 64 << 10;
+const MEMORY: usize = 2 << 20;
+const NEVER: fn() -> bool = || false;
+
+/// Blocks of each partition, sorted, since they come in any order.
+type Blocks = BTreeMap<usize, Vec<Vec<u8>>>;
+
+fn config(place: &Path, owners: Vec<Option<usize>>, mesh: Option<Settings>) -> pass_one::Config {
+    pass_one::Config {
+        mesh,
+        owners,
+        scratch: vec![place.join("0"), place.join("1")],
+        index: place.join("index"),
+        block_bytes: BLOCK,
+        memory_bytes: MEMORY,
+        disk: disk(Vec::new()),
+    }
+}
+
+fn give(config: &pass_one::Config, blocks: &[GivenBlock]) -> Result<pass_one::Outcome, JobError> {
+    let gate = Arc::new(Gate::new(BLOCK));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for block in blocks {
+                if gate.put(block.clone(), block.1.len(), NEVER).is_err() {
+                    return; // What ended it is told by the job.
+                }
+            }
+            gate.close();
+        });
+        pass_one::run(config, &gate, &Control::default())
+    })
+}
+
+/// What a round at `place` left of these partitions, and in how many portions it came.
+fn take(place: &Path, partitions: Vec<usize>, portion_bytes: usize) -> (Blocks, usize) {
+    let gate: Arc<Gate<TakenBlocks>> = Arc::new(Gate::new(1));
+    let config = pass_two::Config {
+        rounds: vec![Round {
+            scratch: vec![place.join("0"), place.join("1")],
+            index: place.join("index"),
+        }],
+        partitions,
+        portion_bytes,
+        memory_bytes: 4 * portion_bytes.max(MEMORY),
+        disk: disk(Vec::new()),
+    };
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| pass_two::run(&config, &gate, &Control::default()));
+        let (mut blocks, mut portions) = (Blocks::new(), 0);
+        while let Ok(Some(taken)) = gate.take(NEVER) {
+            let of_partition = blocks.entry(taken.partition).or_default();
+            of_partition.extend(taken.blocks().map(<[u8]>::to_vec));
+            portions += 1;
+        }
+        blocks.values_mut().for_each(|blocks| blocks.sort());
+        let outcome = reading.join().expect("no panic").expect("it reads");
+        let bytes: usize = blocks.values().flatten().map(Vec::len).sum();
+        assert_eq!(outcome.taken.bytes, bytes as u64);
+        (blocks, portions)
+    })
+}
+
+fn given(partitions: usize, lengths: &[usize], seed: u64) -> Vec<GivenBlock> {
+    let mut random = Random(seed);
+    let block = |&len: &usize| {
+        let mut block = vec![0; len];
+        random.fill(&mut block);
+        (random.below(partitions), block)
+    };
+    lengths.iter().map(block).collect()
+}
+
+fn by_partition<'a>(blocks: impl IntoIterator<Item = &'a GivenBlock>) -> Blocks {
+    let mut found = Blocks::new();
+    for (partition, block) in blocks {
+        if !block.is_empty() {
+            found.entry(*partition).or_default().push(block.clone());
+        }
+    }
+    found.values_mut().for_each(|blocks| blocks.sort());
+    found
+}
+
+fn room() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")
+}
+
+proptest! {
+    #![proptest_config(seeded(24))]
+
+    #[test]
+    fn what_is_given_is_taken(
+        partitions in 1_usize..20,
+        lengths in prop::collection::vec(prop_oneof![0_usize..200, 1..=BLOCK], 0..80),
+        portion_bytes in prop::sample::select(vec![BLOCK + 8192, 300_000, 8 << 20]),
+        seed in any::<u64>(),
+    ) {
+        let (room, blocks) = (room(), given(partitions, &lengths, seed));
+        let done = give(&config(room.path(), vec![Some(0); partitions], None), &blocks);
+        let done = done.map_err(|why| TestCaseError::fail(why.to_string()))?;
+        let expected = by_partition(&blocks);
+        for partition in 0..partitions {
+            let bytes: usize = expected.get(&partition).into_iter().flatten().map(Vec::len).sum();
+            prop_assert_eq!(done.round.partitions[partition], bytes as u64);
+            prop_assert!(done.spans[partition] >= bytes as u64);
+        }
+        let (taken, portions) = take(room.path(), (0..partitions).collect(), portion_bytes);
+        prop_assert_eq!(&taken, &expected);
+        // What fits into one portion comes in one.
+        if done.spans.iter().all(|&span| span <= portion_bytes as u64) {
+            prop_assert_eq!(portions, taken.len());
+        }
+    }
+
+    #[test]
+    fn endpoints_give_each_other_what_is_theirs(
+        lengths in prop::collection::vec(prop::collection::vec(1..=BLOCK, 0..40), 2..4),
+        partitions in 1_usize..12,
+    ) {
+        let room = room();
+        let count = lengths.len();
+        let owners: Vec<Option<usize>> = (0..partitions).map(|place| Some(place % count)).collect();
+        let endpoints = addresses(count);
+        let blocks: Vec<Vec<GivenBlock>> = (0_u64..)
+            .zip(&lengths)
+            .map(|(seed, lengths)| given(partitions, lengths, seed))
+            .collect();
+        let place = |number: usize| room.path().join(number.to_string());
+        let done: Vec<_> = thread::scope(|scope| {
+            let run = |number: usize| {
+                fs::create_dir(place(number)).expect("a directory");
+                let mesh = Settings {
+                    endpoints: endpoints.clone(),
+                    number,
+                    connections: 2,
+                    secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
+                    patience_seconds: 20.0,
+                    checked: true,
+                    faults: Vec::new(),
+                };
+                let config = config(&place(number), owners.clone(), Some(mesh));
+                let blocks = &blocks[number];
+                scope.spawn(move || give(&config, blocks))
+            };
+            let running: Vec<_> = (0..count).map(run).collect();
+            running.into_iter().map(|each| each.join().expect("no panic")).collect()
+        });
+        for outcome in done {
+            let outcome = outcome.map_err(|why| TestCaseError::fail(why.to_string()))?;
+            prop_assert!(outcome.round.received.iter().all(|from| from.lost.is_none()));
+        }
+        let mut taken = Blocks::new();
+        for number in 0..count {
+            let owned = (number..partitions).step_by(count).collect();
+            taken.extend(take(&place(number), owned, 8 << 20).0);
+        }
+        prop_assert_eq!(taken, by_partition(blocks.iter().flatten()));
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_nobody_waits() {
+    let room = room();
+    for (block, why) in [
+        ((0, vec![1; BLOCK + 1]), "65537 bytes was given"),
+        ((7, vec![1]), "partition 7 was given, there are 2"),
+    ] {
+        // Many more follow: who gives them is told that the job has ended.
+        let blocks = vec![block; 100];
+        let failed = give(&config(room.path(), vec![Some(0); 2], None), &blocks);
+        let failed = failed.expect_err("it does not fit").to_string();
+        assert!(failed.contains(why), "{failed}");
+    }
+}
+
+#[test]
+fn a_disk_that_fails_ends_it_and_nobody_waits() {
+    let room = room();
+    let failing = pass_one::Config {
+        disk: disk(vec![Rule::new(
+            Operation::Write,
+            Effect::Error { errno: 28 },
+        )]),
+        ..config(room.path(), vec![Some(0); 4], None)
+    };
+    let blocks = given(4, &[BLOCK; 200], 1);
+    let failed = give(&failing, &blocks).expect_err("the disk is full");
+    assert!(
+        matches!(&failed, JobError::Failed { file: Some(_), .. }),
+        "{failed:?}"
+    );
+}
+
+#[test]
+fn who_cancels_need_not_close() {
+    let room = room();
+    let (gate, control) = (Arc::new(Gate::new(BLOCK)), Control::default());
+    let config = config(room.path(), vec![Some(0)], None);
+    let ended = thread::scope(|scope| {
+        let running = scope.spawn(|| pass_one::run(&config, &gate, &control));
+        gate.put((0, vec![1; 100]), 100, NEVER).expect("it is open");
+        control.cancel();
+        running.join().expect("no panic")
+    });
+    assert!(matches!(ended, Err(JobError::Cancelled)), "{ended:?}");
+    assert!(gate.put((0, vec![1]), 1, NEVER).is_err());
+}
+
+#[test]
+fn a_block_that_no_portion_holds_is_refused() {
+    let room = room();
+    give(
+        &config(room.path(), vec![Some(0)], None),
+        &given(1, &[BLOCK], 1),
+    )
+    .expect("given");
+    let config = pass_two::Config {
+        rounds: vec![Round {
+            scratch: vec![room.path().join("0"), room.path().join("1")],
+            index: PathBuf::from(room.path()).join("index"),
+        }],
+        partitions: vec![0],
+        portion_bytes: BLOCK,
+        memory_bytes: MEMORY,
+        disk: disk(Vec::new()),
+    };
+    let gate = Arc::new(Gate::new(1));
+    let refused = pass_two::run(&config, &gate, &Control::default()).expect_err("too long");
+    assert!(refused.to_string().contains("does not fit into a portion"));
+}

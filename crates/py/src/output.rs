@@ -1,0 +1,52 @@
+//! An output that is whole or not there, for parts that Python writes.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tonnage_graphs::Unsealed;
+
+use crate::raised;
+
+/// An output that has no name yet.
+#[pyclass(frozen, module = "tonnage._core")]
+pub struct Output(Mutex<Option<Unsealed>>);
+
+#[pymethods]
+impl Output {
+    /// Prepares directories, one a device, for parts whose names end with `suffix`.
+    #[new]
+    fn new(directories: Vec<PathBuf>, suffix: &str) -> PyResult<Self> {
+        let unsealed = Unsealed::prepare(&directories, suffix).map_err(raised)?;
+        Ok(Self(Mutex::new(Some(unsealed))))
+    }
+
+    /// Where part `number` is written until it is published.
+    fn part(&self, number: usize) -> PyResult<PathBuf> {
+        Ok(self.lock().as_ref().ok_or_else(ended)?.part(number))
+    }
+
+    /// Names parts 0 up to `parts`, which are durable, then the manifest, which is JSON.
+    fn publish(&self, parts: usize, manifest: &str) -> PyResult<()> {
+        let manifest = serde_json::from_str(manifest)
+            .map_err(|why| PyValueError::new_err(format!("the manifest: {why}")))?;
+        let unsealed = self.lock().take().ok_or_else(ended)?;
+        unsealed.publish(parts, &manifest).map_err(raised)
+    }
+
+    /// Removes it, unless it was published.
+    fn abandon(&self) {
+        drop(self.lock().take());
+    }
+}
+
+impl Output {
+    fn lock(&self) -> MutexGuard<'_, Option<Unsealed>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn ended() -> PyErr {
+    PyValueError::new_err("the output was published, or abandoned, already")
+}

@@ -1,0 +1,111 @@
+//! Hashes of keys: which partition a key belongs to where no order is asked for.
+//!
+//! Eight bytes at a time are mixed into a row's hash by a multiplication and a shift, and the length
+//! after them, so that a key of several columns is the hash of one column after that of the one
+//! before it. It is the same on every machine, since machines that share a job have to agree; it is
+//! no secret, and who wants to fill one partition with keys of his choice can.
+
+/// An odd number whose bits are as good as random (the fraction of the golden ratio).
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Mixes one value of each row into the row's hash: row i has the bytes from `offsets[i]` up to
+/// `offsets[i + 1]` of `data`.
+///
+/// `None` if an offset lies outside of `data` or before the one that it follows, or if there is not
+/// one more of them than there are rows.
+pub fn mix_rows(hashes: &mut [u64], offsets: &[u64], data: &[u8]) -> Option<()> {
+    if offsets.len() != hashes.len() + 1 {
+        return None;
+    }
+    for (hash, ends) in hashes.iter_mut().zip(offsets.windows(2)) {
+        let value = data.get(usize::try_from(ends[0]).ok()?..usize::try_from(ends[1]).ok()?)?;
+        *hash = mixed(*hash, value);
+    }
+    Some(())
+}
+
+fn mixed(hash: u64, value: &[u8]) -> u64 {
+    let (words, rest) = value.as_chunks::<8>();
+    let hash = words
+        .iter()
+        .fold(hash, |hash, word| step(hash, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    step(step(hash, u64::from_le_bytes(last)), value.len() as u64)
+}
+
+/// One round of splitmix64's finisher.
+fn step(hash: u64, word: u64) -> u64 {
+    let mut mixed = (hash ^ word).wrapping_add(MULTIPLIER);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn hashes(seed: u64, values: &[Vec<u8>]) -> Vec<u64> {
+        let mut offsets = vec![0];
+        for value in values {
+            offsets.push(offsets[offsets.len() - 1] + value.len() as u64);
+        }
+        let mut hashes = vec![seed; values.len()];
+        mix_rows(&mut hashes, &offsets, &values.concat()).expect("offsets that fit");
+        hashes
+    }
+
+    proptest! {
+        #[test]
+        fn a_hash_depends_on_its_own_value_alone(
+            values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..50),
+            seed in any::<u64>(),
+        ) {
+            let together = hashes(seed, &values);
+            for (value, hash) in values.iter().zip(&together) {
+                prop_assert_eq!(hashes(seed, std::slice::from_ref(value))[0], *hash);
+            }
+            let kinds: HashSet<&Vec<u8>> = values.iter().collect();
+            prop_assert_eq!(kinds.len(), together.iter().collect::<HashSet<_>>().len());
+        }
+    }
+
+    /// What machines of a fleet have to agree on, now and later.
+    #[test]
+    fn hashes_stay_as_they_are() {
+        let values: Vec<Vec<u8>> = vec![b"".to_vec(), b"tonnage".to_vec(), vec![0; 8], vec![0; 9]];
+        let expected = [
+            0xa706_dd2f_4d19_7e6f,
+            0xe384_e858_a833_67a3,
+            0xbd44_9c3f_7eb5_0d12,
+            0x2eb0_1919_5396_d20b,
+        ];
+        assert_eq!(hashes(0, &values), expected);
+    }
+
+    #[test]
+    fn keys_in_a_row_fill_partitions_evenly() {
+        let values: Vec<Vec<u8>> = (0_u64..64_000).map(|n| n.to_le_bytes().to_vec()).collect();
+        let mut counts = [0_usize; 64];
+        for hash in hashes(1, &values) {
+            counts[(hash % 64) as usize] += 1;
+        }
+        // A thousand each, and six deviations.
+        assert!(
+            counts.iter().all(|count| (810..=1190).contains(count)),
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn offsets_that_do_not_fit_are_refused() {
+        for offsets in [&[0, 4][..], &[2, 1], &[0], &[0, 1, 2]] {
+            assert_eq!(mix_rows(&mut [0], offsets, b"abc"), None, "{offsets:?}");
+        }
+    }
+}

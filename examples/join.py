@@ -1,0 +1,34 @@
+"""Orders with the names of those who gave them: two inputs, each with a map of its own.
+
+python examples/join.py users.csv orders.csv joined /tmp
+"""
+
+import sys
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tonnage import Input, MapReduce
+
+
+def users(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch({"key": batch.column("id"), "name": batch.column("name")})
+
+
+def orders(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch({"key": batch.column("user"), "cents": batch.column("cents")})
+
+
+def joined(batch: pa.RecordBatch) -> pa.RecordBatch:
+    # What one input has no column for is null in its rows.
+    table = pa.table(batch)
+    left = table.filter(pc.is_valid(table["name"])).select(["key", "name"])
+    right = table.filter(pc.is_valid(table["cents"])).select(["key", "cents"])
+    return right.join(left, "key", join_type="inner").combine_chunks()
+
+
+JOB = MapReduce(reduce=joined)
+
+if __name__ == "__main__":
+    named, given, output, scratch = sys.argv[1:]
+    JOB.run([Input(named, map=users), Input(given, map=orders)], output, scratch)

@@ -1,0 +1,169 @@
+"""``tonnage run mapreduce``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from tonnage import engine, words
+from tonnage.artifacts import RunRecord
+from tonnage.cli.arguments import (
+    Json,
+    Memory,
+    bytes_in,
+    refuse_again,
+    refuse_files,
+    refuse_filled,
+    refuse_inside,
+    refuse_twice,
+    whole_number,
+)
+from tonnage.cli.run import in_words as phases_in_words
+
+if TYPE_CHECKING:
+    from tonnage.map_reduce import MapReduce
+
+MOST_WORKERS = 1024
+
+
+class JobFirst(TyperCommand):
+    """A command whose usage line shows the order that `spread` asks for."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What follows the command's name in its usage line."""
+        return ["MODULE:NAME", "INPUT...", "--output DIR", "--scratch DIR...", "[OPTIONS]"]
+
+
+def run_mapreduce(
+    job: Annotated[
+        str,
+        typer.Argument(metavar="MODULE:NAME", help="A MapReduce: in a module, or in a file x.py."),
+    ],
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(metavar="INPUT...", help="Files or directories; before the flags."),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", metavar="DIR", help="An empty or new directory for the parts."),
+    ],
+    scratch: Annotated[
+        list[Path],
+        typer.Option(
+            "--scratch",
+            metavar="DIR...",
+            help="Where scratch goes: a directory on each device.",
+        ),
+    ],
+    memory: Memory = "1GiB",  # type: ignore[assignment]
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            parser=whole_number(1, MOST_WORKERS),
+            metavar="N",
+            help="Threads; as many as there are cores by default.",
+        ),
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option("--format", help="What is written: parquet, arrow, csv or json."),
+    ] = "parquet",
+    input_format: Annotated[
+        str,
+        typer.Option(
+            "--input-format",
+            help="lines, csv, json, parquet, arrow, records:N (N bytes each); auto by name.",
+        ),
+    ] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Do a MapReduce: functions over Arrow record batches, between the sort's two passes.
+
+    The output is files part-00000, part-00001, ... and a list of them, _tonnage.json. Inputs are
+    not changed. What runs is the code in MODULE, with all that you may do.
+    """
+    refuse_again(inputs)
+    for flag, directories in (("--output", [output]), ("--scratch", scratch)):
+        refuse_files(flag, directories)
+        refuse_twice(flag, directories)
+    refuse_filled("--output", [output])
+    refuse_inside("--output", [output], inputs)
+    refuse_inside("--scratch", scratch, [*inputs, output])
+    found = loaded(job)
+    with engine.Progress("mapreduce", bytes_in(inputs)) as progress:
+        record = found.run(
+            inputs,
+            output,
+            scratch,
+            memory,
+            workers,
+            input_format,
+            format,
+            on_progress=lambda done, _: progress(done // 2),  # of two passes
+        )
+    if as_json:
+        print(json.dumps(record.to_json()))
+        return
+    for line in in_words(record):
+        print(line)
+
+
+def loaded(place: str) -> MapReduce:
+    """The job that ``MODULE:NAME`` says.
+
+    Raises:
+        Refused: There is none; the message says what is there.
+    """
+    from tonnage.map_reduce import MapReduce
+
+    module, separator, name = place.rpartition(":")
+    if not separator or not name:
+        raise engine.Refused(f"{place}: write MODULE:NAME, like words.py:COUNT")
+    try:
+        held = _from_file(Path(module)) if module.endswith(".py") else _imported(module)
+    except Exception as why:
+        raise engine.Refused(f"{module} cannot be loaded: {type(why).__name__}: {why}") from why
+    if not hasattr(held, name):
+        own = [each for each, value in vars(held).items() if isinstance(value, MapReduce)]
+        there = f"it has {', '.join(own)}" if own else "nor any other MapReduce"
+        raise engine.Refused(f"{module} has no {name}; {there}")
+    found = getattr(held, name)
+    if not isinstance(found, MapReduce):
+        kind = type(found).__name__
+        raise engine.Refused(f"{place} is a {kind}: name a tonnage.MapReduce")
+    return found
+
+
+def in_words(record: RunRecord) -> list[str]:
+    """What a MapReduce did, line by line."""
+    first, *others = phases_in_words(record)
+    del first  # It tells of a sort's output.
+    sent, written = record.shuffled_bytes or 0, record.written_bytes or 0
+    return [
+        f"{record.records} records, {record.bytes} bytes read; {record.shuffled_records} records, "
+        f"{words.size(sent)} shuffled; {record.written_records} records, "
+        f"{words.size(written)} written",
+        *(line.replace(" sorted", " read") for line in others),
+    ]
+
+
+def _imported(module: str) -> Any:
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
+    return importlib.import_module(module)
+
+
+def _from_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None  # Its name ends with .py.
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module

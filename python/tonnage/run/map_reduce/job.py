@@ -1,0 +1,354 @@
+"""The steps of a MapReduce: inputs, pass one, pass two, the output's name.
+
+The passes are the sort's, in the core; between them stand functions over Arrow record batches, in
+threads. An output is whole or not there, and scratch is gone with the job, however it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tonnage import engine
+from tonnage.artifacts import Environment, RunRecord
+from tonnage.engine import probes
+from tonnage.run.map_reduce import blocks, keys
+from tonnage.run.map_reduce.crew import Crew
+from tonnage.run.map_reduce.inputs import Found, Input, Split, find
+from tonnage.run.map_reduce.reading import Reader
+from tonnage.run.map_reduce.reducing import Call, Reducing, quantiles, sampled
+from tonnage.run.map_reduce.shuffle import (
+    LEAST_MEMORY_BYTES,
+    Dealing,
+    Round,
+    Shares,
+    Tally,
+    shuffle,
+)
+from tonnage.run.map_reduce.writing import SUFFIXES, Part
+from tonnage.run.sort import peak_memory_bytes
+
+UNFINISHED = ".tonnage-unfinished-scratch-"
+SAMPLED_SPLITS = 64
+SAMPLED_BYTES = 256 << 10
+PARTITIONS_AT_MOST = 4096
+
+Function = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Functions:
+    """What a MapReduce does; each function gets a batch of rows and gives one.
+
+    Args:
+        map: Rows of the input -> rows with a key; ``None`` leaves them as they are.
+        reduce: Whole groups, in the order of their keys -> rows of the output, in that order if the
+            output is to be in order. ``None`` leaves them as they are, for a sort.
+        combine: Rows of any keys, in no order -> fewer rows that reduce makes the same of; called
+            as often as it seems good, on what it gave, too.
+        key: The key's column, or columns.
+        partitions: How many there are at first; by default as many as memory asks for.
+        ordered: Whether the parts of the output, in the order of their names, are in the order of
+            keys, instead of each part by itself.
+    """
+
+    map: Function | None = None
+    reduce: Function | None = None
+    combine: Function | None = None
+    key: str | tuple[str, ...] | list[str] = "key"
+    partitions: int | None = None
+    ordered: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key's columns."""
+        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+
+
+def map_reduce(
+    functions: Functions,
+    inputs: Sequence[Input],
+    output: Path,
+    scratch: Sequence[Path],
+    *,
+    memory_bytes: int,
+    environment: Environment,
+    began_at: str,
+    command: list[str],
+    workers: int | None = None,
+    format: str = "parquet",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> RunRecord:
+    """Does a MapReduce: parts in ``output``, named ``part-00000`` and so on, and a list of them.
+
+    Args:
+        functions: What to do.
+        inputs: What to read; not changed.
+        output: A new or empty directory.
+        scratch: Directories, one for each device.
+        memory_bytes: For all buffers and gathered rows, not for what functions use themselves.
+        environment: Where it is done.
+        began_at: When it was asked for, ISO 8601.
+        command: How it can be repeated.
+        workers: Threads; by default as many as there are cores.
+        format: ``parquet``, ``arrow``, ``csv`` or ``json`` (an object a line).
+        on_progress: Called with bytes done of how many, as far as that is known.
+
+    Raises:
+        Refused: Arguments or input cannot be used.
+        Failed: A function failed (its exception is the cause), or a device.
+        KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
+    """
+    began, cpu_before = time.monotonic(), _cpu_seconds()
+    shares = Shares(memory_bytes, engine.workers() if workers is None else workers)
+    _refuse(functions, scratch, shares, format)
+    found = find(inputs, shares.split_bytes)
+    progress = on_progress or (lambda _done, _of: None)
+    with ExitStack() as stack:
+        sealing = engine.Output([str(output)], SUFFIXES[format])
+        stack.callback(sealing.abandon)
+        rooms = [stack.enter_context(_room(directory)) for directory in scratch]
+        job = _Job(functions, found, shares, rooms, progress)
+        round, tally = job.pass_one()
+        reducing = job.reducing(round, sealing, format)
+        parts = reducing.parts(round, tally.given) if job.columns else []
+        rows_out = sum(part.rows for part in parts)
+        written = _publish(sealing, parts, rows_out, SUFFIXES[format])
+    phases = [*round.phases, *reducing.phases]
+    return RunRecord(
+        job="mapreduce",
+        began_at=began_at,
+        command=command,
+        environment=environment,
+        settings={
+            "inputs": [str(each.path) for each in inputs],
+            "output": [str(output)],
+            "scratch": [str(path) for path in scratch],
+            "memory_bytes": memory_bytes,
+            "workers": shares.workers,
+            "format": format,
+            "key": list(functions.keys),
+            "ordered": functions.ordered,
+            "partitions": len(round.bytes),
+        },
+        records=tally.read,
+        bytes=found.bytes,
+        checksum=f"{round.checksum:x}",
+        seconds=time.monotonic() - began,
+        cpu_seconds=_cpu_seconds() - cpu_before,
+        peak_memory_bytes=peak_memory_bytes(),
+        repartitioned_bytes=reducing.divided_bytes,
+        shuffled_records=tally.given,
+        shuffled_bytes=sum(round.bytes),
+        written_records=rows_out,
+        written_bytes=written,
+        phases=[probes.phase(phase) for phase in phases],
+    )
+
+
+class _Job:
+    """The steps up to pass two."""
+
+    def __init__(
+        self,
+        functions: Functions,
+        found: Found,
+        shares: Shares,
+        rooms: list[Path],
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self._functions, self._found, self._shares = functions, found, shares
+        self._rooms, self._progress = rooms, progress
+        self._reader, self._schemas = Reader(), blocks.Schemas()
+        self._rounds = 0
+        self.columns = False  # whether there were any rows
+
+    def pass_one(self) -> tuple[Round, Tally]:
+        """Reads, maps, combines, divides; gives what is in scratch, and counts."""
+        tally = Tally()
+        done = 0
+
+        def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
+            nonlocal done
+            for batch in self._reader.batches(split):
+                tally.add(read=batch.num_rows)
+                rows = self._mapped(split, batch)
+                if rows.num_rows:
+                    self.columns = True
+                    yield rows
+            if split.format not in ("parquet", "arrow"):
+                done += split.end - split.begin
+
+        round = shuffle(
+            Crew(self._shares.workers),
+            iter(self._found.splits),
+            rows_of,
+            self._dealing(),
+            self._shares,
+            _called("combine", self._functions.combine, self._functions.keys),
+            self._place(),
+            tally,
+            lambda _: self._progress(done, 2 * self._found.bytes),
+        )
+        return round, tally
+
+    def reducing(self, round: Round, output: engine.Output, format: str) -> Reducing:
+        """Pass two, to be done."""
+        shuffled = sum(round.bytes)
+
+        def look(done: int) -> None:
+            share = done / shuffled if shuffled else 1.0
+            whole = self._found.bytes
+            self._progress(whole + int(share * whole), 2 * whole)
+
+        return Reducing(
+            key=self._functions.keys,
+            schema=self._schemas.agreed() if self.columns else pa.schema([]),
+            ordered=self._functions.ordered,
+            shares=self._shares,
+            combine=_called("combine", self._functions.combine, self._functions.keys),
+            reduce=_called("reduce", self._functions.reduce, ()),
+            place=self._place,
+            output=output,
+            format=format,
+            look=look,
+        )
+
+    def _mapped(self, split: Split, batch: pa.RecordBatch) -> pa.RecordBatch:
+        function = split.input.map or self._functions.map
+        call = _called("map", function, self._functions.keys)
+        rows = (
+            keys.normal(blocks.plain(batch), self._functions.keys)
+            if call is None
+            else call(batch, str(split))
+        )
+        if call is None:
+            _refuse_keyless("the input", rows, self._functions.keys)
+        if rows.num_rows:
+            keys.refuse(rows, self._functions.keys)
+            self._schemas.note(rows.schema, split)
+        return rows
+
+    def _dealing(self) -> Dealing:
+        wanted = self._functions.partitions or self._shares.partitions(self._found.memory_bytes)
+        if not self._functions.ordered:
+            return Dealing(self._functions.keys, wanted)
+        samples: list[pa.RecordBatch] = []
+        crew = Crew(self._shares.workers)
+
+        def work() -> None:
+            for split in crew.share(iter(self._sampled())):
+                for batch in self._reader.batches(split):
+                    rows = self._mapped(split, batch.slice(0, 1 << 14))
+                    samples.append(sampled(rows, self._functions.keys))
+                    break
+
+        crew.run(work, lambda: self._progress(0, 2 * self._found.bytes))
+        bounds = quantiles(samples, self._functions.keys, wanted)
+        return Dealing(self._functions.keys, len(bounds) + 1, 0, bounds)
+
+    def _sampled(self) -> list[Split]:
+        """The beginnings of splits, evenly spread."""
+        splits = self._found.splits
+        every = max(len(splits) // SAMPLED_SPLITS, 1)
+        return [_beginning(split) for split in splits[every // 2 :: every]]
+
+    def _place(self) -> list[Path]:
+        self._rounds += 1
+        return [room / f"round-{self._rounds}" for room in self._rooms]
+
+
+def _beginning(split: Split) -> Split:
+    if split.format in ("parquet", "arrow"):
+        return split
+    step = int(split.format.partition(":")[2] or 1)
+    end = split.begin + max(SAMPLED_BYTES // step, 1) * step
+    return Split(split.input, split.path, split.format, split.begin, min(end, split.end))
+
+
+def _called(name: str, function: Function | None, key: tuple[str, ...]) -> Call | None:
+    """A user's function, whose errors say what it was called with, and whose rows are looked at."""
+    if function is None:
+        return None
+
+    def call(rows: pa.RecordBatch, where: str) -> pa.RecordBatch:
+        try:
+            given: Any = function(rows)
+        except Exception as why:
+            own = getattr(function, "__qualname__", type(function).__name__)
+            said = f"{name} ({own}) failed for {where}: {type(why).__name__}: {why}"
+            raise engine.Failed(said, name, None, None) from why
+        if isinstance(given, pa.Table):
+            given = blocks.one_batch(given)
+        if not isinstance(given, pa.RecordBatch):
+            said = f"{name} gave {type(given).__name__} for {where}: give a pyarrow.RecordBatch"
+            raise engine.Failed(said, name, None, None)
+        if given.num_rows and key:
+            _refuse_keyless(name, given, key)
+        return keys.normal(blocks.plain(given), key)
+
+    return call
+
+
+def _refuse_keyless(who: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> None:
+    names = rows.schema.names
+    missing = [name for name in key if name not in names]
+    if missing:
+        raise engine.Failed(
+            f"{who} has no column {missing[0]}, which is of the key; it has {', '.join(names)}",
+            "map",
+            None,
+            None,
+        )
+    if len(set(names)) < len(names):
+        said = f"{who} has columns of the same name ({', '.join(names)}): name each once"
+        raise engine.Failed(said, "map", None, None)
+
+
+def _refuse(functions: Functions, scratch: Sequence[Path], shares: Shares, format: str) -> None:
+    if format not in SUFFIXES:
+        raise engine.Refused(f"--format {format}: there are {', '.join(SUFFIXES)}")
+    least = LEAST_MEMORY_BYTES * max(shares.workers // 2, 1)
+    if shares.memory_bytes < least:
+        raise engine.Refused(
+            f"--memory of {shares.memory_bytes} bytes is too small for {shares.workers} workers: "
+            f"give at least {least >> 20}MiB"
+        )
+    if shares.workers < 1:
+        raise engine.Refused(f"--workers {shares.workers}: give at least 1")
+    if not functions.keys:
+        raise engine.Refused("key: give at least one column")
+    if functions.partitions is not None and not 0 < functions.partitions <= PARTITIONS_AT_MOST:
+        raise engine.Refused(f"partitions: give 1 to {PARTITIONS_AT_MOST}")
+    if not scratch:
+        raise engine.Refused("--scratch: give at least one directory")
+
+
+def _room(directory: Path) -> Any:
+    directory.mkdir(exist_ok=True)
+    return engine.workspace("--scratch", directory, UNFINISHED)
+
+
+def _publish(output: engine.Output, parts: list[Part], rows: int, suffix: str) -> int:
+    """Names the parts in their order, then lists them; tells their bytes."""
+    size = 0
+    for number, part in enumerate(parts):
+        size += part.path.stat().st_size
+        part.path.rename(output.part(number))
+    names = [f"part-{number:05}{suffix}" for number in range(len(parts))]
+    manifest = {"format": "tonnage.output/1", "records": rows, "bytes": size, "parts": names}
+    output.publish(len(parts), json.dumps(manifest))
+    return size
+
+
+def _cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,181 @@
+"""Splits -> record batches, by Arrow's readers. What cannot be read is told with its file and row.
+
+Types of CSV and JSON columns are what the beginning of their file tells, so that all splits of a
+file agree; a value further on that is not of them is an error, and ``Input(schema=...)`` mends it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+import pyarrow.json as pjson
+import pyarrow.parquet as pq
+
+from tonnage import engine
+from tonnage.run.map_reduce.blocks import one_batch
+from tonnage.run.map_reduce.inputs import Split, record_bytes
+
+BEGINNING_BYTES = 1 << 20
+"""So much of a file tells the types of its columns."""
+BATCH_ROWS = 1 << 16
+"""Rows of a Parquet file in a batch, at most."""
+
+
+class Reader:
+    """Reads splits, by any thread; what the beginnings of files told is kept."""
+
+    def __init__(self) -> None:
+        self._told: dict[Path, pa.Schema] = {}
+        self._lock = threading.Lock()
+
+    def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The batches of a split; no empty ones.
+
+        Raises:
+            Failed: It cannot be read; the message names file and row.
+        """
+        try:
+            for batch in self._read(split):
+                if batch.num_rows:
+                    yield batch
+        except (pa.ArrowException, OSError) as why:
+            said = f"reading {split}: {_with_line(split, str(why))}"
+            raise engine.Failed(said, "read", str(split.path), split.begin) from why
+
+    def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        if split.format == "parquet":
+            with pq.ParquetFile(split.path) as file:
+                yield from file.iter_batches(
+                    BATCH_ROWS, row_groups=[split.begin], use_threads=False
+                )
+        elif split.format == "arrow":
+            with pa.OSFile(str(split.path), "rb") as source:
+                yield pa.ipc.open_file(source).get_batch(split.begin)
+        elif split.format.startswith("records:"):
+            with split.path.open("rb") as file:
+                file.seek(split.begin)
+                yield _records(file.read(split.end - split.begin), record_bytes(split.format))
+        else:
+            _, text = _lines_of(split)
+            if split.format == "lines":
+                yield _as_lines(text)
+            elif text:
+                read = _csv if split.format == "csv" else _json
+                yield one_batch(read(text, self._schema(split, read)))
+
+    def _schema(self, split: Split, read: Any) -> pa.Schema:
+        """The columns of a file of text, as given or as its beginning tells."""
+        with self._lock:
+            if split.path not in self._told:
+                if split.format == "csv":
+                    self._told[split.path] = _csv_schema(split)
+                elif split.input.schema is not None:
+                    self._told[split.path] = split.input.schema
+                else:
+                    begins = Split(split.input, split.path, "json", 0, BEGINNING_BYTES)
+                    self._told[split.path] = read(_lines_of(begins)[1], None).schema
+            return self._told[split.path]
+
+
+def _lines_of(split: Split) -> tuple[int, bytes]:
+    """Where the first line that begins in a split begins, and all such lines."""
+    with split.path.open("rb") as file:
+        first = _first_line(file, split)
+        if first >= split.end:
+            return first, b""
+        text = file.read(split.end - first)
+        return first, text if text.endswith(b"\n") else text + file.readline()
+
+
+def _first_line(file: io.BufferedReader, split: Split) -> int:
+    if split.begin:
+        file.seek(split.begin - 1)
+        file.readline()
+    return file.tell()
+
+
+def _records(data: bytes, length: int) -> pa.RecordBatch:
+    buffers = [None, pa.py_buffer(data)]
+    column = pa.Array.from_buffers(pa.binary(length), len(data) // length, buffers)
+    return pa.record_batch({"record": column})
+
+
+def _as_lines(text: bytes) -> pa.RecordBatch:
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
+    if text and not text.endswith(b"\n"):
+        ends = np.append(ends, len(text))
+    offsets = np.concatenate([[0], ends]).astype(np.int64)
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text)]
+    with_ends = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
+    lines = with_ends.cast(pa.large_string()).cast(pa.string())  # which asks whether it is UTF-8
+    return pa.record_batch({"line": pc.ascii_rtrim(lines, characters="\r\n")})
+
+
+def _csv_schema(split: Split) -> pa.Schema:
+    """The columns of a CSV file: names from its first line, types as given or as others tell."""
+    begins = Split(split.input, split.path, "csv", 0, BEGINNING_BYTES)
+    text = _lines_of(begins)[1]
+    options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
+    told = pcsv.read_csv(io.BytesIO(text), options).schema
+    types = split.input.schema
+    if types is None:
+        return told
+    return pa.schema(
+        [field if field.name not in types.names else types.field(field.name) for field in told]
+    )
+
+
+def _csv(text: bytes, schema: pa.Schema) -> pa.Table:
+    return pcsv.read_csv(
+        io.BytesIO(text),
+        read_options=pcsv.ReadOptions(
+            use_threads=False, block_size=len(text) + 1, column_names=schema.names
+        ),
+        convert_options=pcsv.ConvertOptions(column_types=schema),
+    )
+
+
+def _json(text: bytes, schema: pa.Schema | None) -> pa.Table:
+    if not text.strip():
+        return pa.table({})
+    return pjson.read_json(
+        io.BytesIO(text),
+        read_options=pjson.ReadOptions(use_threads=False, block_size=len(text) + 1),
+        parse_options=pjson.ParseOptions(explicit_schema=schema),
+    )
+
+
+def _with_line(split: Split, said: str) -> str:
+    """What Arrow said, with the number of the line in the file if it told one in the split."""
+    if split.format == "lines":
+        line = _not_text(split)
+        return f"{said} (line {line} of the file)" if line else said
+    row = re.search(r"[Rr]ow #?(\d+)", said)
+    if row is None or split.format not in ("csv", "json"):
+        return said
+    counted_from = 1 if split.format == "csv" else 0
+    first = _lines_of(split)[0]
+    with split.path.open("rb") as file:
+        before = file.read(first).count(b"\n")
+    return f"{said} (line {before + int(row[1]) - counted_from + 1} of the file)"
+
+
+def _not_text(split: Split) -> int | None:
+    """The first line of a split that is no UTF-8, counted from 1 in its file."""
+    first, text = _lines_of(split)
+    for number, line in enumerate(text.split(b"\n")):
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            with split.path.open("rb") as file:
+                return file.read(first).count(b"\n") + number + 1
+    return None

@@ -1,0 +1,254 @@
+"""Pass one: what map gave is gathered, combined, divided among partitions and given to the core.
+
+Each thread gathers rows until its share of the memory is full, as Hadoop's map tasks do with their
+sort buffer, and then makes of all of them a block for each partition, or a few: so blocks are as
+long as the memory allows, whatever batches are, and combine sees as many rows at once as it can.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tonnage import engine
+from tonnage.run.map_reduce import blocks, keys
+from tonnage.run.map_reduce.crew import Crew
+
+LEAST_MEMORY_BYTES = 16 << 20
+LONGEST_PORTION = 1 << 30
+"""Beyond this the offsets of Arrow's strings are too small."""
+
+Bounds = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How the memory is divided: an eighth for blocks on their way, and threads have the rest.
+
+    Of a thread's rows there are up to three copies at once in pass one (gathered, combined, in the
+    order of partitions), and four in pass two (read, decoded and joined, in order, reduced).
+    """
+
+    memory_bytes: int
+    workers: int
+
+    @property
+    def block_bytes(self) -> int:
+        """The longest block, and so the longest row."""
+        return self.memory_bytes // 128
+
+    @property
+    def giving_bytes(self) -> int:
+        """For the core's buffers in pass one."""
+        return self.memory_bytes // 8
+
+    @property
+    def gather_bytes(self) -> int:
+        """What a thread gathers."""
+        return self.memory_bytes // (8 * self.workers)
+
+    @property
+    def portion_bytes(self) -> int:
+        """The largest partition that a thread takes at once."""
+        return min(max(self.gather_bytes, 2 * self.block_bytes), LONGEST_PORTION)
+
+    @property
+    def taking_bytes(self) -> int:
+        """For the core's buffers in pass two: one is read, one waits, one is copied."""
+        return 3 * self.portion_bytes
+
+    @property
+    def split_bytes(self) -> int:
+        """What a thread reads at once of a file of text; in memory it may be ten times as much."""
+        return min(max(self.memory_bytes // (64 * self.workers), 64 << 10), 8 << 20)
+
+    def partitions(self, shuffled_bytes: int) -> int:
+        """How many to aim for, each half as large as it may be."""
+        return max(self.workers, min(-(-2 * shuffled_bytes // self.portion_bytes), 4096))
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """How rows are dealt out to partitions: by a hash, or by bounds if they are to be in order."""
+
+    key: tuple[str, ...]
+    partitions: int
+    depth: int = 0
+    bounds: Bounds | None = None
+
+    def deal(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, npt.NDArray[Any]]:
+        """The rows, those of a partition together, and where each partition begins."""
+        if self.bounds is not None:
+            rows = keys.in_order(rows, self.key)
+            return rows, np.array(keys.cuts(rows, self.key, self.bounds))
+        numbers = keys.partitions_of(rows, self.key, self.partitions, self.depth)
+        order = np.argsort(numbers, kind="stable")  # by radix, since they have 16 bits
+        begins = np.searchsorted(numbers[order], np.arange(self.partitions + 1))
+        return rows.take(order), begins
+
+
+@dataclass(frozen=True)
+class Round:
+    """What pass one has left in scratch."""
+
+    scratch: tuple[Path, ...]
+    index: Path
+    bytes: list[int]
+    spans: list[int]
+    checksum: int
+    phases: list[dict[str, Any]]
+    single: str | None
+    """The key, for a message, if all rows have the same."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As the core takes it."""
+        return {"scratch": [str(path) for path in self.scratch], "index": str(self.index)}
+
+
+class Tally:
+    """Counts that several threads add to, and whether all keys were the same."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.read = 0
+        self.given = 0
+        self._first: tuple[Any, ...] | None = None
+        self._shown = ""
+        self._several = False
+
+    def add(self, read: int = 0, given: int = 0) -> None:
+        """Counts rows."""
+        with self._lock:
+            self.read += read
+            self.given += given
+
+    def see(self, rows: pa.RecordBatch, key: Sequence[str]) -> None:
+        """Looks whether keys differ."""
+        if self._several or not rows.num_rows:
+            return
+        alike = len(keys.starts(rows, key)) == 1
+        first = keys.value(rows, key, 0)
+        with self._lock:
+            self._several = not alike or self._first not in (None, first)
+            self._first, self._shown = first, keys.show(rows, key, 0)
+
+    @property
+    def single(self) -> str | None:
+        """The one key that was seen, for a message."""
+        return None if self._several or self._first is None else self._shown
+
+
+class Gathering:
+    """One thread's rows on their way to the core.
+
+    Args:
+        dealing: Which partition rows belong to.
+        shares: How much is gathered, and how long blocks are.
+        combine: Makes fewer rows of those of a key, if it can.
+        gate: Where blocks go.
+        tally: Counts.
+    """
+
+    def __init__(
+        self,
+        dealing: Dealing,
+        shares: Shares,
+        combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
+        gate: engine.Given,
+        tally: Tally,
+    ) -> None:
+        self._dealing, self._shares, self._combine = dealing, shares, combine
+        self._gate, self._tally = gate, tally
+        self._gathered: list[pa.RecordBatch] = []
+        self._bytes = 0
+
+    def add(self, rows: pa.RecordBatch, where: object) -> None:
+        """Takes rows; gives blocks of all that was gathered when they are enough."""
+        if rows.num_rows:
+            self._gathered.append(rows)
+            self._bytes += rows.nbytes
+        if self._bytes >= self._shares.gather_bytes:
+            self.give(where)
+
+    def give(self, where: object) -> None:
+        """Gives blocks of what was gathered."""
+        if not self._gathered:
+            return
+        rows = blocks.joined(self._gathered)
+        self._gathered, self._bytes = [], 0
+        if self._combine is not None:
+            rows = self._combine(rows, f"what was gathered up to {where}")
+        self._tally.see(rows, self._dealing.key)
+        self._tally.add(given=rows.num_rows)
+        rows, begins = self._dealing.deal(rows)
+        ends = zip(begins.tolist(), begins[1:].tolist(), strict=False)
+        for partition, (begin, end) in enumerate(ends):
+            if begin < end:
+                part = rows.slice(begin, end - begin)
+                for block in blocks.encode(part, self._dealing.key, self._shares.block_bytes):
+                    self._gate.put(partition, block)
+
+
+def shuffle(
+    crew: Crew,
+    things: Iterator[Any],
+    rows_of: Callable[[Any], Iterator[pa.RecordBatch]],
+    dealing: Dealing,
+    shares: Shares,
+    combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
+    place: Sequence[Path],
+    tally: Tally,
+    look: Callable[[int], None],
+) -> Round:
+    """Deals the rows of things out to partitions, in scratch.
+
+    Args:
+        crew: Who does it.
+        things: What each thread takes in turn.
+        rows_of: The rows of one of them.
+        dealing: Which partition rows belong to.
+        shares: How the memory is divided.
+        combine: Makes fewer rows of those of a key, if it can.
+        place: New files for blocks, one a device; the index lies beside the first.
+        tally: Counts.
+        look: Called now and then with the bytes written.
+    """
+    gate = engine.Given(2 * shares.block_bytes)
+    config: dict[str, Any] = {
+        "owners": [0] * dealing.partitions,
+        "scratch": [str(path) for path in place],
+        "index": str(place[0].with_suffix(".index")),
+        "block_bytes": shares.block_bytes,
+        "memory_bytes": shares.giving_bytes,
+    }
+
+    def work() -> None:
+        gathering = Gathering(dealing, shares, combine, gate, tally)
+        last: object = "the end"
+        for thing in crew.share(things):
+            last = thing
+            for rows in rows_of(thing):
+                crew.check()
+                gathering.add(rows, thing)
+        gathering.give(last)
+
+    with engine.Beside("map_reduce_pass_one", config, gate) as job:
+        crew.run(work, lambda: look(job.done_bytes()))
+        gate.close()
+    outcome = job.outcome
+    return Round(
+        scratch=tuple(place),
+        index=Path(config["index"]),
+        bytes=outcome["partitions"],
+        spans=outcome["spans"],
+        checksum=outcome["read"]["checksum"],
+        phases=outcome["phases"],
+        single=tally.single,
+    )
