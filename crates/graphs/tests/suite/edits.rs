@@ -27,14 +27,14 @@ use tonnage_stages::{PARTITIONS, RECORDS};
 const ADDED: [&str; 3] = ["generate", "tag", "discard"];
 
 /// What a sort of `bytes` would run, without its files.
-struct Passes {
-    one: PassOne,
-    two: PassTwo,
+pub struct Passes {
+    pub one: PassOne,
+    pub two: PassTwo,
     plan: Plan,
     _root: tempfile::TempDir,
 }
 
-fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) -> Passes {
+pub fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) -> Passes {
     let (layout, disk) = (Layout::SORT_BENCHMARK, disk(Vec::new()));
     let [inputs, scratches, outputs] = devices;
     let shape = Shape {

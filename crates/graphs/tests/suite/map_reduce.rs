@@ -16,9 +16,10 @@ use tonnage_graphs::map_reduce::{pass_one, pass_two};
 use tonnage_graphs::{GivenBlock, TakenBlocks};
 use tonnage_net::{Secret, Settings};
 use tonnage_pipeline::Control;
+use tonnage_stages::sink::Taken;
 
-use crate::common::{Random, disk, seeded};
-use crate::common::addresses;
+use crate::common::{Random, addresses, disk, seeded};
+use crate::edits::{Passes, passes};
 
 const BLOCK: usize = 64 << 10;
 const MEMORY: usize = 2 << 20;
@@ -179,6 +180,26 @@ proptest! {
         }
         prop_assert_eq!(taken, by_partition(blocks.iter().flatten()));
     }
+}
+
+/// The job's graphs are the sort's, edited: all that is not `given` or `taken` is the sort's own stage.
+#[test]
+fn the_graphs_are_edits_of_the_sorts() {
+    let Passes { one, two, .. } = passes(1 << 30, 64 << 20, 2, [1, 2, 1]);
+    let gate = Arc::new(Gate::new(BLOCK));
+    let graph = pass_one::with_given(&one, &gate).expect("the stages that it replaces");
+    assert_eq!(graph.nodes()[1..], one.graph().nodes()[2..]);
+    assert_eq!(graph.draw(), "given x1 -blocks-> write x2");
+    graph.check(usize::MAX).expect("it fits together");
+    let taken = Taken {
+        portions: Arc::default(),
+        gate: Arc::new(Gate::new(1)),
+        ledger: Arc::default(),
+    };
+    let graph = pass_two::with_taken(&two, taken).expect("the stages that it replaces");
+    assert_eq!(graph.nodes()[..1], two.graph().nodes()[..1]);
+    assert_eq!(graph.draw(), "read x1 -partitions-> taken x1");
+    graph.check(usize::MAX).expect("it fits together");
 }
 
 #[test]
