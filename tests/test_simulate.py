@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -97,6 +97,9 @@ def test_copies_rates_are_max_min_fair(nodes: int, data: st.DataObject) -> None:
     seed=st.integers(0, 1000),
     moments=st.lists(st.floats(0, 3.0), max_size=3),
 )
+@example(
+    nodes=2, megabytes=1, copies=2, apart=False, replicated=False, seed=0, moments=[0.0]
+)  # dies before the first round
 def test_all_that_is_read_is_written_once_whatever_dies(
     nodes: int,
     megabytes: int,
@@ -125,8 +128,8 @@ def test_all_that_is_read_is_written_once_whatever_dies(
         assert "nobody can read" in str(why) and len(moments) >= copies
         return
     assert found.bytes_in == found.bytes_out == megabytes * MB
-    died = {node for step in found.steps for node in step.lost}
-    assert len(died) == sum(moment < found.seconds for moment in moments)
+    assert len(set(found.lost)) == len(found.lost)
+    assert len(found.lost) == sum(moment <= found.seconds for moment in moments)
 
 
 @settings(max_examples=40, deadline=None)
@@ -310,9 +313,7 @@ def test_a_thousand_nodes() -> None:
     asked = Asked(5 * TB, input_copies=3, deaths=deaths, seed=1)
     found = simulate(study_fleet(1_000), machine, asked)
     assert found.bytes_in == found.bytes_out == 5 * TB
-    assert {node for step in found.steps for node in step.lost} == {
-        f"node-{node:03}" for node in deaths
-    }
+    assert set(found.lost) == {f"node-{node:03}" for node in deaths}
 
 
 # What breaks first.
@@ -348,7 +349,7 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
     crowded, _ = hit(128, 1 << 30, connections=160)
     assert "buffers of connections" in crowded.hit and "buffers of connections" not in short.hit
     assert "driver" not in large.hit
-    slow_link = limits.row(4, 40 * GB, Machine(8 << 30, 2), 1.0, 1e6)
+    slow_link = limits.row(4, 40 * GB, Machine(8 << 30, 2), 1.0, 1e3)
     assert "driver" in slow_link.hit
 
 
