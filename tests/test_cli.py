@@ -40,7 +40,10 @@ FLAGS = {
         "--json",
     ],
     ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
-    ("run", "sort"): ["--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"],
+    ("run", "sort"): [
+        *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
+        *("--fleet", "--out", "--connections", "--patience", "--instances", "--capacities"),
+    ],
     ("measure", "disk"): [
         *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),
         *("--out", "--json"),

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,18 +123,57 @@ def test_an_agent_that_is_killed_is_done_without(
     assert str(lost["gamma"]).startswith("died")
 
 
-def test_a_node_that_is_gone_is_done_without_and_a_driver_goes_on_without_it(
+def test_an_agent_that_hangs_is_given_up_and_those_that_wait_for_it_go_on(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    command = [each if each != "10s" else "3s" for each in sort(cluster, shared, disk)]
+    with started(tonnage, command, cluster) as run:
+        agent = cluster.agent("beta", "Sorter")
+        run.until(gathering(disk, "beta"))
+        os.kill(agent, signal.SIGSTOP)
+        try:
+            stdout, stderr = run.process.communicate(timeout=120)
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(agent, signal.SIGCONT)
+    assert run.process.returncode == 0, stderr
+    record = judged(shared, disk, stdout)
+    lost = {node["node"]: node["lost"] for node in record["nodes"]}
+    assert lost["gamma"] is None and lost["head"] is None
+    assert str(lost["beta"]).startswith("hangs: ")
+
+
+@pytest.mark.parametrize("when", [gathering, sorting], ids=["pass one", "pass two"])
+def test_a_node_that_is_gone_is_done_without(
+    tonnage: Tonnage,
+    cluster: Rays,
+    shared: Path,
+    disk: Path,
+    when: Callable[[Path, str], Callable[[], bool]],
+) -> None:
+    cluster.add("delta", {})
+    with started(tonnage, sort(cluster, shared, disk), cluster) as run:
+        run.until(when(disk, "delta"))
+        cluster.kill("delta")
+        stdout, stderr = run.process.communicate(timeout=120)
+    assert run.process.returncode == 0, stderr
+    judged(shared, disk, stdout)
+
+
+def test_a_driver_that_is_killed_goes_on_without_a_node_that_is_gone(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:
     cluster.add("delta", {})
     command = sort(cluster, shared, disk)
     with started(tonnage, command, cluster) as run:
         run.until(gathering(disk, "delta"))
-        cluster.kill("delta")
         run.end(signal.SIGKILL)
+    cluster.kill("delta")
     done = tonnage.run(*command, env=cluster.env, check=True)
     record = judged(shared, disk, done.stdout)
-    assert {node["node"]: bool(node["lost"]) for node in record["nodes"]}["delta"]
+    lost = {node["node"]: node["lost"] for node in record["nodes"]}
+    assert lost.pop("delta") == "is not in the cluster any more"
+    assert set(lost.values()) == {None}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

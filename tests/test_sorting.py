@@ -16,7 +16,9 @@ from support.records import blob, checksum, cut
 from support.sorters import SortMachines, Trouble, directories
 from tonnage import engine
 from tonnage.artifacts import RunRecord
-from tonnage.fleet.sorting import Asked, sort_fleet
+from tonnage.cli.run_fleet import in_words
+from tonnage.fleet.job import Asked
+from tonnage.fleet.sorting import sort_fleet
 from tonnage.run.records import validate
 from tonnage.run.sort import Layout
 
@@ -111,6 +113,8 @@ def test_what_all_see_is_sorted_by_all(disk: Path, data: bytes) -> None:
         assert [each.number for each in record.rounds] == [0]
         assert all(node.read_bytes and node.written_bytes for node in record.nodes)
         assert 0 < record.network_bytes <= len(data)
+        said = in_words(record)
+        assert any(line.startswith("pass_two: ") and "the slowest (median" in line for line in said)
     assert RunRecord.read(disk / "job" / "run.json") == record
 
 
@@ -144,6 +148,7 @@ def test_a_machine_that_dies_is_done_without(disk: Path, step: str, what: str, w
     lost = {node.node: node.lost for node in record.nodes}
     assert lost["a"] is None and lost["c"] is None
     assert str(lost["b"]).startswith("died")
+    assert "Lost: b: died: its machine is gone" in in_words(record)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -198,6 +203,37 @@ def test_a_machine_that_hangs_is_given_up(disk: Path) -> None:
     record = sorted_whole(disk, keyed(8, 10_000), cluster, patience_seconds=2.0)
     lost = {node.node: node.lost for node in record.nodes}
     assert lost == {"a": None, "b": "hangs: it did not answer for 2 s", "c": None}
+
+
+def test_a_machine_that_moves_nothing_is_given_up_and_those_that_wait_for_it_are_not(
+    disk: Path,
+) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "stalls")]})
+    record = sorted_whole(disk, keyed(8, 10_000), cluster, patience_seconds=2.0)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost["a"] is None and lost["c"] is None
+    assert str(lost["b"]).startswith("hangs: it moved nothing for")
+
+
+def test_what_a_machine_could_not_send_it_sends_again(disk: Path) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "is cut off")]})
+    record = sorted_whole(disk, keyed(12, 30_000), cluster)
+    assert all(node.lost is None for node in record.nodes)
+    assert [each.number for each in record.rounds] == [0, 1]
+    assert record.rounds[1].bytes < record.rounds[0].bytes
+
+
+def test_a_machine_that_others_twice_cannot_hear_is_lost(disk: Path) -> None:
+    cut_off = [Trouble("pass_one", "is cut off") for _ in range(2)]
+    cluster = SortMachines(*NODES, troubles={"b": cut_off})
+    for seed, node in enumerate(NODES):
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(keyed(seed, 20_000))
+    # What nobody else can send.
+    inputs = (f"{disk}/{{node}}/in",)
+    named = r"b/in/f on b any more \(lost: b others cannot exchange data with it\)"
+    with pytest.raises(engine.Failed, match=named):
+        sort_fleet(cluster, disk / "job", asked(disk, inputs))
 
 
 class Killed(BaseException):
@@ -294,9 +330,12 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     inputs = shared(disk, keyed(1, 100))
 
     def refused(said: str, **more: Any) -> None:
+        wanted = {"inputs": inputs} | more
         with pytest.raises(engine.Refused, match=said):
-            wanted = {"inputs": inputs} | more
             sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, **wanted))
+        assert not (disk / "other").exists()
+        for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
+            pytest.fail(f"{left} is left")
 
     refused("is one directory on .* write {node} in its path", output=(f"{disk}/out",))
     refused("is on no node", inputs=(f"{disk}/nothing",))

@@ -26,8 +26,8 @@ class Trouble:
 
     step: str
     what: str
-    """``dies``, ``dies at the end``, ``dies in the middle`` (of a pass), ``hangs``, ``fails`` (its
-    disk)."""
+    """``dies``, ``dies at the end``, ``dies in the middle`` (of a pass), ``hangs`` (says nothing),
+    ``stalls`` (moves nothing), ``fails`` (its disk), ``is cut off`` (of what it sends)."""
     skips: int = 0
     """So many times the step goes well before."""
     wipes: bool = False
@@ -51,8 +51,15 @@ class FaultySite(Site):
             done = run(asked, progress)
             self._actor.die(wipe=trouble.wipes)
             return done
+        if what == "is cut off":
+            return run({**asked, "mesh": _faulty(asked["mesh"], "cut")}, progress)
+        if what == "stalls":
+            while True:
+                progress(0)
+                threading.Event().wait(0.02)
         if what == "dies":
             self._actor.die(wipe=trouble.wipes)
+            progress(0)  # Who is dead does nothing more.
         if what == "dies in the middle" and step == "pass_two":
             some = asked["partitions"][: len(asked["partitions"]) // 2]
             run({**asked, "partitions": some}, progress)
@@ -71,7 +78,8 @@ class FaultySite(Site):
                     self._actor.die(wipe=trouble.wipes)
                 progress(done)
 
-            return run({**asked, "mesh": _stalling(asked["mesh"])}, dying)
+            stalling = _faulty(asked["mesh"], {"stall": STALL})
+            return run({**asked, "mesh": stalling}, dying)
         return run(asked, progress)
 
     def sample(self, asked: Any, on_progress: Any) -> Any:
@@ -87,12 +95,10 @@ class FaultySite(Site):
         return self._with("seal", super().seal, asked, on_progress)
 
 
-def _stalling(mesh: Mapping[str, Any]) -> dict[str, Any]:
-    """A network that holds up what this endpoint sends, so that there is a middle."""
+def _faulty(mesh: Mapping[str, Any], effect: Any) -> dict[str, Any]:
+    """A network that holds up what this endpoint sends, so that there is a middle; or cuts it."""
     peers = [number for number in range(len(mesh["endpoints"])) if number != mesh["number"]]
-    faults = [
-        {"to": peer, "after_bytes": AFTER_BYTES, "effect": {"stall": STALL}} for peer in peers
-    ]
+    faults = [{"to": peer, "after_bytes": AFTER_BYTES, "effect": effect} for peer in peers]
     return {**mesh, "faults": faults}
 
 

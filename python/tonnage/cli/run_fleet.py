@@ -52,7 +52,8 @@ def sort_on_fleet(
         _refuse_nowhere(flag, paths)
     refuse_without_ray()
     from tonnage.fleet.cluster import attached
-    from tonnage.fleet.sorting import Asked, sort_fleet
+    from tonnage.fleet.job import Asked
+    from tonnage.fleet.sorting import sort_fleet
 
     asked = Asked(
         inputs=[str(path) for path in inputs],

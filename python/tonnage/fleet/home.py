@@ -62,6 +62,10 @@ class Home:
         self.plan: dict[str, Any] | None = self._read(PLAN)
         self.events: list[Event] = self._read(ROUNDS) or []
 
+    def forget(self) -> None:
+        """Has nothing begun: what was refused leaves nothing behind."""
+        (self._out / JOB).unlink()
+
     def begin(self, plan: dict[str, Any]) -> None:
         """Keeps what was found and decided before the first round."""
         self.plan = plan

@@ -1,4 +1,4 @@
-"""What nodes told of a sort, as its record: kept with what befell, added up at the end. Pure."""
+"""What nodes told of a sort, as its record: kept with what befell, added up at the end."""
 
 from __future__ import annotations
 

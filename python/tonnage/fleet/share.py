@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tonnage.run.division import stride
 from tonnage.run.schedule import Split
@@ -62,3 +62,8 @@ def cut(held: Mapping[Seen, tuple[str, ...]], record_bytes: int) -> list[Split]:
         for each, nodes_of in held.items()
         for offset in range(0, each.bytes, length)
     ]
+
+
+def split_json(split: Split) -> dict[str, Any]:
+    """A split as the core takes it."""
+    return {"path": split.path, "offset": split.offset, "bytes": split.bytes}

@@ -227,9 +227,7 @@ class Site:
             asked: ``rounds``, their numbers, and ``partitions``, as the core is given them.
             on_progress: Called with bytes done.
         """
-        self._remove_parts(
-            self._place.output, only={each["number"] for each in asked["partitions"]}
-        )
+        self._forget(only={each["number"] for each in asked["partitions"]})
         self._listed = sum(1 for _ in self._lines())
         rounds = [
             {"scratch": [str(path) for path in devices], "index": str(index)}
@@ -264,7 +262,7 @@ class Site:
         if "output" in asked:
             self._remove_parts(asked["output"], but=keeps)
             return
-        self._remove_parts(self._place.output, but=keeps)
+        self._forget(but=keeps)
         for room in self._rooms:
             for path in room.glob("round-*"):
                 path.unlink(missing_ok=True)
@@ -425,26 +423,25 @@ class Site:
         only: Collection[int] | None = None,
         but: Collection[int] = (),
     ) -> None:
-        """Removes partitions' files, and forgets those that were finished."""
+        """Removes partitions' files."""
+        for directory in directories:
+            for name in os.listdir(directory):
+                if _is_part(name, only, but):
+                    Path(directory, name).unlink(missing_ok=True)
 
-        def goes(name: str) -> bool:
-            found = PART.fullmatch(name)
-            number = int(found[1]) if found else None
-            return number is not None and number not in but and (only is None or number in only)
-
+    def _forget(self, *, only: Collection[int] | None = None, but: Collection[int] = ()) -> None:
+        """Removes partitions with their lines in the list of what is finished."""
         if self._list.exists():
             lines = self._list.read_text().splitlines(keepends=True)
             stays = [
                 line
                 for line in lines
-                if line.endswith("\n") and not goes(os.path.basename(json.loads(line)["path"]))
+                if line.endswith("\n")
+                and not _is_part(os.path.basename(json.loads(line)["path"]), only, but)
             ]
             if len(stays) < len(lines):
                 write_atomically(self._list, "".join(stays).encode())
-        for directory in directories:
-            for name in os.listdir(directory):
-                if goes(name):
-                    Path(directory, name).unlink(missing_ok=True)
+        self._remove_parts(self._place.output, only=only, but=but)
 
 
 class Unread(Exception):
@@ -467,6 +464,13 @@ STEPS = (
     "leave",
 )
 """What a driver can ask of a site, one after another."""
+
+
+def _is_part(name: str, only: Collection[int] | None, but: Collection[int]) -> bool:
+    """Whether it is a file of these partitions; ``only`` of those, if it is there."""
+    found = PART.fullmatch(name)
+    number = int(found[1]) if found else None
+    return number is not None and number not in but and (only is None or number in only)
 
 
 def number_of(path: str) -> int:

@@ -1,0 +1,158 @@
+"""How a sort on a fleet begins, or goes on: what each node has, and the schedule that follows.
+
+Nothing is decided before every node was looked at: a node that cannot take part may be the only one
+that has a part of the input.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.fleet import planning
+from tonnage.fleet.crew import GONE, foremost, refuse
+from tonnage.fleet.home import replay, seen_from, seen_json
+from tonnage.fleet.job import NODE, Job
+from tonnage.fleet.share import cut, holders, split_json
+from tonnage.fleet.site import Look, number_of
+from tonnage.fleet.sorter import DISK, FAILED, REFUSED
+from tonnage.run import division
+from tonnage.run.schedule import Schedule, Split, share_out
+
+
+def begin(job: Job) -> None:
+    """Makes the job's schedule.
+
+    Raises:
+        Refused: A node, or the input, cannot be used.
+        Failed: The input is not what it was when the job began.
+        Unreadable: A part of the input cannot be read any more.
+    """
+    looks = _looked(job)
+    if job.home.plan is None:
+        _plan(job, looks)
+    else:
+        _go_on(job, looks)
+
+
+def _looked(job: Job) -> dict[str, Look]:
+    """What is on each node, all of which can be used."""
+    crew, fresh = job.crew, job.home.plan is None
+    for step in ("prepare", "look"):
+        ended = crew.do(step, dict.fromkeys(crew.members if fresh else crew.nodes))
+        refuse(ended, REFUSED)
+        if fresh and (found := foremost(ended, GONE, DISK, FAILED)):
+            node, why = found
+            raise engine.Refused(
+                f"{node} {why.why}: mend it, or take it out of the cluster, before its input "
+                "is missed"
+            )
+        for node in ended:
+            if ended[node].kind is not None:
+                crew.lose(node, ended[node].why)
+    looks: dict[str, Look] = {node: each.answer for node, each in ended.items() if each.answer}
+    for node, look in looks.items():
+        if others := {each: where for each, where in look.others.items() if each != node}:
+            other, where = next(iter(others.items()))
+            raise engine.Refused(
+                f"{where} is one directory on {node} and {other}: write {NODE} in its path"
+            )
+    job.workers = {node: look.workers for node, look in looks.items()}
+    return looks
+
+
+def _plan(job: Job, looks: Mapping[str, Look]) -> None:
+    asked = job.asked
+    planning.refuse_absent(asked.inputs, {node: look.absent for node, look in looks.items()})
+    planning.refuse_parts({node: look for node, look in looks.items()})
+    weights = planning.weights(sorted(looks), asked.weights)
+    held = holders({node: look.files for node, look in looks.items()})
+    splits = cut(held, asked.layout.record_bytes)
+    planning.refuse_full(looks, weights, sum(split.bytes for split in splits))
+    partitions = division.partitions(
+        splits, job.workers, asked.layout, asked.memory_bytes, len(asked.scratch)
+    )
+    job.held = held
+    bounds = _boundaries(job, splits, partitions)
+    plan = seen_json(held) | bounds | {"weights": weights}
+    job.home.begin(plan)
+    job.schedule = Schedule(splits, len(plan["single"]), weights)
+    for node, why in list(job.lost.items()):
+        job.lose(node, why)
+
+
+def _boundaries(job: Job, splits: Sequence[Split], partitions: int) -> dict[str, Any]:
+    """Where partitions begin, of keys that nodes sample of their shares."""
+    total = sum(split.bytes for split in splits)
+    chunks = division.chunks(partitions)
+    keys: list[bytes] = []
+    left = list(range(len(splits)))
+    while left:
+        readers = set(job.crew.nodes)
+        shares = share_out(splits, left, readers)
+        asked = {
+            node: {
+                "splits": [split_json(splits[number]) for number in share],
+                "chunks": -(-chunks * sum(splits[each].bytes for each in share) // total) or 1,
+                "files": job.files(splits, share),
+            }
+            for node, share in shares.items()
+        }
+        ended = job.do("sample", asked)
+        for node, each in ended.items():
+            if each.kind is None:
+                keys.append(each.answer)
+                left = [number for number in left if number not in set(shares[node])]
+            else:
+                job.refuse_changed(node, each)
+                job.lost[node] = each.why
+                job.crew.lose(node, each.why)
+    with tempfile.TemporaryDirectory(prefix="tonnage-keys-") as directory:
+        samples = []
+        for number, content in enumerate(keys):
+            samples.append(Path(directory) / str(number))
+            samples[-1].write_bytes(content)
+        config = {
+            "samples": [str(path) for path in samples],
+            "layout": job.asked.layout.to_json(),
+            "partitions": partitions,
+        }
+        return engine.run("fleet_boundaries", config)
+
+
+def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
+    """Takes up what an earlier command left: what is on file, as far as nodes still have it."""
+    plan = job.home.plan
+    assert plan is not None
+    job.held = seen_from(plan)
+    splits = cut(job.held, job.asked.layout.record_bytes)
+    schedule = job.schedule = Schedule(splits, len(plan["single"]), plan["weights"])
+    for event in job.home.events:
+        replay(schedule, event)
+        if event["event"] == "lost":
+            job.lost.pop(event["node"], None)
+            if not event["joins"]:
+                job.lost[event["node"]] = event["why"]
+    for node, look in looks.items():
+        there = set(look.files)
+        for each, nodes in job.held.items():
+            if node in nodes and each not in there:
+                raise engine.Failed(
+                    f"input {each.path} on {node} is not what it was when the sort began: "
+                    "begin again with another --out"
+                )
+        for line in look.finished:
+            place = number_of(line["path"])
+            if line["seen"] is not None and schedule.owner[place] == node:
+                job.finish(place, line)
+    for node in sorted(schedule.readers | set(looks)):
+        if node not in looks:
+            if node in schedule.readers or node in schedule.keepers:
+                job.lose(node, job.why_gone(node))
+        elif node not in schedule.keepers or not {*schedule.scratch[node]} <= {*looks[node].rounds}:
+            job.lose(node, "had lost what it held", joins=True)
+    for node in sorted(job.lost):
+        job.find_witness(node)

@@ -1,0 +1,92 @@
+"""How a sort on a fleet ends: manifests, when the sums agree; the record; nothing else stays."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.artifacts import RunRecord
+from tonnage.fleet.home import files_json
+from tonnage.fleet.job import Job
+from tonnage.fleet.recording import recorded
+from tonnage.run.schedule import Total
+
+
+def sealed(job: Job) -> bool:
+    """Whether all directories have their manifest; who could not write it is lost."""
+    schedule = job.schedule
+    read, written = schedule.read, schedule.written
+    if read != written or read.bytes != schedule.input_bytes:
+        raise engine.Failed(
+            f"what was written ({_in_words(written)}) is not what was read ({_in_words(read)}) "
+            f"of {schedule.input_bytes} bytes: nothing is called done"
+        )
+    files = _files_in_order(job)
+    manifest = {
+        "format": "tonnage.output/1",
+        "records": read.records,
+        "bytes": read.bytes,
+        "checksum": f"{read.checksum:x}",
+        "parts": [Path(each["path"]).name for each in files],
+    }
+    keepers = {schedule.owner[place] for place, found in schedule.finished.items() if found}
+    asked = {
+        node: {"manifest": manifest, "output": job.seen_output(node)}
+        for node in job.crew.nodes
+        if node in schedule.keepers or node in keepers
+    }
+    ended = job.crew.do("seal", asked)
+    for node, end in sorted(ended.items()):
+        if end.kind is not None:
+            job.crew.lose(node, end.why)
+            job.lose(node, end.why)
+    if unsealed := [node for node in keepers if node not in {*asked, *job.witness}]:
+        job.lose(unsealed[0], job.why_gone(unsealed[0]))
+        return False
+    job.home.list_files(files)
+    return all(end.kind is None for end in ended.values())
+
+
+def whole(job: Job) -> RunRecord:
+    """Writes the record, and has nodes remove the rest."""
+    record = recorded(
+        job.home,
+        job.schedule,
+        job.asked.command,
+        job.asked.settings | {"connections": job.asked.connections},
+        time.monotonic() - job.began,
+        job.lost,
+    )
+    record.write(job.home.run)
+    leave(job)
+    return record
+
+
+def leave(job: Job) -> None:
+    """Has nodes remove all but the output."""
+    if not job.home.is_left:
+        nodes = job.crew.nodes
+        ended = job.crew.do("leave", {node: job.seen_output(node) for node in nodes})
+        if all(end.kind is None for end in ended.values()):
+            job.home.leave(nodes)  # Else the same command does it, when they are back.
+
+
+def _files_in_order(job: Job) -> list[dict[str, Any]]:
+    schedule = job.schedule
+    return [
+        {
+            "node": schedule.owner[place],
+            "path": path,
+            "records": records,
+            "bytes": size,
+            "checksum": f"{checksum:x}",
+        }
+        for place in sorted(schedule.finished)
+        for path, records, size, checksum in files_json(schedule.finished[place])
+    ]
+
+
+def _in_words(total: Total) -> str:
+    return f"{total.records} records, {total.bytes} bytes, checksum {total.checksum:x}"
