@@ -33,6 +33,12 @@ Call = Callable[..., tuple[int, str, str]]
 ON_A_FLEET = ("--fleet", "--instances", "--one-at-a-time", "--patience", "--label")
 FLAGS = {
     (): ["--version"],
+    ("simulate", "sort"): [
+        *("--nodes", "--data", "--offer", "--catalog", "--profile", "--placement", "--memory"),
+        *("--cores", "--connections", "--durability", "--input-copies", "--lose", "--slow"),
+        *("--even", "--mtbf", "--descriptors", "--per-node", "--seed", "--record-bytes", "--key"),
+        "--json",
+    ],
     ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
     ("run", "sort"): [
         *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -16,6 +16,7 @@ from tonnage.cli.commands import app
 from tonnage.model.jobs.mapreduce import Durability
 from tonnage.model.known import Known, known, read
 from tonnage.model.slowest import Fleets
+from tonnage.run import division
 from tonnage.run.sort import Layout
 from tonnage.simulate import limits
 from tonnage.simulate.fleet import (
@@ -96,6 +97,9 @@ def test_copies_rates_are_max_min_fair(nodes: int, data: st.DataObject) -> None:
     seed=st.integers(0, 1000),
     moments=st.lists(st.floats(0, 3.0), max_size=3),
 )
+@example(
+    nodes=2, megabytes=1, copies=2, apart=False, replicated=False, seed=0, moments=[0.0]
+)  # dies before the first round
 def test_all_that_is_read_is_written_once_whatever_dies(
     nodes: int,
     megabytes: int,
@@ -124,8 +128,8 @@ def test_all_that_is_read_is_written_once_whatever_dies(
         assert "nobody can read" in str(why) and len(moments) >= copies
         return
     assert found.bytes_in == found.bytes_out == megabytes * MB
-    died = {node for step in found.steps for node in step.lost}
-    assert len(died) == sum(moment < found.seconds for moment in moments)
+    assert len(set(found.lost)) == len(found.lost)
+    assert len(found.lost) == sum(moment <= found.seconds for moment in moments)
 
 
 @settings(max_examples=40, deadline=None)
@@ -309,9 +313,7 @@ def test_a_thousand_nodes() -> None:
     asked = Asked(5 * TB, input_copies=3, deaths=deaths, seed=1)
     found = simulate(study_fleet(1_000), machine, asked)
     assert found.bytes_in == found.bytes_out == 5 * TB
-    assert {node for step in found.steps for node in step.lost} == {
-        f"node-{node:03}" for node in deaths
-    }
+    assert set(found.lost) == {f"node-{node:03}" for node in deaths}
 
 
 # What breaks first.
@@ -327,6 +329,28 @@ def test_sockets_are_two_for_each_peer() -> None:
     assert "sockets" not in row(513).hit
     assert "sockets" in row(514).hit
     assert "sockets" not in row(514, descriptors=2048).hit
+
+
+def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
+    def hit(nodes: int, memory: int, connections: int = 1) -> tuple[limits.Row, int]:
+        machine = Machine(memory, 2, connections=connections)
+        planned = division.plan(10 * GB, 2, nodes, Layout(), memory, 1)
+        found = limits.row(
+            nodes, nodes * 10 * GB, machine, 1e9, 1e6, mtbf_seconds=1e15, descriptors=1 << 20
+        )
+        return found, int(planned["block_bytes"])
+
+    large, block = hit(4, 8 << 30)
+    assert block > 64 << 10 and large.hit == []
+    short, block = hit(128, 1 << 30)
+    assert (16 << 10) < block < (64 << 10)
+    assert {"block", "largest partition"} <= {*short.hit} and "least block" not in short.hit
+    # A block for each connection: with 160 to each of 127 peers these are more than is left.
+    crowded, _ = hit(128, 1 << 30, connections=160)
+    assert "buffers of connections" in crowded.hit and "buffers of connections" not in short.hit
+    assert "driver" not in large.hit
+    slow_link = limits.row(4, 40 * GB, Machine(8 << 30, 2), 1.0, 1e3)
+    assert "driver" in slow_link.hit
 
 
 def test_the_chance_of_a_death_grows_with_nodes_and_time() -> None:

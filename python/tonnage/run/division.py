@@ -1,4 +1,4 @@
-"""How a sort on a fleet is divided: splits, partitions, blocks and room. Pure.
+"""How a sort on a fleet is divided: splits, partitions, blocks and room.
 
 Memory is divided by the core's own plan, for the node with most threads; a block is as long as the
 node that has least room for it can have, since all have to be able to take what any sends.

@@ -64,6 +64,7 @@ class Step:
     splits: int
     partitions: int
     lost: list[str]
+    """Who died meanwhile; who dies between two steps is in none."""
     read_bytes: float
     sent_bytes: float
     written_bytes: float
@@ -76,6 +77,8 @@ class Simulated:
     nodes: int
     seconds: float
     steps: list[Step]
+    lost: list[str]
+    """Who died before the end, in the order in which it was found."""
     splits: int
     partitions: int
     block_bytes: int
@@ -186,6 +189,7 @@ class _Simulation:
             "slot_bytes"
         ]
         self._steps: list[Step] = []
+        self._lost: list[str] = []
         self._blocks = self._repartitioned = 0
         self._deaths = dict(asked.deaths)
         self._copy_at: dict[int, str] = {}
@@ -205,6 +209,7 @@ class _Simulation:
             nodes=self._fleet.nodes,
             seconds=self._now,
             steps=self._steps,
+            lost=self._lost,
             splits=len(schedule.splits),
             partitions=schedule.partitions,
             block_bytes=self._blocks,
@@ -347,6 +352,7 @@ class _Simulation:
         schedule = self._schedule
         dead = [self._names[node] for node, at in self._deaths.items() if at <= self._now]
         new = [node for node in dead if node in schedule.keepers]
+        self._lost += new
         # Of those lost before, too: what only the newly lost still had of theirs.
         for node in [*new, *(set(dead) - set(new))] if new else []:
             self._driver(partial(schedule.lose, node, keeps=self._kept(node, dead)))
