@@ -43,6 +43,7 @@ FLAGS = {
     ("run", "sort"): [
         *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
         *("--fleet", "--out", "--connections", "--patience", "--instances", "--capacities"),
+        "--durability",
     ],
     ("measure", "disk"): [
         *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),

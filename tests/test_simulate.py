@@ -334,7 +334,7 @@ def test_sockets_are_two_for_each_peer() -> None:
 def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
     def hit(nodes: int, memory: int, connections: int = 1) -> tuple[limits.Row, int]:
         machine = Machine(memory, 2, connections=connections)
-        planned = division.plan(10 * GB, 2, nodes, Layout(), memory, 1)
+        planned = division.plan(10 * GB, 2, nodes, *machine.memory)
         found = limits.row(
             nodes, nodes * 10 * GB, machine, 1e9, 1e6, mtbf_seconds=1e15, descriptors=1 << 20
         )
@@ -345,9 +345,9 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
     short, block = hit(128, 1 << 30)
     assert (16 << 10) < block < (64 << 10)
     assert {"block", "largest partition"} <= {*short.hit} and "least block" not in short.hit
-    # A block for each connection: with 160 to each of 127 peers these are more than is left.
-    crowded, _ = hit(128, 1 << 30, connections=160)
-    assert "buffers of connections" in crowded.hit and "buffers of connections" not in short.hit
+    # A block for each connection: with 160 to each of 127 peers these are short.
+    crowded, block = hit(128, 1 << 30, connections=160)
+    assert block < 16 << 10 and "least block" in crowded.hit
     assert "driver" not in large.hit
     slow_link = limits.row(4, 40 * GB, Machine(8 << 30, 2), 1.0, 1e3)
     assert "driver" in slow_link.hit

@@ -132,9 +132,6 @@ def row(
     keys = keys_per_partition(nodes, partitions, machine.layout.record_bytes)
     largest = largest_partition(keys, partitions) * data_bytes / partitions
     block = int(plan["block_bytes"])
-    waiting = max(int(plan["spare_blocks"]), links + machine.devices)
-    reading = plan["extent_buffers"] * (plan["extent_bytes"] + 2 * division.ALIGNMENT)
-    opened = machine.cores * partitions + int(plan["spare_blocks"])
     return Row(
         nodes,
         data_bytes,
@@ -142,13 +139,6 @@ def row(
         [
             Limit("block", block, LONG_BLOCK, "bytes", True, "writes of pass one cost seeks"),
             Limit("least block", block, LEAST_BLOCK, "bytes", True, "none shorter is planned"),
-            Limit(
-                "buffers of connections",
-                reading + (opened + waiting) * block,
-                machine.memory_bytes,
-                "bytes",
-                means="pass one does not start",
-            ),
             Limit(
                 "largest partition",
                 largest,
