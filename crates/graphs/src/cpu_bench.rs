@@ -88,6 +88,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers,
         devices: (1, 1, 1),
+        uploads: false,
         endpoints: 1,
     };
     let plan = Plan::new(&shape, &disk)?;
@@ -103,7 +104,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         .collect();
     let boundaries = Boundaries::from_sample(&keys, &layout, plan.partitions);
     let (record, nowhere) = (layout.record_bytes, Target::Files(Arc::default()));
-    let pass = PassOne::new(&disk, &plan, record, Vec::new(), boundaries, nowhere, 1);
+    let none = nowhere.clone();
+    let pass = PassOne::new(&disk, &plan, record, Vec::new(), boundaries, none, 1);
     let feed = generate(
         RECORDS,
         plan.extent_bytes,
@@ -116,7 +118,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let wanted = (config.bytes / plan.partitions as u64).clamp(1, plan.slot_bytes as u64 / 2);
     let partition_bytes = (wanted as usize / layout.record_bytes).max(1) * layout.record_bytes;
     let units = vec![unit(partition_bytes)];
-    let pass = PassTwo::new(&disk, &plan, &layout, Vec::new(), units, Vec::new(), 1);
+    let pass = PassTwo::new(&disk, &plan, &layout, Vec::new(), units, nowhere, 1);
     let feed = generate(PARTITIONS, partition_bytes, plan.slots, layout.record_bytes);
     let graph = sorting(&pass, feed).map_err(RunError::from)?;
     phases.push(watch.run("sort", &graph, &budget, Some(duration))?);

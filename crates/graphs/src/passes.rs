@@ -21,8 +21,8 @@ use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{Extent, aligned};
 use tonnage_stages::ledger::{Ledger, Modes};
-use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
-use tonnage_stages::source::Read;
+use tonnage_stages::sink::{OnWhole, Target, Write};
+use tonnage_stages::source::{Fetch, Read};
 use tonnage_stages::work::{Lane, Partition, Receive, Send, Sort, Unit};
 use tonnage_stages::{PARTITIONS, RECORDS};
 
@@ -170,6 +170,8 @@ pub fn read_extents(
     Read {
         disk: disk.clone(),
         lanes: Arc::new(extents),
+        fetch: Fetch::default(),
+        next: Arc::default(),
         gives: RECORDS,
         record_bytes,
         buffers: plan.extent_buffers,
@@ -190,7 +192,8 @@ pub struct PassTwo {
 }
 
 impl PassTwo {
-    /// From partitions, in a lane for each device, to `files` on `outputs` devices.
+    /// From partitions, in a lane for each device, to `target` on `outputs` devices, or by as many
+    /// requests.
     #[must_use]
     pub fn new(
         disk: &Disk,
@@ -198,7 +201,7 @@ impl PassTwo {
         layout: &Layout,
         partitions: Vec<Vec<Arc<Extent>>>,
         units: Vec<Unit>,
-        files: Vec<OutputFile>,
+        target: Target,
         outputs: usize,
     ) -> Self {
         let spans = units.iter().map(|unit| unit.extent.span());
@@ -207,6 +210,8 @@ impl PassTwo {
         let read = Read {
             disk: disk.clone(),
             lanes: Arc::new(partitions),
+            fetch: Fetch::default(),
+            next: Arc::default(),
             gives: PARTITIONS,
             record_bytes,
             buffers: plan.slots,
@@ -221,12 +226,16 @@ impl PassTwo {
             buffer_bytes: plan.output_block_bytes,
             ledger: Arc::new(Ledger::default()),
         };
+        let queued = match target {
+            Target::Objects(_) => 1, // What is put is in a worker's hands.
+            _ => disk.depth,
+        };
         let write = Write {
             disk: disk.clone(),
-            target: Target::Files(Arc::new(files)),
+            target,
             lanes: outputs,
             record_bytes,
-            inbox_bytes: disk.depth * plan.output_block_bytes,
+            inbox_bytes: queued * plan.output_block_bytes,
             on_whole: OnWhole::default(),
             modes: Arc::new(Modes::default()),
         };

@@ -18,6 +18,9 @@ use crate::job::JobError;
 const EXTENT_BYTES: usize = 4 << 20;
 /// The longest block of an output file: one transfer.
 const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
+/// Parts of an object: stores take no shorter ones (but a last), and of longer ones fewer fit. An output
+/// file, which was in memory, is below 4 GiB, so that it has far fewer than the 10,000 that it may have.
+const PART_BYTES: [usize; 2] = [5 << 20, 16 << 20];
 /// Blocks of partitions. Longer ones hold back more at the end of pass one; shorter ones cost
 /// seeks, so partitions grow before blocks go below the second, and below the third never.
 const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
@@ -73,8 +76,11 @@ pub struct Shape {
     pub memory_bytes: usize,
     /// Threads for the work stages.
     pub workers: usize,
-    /// Devices of input, scratch and output.
+    /// Devices of input, scratch and output; of an object store each request at once is one.
     pub devices: (usize, usize, usize),
+    /// Whether the output goes to an object store, so that its blocks are parts of objects.
+    #[serde(default)]
+    pub uploads: bool,
     /// Endpoints that each have as much to sort, and as many partitions.
     #[serde(default = "one")]
     pub endpoints: usize,
@@ -96,6 +102,7 @@ impl Plan {
             memory_bytes,
             workers,
             devices,
+            uploads,
             endpoints,
         } = *shape;
         let (inputs, scratches, outputs) = devices;
@@ -119,8 +126,15 @@ impl Plan {
         let (length, extent_buffers) = divide(EXTENT_BYTES, inputs + workers + 1, inputs);
         let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
         let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
-        let (output_block_bytes, output_blocks) =
-            divide(OUTPUT_BLOCK_BYTES, workers + outputs, outputs);
+        let (output_block_bytes, output_blocks) = if uploads {
+            // One that each worker fills, one in the hands of each request.
+            let wanted = workers + outputs;
+            let [shortest, longest] = PART_BYTES.map(|bytes| bytes.max(least));
+            let length = (eighth / wanted / ALIGNMENT * ALIGNMENT).clamp(shortest, longest);
+            (length, wanted.min(eighth / length).max(workers + 1))
+        } else {
+            divide(OUTPUT_BLOCK_BYTES, workers + outputs, outputs)
+        };
 
         let slots = scratches + workers + 1;
         let per_byte = slots as f64 + (workers * ENTRY_BYTES) as f64 / record_bytes as f64;
@@ -194,10 +208,11 @@ mod tests {
             memory_bytes in (1_usize << 20)..(8 << 30),
             workers in 1_usize..64,
             inputs in 1_usize..5, scratches in 1_usize..5, outputs in 1_usize..5,
-            endpoints in 1_usize..40,
+            endpoints in 1_usize..40, uploads in any::<bool>(),
         ) {
             let devices = (inputs, scratches, outputs);
-            let shape = Shape { bytes, record_bytes, memory_bytes, workers, devices, endpoints };
+            let shape =
+                Shape { bytes, record_bytes, memory_bytes, workers, devices, uploads, endpoints };
             if let Ok(plan) = Plan::new(&shape, &Disk::default()) {
                 let reading = plan.extent_buffers * (aligned(plan.extent_bytes) + ALIGNMENT);
                 let on_their_way = plan.spare_blocks * if endpoints > 1 { 2 } else { 1 };
@@ -209,6 +224,8 @@ mod tests {
                 prop_assert!(pass_two <= memory_bytes);
                 prop_assert!(plan.block_bytes >= record_bytes);
                 prop_assert!(plan.slot_bytes >= record_bytes);
+                prop_assert!(!uploads || plan.output_block_bytes >= PART_BYTES[0]);
+                prop_assert!(plan.output_blocks > workers);
             }
         }
 
@@ -220,6 +237,7 @@ mod tests {
                 memory_bytes: 1 << 30,
                 workers,
                 devices: (1, 1, 1),
+                uploads: false,
                 endpoints: 1,
             };
             let plan = Plan::new(&shape, &Disk::default()).expect("a plan");

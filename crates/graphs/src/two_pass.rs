@@ -14,7 +14,7 @@ use tonnage_stages::extent::{ALIGNMENT, Extent, aligned};
 use tonnage_stages::ledger::{Ledger, Modes, Total};
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::{Keys, OnWhole, OutputFile, Target};
-use tonnage_stages::source::Read;
+use tonnage_stages::source::{Fetch, Read};
 use tonnage_stages::work::Unit;
 
 use crate::cut::Cut;
@@ -50,6 +50,8 @@ pub struct TwoPass {
     pub watch: Watch,
     /// How to use the disks.
     pub disk: Disk,
+    /// How to read objects.
+    pub fetch: Fetch,
     /// Size of a record and place of its key.
     pub layout: Layout,
     /// How the memory is divided.
@@ -74,6 +76,7 @@ impl TwoPass {
         let read = Read {
             buffers: fit.clamp(1, 4 * self.disk.depth) + sample.len(),
             buffer_bytes: largest,
+            fetch: self.fetch.clone(),
             ..read_extents(&self.disk, &self.plan, self.layout.record_bytes, sample)
         };
         let found = Arc::new(Mutex::new(Vec::new()));
@@ -111,8 +114,9 @@ impl TwoPass {
         };
         let (target, lanes) = (Target::Scratch(Arc::clone(scratch)), scratch.devices());
         let disk = &self.disk;
-        let pass = PassOne::new(disk, &plan, record, extents, boundaries, target, lanes)
+        let mut pass = PassOne::new(disk, &plan, record, extents, boundaries, target, lanes)
             .numbered_from(first_number);
+        pass.read.fetch = self.fetch.clone();
         self.phase(name, &pass.graph(), &[&pass.read.modes, &pass.write.modes])?;
         let boundaries = &pass.partition.boundaries;
         let cut = |place: usize| Cut {
@@ -183,8 +187,8 @@ impl TwoPass {
     }
 
     /// Sorts every partition into its output file, or files, on so many devices of scratch and of
-    /// output: `part` says of each, by the number of its partition, where it is written, `on_whole`
-    /// hears of each that is durable. Tells what they hold.
+    /// output: `part` says of each, by the number of its partition, where it is written, `sink` what
+    /// they are written to, and who hears of each that is durable. Tells what they hold.
     ///
     /// # Errors
     /// What fails, or the cancellation.
@@ -193,7 +197,7 @@ impl TwoPass {
         cuts: Vec<Cut>,
         (scratches, outputs): (usize, usize),
         mut part: impl FnMut(usize) -> PathBuf,
-        on_whole: impl FnOnce(Vec<OutputFile>, Arc<Ledger>) -> OnWhole,
+        sink: impl FnOnce(Vec<OutputFile>, &Arc<Ledger>) -> (Target, OnWhole),
     ) -> Result<Total, JobError> {
         let cuts: Vec<Cut> = cuts
             .into_iter()
@@ -224,9 +228,10 @@ impl TwoPass {
             }
         }
         let (disk, plan, layout) = (&self.disk, &self.plan, &self.layout);
-        let told = files.clone();
-        let mut pass = PassTwo::new(disk, plan, layout, lanes, units, files, outputs);
-        pass.write.on_whole = on_whole(told, Arc::clone(&pass.sort.ledger));
+        let ledger = Arc::default();
+        let (target, on_whole) = sink(files, &ledger);
+        let mut pass = PassTwo::new(disk, plan, layout, lanes, units, target, outputs);
+        (pass.sort.ledger, pass.write.on_whole) = (ledger, on_whole);
         let modes = [&pass.read.modes, &pass.write.modes];
         self.phase("pass_two", &pass.graph(), &modes)?;
         Ok(pass.sort.ledger.total())

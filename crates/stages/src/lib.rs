@@ -2,19 +2,21 @@
 //!
 //! ```text
 //!   source/   read       extents of files, by direct I/O        generate   records out of nothing
+//!                        (fetch: of objects, by ranges)
 //!             operate    single blocks of a file, at random
 //!             get        chunks of objects, by ranges
 //!   work/     partition  records to the blocks of partitions    tag        whole buffers, unread
 //!             sort       a partition in memory, in key order
 //!             send       blocks to other endpoints            receive    blocks from them
 //!   sink/     write      blocks or files, by direct I/O         discard    nothing
+//!                        (upload: objects, by parts)
 //!             summarise  order, count, checksum of records      keys       keys of sampled records
 //!             put        objects, or parts of one
 //! ```
 //!
 //! `generate` and `discard` are the null twins of `read` and `write`; `tag` is that of `partition`.
 //! What the stages of one graph know together (where blocks lie, what was counted) is in
-//! `extent`, `boundaries`, `scratch` and `ledger`; `requests` is what workers saw of an object store.
+//! `extent`, `boundaries`, `scratch`, `uploads` and `ledger`; `requests` is what workers saw of an object store.
 
 pub mod boundaries;
 pub mod extent;
@@ -23,9 +25,11 @@ pub mod latencies;
 pub mod ledger;
 pub mod requests;
 pub mod scratch;
+pub mod uploads;
 
 /// Stages that data begins in.
 pub mod source {
+    mod fetch;
     mod generate;
     mod get;
     mod operate;
@@ -33,7 +37,7 @@ pub mod source {
     pub use generate::{Chunk, Content, Generate};
     pub use get::Get;
     pub use operate::{Operate, Pattern, Seen};
-    pub use read::Read;
+    pub use read::{Fetch, Read};
 }
 
 /// Stages that data passes.
@@ -56,6 +60,7 @@ pub mod sink {
     mod keys;
     mod put;
     mod summarise;
+    mod upload;
     mod write;
     pub use discard::Discard;
     pub use keys::Keys;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tonnage.artifacts.artifact import Artifact
@@ -12,7 +12,7 @@ from tonnage.artifacts.phase import Phase
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord(Artifact):
-    """What a job did."""
+    """What a job did. Of object storage: how many ``requests``, ``retries`` and ``errors``."""
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"
 
@@ -28,4 +28,5 @@ class RunRecord(Artifact):
     cpu_seconds: float
     peak_memory_bytes: int
     repartitioned_bytes: int = 0
+    requests: dict[str, Any] = field(default_factory=dict)
     phases: list[Phase]

@@ -16,7 +16,6 @@ from tonnage.cli.arguments import (
     Key,
     Memory,
     RecordBytes,
-    bytes_in,
     command,
     parse_layout,
     refuse_again,
@@ -24,6 +23,15 @@ from tonnage.cli.arguments import (
     refuse_filled,
     refuse_inside,
     refuse_twice,
+)
+from tonnage.cli.volumes import (
+    Endpoint,
+    Requests,
+    bytes_to_read,
+    divided,
+    reached,
+    refuse_read_again,
+    refuse_twice_read,
 )
 from tonnage.model.findings import disk_warnings
 
@@ -38,15 +46,19 @@ class InputsFirst(TyperCommand):
 
 def run_sort(
     inputs: Annotated[
-        list[Path],
-        typer.Argument(metavar="INPUT...", help="Files or directories; before the flags."),
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Files or directories, or s3://BUCKET/PREFIX; before the flags.",
+        ),
     ],
     output: Annotated[
-        list[Path],
+        list[str],
         typer.Option(
             "--output",
             metavar="DIR...",
-            help="Where the output goes: an empty or new directory on each device.",
+            help="Where the output goes: an empty or new directory on each device, or one "
+            "s3://BUCKET/PREFIX under which nothing is.",
         ),
     ],
     scratch: Annotated[
@@ -60,6 +72,8 @@ def run_sort(
     record_bytes: RecordBytes = "100",  # type: ignore[assignment]
     key: Key = "0:10",
     memory: Memory = "1GiB",  # type: ignore[assignment]
+    endpoint: Endpoint = None,
+    requests: Requests = None,
     faults: Annotated[
         Path | None,
         typer.Option("--faults", help="A JSON file of faults to inject, for tests.", hidden=True),
@@ -76,26 +90,31 @@ def run_sort(
     from tonnage.run.sort import sort
 
     layout = parse_layout(record_bytes, key)
-    refuse_again(inputs)
-    for flag, directories in (("--output", output), ("--scratch", scratch)):
-        refuse_files(flag, directories)
-        refuse_twice(flag, directories)
-    refuse_filled("--output", output)
-    refuse_inside("--output", output, [*inputs, *output])
-    refuse_inside("--scratch", scratch, [*inputs, *output])
+    (paths, urls), (directories, folders) = divided(inputs), divided(output)
+    volumes = reached(endpoint, requests)
+    refuse_again(paths)
+    refuse_twice_read(urls)
+    refuse_read_again(folders, urls)
+    for flag, places in (("--output", directories), ("--scratch", scratch)):
+        refuse_files(flag, places)
+        refuse_twice(flag, places)
+    refuse_filled("--output", directories)
+    refuse_inside("--output", directories, [*paths, *directories])
+    refuse_inside("--scratch", scratch, [*paths, *directories])
     began_at = now()
-    existing = [path if path.exists() else path.parent for path in (*output, *scratch)]
-    known = environment.capture(path for path in existing if path.exists())
-    with engine.Progress("sorting", bytes_in(inputs)) as progress:
+    used = [path if path.exists() else path.parent for path in (*directories, *scratch)]
+    known = environment.capture(path for path in used if path.exists())
+    with engine.Progress("sorting", bytes_to_read(paths, urls, volumes)) as progress:
         done = sort(
-            inputs,
-            output,
+            [*paths, *urls],
+            [*directories, *folders],
             scratch,
             layout=layout,
             memory_bytes=memory,
             environment=known,
             began_at=began_at,
             command=command(),
+            volumes=volumes,
             faults=json.loads(faults.read_text()) if faults else None,
             on_progress=progress,
         )
@@ -121,6 +140,9 @@ def in_words(record: RunRecord) -> list[str]:
         bottlenecks = words.listing(dict.fromkeys(phase.bottleneck for phase in phases))
         spent = words.seconds(sum(phase.seconds for phase in phases))
         said.append(f"{name}: {times}{spent}, limited by {bottlenecks}")
+    if record.requests.get("requests"):
+        asked, repeated = record.requests["requests"], record.requests["retries"]
+        said.append(f"{asked} requests to object storage, {repeated} of them repetitions")
     if record.repartitioned_bytes:
         again = words.size(record.repartitioned_bytes)
         said.append(f"{again} were divided once more, since --memory is small for them: give more")

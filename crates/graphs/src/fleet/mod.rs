@@ -16,3 +16,5 @@ pub mod boundaries;
 pub mod pass_one;
 pub mod pass_two;
 pub mod sample;
+
+pub use crate::inputs::Split;

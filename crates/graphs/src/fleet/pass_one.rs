@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
 use tonnage_net::{Mesh, NetError, Settings};
+use tonnage_object::Tally;
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::{Bound, Boundaries};
@@ -23,6 +24,7 @@ use crate::job::{JobError, Phase, Watch, memory, workers};
 use crate::passes::PassOne;
 use crate::plan::{Plan, Shape};
 use crate::two_pass::TwoPass;
+use crate::volumes::{fetch, usual_requests};
 
 /// An endpoint's part in a round.
 #[derive(Clone, Debug, Deserialize)]
@@ -51,6 +53,9 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// Requests to an object store at once.
+    #[serde(default = "usual_requests")]
+    pub requests: usize,
 }
 
 /// What an endpoint did.
@@ -66,6 +71,8 @@ pub struct Outcome {
     pub partitions: Vec<u64>,
     /// How long it took until all had met.
     pub meeting_seconds: f64,
+    /// What was asked of object stores.
+    pub requests: Tally,
     /// Seconds in all.
     pub seconds: f64,
     /// The run.
@@ -86,15 +93,17 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
             boundaries.partitions()
         )));
     }
+    let fetch = fetch(config.requests)?;
     let inputs = inputs::splits(&config.splits, record_bytes)?;
     let bytes: u64 = inputs.iter().map(|input| input.bytes).sum();
-    let devices = inputs::extents(&inputs, record_bytes, usize::MAX / 2).len();
+    let (readers, scratches) = (inputs::readers(&inputs, &fetch), config.scratch.len());
     let shape = Shape {
         bytes,
         record_bytes,
         memory_bytes: config.memory_bytes,
         workers: workers(),
-        devices: (devices, config.scratch.len(), config.scratch.len()),
+        devices: (readers, scratches, scratches),
+        uploads: false,
         endpoints: config.mesh.endpoints.len(),
     };
     let plan = Plan {
@@ -110,7 +119,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     })?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
     let (target, lanes) = (Target::Scratch(Arc::clone(&scratch)), config.scratch.len());
-    let pass = PassOne::new(
+    let mut pass = PassOne::new(
         &config.disk,
         &plan,
         record_bytes,
@@ -120,9 +129,11 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         lanes,
     )
     .across(mesh, config.mesh.number, &config.owners);
+    pass.read.fetch = fetch.clone();
     let mut passes = TwoPass {
         watch,
         disk: config.disk.clone(),
+        fetch,
         layout: config.layout,
         memory: memory(plan.memory_bytes)?,
         plan,
@@ -154,6 +165,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         received,
         partitions,
         meeting_seconds,
+        requests: passes.fetch.counted(),
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
     })

@@ -43,6 +43,7 @@ fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) 
         memory_bytes,
         workers,
         devices: (inputs, scratches, outputs),
+        uploads: false,
         endpoints: 1,
     };
     let plan = Plan::new(&shape, &disk).expect("a plan");
@@ -78,6 +79,7 @@ fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 3]) 
         path: root.path().join("part"),
         bytes,
     }];
+    let files = Target::Files(Arc::new(files));
     let two = PassTwo::new(&disk, &plan, &layout, lanes, vec![unit], files, outputs);
     Passes {
         one,

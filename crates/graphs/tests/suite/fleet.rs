@@ -73,6 +73,7 @@ impl Fleet {
             layout: LAYOUT,
             memory_bytes: MEMORY,
             disk: disk(Vec::new()),
+            requests: 1,
         };
         let outcome = sample::run(&config, &Control::default()).expect("sampled");
         let bytes = fs::metadata(&keys).expect("keys").len();
@@ -126,6 +127,7 @@ impl Fleet {
                 layout: LAYOUT,
                 memory_bytes: MEMORY,
                 disk: disk(Vec::new()),
+                requests: 1,
             }
         };
         let endpoints = addresses(reads.len());
@@ -170,12 +172,13 @@ impl Fleet {
                     single: self.single[number],
                 })
                 .collect(),
-            output: output.clone(),
+            output: pass_two::Output::Directories(output.clone()),
             scratch: vec![self.room.path().to_owned()],
             finished: finished.clone(),
             layout: LAYOUT,
             memory_bytes: MEMORY / 4,
             disk: disk(Vec::new()),
+            requests: 1,
         };
         let outcome = pass_two::run(&config, &Control::default()).expect("sorted");
         let files = of_directories(&output);

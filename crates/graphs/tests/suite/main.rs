@@ -10,3 +10,4 @@ mod ops;
 mod sort_faults;
 mod sort_leftovers;
 mod sort_properties;
+mod volumes;
