@@ -34,7 +34,10 @@ ON_A_FLEET = ("--fleet", "--instances", "--one-at-a-time", "--patience", "--labe
 FLAGS = {
     (): ["--version"],
     ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
-    ("run", "sort"): ["--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"],
+    ("run", "sort"): [
+        *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
+        *("--endpoint", "--requests"),
+    ],
     ("measure", "disk"): [
         *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),
         *("--out", "--json"),
@@ -85,7 +88,7 @@ FLAGS = {
     ("catalog", "diff"): ["--json"],
     ("catalog", "refresh"): ["--region", "--out", "--endpoint-url", "--json"],
     ("gensort",): ["--ascii", "--start", "--skew", "--json"],
-    ("valsort",): ["--record-bytes", "--key", "--json"],
+    ("valsort",): ["--record-bytes", "--key", "--json", "--endpoint", "--requests"],
     ("run",): [],
     ("measure",): [],
 }

@@ -62,7 +62,7 @@ def gensort(
 
 
 def valsort(
-    places: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR_OR_URL...")],
+    places: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...")],
     record_bytes: RecordBytes = "100",  # type: ignore[assignment]
     key: Key = "0:10",
     endpoint: Endpoint = None,
