@@ -43,7 +43,7 @@ FLAGS = {
     ("run", "sort"): [
         *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
         *("--fleet", "--out", "--connections", "--patience", "--instances", "--capacities"),
-        "--durability",
+        *("--durability", "--endpoint", "--requests"),
     ],
     ("measure", "disk"): [
         *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),
@@ -95,7 +95,7 @@ FLAGS = {
     ("catalog", "diff"): ["--json"],
     ("catalog", "refresh"): ["--region", "--out", "--endpoint-url", "--json"],
     ("gensort",): ["--ascii", "--start", "--skew", "--json"],
-    ("valsort",): ["--record-bytes", "--key", "--json"],
+    ("valsort",): ["--record-bytes", "--key", "--json", "--endpoint", "--requests"],
     ("run",): [],
     ("measure",): [],
 }

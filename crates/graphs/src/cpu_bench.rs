@@ -88,6 +88,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers,
         devices: (1, 1, 1),
+        uploads: false,
         endpoints: 1,
         connections: 1,
     };

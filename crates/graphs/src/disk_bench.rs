@@ -202,6 +202,7 @@ impl<'a> Bench<'a> {
             memory_bytes: config.memory_bytes,
             workers,
             devices: (config.read.len(), config.write.len(), config.write.len()),
+            uploads: false,
             endpoints: 1,
             connections: 1,
         };

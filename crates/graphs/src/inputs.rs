@@ -1,4 +1,5 @@
-//! What there is to read: files, their sizes, their devices; refused early if it cannot be used.
+//! What there is to read: files, their sizes, their devices, or objects; refused early if it cannot be
+//! used.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,41 +8,86 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Piece};
+use tonnage_object::Settings;
+use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Object, Piece};
+use tonnage_stages::source::Fetch;
 
 use crate::job::JobError;
 use crate::seal;
+use crate::volumes::{self, Url, Volumes};
 
-/// A part of an input file, as a fleet divides it among its nodes.
+/// A part of an input file or object, as a fleet divides it among its nodes.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Split {
-    /// Which file.
-    pub path: PathBuf,
-    /// Where it begins, at a record.
-    pub offset: u64,
-    /// Its length, in whole records.
-    pub bytes: u64,
+#[serde(untagged, deny_unknown_fields)]
+pub enum Split {
+    /// Of a file.
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Where it begins, at a record.
+        offset: u64,
+        /// Its length, in whole records.
+        bytes: u64,
+    },
+    /// Of an object.
+    Object {
+        /// In which bucket.
+        store: Settings,
+        /// Its name there.
+        key: String,
+        /// What it had when the input was looked at: another object of its name is an error.
+        #[serde(default)]
+        etag: Option<String>,
+        /// Where it begins, at a record.
+        offset: u64,
+        /// Its length, in whole records.
+        bytes: u64,
+    },
 }
 
-/// An input file, or a part of one.
+/// An input file or object, or a part of one.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// Where it is.
-    pub path: Arc<Path>,
+    pub file: FileRef,
     /// Where it begins.
     pub offset: u64,
     /// Its length.
     pub bytes: u64,
-    /// The device it is on.
-    device: u64,
+    /// The device it is on; none for an object.
+    device: Option<u64>,
 }
 
-/// Looks at files, and at all files in directories (but hidden ones, `.x` and `_x`, as Hadoop does).
+/// Looks at files, and at all files in directories (but hidden ones, `.x` and `_x`, as Hadoop does);
+/// then at the objects that urls mean.
 ///
 /// Files of directories come in the order of their names, over all directories given: parts that
 /// were written to several devices are one sequence.
-pub fn find(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobError> {
+pub fn find(
+    paths: &[PathBuf],
+    record_bytes: usize,
+    volumes: &Volumes,
+    requests: &Fetch,
+) -> Result<Vec<Input>, JobError> {
+    let (mut files, mut urls) = (Vec::new(), Vec::new());
+    for path in paths {
+        match Url::of(path) {
+            Some(url) => urls.push(url),
+            None => files.push(path.clone()),
+        }
+    }
+    let mut found = in_files(&files, record_bytes)?;
+    for url in urls {
+        for (object, bytes) in volumes::find(&url, volumes, requests)? {
+            let input = of_object(object, 0, bytes);
+            check_records(&input, record_bytes)?;
+            found.push(input);
+        }
+    }
+    Ok(found)
+}
+
+fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobError> {
     let mut named = Vec::new();
     let mut in_directories = Vec::new();
     for path in paths {
@@ -93,47 +139,100 @@ fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
         )));
     }
     fs::File::open(path).map_err(refuse)?;
-    let bytes = about.len();
+    let input = Input {
+        file: FileRef::Path(path.into()),
+        offset: 0,
+        bytes: about.len(),
+        device: Some(about.dev()),
+    };
+    check_records(&input, record_bytes)?;
+    Ok(input)
+}
+
+fn of_object(object: Arc<Object>, offset: u64, bytes: u64) -> Input {
+    Input {
+        file: FileRef::Object(object),
+        offset,
+        bytes,
+        device: None,
+    }
+}
+
+/// Refuses what is not whole records.
+fn check_records(input: &Input, record_bytes: usize) -> Result<(), JobError> {
+    let (show, bytes) = (input.file.name(), input.bytes);
     let rest = bytes % record_bytes as u64;
     if rest != 0 {
         return Err(JobError::Refused(format!(
-            "input {show}: its {bytes} bytes are no multiple of the record's {record_bytes}; after \
-             the last whole record, at offset {}, {rest} bytes are left; cut the file there or set \
+            "input {}: its {bytes} bytes are no multiple of the record's {record_bytes}; after the \
+             last whole record, at offset {}, {rest} bytes are left; cut the file there or set \
              --record-bytes",
+            show.display(),
             bytes - rest
         )));
     }
-    Ok(Input {
-        path: path.into(),
-        offset: 0,
-        bytes,
-        device: about.dev(),
-    })
+    Ok(())
 }
 
-/// Looks at splits; refused if their files are not there, or have become shorter.
+/// Looks at splits; refused if their files are not there, or have become shorter. Objects are not
+/// looked at: a request for each would be as much as reading it, where they are small.
 pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobError> {
-    let look_at = |split: &Split| {
-        let whole = look_at(&split.path, record_bytes)?;
-        let end = split.offset + split.bytes;
-        if whole.bytes < end {
-            return Err(JobError::Refused(format!(
-                "input {} has {} bytes: of its {end} some are gone",
-                split.path.display(),
-                whole.bytes
-            )));
+    let mut stores: Vec<Arc<Settings>> = Vec::new();
+    let mut look_at = |split: &Split| match split {
+        Split::File {
+            path,
+            offset,
+            bytes,
+        } => {
+            let (whole, end) = (look_at(path, record_bytes)?, offset + bytes);
+            if whole.bytes < end {
+                return Err(JobError::Refused(format!(
+                    "input {} has {} bytes: of its {end} some are gone",
+                    path.display(),
+                    whole.bytes
+                )));
+            }
+            Ok(Input {
+                offset: *offset,
+                bytes: *bytes,
+                ..whole
+            })
         }
-        Ok(Input {
-            offset: split.offset,
-            bytes: split.bytes,
-            ..whole
-        })
+        Split::Object {
+            store,
+            key,
+            etag,
+            offset,
+            bytes,
+        } => {
+            let known = stores.iter().position(|known| **known == *store);
+            let place = known.unwrap_or_else(|| {
+                stores.push(Arc::new(store.clone()));
+                stores.len() - 1
+            });
+            let object = Object {
+                store: Arc::clone(&stores[place]),
+                key: key.clone(),
+                etag: etag.clone(),
+            };
+            Ok(of_object(Arc::new(object), *offset, *bytes))
+        }
     };
-    splits.iter().map(look_at).collect()
+    splits.iter().map(&mut look_at).collect()
+}
+
+/// How many workers read the inputs: one a device, and one for each request at once if any is an
+/// object.
+pub fn readers(inputs: &[Input], requests: &Fetch) -> usize {
+    let mut devices: Vec<Option<u64>> = inputs.iter().map(|input| input.device).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let of = |device: &Option<u64>| device.map_or(requests.requests, |_| 1);
+    devices.iter().map(of).sum::<usize>().max(1)
 }
 
 /// Where a running sequence of inputs is cut: extents of at most `extent_bytes`, whole records,
-/// aligned where the record size allows; one lane for each device.
+/// aligned where the record size allows; one lane for each device, and one for all objects.
 pub fn extents(
     inputs: &[Input],
     record_bytes: usize,
@@ -146,7 +245,7 @@ pub fn extents(
             let offset = place * stride;
             let len = stride.min(input.bytes - offset) as usize;
             let at = input.offset + offset;
-            (input.device, extent(number, &input.path, at, len))
+            (input.device, extent(number, &input.file, at, len))
         })
     };
     lanes(
@@ -183,7 +282,7 @@ pub fn sample(
         let offset = (at - before) / record * record;
         let len = chunk.min(input.bytes - offset) as usize;
         let at = input.offset + offset;
-        found.push((input.device, extent(number, &input.path, at, len)));
+        found.push((input.device, extent(number, &input.file, at, len)));
     }
     lanes(found)
 }
@@ -204,9 +303,9 @@ pub fn extent_stride(record_bytes: usize, extent_bytes: usize) -> usize {
     (extent_bytes / step).max(1) * step
 }
 
-fn extent(number: usize, path: &Arc<Path>, offset: u64, len: usize) -> Extent {
+fn extent(number: usize, file: &FileRef, offset: u64, len: usize) -> Extent {
     let pieces = vec![Piece {
-        file: FileRef::Path(Arc::clone(path)),
+        file: file.clone(),
         offset,
         len,
     }];
@@ -218,8 +317,8 @@ fn extent(number: usize, path: &Arc<Path>, offset: u64, len: usize) -> Extent {
     }
 }
 
-fn lanes(extents: impl IntoIterator<Item = (u64, Extent)>) -> Vec<Vec<Arc<Extent>>> {
-    let mut devices: Vec<u64> = Vec::new();
+fn lanes(extents: impl IntoIterator<Item = (Option<u64>, Extent)>) -> Vec<Vec<Arc<Extent>>> {
+    let mut devices: Vec<Option<u64>> = Vec::new();
     let mut lanes: Vec<Vec<Arc<Extent>>> = Vec::new();
     for (device, extent) in extents {
         let lane = devices

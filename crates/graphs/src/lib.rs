@@ -14,8 +14,8 @@
 //! ```
 //!
 //! `passes` puts the sort's graphs together, for the job and its benchmarks, `wire` is the network in them; `two_pass` runs them; `plan` divides a memory
-//! budget among the stages, `room` asks devices for space, `cut` is a partition between the passes, `inputs` looks at what is to be read, `seal`
-//! makes whole outputs visible, `job` is what all of them report.
+//! budget among the stages, `room` asks devices for space, `cut` is a partition between the passes, `inputs` looks at what is to be read, `output` is where parts
+//! become visible when all are whole, `seal` how files do, `volumes` is object storage as input and output, `job` is what all of them report.
 
 pub mod cpu_bench;
 mod cut;
@@ -28,6 +28,7 @@ pub mod map_reduce;
 pub mod net_bench;
 pub mod object_bench;
 pub mod ops_bench;
+mod output;
 pub mod passes;
 mod plan;
 mod room;
@@ -35,6 +36,7 @@ mod seal;
 pub mod sort;
 mod two_pass;
 pub mod valsort;
+pub mod volumes;
 pub mod wire;
 
 pub use plan::{Plan, Shape};

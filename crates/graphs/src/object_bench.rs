@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tonnage_object::{Client, Found, ObjectError, Settings, Tally, Trouble};
+use tonnage_object::{Client, Found, Settings, Tally};
 use tonnage_pipeline::{Control, Graph, Node};
 use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::BLOCKS;
@@ -26,6 +26,7 @@ use tonnage_stages::source::{Chunk, Content, Generate, Get};
 use crate::disk_bench::discard;
 use crate::job::{JobError, Phase, Watch, memory};
 use crate::ops_bench::{Latency, Worker};
+use crate::volumes::{admitted, failed, refused};
 
 /// Parts that an upload can have. One that goes on for longer puts them again.
 const PARTS: usize = 10_000;
@@ -116,7 +117,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
             "a chunk has a byte at least, and one thread moves it",
         ));
     }
-    let (client, _) = admitted(&config.store, &config.prefix)?;
+    let (client, _) = enter(&config.store, &config.prefix)?;
     let trial = Trial {
         config,
         store: Arc::new(config.store.clone()),
@@ -156,7 +157,9 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         }
         Work::Multipart => {
             let key = PutAs::key(&config.prefix, 0);
-            let upload = client.begin_upload(&key).map_err(|why| failed(&why))?;
+            let upload = client
+                .begin_upload(&key, || control.is_cancelled())
+                .map_err(|why| failed(&why))?;
             let parts = Arc::new(Mutex::new(BTreeMap::new()));
             let put_as = PutAs::Parts {
                 upload: upload.clone(),
@@ -167,8 +170,9 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
                 let parts =
                     std::mem::take(&mut *parts.lock().unwrap_or_else(PoisonError::into_inner));
                 let began = Instant::now();
+                let bytes = (parts.len() * config.chunk_bytes) as u64;
                 client
-                    .complete(&upload, parts.into_values())
+                    .complete(&upload, bytes, parts.into_values(), || false)
                     .map_err(|why| failed(&why))?;
                 completing_seconds = Some(began.elapsed().as_secs_f64());
                 Ok(phase)
@@ -207,7 +211,7 @@ pub fn remove(config: &Remove, control: &Control) -> Result<Removed, JobError> {
             "a folder's objects are removed, never all of a bucket",
         ));
     }
-    let (client, found) = admitted(&config.store, &config.folder)?;
+    let (client, found) = enter(&config.store, &config.folder)?;
     let mut objects = 0;
     for found in found {
         if control.is_cancelled() {
@@ -322,42 +326,9 @@ fn worker(seen: &Requests) -> Worker {
     }
 }
 
-/// A client that the bucket has answered, and what is in a folder of it. What keeps everyone out is
-/// refused, with how to mend it.
-fn admitted(store: &Settings, folder: &str) -> Result<(Client, Vec<Found>), JobError> {
+/// A client that the bucket has answered, and what is in a folder of it.
+fn enter(store: &Settings, folder: &str) -> Result<(Client, Vec<Found>), JobError> {
     let client = Client::new(store).map_err(|why| failed(&why))?;
-    let why = match client.list(folder) {
-        Ok(found) => return Ok((client, found)),
-        Err(why) => why,
-    };
-    let ObjectError::Failed { trouble, what, .. } = &why else {
-        return Err(failed(&why));
-    };
-    let bucket = format!("s3://{}", store.bucket);
-    let place = store.endpoint.as_deref().unwrap_or("the store");
-    Err(match trouble {
-        Trouble::Unreachable => refused(format!(
-            "--endpoint: {place} cannot be reached ({what}): mend the address, or start the store"
-        )),
-        Trouble::Missing => refused(format!(
-            "{bucket}: there is no such bucket at {place} ({what}): make it, or mend its name"
-        )),
-        Trouble::Denied => refused(format!(
-            "{bucket}: {place} does not let these keys in ({what}): set AWS_ACCESS_KEY_ID and \
-             AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-        )),
-        _ => failed(&why),
-    })
-}
-
-fn refused(what: impl Into<String>) -> JobError {
-    JobError::Refused(what.into())
-}
-
-fn failed(why: &ObjectError) -> JobError {
-    match why {
-        ObjectError::Settings(what) => refused(what),
-        ObjectError::Stopped => JobError::Cancelled,
-        ObjectError::Failed { .. } => JobError::failed(why.to_string()),
-    }
+    let found = admitted(store, client.list(folder))?;
+    Ok((client, found))
 }

@@ -20,7 +20,8 @@ use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{Extent, aligned};
 use tonnage_stages::ledger::{Ledger, Modes};
 use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
-use tonnage_stages::source::Read;
+use tonnage_stages::source::{Fetch, Read};
+use tonnage_stages::uploads::Uploads;
 use tonnage_stages::work::{Partition, Sort, Unit};
 use tonnage_stages::{PARTITIONS, RECORDS};
 
@@ -139,6 +140,8 @@ pub fn read_extents(
     Read {
         disk: disk.clone(),
         lanes: Arc::new(extents),
+        fetch: Fetch::default(),
+        next: Arc::default(),
         gives: RECORDS,
         record_bytes,
         buffers: plan.extent_buffers,
@@ -178,6 +181,8 @@ impl PassTwo {
         let read = Read {
             disk: disk.clone(),
             lanes: Arc::new(partitions),
+            fetch: Fetch::default(),
+            next: Arc::default(),
             gives: PARTITIONS,
             record_bytes,
             buffers: plan.slots,
@@ -214,8 +219,16 @@ impl PassTwo {
     pub fn files(&self) -> Arc<Vec<OutputFile>> {
         match &self.write.target {
             Target::Files(files) => Arc::clone(files),
-            Target::Scratch(_) => Arc::default(),
+            Target::Scratch(_) | Target::Objects(_) => Arc::default(),
         }
+    }
+
+    /// Puts the output to an object store instead, by as many requests as there were devices.
+    #[must_use]
+    pub fn uploaded(mut self, uploads: Arc<Uploads>) -> Self {
+        self.write.inbox_bytes = self.sort.buffer_bytes; // What is put is in a worker's hands.
+        self.write.target = Target::Objects(uploads);
+        self
     }
 
     /// Also sends each output file to the endpoint that keeps a copy of it, if one does, and writes

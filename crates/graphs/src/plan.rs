@@ -18,6 +18,9 @@ use crate::job::JobError;
 const EXTENT_BYTES: usize = 4 << 20;
 /// The longest block of an output file: one transfer.
 const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
+/// Parts of an object: stores take no shorter ones (but a last), and of longer ones fewer fit. An output
+/// file, which was in memory, is below 4 GiB, so that it has far fewer than the 10,000 that it may have.
+const PART_BYTES: [usize; 2] = [5 << 20, 16 << 20];
 /// Blocks of partitions. Longer ones hold back more at the end of pass one; shorter ones cost
 /// seeks, so partitions grow before blocks go below the second, and below the third never.
 const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
@@ -73,8 +76,11 @@ pub struct Shape {
     pub memory_bytes: usize,
     /// Threads for the work stages.
     pub workers: usize,
-    /// Devices of input, scratch and output.
+    /// Devices of input, scratch and output; of an object store each request at once is one.
     pub devices: (usize, usize, usize),
+    /// Whether the output goes to an object store, so that its blocks are parts of objects.
+    #[serde(default)]
+    pub uploads: bool,
     /// Endpoints that each have as much to sort, and as many partitions.
     #[serde(default = "one")]
     pub endpoints: usize,
@@ -99,6 +105,7 @@ impl Plan {
             memory_bytes,
             workers,
             devices,
+            uploads,
             endpoints,
             connections,
         } = *shape;
@@ -129,11 +136,16 @@ impl Plan {
             0 => usize::MAX,
             _ => eighth / (links + lanes) / ALIGNMENT * ALIGNMENT,
         };
-        let (output_block_bytes, output_blocks) = divide(
-            OUTPUT_BLOCK_BYTES.min(longest(outputs)),
-            workers + outputs,
-            outputs,
-        );
+        let (output_block_bytes, output_blocks) = if uploads {
+            // One that each worker fills, one in the hands of each request.
+            let wanted = workers + outputs;
+            let [shortest, longest] = PART_BYTES.map(|bytes| bytes.max(least));
+            let length = (eighth / wanted / ALIGNMENT * ALIGNMENT).clamp(shortest, longest);
+            (length, wanted.min(eighth / length).max(workers + 1))
+        } else {
+            let longest = OUTPUT_BLOCK_BYTES.min(longest(outputs));
+            divide(longest, workers + outputs, outputs)
+        };
         let copied = received(output_blocks, links, outputs) * output_block_bytes;
 
         let slots = scratches + workers + 1;
@@ -219,10 +231,14 @@ mod tests {
             memory_bytes in (1_usize << 20)..(8 << 30),
             workers in 1_usize..64,
             inputs in 1_usize..5, scratches in 1_usize..5, outputs in 1_usize..5,
-            endpoints in 1_usize..40, connections in 1_usize..5,
+            endpoints in 1_usize..40, connections in 1_usize..5, uploads in any::<bool>(),
         ) {
             let devices = (inputs, scratches, outputs);
-            let shape = Shape { bytes, record_bytes, memory_bytes, workers, devices, endpoints, connections };
+            // What is uploaded has no copies on other endpoints.
+            let endpoints = if uploads { 1 } else { endpoints };
+            let shape = Shape {
+                bytes, record_bytes, memory_bytes, workers, devices, uploads, endpoints, connections,
+            };
             let links = (endpoints - 1) * connections;
             if let Ok(plan) = Plan::new(&shape, &Disk::default()) {
                 let reading = plan.extent_buffers * (aligned(plan.extent_bytes) + ALIGNMENT);
@@ -236,6 +252,8 @@ mod tests {
                 prop_assert!(pass_two <= memory_bytes);
                 prop_assert!(plan.block_bytes >= record_bytes);
                 prop_assert!(plan.slot_bytes >= record_bytes);
+                prop_assert!(!uploads || plan.output_block_bytes >= PART_BYTES[0]);
+                prop_assert!(plan.output_blocks > workers);
             }
         }
 
@@ -247,6 +265,7 @@ mod tests {
                 memory_bytes: 1 << 30,
                 workers,
                 devices: (1, 1, 1),
+                uploads: false,
                 endpoints: 1,
                 connections: 1,
             };

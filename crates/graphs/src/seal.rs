@@ -105,7 +105,9 @@ impl Unsealed {
     }
 }
 
-fn part_name(number: usize) -> String {
+/// The name of part `number`.
+#[must_use]
+pub fn part_name(number: usize) -> String {
     format!("part-{number:05}")
 }
 

@@ -10,15 +10,18 @@
 //! to scratch, with boundaries of its own; one whose keys are all equal is copied in parts. What
 //! comes out is compared with what went in (records, bytes, checksum) before it gets its name.
 //!
+//! Input and output may be in an object store; scratch is on this machine's disks.
+//!
 //! The order of equal keys is not kept.
 
-use std::fs;
+use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
+use tonnage_object::Tally;
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
@@ -29,18 +32,21 @@ use tonnage_stages::scratch::Scratch;
 use crate::cut::Cut;
 use crate::inputs::{self, Input};
 use crate::job::{JobError, Phase, Watch, workers};
+use crate::output::Output;
+use crate::passes::PassTwo;
 use crate::plan::{Plan, Shape};
 use crate::room::{check_room, make_writable};
-use crate::seal::{self, Unsealed};
+use crate::seal;
 use crate::two_pass::{CHUNKS, CHUNKS_PER_PARTITION, TwoPass, chunk_bytes};
+use crate::volumes::Volumes;
 
 /// A sort to be done.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Files, or directories of files.
+    /// Files, or directories of files, or urls of objects or folders.
     pub inputs: Vec<PathBuf>,
-    /// Directories for the output, one a device.
+    /// Directories for the output, one a device, or the url of a folder.
     pub output: Vec<PathBuf>,
     /// Directories for scratch, one a device.
     pub scratch: Vec<PathBuf>,
@@ -51,6 +57,9 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// How to use an object store.
+    #[serde(default)]
+    pub volumes: Volumes,
     /// How many chunks to sample; for tests of a sample that misses.
     #[serde(default)]
     pub sample_chunks: Option<usize>,
@@ -71,6 +80,8 @@ pub struct Outcome {
     pub repartitioned_bytes: u64,
     /// How the memory was divided.
     pub plan: Plan,
+    /// What was asked of object stores.
+    pub requests: Tally,
     /// The phases in order.
     pub phases: Vec<Phase>,
 }
@@ -89,7 +100,7 @@ struct SortJob<'a> {
     inputs: Vec<Input>,
     bytes: u64,
     passes: TwoPass,
-    unsealed: Unsealed,
+    output: Output,
     scratch: Option<Arc<Scratch>>,
 }
 
@@ -104,7 +115,8 @@ impl<'a> SortJob<'a> {
             }
         }
         let record = config.layout.record_bytes;
-        let inputs = inputs::find(&config.inputs, record)?;
+        let fetch = config.volumes.fetch()?;
+        let inputs = inputs::find(&config.inputs, record, &config.volumes, &fetch)?;
         let bytes = inputs.iter().map(|input| input.bytes).sum();
         for directory in &config.scratch {
             let refuse = |why: io::Error| {
@@ -113,27 +125,31 @@ impl<'a> SortJob<'a> {
             make_writable("--scratch", directory)?;
             seal::clean(directory).map_err(refuse)?;
         }
-        let unsealed = Unsealed::prepare(&config.output, "")?;
-        check_room(&config.scratch, &config.output, bytes)?;
-        let devices = inputs::extents(&inputs, record, usize::MAX / 2).len();
+        let output = Output::prepare(&config.output, &config.volumes, &fetch)?;
+        check_room(&config.scratch, output.directories(&config.output), bytes)?;
+        let (readers, writers) = (
+            inputs::readers(&inputs, &fetch),
+            output.lanes(&config.output),
+        );
         let workers = workers();
         let shape = Shape {
             bytes,
             record_bytes: record,
             memory_bytes: config.memory_bytes,
             workers,
-            devices: (devices, config.scratch.len(), config.output.len()),
+            devices: (readers, config.scratch.len(), writers),
+            uploads: matches!(output, Output::Objects(_)),
             endpoints: 1,
             connections: 1,
         };
         let plan = Plan::new(&shape, &config.disk)?;
-        let passes = TwoPass::new(watch, &config.disk, config.layout, plan)?;
+        let passes = TwoPass::new(watch, &config.disk, fetch, config.layout, plan)?;
         Ok(Self {
             config,
             inputs,
             bytes,
             passes,
-            unsealed,
+            output,
             scratch: None,
         })
     }
@@ -143,18 +159,25 @@ impl<'a> SortJob<'a> {
         let mut total = Total::default();
         if self.bytes == 0 {
             parts = 1;
-            let path = self.unsealed.part(0);
-            fs::File::create(&path).map_err(|why| JobError::file("creating", &path, &why))?;
+            self.output.empty()?;
         } else {
             let (scratch, partitions, went_in) = self.partition_inputs()?;
             let cuts = self.passes.divide(&scratch, partitions)?;
-            let devices = (scratch.devices(), self.config.output.len());
+            let devices = (scratch.devices(), self.output.lanes(&self.config.output));
+            let part_bytes = self.passes.plan.output_block_bytes;
+            let output = RefCell::new(&mut self.output);
             let part = |_| {
                 parts += 1;
-                self.unsealed.part(parts - 1)
+                output.borrow().part(parts - 1)
             };
-            let as_it_is = |pass, _| Ok(pass);
-            let came_out = self.passes.pass_two(cuts, devices, part, as_it_is)?;
+            let to_output = |pass: PassTwo, _| {
+                let parts = pass.files().to_vec();
+                Ok(match output.borrow_mut().uploads(parts, part_bytes) {
+                    Some(uploads) => pass.uploaded(uploads),
+                    None => pass,
+                })
+            };
+            let came_out = self.passes.pass_two(cuts, devices, part, to_output)?;
             if went_in != came_out || went_in.bytes != self.bytes {
                 return Err(JobError::failed(format!(
                     "what came out is not what went in: {} bytes of input, of which {went_in:?} was \
@@ -170,7 +193,7 @@ impl<'a> SortJob<'a> {
         }
         let checksum = format!("{:x}", total.checksum);
         let manifest = seal::manifest(parts, total.records, total.bytes, &checksum);
-        self.unsealed.publish(parts, &manifest)?;
+        self.output.publish(parts, &manifest, &self.passes.watch)?;
         Ok(Outcome {
             records: total.records,
             bytes: total.bytes,
@@ -178,6 +201,7 @@ impl<'a> SortJob<'a> {
             seconds: self.passes.watch.epoch.elapsed().as_secs_f64(),
             repartitioned_bytes: self.passes.repartitioned_bytes,
             plan: self.passes.plan,
+            requests: self.passes.fetch.counted(),
             phases: self.passes.phases,
         })
     }

@@ -14,7 +14,7 @@ use tonnage_stages::extent::{ALIGNMENT, Extent, aligned};
 use tonnage_stages::ledger::{Modes, Total};
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::{Keys, OutputFile, Target};
-use tonnage_stages::source::Read;
+use tonnage_stages::source::{Fetch, Read};
 use tonnage_stages::work::Unit;
 
 use crate::cut::Cut;
@@ -50,6 +50,8 @@ pub struct TwoPass {
     pub watch: Watch,
     /// How to use the disks.
     pub disk: Disk,
+    /// How to read objects.
+    pub fetch: Fetch,
     /// Size of a record and place of its key.
     pub layout: Layout,
     /// How the memory is divided.
@@ -67,10 +69,17 @@ impl TwoPass {
     ///
     /// # Errors
     /// When there is not so much memory.
-    pub fn new(watch: Watch, disk: &Disk, layout: Layout, plan: Plan) -> Result<Self, JobError> {
+    pub fn new(
+        watch: Watch,
+        disk: &Disk,
+        fetch: Fetch,
+        layout: Layout,
+        plan: Plan,
+    ) -> Result<Self, JobError> {
         Ok(Self {
             watch,
             disk: disk.clone(),
+            fetch,
             layout,
             memory: memory(plan.memory_bytes)?,
             plan,
@@ -90,6 +99,7 @@ impl TwoPass {
         let read = Read {
             buffers: fit.clamp(1, 4 * self.disk.depth) + sample.len(),
             buffer_bytes: largest,
+            fetch: self.fetch.clone(),
             ..read_extents(&self.disk, &self.plan, self.layout.record_bytes, sample)
         };
         let found = Arc::new(Mutex::new(Vec::new()));
@@ -127,8 +137,9 @@ impl TwoPass {
         };
         let (target, lanes) = (Target::Scratch(Arc::clone(scratch)), scratch.devices());
         let disk = &self.disk;
-        let pass = PassOne::new(disk, &plan, record, extents, boundaries, target, lanes)
+        let mut pass = PassOne::new(disk, &plan, record, extents, boundaries, target, lanes)
             .numbered_from(first_number);
+        pass.read.fetch = self.fetch.clone();
         self.phase(name, &pass.graph(), &[&pass.read.modes, &pass.write.modes])?;
         let boundaries = &pass.partition.boundaries;
         let cut = |place: usize| Cut {

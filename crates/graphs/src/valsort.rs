@@ -15,6 +15,7 @@ use tonnage_stages::source::Read;
 
 use crate::inputs;
 use crate::job::{JobError, Phase, Watch, memory, workers};
+use crate::volumes::Volumes;
 
 /// Bytes of an extent.
 const EXTENT_BYTES: usize = 4 << 20;
@@ -23,19 +24,22 @@ const EXTENT_BYTES: usize = 4 << 20;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Files in order, or directories.
+    /// Files in order, or directories, or urls.
     pub inputs: Vec<PathBuf>,
     /// Size of a record and place of its key.
     pub layout: Layout,
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// How to use an object store.
+    #[serde(default)]
+    pub volumes: Volumes,
 }
 
 /// What a file, or all of them in order, holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The file; `None` for all together.
+    /// The file, or the object's url; `None` for all together.
     pub file: Option<PathBuf>,
     /// Records.
     pub records: u64,
@@ -72,7 +76,8 @@ pub struct Outcome {
 pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let watch = Watch::begin(control);
     let record = config.layout.record_bytes;
-    let inputs = inputs::find(&config.inputs, record)?;
+    let fetch = config.volumes.fetch()?;
+    let inputs = inputs::find(&config.inputs, record, &config.volumes, &fetch)?;
     let lanes = inputs::extents(&inputs, record, EXTENT_BYTES);
     let workers = workers();
     let largest = lanes
@@ -84,8 +89,10 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let modes = Arc::new(Modes::default());
     let read = Read {
         disk: config.disk.clone(),
-        buffers: 4 * lanes.len() + workers + 2,
+        buffers: 4 * lanes.len() + inputs::readers(&inputs, &fetch) + workers + 1,
         lanes: Arc::new(lanes),
+        fetch,
+        next: Arc::default(),
         gives: RECORDS,
         record_bytes: record,
         buffer_bytes: aligned(largest).max(4096),
@@ -109,7 +116,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         of_files[file] = before.merge(summary);
     }
     let files = inputs.iter().zip(&of_files);
-    let files = files.map(|(input, summary)| finding(Some(input.path.to_path_buf()), summary));
+    let files = files.map(|(input, summary)| finding(Some(input.file.name()), summary));
     let files = files.collect();
     let all = of_files.into_iter().fold(Summary::empty(), Summary::merge);
     Ok(Outcome {

@@ -20,7 +20,7 @@ use tonnage_disk::Disk;
 use tonnage_graphs::job::{self, JobError};
 use tonnage_graphs::{
     Plan, Shape, cpu_bench, disk_bench, fleet, gensort, hash, map_reduce, net_bench, object_bench,
-    ops_bench, sort, valsort,
+    ops_bench, sort, valsort, volumes,
 };
 use tonnage_pipeline::Control;
 
@@ -76,6 +76,7 @@ impl Job {
             "cpu_bench" => start(config, cpu_bench::run, &control),
             "net_bench" => start(config, net_bench::run, &control),
             "object_bench" => start(config, object_bench::run, &control),
+            "object_find" => start(config, volumes::run, &control),
             "object_remove" => start(config, object_bench::remove, &control),
             "ops_bench" => start(config, ops_bench::run, &control),
             "fleet_sample" => start(config, fleet::sample::run, &control),

@@ -1,26 +1,60 @@
 //! Extents: what a read stage reads into one buffer.
 //!
-//! An extent of an input file is one piece at any offset; an extent of scratch is the blocks of a
+//! An extent of an input file, or object, is one piece at any offset; an extent of scratch is the blocks of a
 //! partition, several pieces at aligned offsets. Pieces follow each other in the buffer, each at
 //! the next aligned place, so whoever has the extent knows where each payload lies.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tonnage_disk::DiskFile;
+use tonnage_object::Settings;
 use tonnage_pipeline::Buffer;
 
 /// Offsets and lengths of direct I/O are multiples of this, and so are places in a buffer.
 pub const ALIGNMENT: usize = 4096;
 
-/// A file by name, opened when its turn comes, or one that is open already.
+/// A file by name, opened when its turn comes, or one that is open already, or an object.
 #[derive(Clone, Debug)]
 pub enum FileRef {
     /// Opened by the read stage.
     Path(Arc<Path>),
     /// Open already (scratch has no name).
     Open(Arc<DiskFile>),
+    /// In an object store.
+    Object(Arc<Object>),
+}
+
+impl FileRef {
+    /// Its path, or url.
+    #[must_use]
+    pub fn name(&self) -> PathBuf {
+        match self {
+            Self::Path(path) => path.to_path_buf(),
+            Self::Open(file) => file.path().to_owned(),
+            Self::Object(object) => object.url().into(),
+        }
+    }
+}
+
+/// An object as it was found.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its bucket.
+    pub store: Arc<Settings>,
+    /// Its name there.
+    pub key: String,
+    /// What tells it from any other that has its name by now, if that is known.
+    pub etag: Option<String>,
+}
+
+impl Object {
+    /// Its url.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.store.name(&self.key)
+    }
 }
 
 /// Consecutive payload bytes of one file.
@@ -87,10 +121,14 @@ impl Extent {
 }
 
 impl Piece {
-    /// Bytes between the aligned offset at which reading begins and the payload.
+    /// Bytes between the aligned offset at which reading begins and the payload; objects are read
+    /// from any offset.
     #[must_use]
     pub fn head(&self) -> usize {
-        (self.offset % ALIGNMENT as u64) as usize
+        match self.file {
+            FileRef::Object(_) => 0,
+            _ => (self.offset % ALIGNMENT as u64) as usize,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   source/   read       extents of files, by direct I/O        generate   records out of nothing
+//!                        (fetch: of objects, by ranges)
 //!             operate    single blocks of a file, at random
 //!             get        chunks of objects, by ranges
 //!             given      blocks that others have made
@@ -9,13 +10,15 @@
 //!             sort       a partition in memory, in key order
 //!             send       blocks to other endpoints            receive    blocks from them
 //!   sink/     write      blocks or files, by direct I/O         discard    nothing
+//!                        (upload: objects, by parts)
 //!             summarise  order, count, checksum of records      keys       keys of sampled records
 //!             put        objects, or parts of one       taken      partitions, by others
 //! ```
 //!
 //! `generate` and `discard` are the null twins of `read` and `write`; `tag` is that of `partition`.
 //! What the stages of one graph know together (where blocks lie, what was counted) is in
-//! `extent`, `boundaries`, `hash`, `scratch` and `ledger`; `gate` is where others give and take; `requests` is what workers saw of an object store.
+//! `extent`, `boundaries`, `hash`, `scratch`, `uploads` and `ledger`; `gate` is where others give and take; `requests` is what
+//! workers saw of an object store.
 
 pub mod boundaries;
 pub mod extent;
@@ -26,9 +29,11 @@ pub mod latencies;
 pub mod ledger;
 pub mod requests;
 pub mod scratch;
+pub mod uploads;
 
 /// Stages that data begins in.
 pub mod source {
+    mod fetch;
     mod generate;
     mod get;
     mod given;
@@ -38,7 +43,7 @@ pub mod source {
     pub use get::Get;
     pub use given::{Given, GivenBlock};
     pub use operate::{Operate, Pattern, Seen};
-    pub use read::Read;
+    pub use read::{Fetch, Read};
 }
 
 /// Stages that data passes.
@@ -62,6 +67,7 @@ pub mod sink {
     mod put;
     mod summarise;
     mod taken;
+    mod upload;
     mod write;
     pub use discard::Discard;
     pub use keys::Keys;

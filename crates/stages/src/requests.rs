@@ -8,9 +8,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use hdrhistogram::Histogram;
 use tonnage_object::{Done, ObjectError, Tally};
-use tonnage_pipeline::{Failure, StageError};
+use tonnage_pipeline::{Buffer, Failure, StageError};
 
 use crate::latencies::latencies;
 
@@ -104,6 +105,21 @@ pub(crate) fn failure(error: &ObjectError) -> StageError {
     match error {
         ObjectError::Stopped => StageError::Stopped,
         other => Failure::new(other.to_string()).into(),
+    }
+}
+
+/// A buffer as what is put: nothing is copied, and its memory is given back when the last of it was
+/// sent.
+pub(crate) fn payload(buffer: Buffer) -> Bytes {
+    Bytes::from_owner(Held(buffer))
+}
+
+/// A buffer that a request holds.
+struct Held(Buffer);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        self.0.payload()
     }
 }
 

@@ -53,7 +53,8 @@ class RunRecord(Artifact):
     On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
     each other, and ``durability`` is what is promised of the output when nodes are lost.
     Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
-    blocks; what was ``shuffled`` and ``written`` is told for it alone.
+    blocks; what was ``shuffled`` and ``written`` is told for it alone. Of object storage: how many
+    ``requests``, ``retries`` and ``errors``.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"
@@ -74,6 +75,7 @@ class RunRecord(Artifact):
     shuffled_bytes: int | None = None
     written_records: int | None = None
     written_bytes: int | None = None
+    requests: dict[str, Any] = field(default_factory=dict)
     phases: list[Phase]
     nodes: list[NodeRun] = field(default_factory=list)
     rounds: list[RoundRun] = field(default_factory=list)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,6 +36,7 @@ from tonnage.cli.measured import (
     line,
     where,
 )
+from tonnage.cli.volumes import Endpoint, parse_place, refuse_endpoint
 
 if TYPE_CHECKING:
     from tonnage.measure.object import Knee
@@ -55,15 +55,7 @@ def measure_object(
             "Keys and region are taken from AWS_ variables or ~/.aws.",
         ),
     ],
-    endpoint: Annotated[
-        str | None,
-        typer.Option(
-            "--endpoint",
-            metavar="URL",
-            help="The store's address, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, or "
-            "AWS.",
-        ),
-    ] = None,
+    endpoint: Endpoint = None,
     operation: Annotated[
         list[str] | None,
         typer.Option(
@@ -131,8 +123,7 @@ def measure_object(
 
     at = where(fleet, instances, one_at_a_time, patience, label)
     bucket, prefix = parse_place(place)
-    if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
-        raise engine.Refused(f"--endpoint {endpoint}: write it like http://127.0.0.1:9000")
+    refuse_endpoint(endpoint)
     refuse_unknown("--operation", operation or [], store.OPERATIONS)
     settings = store.Settings(
         bucket=bucket,
@@ -188,15 +179,6 @@ def measure_object(
         more=_knees,
         in_line=_line,
     )
-
-
-def parse_place(text: str) -> tuple[str, str]:
-    """The bucket and the folder in it that ``s3://BUCKET/PREFIX`` names."""
-    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", text)
-    prefix = (found[2] or "").strip("/") if found else ""
-    if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
-        raise engine.Refused(f"{text}: write s3://BUCKET or s3://BUCKET/PREFIX")
-    return found[1], prefix
 
 
 def _knees(measurement: Measurement) -> More:

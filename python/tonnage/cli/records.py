@@ -14,10 +14,10 @@ from tonnage.cli.arguments import (
     Json,
     Key,
     RecordBytes,
-    bytes_in,
     parse_layout,
     whole_number,
 )
+from tonnage.cli.volumes import Endpoint, Requests, bytes_to_read, divided, reached
 
 
 def gensort(
@@ -62,19 +62,24 @@ def gensort(
 
 
 def valsort(
-    paths: Annotated[list[Path], typer.Argument(metavar="FILE_OR_DIR...")],
+    places: Annotated[list[str], typer.Argument(metavar="FILE_OR_DIR...")],
     record_bytes: RecordBytes = "100",  # type: ignore[assignment]
     key: Key = "0:10",
+    endpoint: Endpoint = None,
+    requests: Requests = None,
     as_json: Json = False,
 ) -> None:
     """Tell whether records are in order, as the sort benchmark's valsort 1.5; exit 1 if not.
 
-    Several files are one sequence in the order given; files of directories in that of their names.
+    Several files are one sequence in the order given; files of directories in that of their names;
+    so are objects, s3://BUCKET/KEY, or those of a folder of a bucket.
     """
     from tonnage.run.records import validate
 
-    with engine.Progress("validating", bytes_in(paths)) as progress:
-        done = validate(paths, layout=parse_layout(record_bytes, key), on_progress=progress)
+    layout = parse_layout(record_bytes, key)
+    (paths, urls), volumes = divided(places), reached(endpoint, requests)
+    with engine.Progress("validating", bytes_to_read(paths, urls, volumes)) as progress:
+        done = validate([*paths, *urls], layout=layout, volumes=volumes, on_progress=progress)
     if as_json:
         print(json.dumps(done))
     else:

@@ -16,7 +16,6 @@ from tonnage.cli.arguments import (
     Key,
     Memory,
     RecordBytes,
-    bytes_in,
     command,
     parse_duration,
     parse_layout,
@@ -27,6 +26,15 @@ from tonnage.cli.arguments import (
     refuse_twice,
     refuse_unknown,
     whole_number,
+)
+from tonnage.cli.volumes import (
+    Endpoint,
+    Requests,
+    bytes_to_read,
+    divided,
+    reached,
+    refuse_read_again,
+    refuse_twice_read,
 )
 from tonnage.model.findings import disk_warnings
 
@@ -44,15 +52,19 @@ class InputsFirst(TyperCommand):
 
 def run_sort(
     inputs: Annotated[
-        list[Path],
-        typer.Argument(metavar="INPUT...", help="Files or directories; before the flags."),
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Files or directories, or s3://BUCKET/PREFIX; before the flags.",
+        ),
     ],
     output: Annotated[
-        list[Path],
+        list[str],
         typer.Option(
             "--output",
             metavar="DIR...",
-            help="Where the output goes: an empty or new directory on each device.",
+            help="Where the output goes: an empty or new directory on each device, or one "
+            "s3://BUCKET/PREFIX under which nothing is.",
         ),
     ],
     scratch: Annotated[
@@ -132,6 +144,8 @@ def run_sort(
             "another machine has a copy of each file. Default: none.",
         ),
     ] = None,
+    endpoint: Endpoint = None,
+    requests: Requests = None,
     faults: Annotated[
         Path | None,
         typer.Option("--faults", help="A JSON file of faults to inject, for tests.", hidden=True),
@@ -157,12 +171,18 @@ def run_sort(
         "--durability": durability,
     }
     if fleet is not None:
+        for flag, value in (("--endpoint", endpoint), ("--requests", requests)):
+            if value is not None:
+                raise engine.Refused(f"{flag} is for one machine: a fleet sorts files so far")
+        (paths, urls), (directories, folders) = divided(inputs), divided(output)
+        for url in (*urls, *folders):
+            raise engine.Refused(f"{url}: a fleet sorts files so far: give paths, or no --fleet")
         from tonnage.cli.run_fleet import sort_on_fleet
 
         sort_on_fleet(
             fleet,
-            inputs,
-            output,
+            paths,
+            directories,
             scratch,
             layout,
             memory,
@@ -178,15 +198,17 @@ def run_sort(
     for flag, given in of_fleet.items():
         if given is not None:
             raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
-    _sort_here(inputs, output, scratch, layout, memory, faults, as_json)
+    _sort_here(inputs, output, scratch, layout, memory, endpoint, requests, faults, as_json)
 
 
 def _sort_here(
-    inputs: list[Path],
-    output: list[Path],
+    inputs: list[str],
+    output: list[str],
     scratch: list[Path],
     layout: Layout,
     memory: int,
+    endpoint: str | None,
+    requests: int | None,
     faults: Path | None,
     as_json: bool,
 ) -> None:
@@ -194,26 +216,31 @@ def _sort_here(
     from tonnage.measure.trials import now
     from tonnage.run.sort import sort
 
-    refuse_again(inputs)
-    for flag, directories in (("--output", output), ("--scratch", scratch)):
-        refuse_files(flag, directories)
-        refuse_twice(flag, directories)
-    refuse_filled("--output", output)
-    refuse_inside("--output", output, [*inputs, *output])
-    refuse_inside("--scratch", scratch, [*inputs, *output])
+    (paths, urls), (directories, folders) = divided(inputs), divided(output)
+    volumes = reached(endpoint, requests)
+    refuse_again(paths)
+    refuse_twice_read(urls)
+    refuse_read_again(folders, urls)
+    for flag, places in (("--output", directories), ("--scratch", scratch)):
+        refuse_files(flag, places)
+        refuse_twice(flag, places)
+    refuse_filled("--output", directories)
+    refuse_inside("--output", directories, [*paths, *directories])
+    refuse_inside("--scratch", scratch, [*paths, *directories])
     began_at = now()
-    existing = [path if path.exists() else path.parent for path in (*output, *scratch)]
-    known = environment.capture(path for path in existing if path.exists())
-    with engine.Progress("sorting", bytes_in(inputs)) as progress:
+    used = [path if path.exists() else path.parent for path in (*directories, *scratch)]
+    known = environment.capture(path for path in used if path.exists())
+    with engine.Progress("sorting", bytes_to_read(paths, urls, volumes)) as progress:
         done = sort(
-            inputs,
-            output,
+            [*paths, *urls],
+            [*directories, *folders],
             scratch,
             layout=layout,
             memory_bytes=memory,
             environment=known,
             began_at=began_at,
             command=command(),
+            volumes=volumes,
             faults=json.loads(faults.read_text()) if faults else None,
             on_progress=progress,
         )
@@ -239,6 +266,9 @@ def in_words(record: RunRecord) -> list[str]:
         bottlenecks = words.listing(dict.fromkeys(phase.bottleneck for phase in phases))
         spent = words.seconds(sum(phase.seconds for phase in phases))
         said.append(f"{name}: {times}{spent}, limited by {bottlenecks}")
+    if record.requests.get("requests"):
+        asked, repeated = record.requests["requests"], record.requests["retries"]
+        said.append(f"{asked} requests to object storage, {repeated} of them repetitions")
     if record.repartitioned_bytes:
         again = words.size(record.repartitioned_bytes)
         said.append(f"{again} were divided once more, since --memory is small for them: give more")

@@ -8,6 +8,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.run.sort import Layout
+from tonnage.run.volumes import Volumes
 
 RECORD_BYTES = 100
 
@@ -46,20 +47,26 @@ def generate(
 
 
 def validate(
-    paths: Sequence[Path],
+    paths: Sequence[Path | str],
     *,
     layout: Layout,
+    volumes: Volumes | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> dict[str, Any]:
     """Whether the records of ``paths``, files in the order given or directories, are in order.
 
-    Files of directories are taken in the order of their names, over all directories given.
+    Files of directories are taken in the order of their names, over all directories given; urls, as
+    strings, mean an object or those of a folder, in the order of their names, after all files.
 
     Returns:
         ``records``, ``checksum`` (sum of the records' CRC-32s, hexadecimal), ``unordered``,
         ``first_unordered``, ``duplicate_keys``, and the same for each file.
     """
-    config = {"inputs": [str(path) for path in paths], "layout": layout.to_json()}
+    config = {
+        "inputs": [str(path) for path in paths],
+        "layout": layout.to_json(),
+        "volumes": (volumes or Volumes()).to_json(),
+    }
     return engine.run("valsort", config, on_progress)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from tonnage import engine
 from tonnage.artifacts import Environment, RunRecord
 from tonnage.engine import probes
+from tonnage.run.volumes import Volumes
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Sorted:
 
 
 def sort(
-    inputs: Sequence[Path],
-    output: Sequence[Path],
+    inputs: Sequence[Path | str],
+    output: Sequence[Path | str],
     scratch: Sequence[Path],
     *,
     layout: Layout,
@@ -48,6 +49,7 @@ def sort(
     environment: Environment,
     began_at: str,
     command: list[str],
+    volumes: Volumes | None = None,
     faults: dict[str, Any] | None = None,
     on_progress: engine.OnProgress | None = None,
 ) -> Sorted:
@@ -57,14 +59,16 @@ def sort(
     all; scratch has no names and is gone with the job, however it ends.
 
     Args:
-        inputs: Files, or directories of files, of whole records.
-        output: Empty directories, one for each device.
+        inputs: Files, or directories of files, of whole records; as strings, urls of objects or
+            folders of them.
+        output: Empty directories, one for each device; or the url of a folder, as a string.
         scratch: Directories, one for each device.
         layout: Size of a record and place of its key.
         memory_bytes: For all buffers and indexes.
         environment: Where it is done.
         began_at: When the command was given, ISO 8601.
         command: How it can be repeated.
+        volumes: How object storage is reached.
         faults: What is to go wrong, for tests (``crates/io/disk/src/faults.rs``).
         on_progress: Called with bytes of the input: half of what both passes, and
             the sample, have moved of it.
@@ -80,6 +84,7 @@ def sort(
         "scratch": [str(path) for path in scratch],
         "layout": layout.to_json(),
         "memory_bytes": memory_bytes,
+        "volumes": (volumes or Volumes()).to_json(),
     }
     disk = {} if faults is None else {"disk": {"faults": faults}}
     cpu_before = _cpu_seconds()
@@ -98,6 +103,7 @@ def sort(
         cpu_seconds=_cpu_seconds() - cpu_before,
         peak_memory_bytes=peak_memory_bytes(),
         repartitioned_bytes=outcome["repartitioned_bytes"],
+        requests=outcome["requests"],
         phases=[probes.phase(phase) for phase in outcome["phases"]],
     )
     return Sorted(record=record, timeline=probes.timeline(outcome["phases"]))

@@ -18,7 +18,7 @@ use tonnage_stages::BLOCKS;
 use tonnage_stages::extent::{Extent, FileRef, Piece};
 use tonnage_stages::ledger::Modes;
 use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
-use tonnage_stages::source::Read;
+use tonnage_stages::source::{Fetch, Read};
 use tonnage_stages::work::{Received, Sent};
 
 use crate::fleet::copies::Copies;
@@ -91,6 +91,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers: workers(),
         devices: (1, 1, copies.output.len()),
+        uploads: false,
         endpoints: copies.mesh.endpoints.len(),
         connections: copies.mesh.connections,
     };
@@ -108,6 +109,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     }
     let read = Read {
         disk: config.disk.clone(),
+        fetch: Fetch::default(),
+        next: Arc::default(),
         buffers: plan.output_blocks.max(extents.len()),
         lanes: Arc::new(extents),
         gives: BLOCKS,

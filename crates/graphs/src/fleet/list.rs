@@ -39,13 +39,26 @@ impl List {
         })
     }
 
+    /// Says of something that is whole where it is, with what is to be said of it.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn note(&self, place: &Path, more: Value) -> Result<(), Failure> {
+        self.try_note(place, more)
+            .map_err(|why| Failure::new(format!("noting {}: {why}", place.display())))
+    }
+
     fn try_add(&self, unfinished: &Path, more: Value) -> io::Result<()> {
         let path = unfinished.with_extension("");
         fs::rename(unfinished, &path)?;
         if let Some(directory) = path.parent() {
             File::open(directory)?.sync_all()?;
         }
-        let mut line = json!({"path": path});
+        self.try_note(&path, more)
+    }
+
+    fn try_note(&self, place: &Path, more: Value) -> io::Result<()> {
+        let mut line = json!({"path": place});
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
             line.extend(more);
         }

@@ -22,3 +22,5 @@ pub mod pass_one;
 pub mod pass_two;
 pub mod round;
 pub mod sample;
+
+pub use crate::inputs::Split;

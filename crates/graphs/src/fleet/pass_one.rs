@@ -23,6 +23,7 @@ use crate::job::{JobError, Watch, workers};
 use crate::passes::PassOne;
 use crate::plan::{Plan, Shape};
 use crate::two_pass::TwoPass;
+use crate::volumes::{fetch, usual_requests};
 use crate::wire::connect;
 
 /// An endpoint's part in a round.
@@ -52,6 +53,9 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// Requests to an object store at once.
+    #[serde(default = "usual_requests")]
+    pub requests: usize,
 }
 
 /// Runs a round's part.
@@ -68,15 +72,17 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
             boundaries.partitions()
         )));
     }
+    let fetch = fetch(config.requests)?;
     let inputs = inputs::splits(&config.splits, record_bytes)?;
     let bytes: u64 = inputs.iter().map(|input| input.bytes).sum();
-    let devices = inputs::extents(&inputs, record_bytes, usize::MAX / 2).len();
+    let (readers, scratches) = (inputs::readers(&inputs, &fetch), config.scratch.len());
     let shape = Shape {
         bytes,
         record_bytes,
         memory_bytes: config.memory_bytes,
         workers: workers(),
-        devices: (devices, config.scratch.len(), config.scratch.len()),
+        devices: (readers, scratches, scratches),
+        uploads: false,
         endpoints: config.mesh.endpoints.len(),
         connections: config.mesh.connections,
     };
@@ -90,7 +96,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let mesh = connect(&config.mesh, control)?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
     let (target, lanes) = (Target::Scratch(Arc::clone(&scratch)), config.scratch.len());
-    let pass = PassOne::new(
+    let mut pass = PassOne::new(
         &config.disk,
         &plan,
         record_bytes,
@@ -100,7 +106,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         lanes,
     )
     .across(mesh, config.mesh.number, &config.owners);
-    let mut passes = TwoPass::new(watch, &config.disk, config.layout, plan)?;
+    pass.read.fetch = fetch.clone();
+    let mut passes = TwoPass::new(watch, &config.disk, fetch, config.layout, plan)?;
     passes.phase(
         "pass_one",
         &pass.graph(),
@@ -113,6 +120,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         received: left.received,
         partitions: left.partitions,
         meeting_seconds,
+        requests: passes.fetch.counted(),
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
     })

@@ -3,22 +3,25 @@
 //! A partition's output is a file of its own, `part-00012`, and of one that was larger than memory, or
 //! needs no sorting, `part-00012-00001` and so on as well: the order of names is the order of keys.
 //! Each is named when it is whole and durable, and then a line is added to a list of what it holds:
-//! so whoever is started again does not do it again. Where copies are kept, every block of it goes to
-//! the endpoint that keeps one before it is written here.
+//! so whoever is started again does not do it again. In an object store that is when its upload is
+//! completed. Where copies are kept, every block of it goes to the endpoint that keeps one before it is
+//! written here.
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tonnage_disk::Disk;
+use tonnage_object::{Settings, Tally};
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::OnWhole;
+use tonnage_stages::sink::{OnWhole, OutputFile};
+use tonnage_stages::uploads::{Seal, Uploads};
 use tonnage_stages::work::{Received, Sent};
 
 use crate::cut::Cut;
@@ -28,6 +31,7 @@ use crate::job::{JobError, Phase, Watch, workers};
 use crate::passes::PassTwo;
 use crate::plan::{Plan, Shape};
 use crate::two_pass::TwoPass;
+use crate::volumes::{fetch, usual_requests};
 use crate::wire::{Wire, connect};
 
 /// What to sort.
@@ -38,8 +42,8 @@ pub struct Config {
     pub rounds: Vec<Round>,
     /// Which partitions.
     pub partitions: Vec<Wanted>,
-    /// Directories for the output, one a device.
-    pub output: Vec<PathBuf>,
+    /// Where the output goes.
+    pub output: Output,
     /// Directories for partitions that are larger than memory, one a device.
     pub scratch: Vec<PathBuf>,
     /// The list of files that are whole.
@@ -54,6 +58,24 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// Requests to an object store at once.
+    #[serde(default = "usual_requests")]
+    pub requests: usize,
+}
+
+/// Where the output goes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Output {
+    /// To directories, one a device.
+    Directories(Vec<PathBuf>),
+    /// To a folder of a bucket.
+    Objects {
+        /// The bucket.
+        store: Settings,
+        /// The folder.
+        prefix: String,
+    },
 }
 
 /// What a round left.
@@ -101,6 +123,8 @@ pub struct Outcome {
     pub sent: Vec<Sent>,
     /// What came of copies by each connection.
     pub received: Vec<Received>,
+    /// What was asked of object stores.
+    pub requests: Tally,
     /// Seconds in all.
     pub seconds: f64,
     /// The runs.
@@ -125,12 +149,18 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         in_order: wanted.single,
     };
     let cuts: Vec<Cut> = config.partitions.iter().map(cut).collect();
+    let fetch = fetch(config.requests)?;
+    let outputs = match &config.output {
+        Output::Directories(directories) => directories.len(),
+        Output::Objects { .. } => fetch.requests,
+    };
     let shape = Shape {
         bytes: cuts.iter().map(|cut| cut.span() as u64).sum(),
         record_bytes: config.layout.record_bytes,
         memory_bytes: config.memory_bytes,
         workers: workers(),
-        devices: (1, devices, config.output.len()),
+        devices: (1, devices, outputs),
+        uploads: matches!(config.output, Output::Objects { .. }),
         endpoints: config
             .copies
             .as_ref()
@@ -138,7 +168,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         connections: 1,
     };
     let plan = Plan::new(&shape, &config.disk)?;
-    let mut passes = TwoPass::new(watch, &config.disk, config.layout, plan)?;
+    let mut passes = TwoPass::new(watch, &config.disk, fetch.clone(), config.layout, plan)?;
     let list = List::open(&config.finished)?;
     let copies = config.copies.as_ref();
     let copied = copies
@@ -151,23 +181,39 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let again = Arc::new(Scratch::create(&config.disk, &config.scratch, 0)?);
     let cuts = passes.divide(&again, cuts)?;
     let mut names: HashMap<usize, usize> = HashMap::new(); // how many a partition has so far
-    let mut directories = config.output.iter().cycle();
+    let mut files = 0;
     let part = |number: usize| {
         let place = names.entry(number).or_default();
-        *place += 1;
-        let directory = directories.next().expect("it goes around");
-        directory
-            .join(name(number, *place - 1))
-            .with_extension(UNFINISHED)
+        (*place, files) = (*place + 1, files + 1);
+        let name = name(number, *place - 1);
+        match &config.output {
+            Output::Directories(directories) => directories[(files - 1) % directories.len()]
+                .join(name)
+                .with_extension(UNFINISHED),
+            Output::Objects { prefix, .. } => Path::new(prefix).join(name),
+        }
     };
     let keepers: HashMap<usize, Option<usize>> = config
         .partitions
         .iter()
         .map(|wanted| (wanted.number, wanted.keeper))
         .collect();
+    let part_bytes = passes.plan.output_block_bytes;
     let (mut files, mut wire) = (Arc::default(), None);
     let edit = |mut pass: PassTwo, partitions: Vec<usize>| {
         let own = pass.files();
+        let ledger = Arc::clone(&pass.sort.ledger);
+        if let Output::Objects { store, .. } = &config.output {
+            let (parts, seal) = (own.to_vec(), Seal::EachWhenWhole);
+            let uploads = Uploads::new(store, parts, part_bytes, seal, fetch.clone());
+            pass = pass.uploaded(Arc::new(uploads));
+            let store = store.clone();
+            pass.write.on_whole = OnWhole::call(move |file| {
+                let url = store.name(&own[file].path.to_string_lossy());
+                list.note(url.as_ref(), said(&ledger.of(file)))
+            });
+            return Ok(pass);
+        }
         if let (Some(copies), Some(mut mesh)) = (&config.copies, mesh) {
             let keepers = partitions.iter().map(|number| keepers[number]);
             let keepers: Vec<Option<usize>> = keepers.collect();
@@ -175,7 +221,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
             pass = pass.copied(mesh, copies.mesh.number, &keepers, kept);
         }
         (files, wire) = (pass.files(), pass.wire.clone());
-        let (all, ledger) = (Arc::clone(&files), Arc::clone(&pass.sort.ledger));
+        let all: Arc<Vec<OutputFile>> = Arc::clone(&files);
         pass.write.on_whole = OnWhole::call(move |file| match &copied {
             Some(copied) if file >= own.len() => copied.add(
                 &all[file].path,
@@ -185,8 +231,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         });
         Ok(pass)
     };
-    let devices = (devices, config.output.len());
-    let ran = passes.pass_two(cuts, devices, part, edit);
+    let ran = passes.pass_two(cuts, (devices, outputs), part, edit);
     for file in files.iter() {
         let _none = fs::remove_file(&file.path); // What is whole is not called so any more.
     }
@@ -197,6 +242,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         repartitioned_bytes: passes.repartitioned_bytes,
         sent,
         received,
+        requests: passes.fetch.counted(),
         seconds: passes.watch.epoch.elapsed().as_secs_f64(),
         phases: passes.phases,
     })

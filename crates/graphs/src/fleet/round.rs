@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use tonnage_object::Tally;
 use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::work::{Received, Sent};
@@ -25,6 +26,8 @@ pub struct Outcome {
     pub partitions: Vec<u64>,
     /// How long it took until all had met.
     pub meeting_seconds: f64,
+    /// What was asked of object stores.
+    pub requests: Tally,
     /// Seconds in all.
     pub seconds: f64,
     /// The run.

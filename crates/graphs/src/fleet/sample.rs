@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
+use tonnage_object::Tally;
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 
@@ -12,6 +13,7 @@ use crate::inputs::{self, Split};
 use crate::job::{JobError, Phase, Watch, workers};
 use crate::plan::{Plan, Shape};
 use crate::two_pass::{TwoPass, chunk_bytes};
+use crate::volumes::{fetch, usual_requests};
 
 /// What to sample.
 #[derive(Clone, Debug, Deserialize)]
@@ -30,6 +32,9 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
+    /// Requests to an object store at once.
+    #[serde(default = "usual_requests")]
+    pub requests: usize,
 }
 
 /// What was sampled.
@@ -37,6 +42,8 @@ pub struct Config {
 pub struct Outcome {
     /// Keys.
     pub keys: usize,
+    /// What was asked of object stores.
+    pub requests: Tally,
     /// The run.
     pub phases: Vec<Phase>,
 }
@@ -47,6 +54,7 @@ pub struct Outcome {
 /// What is refused, what fails, or the cancellation.
 pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let (watch, record_bytes) = (Watch::begin(control), config.layout.record_bytes);
+    let fetch = fetch(config.requests)?;
     let inputs = inputs::splits(&config.splits, record_bytes)?;
     let sample = inputs::sample(
         &inputs,
@@ -59,13 +67,15 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         record_bytes,
         memory_bytes: config.memory_bytes,
         workers: workers(),
-        devices: (sample.len(), 1, 1),
+        devices: (inputs::readers(&inputs, &fetch), 1, 1),
+        uploads: false,
         endpoints: 1,
         connections: 1,
     };
     let mut passes = TwoPass::new(
         watch,
         &config.disk,
+        fetch,
         config.layout,
         Plan::new(&shape, &config.disk)?,
     )?;
@@ -73,6 +83,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     fs::write(&config.keys, &keys).map_err(|why| JobError::file("writing", &config.keys, &why))?;
     Ok(Outcome {
         keys: keys.len() / config.layout.key_bytes,
+        requests: passes.fetch.counted(),
         phases: passes.phases,
     })
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
 use tonnage_net::Settings;
+use tonnage_object::Tally;
 use tonnage_pipeline::{Control, Graph, GraphError, Node};
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
@@ -105,6 +106,7 @@ fn run_round(
             received: left.received,
             partitions: left.partitions,
             meeting_seconds,
+            requests: Tally::default(),
             seconds: watch.epoch.elapsed().as_secs_f64(),
             phases: vec![phase],
         },
@@ -138,6 +140,7 @@ fn pass(
         memory_bytes: config.memory_bytes,
         workers: 1,
         devices: (1, config.scratch.len(), 1),
+        uploads: false,
         endpoints: 1,
         connections: 1,
     };

@@ -143,6 +143,7 @@ fn pass(
         memory_bytes: config.memory_bytes,
         workers: 1,
         devices: (1, lanes.len(), 1),
+        uploads: false,
         endpoints: 1,
         connections: 1,
     };

@@ -43,6 +43,7 @@ pub fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 
         memory_bytes,
         workers,
         devices: (inputs, scratches, outputs),
+        uploads: false,
         endpoints: 1,
         connections: 1,
     };

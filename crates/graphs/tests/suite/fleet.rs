@@ -74,6 +74,7 @@ impl Fleet {
             layout: LAYOUT,
             memory_bytes: MEMORY,
             disk: disk(Vec::new()),
+            requests: 1,
         };
         let outcome = sample::run(&config, &Control::default()).expect("sampled");
         let bytes = fs::metadata(&keys).expect("keys").len();
@@ -127,6 +128,7 @@ impl Fleet {
                 layout: LAYOUT,
                 memory_bytes: MEMORY,
                 disk: disk(Vec::new()),
+                requests: 1,
             }
         };
         let endpoints = addresses(reads.len());
@@ -167,13 +169,14 @@ impl Fleet {
                     keeper: None,
                 })
                 .collect(),
-            output,
+            output: pass_two::Output::Directories(output),
             scratch: vec![self.room.path().to_owned()],
             finished: self.room.path().join(format!("finished-{endpoint}")),
             copies: None,
             layout: LAYOUT,
             memory_bytes: MEMORY / 4,
             disk: disk(Vec::new()),
+            requests: 1,
         }
     }
 
@@ -236,7 +239,7 @@ impl Fleet {
     fn pass_two(&self, endpoint: usize, owned: &[usize]) -> BTreeMap<String, Vec<u8>> {
         let config = self.second(endpoint, owned);
         let outcome = pass_two::run(&config, &Control::default()).expect("sorted");
-        let files = of_directories(&config.output);
+        let files = of_directories(&self.output(endpoint));
         let bytes: usize = files.values().map(Vec::len).sum();
         assert_eq!(outcome.written.bytes, bytes as u64);
         let sizes = files

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tonnage_disk::{Effect, Operation, Rule};
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::valsort::Finding;
+use tonnage_graphs::volumes::Volumes;
 use tonnage_graphs::{gensort, valsort};
 use tonnage_pipeline::Control;
 use tonnage_records::{Encoding, Layout, crc32};
@@ -40,6 +41,7 @@ fn validate(inputs: Vec<PathBuf>, layout: Layout) -> valsort::Outcome {
         inputs,
         layout,
         disk: disk(Vec::new()),
+        volumes: Volumes::default(),
     };
     valsort::run(&config, &Control::default()).expect("validated")
 }

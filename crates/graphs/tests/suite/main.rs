@@ -11,3 +11,4 @@ mod ops;
 mod sort_faults;
 mod sort_leftovers;
 mod sort_properties;
+mod volumes;

@@ -17,6 +17,7 @@ use tonnage_disk::{Effect, Operation, Rule};
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::sort::Config;
 use tonnage_graphs::valsort;
+use tonnage_graphs::volumes::Volumes;
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 
@@ -161,6 +162,7 @@ fn a_running_sort_keeps_others_out() {
         inputs: place.output.clone(),
         layout: LAYOUT,
         disk: disk(Vec::new()),
+        volumes: Volumes::default(),
     };
     match valsort::run(&validate, &Control::default()) {
         Err(JobError::Refused(why)) => assert!(why.contains("not finished"), "{why}"),

@@ -10,7 +10,8 @@ use object_store::aws::AmazonS3;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    GetOptions, GetRange, MultipartId, ObjectStore, ObjectStoreExt, PutPayload, Result as Outcome,
+    GetOptions, GetRange, MultipartId, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload,
+    Result as Outcome,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -47,13 +48,15 @@ pub struct Done {
     pub requests: u64,
 }
 
-/// An object of a list.
+/// An object that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Its name in the bucket.
     pub key: String,
     /// Its length.
     pub bytes: u64,
+    /// What tells it from any other that had its name; `None` if the store does not say.
+    pub etag: Option<String>,
 }
 
 /// An object that is put in parts, by any number of clients.
@@ -86,42 +89,53 @@ impl Client {
         })
     }
 
-    /// Fills `memory` with the object's bytes from `offset` on, unless `stopped` says so first.
+    /// Fills `memory` with the object's bytes from `offset` on, unless `stopped` says so first. With
+    /// an `etag` it has to be the object that has it.
+    ///
+    /// An answer that is shorter than what was asked for, though it is well, is gone on with, as often
+    /// as a request that fails is repeated.
     ///
     /// # Errors
-    /// When the request fails for good, or the object ends before.
+    /// When the request fails for good, the object ends before, or it is another one.
     pub fn get_range(
         &self,
         key: &str,
+        etag: Option<&str>,
         offset: u64,
         memory: &mut [u8],
         stopped: impl Fn() -> bool,
     ) -> Result<Done, ObjectError> {
         let began = Instant::now();
         let len = memory.len();
-        let options = GetOptions {
-            range: Some(GetRange::Bounded(offset..offset + len as u64)),
-            ..GetOptions::default()
-        };
         let work = async {
-            let mut body = self
-                .store
-                .get_opts(&path(key)?, options)
-                .await?
-                .into_stream();
+            let key = path(key)?;
             let (mut filled, mut first_byte) = (0, None);
-            while let Some(part) = poll_fn(|context| body.as_mut().poll_next(context)).await {
-                let part = part?;
-                first_byte.get_or_insert_with(|| began.elapsed());
-                let room = &mut memory[filled..];
-                let some = part.len().min(room.len());
-                room[..some].copy_from_slice(&part[..some]);
-                filled += some;
+            for _ in 0..=self.settings.retries {
+                let (from, to) = (offset + filled as u64, offset + len as u64);
+                let options = GetOptions {
+                    range: Some(GetRange::Bounded(from..to)),
+                    if_match: etag.map(ToOwned::to_owned),
+                    ..GetOptions::default()
+                };
+                let answer = self.store.get_opts(&key, options).await?;
+                let ends_before = answer.range.end < to;
+                let mut body = answer.into_stream();
+                while let Some(part) = poll_fn(|context| body.as_mut().poll_next(context)).await {
+                    let part = part?;
+                    first_byte.get_or_insert_with(|| began.elapsed());
+                    let room = &mut memory[filled..];
+                    let some = part.len().min(room.len());
+                    room[..some].copy_from_slice(&part[..some]);
+                    filled += some;
+                }
+                if filled == len {
+                    return Ok(first_byte);
+                }
+                if ends_before {
+                    break;
+                }
             }
-            match filled == len {
-                true => Ok(first_byte),
-                false => Err(generic(format!("{filled} of {len} bytes came"))),
-            }
+            Err(generic(format!("{filled} of {len} bytes came")))
         };
         let (requests, first_byte) = self.wait("getting", key, (&stopped, Duration::ZERO), work)?;
         Ok(Done {
@@ -156,14 +170,19 @@ impl Client {
         })
     }
 
-    /// Begins an object that will be put in parts. It is there once the upload is completed; until
-    /// it is aborted or completed, its parts take room.
+    /// Begins an object that will be put in parts, unless `stopped` says so and some seconds have
+    /// passed since. It is there once the upload is completed; until it is aborted or completed, its
+    /// parts take room.
     ///
     /// # Errors
     /// When the request fails for good.
-    pub fn begin_upload(&self, key: &str) -> Result<Upload, ObjectError> {
+    pub fn begin_upload(
+        &self,
+        key: &str,
+        stopped: impl Fn() -> bool,
+    ) -> Result<Upload, ObjectError> {
         let work = async { self.store.create_multipart(&path(key)?).await };
-        let (_, id) = self.wait("beginning to put", key, NEVER, work)?;
+        let (_, id) = self.wait("beginning to put", key, (&stopped, GRACE), work)?;
         let key = key.to_owned();
         Ok(Upload { key, id })
     }
@@ -199,14 +218,17 @@ impl Client {
         Ok((Part(part), done))
     }
 
-    /// Makes the parts, which are all from 0 on, the object.
+    /// Makes the parts, which are all from 0 on, the object of so many bytes, unless `stopped` says so
+    /// and some seconds have passed since.
     ///
     /// # Errors
     /// When the request fails for good.
     pub fn complete(
         &self,
         upload: &Upload,
+        bytes: u64,
         parts: impl IntoIterator<Item = Part>,
+        stopped: impl Fn() -> bool,
     ) -> Result<(), ObjectError> {
         let parts = parts.into_iter().map(|Part(part)| part).collect();
         let work = async {
@@ -215,8 +237,20 @@ impl Client {
                 .complete_multipart(&path, &upload.id, parts)
                 .await
         };
-        self.wait("completing", &upload.key, NEVER, work)?;
-        Ok(())
+        match self.wait("completing", &upload.key, (&stopped, GRACE), work) {
+            // Repeated since no answer came: it may have been completed all the same.
+            Err(ObjectError::Failed {
+                requests: 2..,
+                trouble: Trouble::Missing,
+                ..
+            }) if self
+                .find(&upload.key)
+                .is_ok_and(|found| found.is_some_and(|found| found.bytes == bytes)) =>
+            {
+                Ok(())
+            }
+            ended => ended.map(|_| ()),
+        }
     }
 
     /// Gives an upload up: its parts are gone.
@@ -243,11 +277,7 @@ impl Client {
             let mut listed = self.store.list(Some(&prefix));
             let mut found = Vec::new();
             while let Some(one) = poll_fn(|context| listed.as_mut().poll_next(context)).await {
-                let one = one?;
-                found.push(Found {
-                    key: one.location.into(),
-                    bytes: one.size,
-                });
+                found.push(one?.into());
             }
             Ok(found)
         };
@@ -255,6 +285,22 @@ impl Client {
         let ended = self.block_on(NEVER, work)?;
         let counted = self.counts.end_of_several(began);
         ended.map_err(|why| self.failed("listing", prefix, &why, counted))
+    }
+
+    /// The object of this name, if there is one.
+    ///
+    /// # Errors
+    /// When the request fails for good.
+    pub fn find(&self, key: &str) -> Result<Option<Found>, ObjectError> {
+        let work = async { self.store.head(&path(key)?).await };
+        match self.wait("looking at", key, NEVER, work) {
+            Ok((_, about)) => Ok(Some(about.into())),
+            Err(ObjectError::Failed {
+                trouble: Trouble::Missing,
+                ..
+            }) => Ok(None),
+            Err(why) => Err(why),
+        }
     }
 
     /// Removes an object.
@@ -329,6 +375,16 @@ impl Client {
             trouble,
             what: in_words(why),
             requests,
+        }
+    }
+}
+
+impl From<ObjectMeta> for Found {
+    fn from(about: ObjectMeta) -> Self {
+        Self {
+            key: about.location.into(),
+            bytes: about.size,
+            etag: about.e_tag,
         }
     }
 }

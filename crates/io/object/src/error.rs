@@ -34,6 +34,20 @@ pub enum ObjectError {
     Stopped,
 }
 
+impl ObjectError {
+    /// Whether the store did not answer at all.
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        matches!(
+            self,
+            Self::Failed {
+                trouble: Trouble::Unreachable | Trouble::Timeout,
+                ..
+            }
+        )
+    }
+}
+
 fn after(requests: u64) -> String {
     match requests {
         0 | 1 => String::new(),

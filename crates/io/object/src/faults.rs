@@ -82,6 +82,8 @@ pub enum Effect {
     },
     /// The connection ends before there is an answer.
     Cut,
+    /// It is done, and the connection ends before that is said.
+    Lost,
     /// It takes longer.
     Stall {
         /// By how much.
@@ -104,9 +106,10 @@ impl Effect {
                     format!("<Error><Code>Injected</Code><Message>{status}</Message></Error>");
                 answer(status, &[], said.into())
             }
-            Self::Cut => {
-                let cut = io::Error::from(io::ErrorKind::ConnectionReset);
-                Err(HttpError::new(HttpErrorKind::Interrupted, cut))
+            Self::Cut => Err(cut()),
+            Self::Lost => {
+                inner.execute(request).await?;
+                Err(cut())
             }
             Self::Stall { milliseconds } => {
                 tokio::time::sleep(Duration::from_millis(milliseconds)).await;
@@ -120,6 +123,11 @@ impl Effect {
             }
         }
     }
+}
+
+fn cut() -> HttpError {
+    let cut = io::Error::from(io::ErrorKind::ConnectionReset);
+    HttpError::new(HttpErrorKind::Interrupted, cut)
 }
 
 /// Decides.

@@ -81,8 +81,9 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// An object's name for messages.
-    pub(crate) fn name(&self, key: &str) -> String {
+    /// An object's url, which is its name for messages.
+    #[must_use]
+    pub fn name(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.bucket)
     }
 

@@ -23,6 +23,8 @@ pub enum Trouble {
     Denied,
     /// There is no such object or bucket (404).
     Missing,
+    /// It is not the object any more that it was (412).
+    Changed,
     /// The store does not do this (any other answer).
     Refused,
 }
@@ -34,6 +36,7 @@ impl Trouble {
             200..=299 => None,
             401 | 403 => Some(Self::Denied),
             404 => Some(Self::Missing),
+            412 => Some(Self::Changed),
             429 | 503 => Some(Self::Throttled),
             500..=599 => Some(Self::Server),
             _ => Some(Self::Refused),

@@ -2,9 +2,11 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use proptest::prelude::*;
-use tonnage_object::{Client, Engine, Found, ObjectError, Settings, Tally, Trouble};
+use tonnage_object::{Client, Engine, ObjectError, Settings, Tally, Trouble};
 
 use common::{BUCKET, Server, bytes};
 
@@ -36,7 +38,7 @@ fn conforms(settings: &Settings, keeps: bool) {
 
     let mut memory = vec![1; 1_000_000];
     let got = client
-        .get_range("at/one", 500_000, &mut memory, running)
+        .get_range("at/one", None, 500_000, &mut memory, running)
         .expect("got");
     assert_eq!((got.bytes, got.requests), (memory.len(), 1));
     assert!(got.first_byte.is_some_and(|first| first <= got.took));
@@ -45,7 +47,7 @@ fn conforms(settings: &Settings, keeps: bool) {
         false => assert!(memory.iter().all(|byte| *byte == 0)),
     }
 
-    let upload = client.begin_upload("at/two").expect("begun");
+    let upload = client.begin_upload("at/two", running).expect("begun");
     let parts = [bytes(2, PART_BYTES), bytes(3, 100)];
     let mut made = Vec::new();
     // In any order: by another client, the second first.
@@ -59,23 +61,28 @@ fn conforms(settings: &Settings, keeps: bool) {
         made.push(part);
     }
     made.reverse();
-    client.complete(&upload, made).expect("completed");
     let len = PART_BYTES + 100;
+    client
+        .complete(&upload, len as u64, made, running)
+        .expect("completed");
     let mut memory = vec![1; len];
     client
-        .get_range("at/two", 0, &mut memory, running)
+        .get_range("at/two", None, 0, &mut memory, running)
         .expect("got");
     assert!(!keeps || memory == parts.concat());
 
     let mut found = client.list("at").expect("listed");
     found.sort_unstable_by(|one, two| one.key.cmp(&two.key));
-    let expected = [("at/one", whole.len()), ("at/two", len)].map(|(key, bytes)| Found {
-        key: key.to_owned(),
-        bytes: bytes as u64,
-    });
-    assert_eq!(found, if keeps { expected.to_vec() } else { vec![] });
+    let mut listed = found.iter().map(|found| (found.key.as_str(), found.bytes));
+    if keeps {
+        assert_eq!(listed.next(), Some(("at/one", whole.len() as u64)));
+        assert_eq!(listed.next(), Some(("at/two", len as u64)));
+        assert_eq!(client.find("at/two").expect("asked").as_ref(), found.last());
+        assert_eq!(client.find("at/never").expect("asked"), None);
+    }
+    assert_eq!(listed.next(), None);
 
-    let given_up = client.begin_upload("at/three").expect("begun");
+    let given_up = client.begin_upload("at/three", running).expect("begun");
     client.abort(&given_up).expect("given up");
     for key in ["at/one", "at/two", "at/never"] {
         client.remove(key).expect("removed");
@@ -84,7 +91,9 @@ fn conforms(settings: &Settings, keeps: bool) {
     let Tally {
         retries, errors, ..
     } = client.tally();
-    assert_eq!((retries, errors.len()), (0, 0));
+    let missing = BTreeMap::from([(Trouble::Missing, 1)]);
+    assert_eq!(retries, 0);
+    assert_eq!(errors, if keeps { missing } else { BTreeMap::new() });
 }
 
 #[test]
@@ -112,7 +121,7 @@ fn any_range_is_the_object_s_own() {
     proptest!(ProptestConfig::with_cases(64), |(at in 0_usize..300_000, len in 1_usize..300_000)| {
         let end = (at + len).min(whole.len());
         let mut memory = vec![0; end - at];
-        client.get_range("whole", at as u64, &mut memory, running).expect("got");
+        client.get_range("whole", None, at as u64, &mut memory, running).expect("got");
         prop_assert!(memory == whole[at..end]);
     });
 }
@@ -144,7 +153,7 @@ fn an_object_that_ends_before_is_an_error() {
         .put("short", bytes(5, 100).into(), running)
         .expect("put");
     let said = client
-        .get_range("short", 50, &mut [0; 100], running)
+        .get_range("short", None, 50, &mut [0; 100], running)
         .expect_err("too short");
     assert!(
         said.to_string()
@@ -202,7 +211,7 @@ fn who_stops_waits_no_longer() {
         return;
     };
     let client = Client::new(&server.settings()).expect("a client");
-    let stopped = client.get_range("slow", 0, &mut [0; 100], || true);
+    let stopped = client.get_range("slow", None, 0, &mut [0; 100], || true);
     assert!(matches!(stopped, Err(ObjectError::Stopped)), "{stopped:?}");
 }
 
@@ -243,6 +252,28 @@ fn what_was_sent_is_waited_for_though_it_is_to_stop() {
     assert_eq!(put.expect("put").requests, 1);
     assert_eq!(client.list("late").expect("listed"), []); // it is no folder
     client
-        .get_range("late", 0, &mut [0; 100], running)
+        .get_range("late", None, 0, &mut [0; 100], running)
         .expect("there");
+}
+
+#[test]
+fn an_object_that_is_another_one_now_is_told_from_the_one_that_was_found() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let client = Client::new(&server.settings()).expect("a client");
+    let put = |seed| {
+        client
+            .put("at/it", bytes(seed, 1000).into(), running)
+            .expect("put");
+    };
+    put(1);
+    let etag = client.list("at").expect("listed").remove(0).etag;
+    let get = || client.get_range("at/it", etag.as_deref(), 10, &mut [0; 100], running);
+    assert!(etag.is_some() && get().is_ok());
+    put(2);
+    match get() {
+        Err(ObjectError::Failed { trouble, .. }) => assert_eq!(trouble, Trouble::Changed),
+        other => panic!("{other:?}"),
+    }
 }

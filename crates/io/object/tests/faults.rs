@@ -35,7 +35,7 @@ fn times(times: u32, method: Method, effect: Effect) -> Rule {
 fn get(client: &Client) -> Result<u64, ObjectError> {
     let mut memory = vec![0; 1000];
     client
-        .get_range("x", 0, &mut memory, running)
+        .get_range("x", None, 0, &mut memory, running)
         .map(|done| done.requests)
 }
 
@@ -107,6 +107,14 @@ fn fewer_bytes_than_were_asked_for_are_an_error() {
 }
 
 #[test]
+fn what_is_missing_of_an_answer_is_asked_for_again() {
+    let settings = faulty(vec![times(1, Method::Get, Effect::Short)]);
+    let client = Client::new(&settings).expect("a client");
+    assert_eq!(get(&client).expect("got in the end"), 2);
+    assert_eq!(client.tally().errors[&Trouble::Broken], 1);
+}
+
+#[test]
 fn what_is_slow_is_waited_for() {
     let stall = Effect::Stall { milliseconds: 250 };
     let client = Client::new(&faulty(vec![Rule::new(Method::Get, stall)])).expect("a client");
@@ -122,7 +130,11 @@ fn the_same_seed_gives_the_same_faults() {
         }]);
         settings.faults.as_mut().expect("faults").seed = seed;
         let client = Client::new(&settings).expect("a client");
-        let failed = |_| client.get_range(name, 0, &mut [0; 10], running).is_err();
+        let failed = |_| {
+            client
+                .get_range(name, None, 0, &mut [0; 10], running)
+                .is_err()
+        };
         (0..200).map(failed).collect::<Vec<bool>>()
     };
     let one = fails(1, "x");
@@ -149,7 +161,7 @@ fn a_server_s_own_errors_are_met_and_counted() {
     for at in (0..whole.len()).step_by(100_000) {
         let mut memory = vec![0; 100_000];
         client
-            .get_range("x", at as u64, &mut memory, running)
+            .get_range("x", None, at as u64, &mut memory, running)
             .expect("got in the end");
         assert!(memory == whole[at..at + memory.len()]);
     }
@@ -176,4 +188,31 @@ fn a_server_that_does_not_answer_in_time_is_given_up() {
         }) => assert_eq!((trouble, requests), (Trouble::Timeout, 2)),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn what_was_completed_though_nobody_said_so_is_there() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let mut settings = server.settings();
+    let lost = Rule {
+        path_contains: Some("uploadId".to_owned()),
+        ..times(1, Method::Post, Effect::Lost)
+    };
+    settings.faults = Some(Faults {
+        seed: 1,
+        rules: vec![lost],
+    });
+    let client = Client::new(&settings).expect("a client");
+    let upload = client.begin_upload("x", running).expect("begun");
+    let (part, _) = client
+        .put_part(&upload, 0, bytes(9, 1000).into(), running)
+        .expect("put");
+    client
+        .complete(&upload, 1000, [part], running)
+        .expect("completed");
+    let found = client.find("x").expect("asked").expect("there");
+    assert_eq!(found.bytes, 1000);
+    assert_eq!(client.tally().retries, 1);
 }

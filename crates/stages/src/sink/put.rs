@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tonnage_object::{Client, Part, Settings, Upload};
-use tonnage_pipeline::{Buffer, Failure, Flow, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{Failure, Flow, Port, Spec, Stage, StageError};
 
 use crate::BLOCKS;
-use crate::requests::{Requests, Window, failure};
+use crate::requests::{Requests, Window, failure, payload};
 
 /// Puts buffers.
 #[derive(Clone, Debug)]
@@ -98,15 +97,6 @@ impl Spec for Put {
     }
 }
 
-/// A buffer that a request holds.
-struct Held(Buffer);
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        self.0.payload()
-    }
-}
-
 struct Putter {
     put: Put,
     client: Client,
@@ -118,7 +108,7 @@ impl Stage for Putter {
         let mut requests = self.requests.take().expect("a worker runs once");
         while let Some(buffer) = flow.receive()? {
             let (number, len) = (buffer.number, buffer.len);
-            let payload = Bytes::from_owner(Held(buffer));
+            let payload = payload(buffer);
             let stopped = || flow.check().is_err();
             requests.begin();
             let done = match &self.put.put_as {

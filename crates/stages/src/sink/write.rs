@@ -3,7 +3,7 @@
 //! Worker i writes lane i, one device. A block goes where its [`Target`] says; a file is made with
 //! its full size when its first block comes, and is cut to its true length and flushed to the
 //! device, on a thread beside, when its last has been written, so that the device never waits for
-//! a flush. A worker ends when all that it wrote is durable.
+//! a flush. A worker ends when all that it wrote is durable. Objects are put by requests (`upload`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,6 +20,9 @@ use crate::extent::aligned;
 use crate::inflight::{InFlight, failure, queue};
 use crate::ledger::Modes;
 use crate::scratch::Scratch;
+use crate::uploads::Uploads;
+
+use super::upload::Uploader;
 
 /// Files that may wait to be flushed: each is open until then.
 const WAITING_FILES: usize = 64;
@@ -40,6 +43,8 @@ pub enum Target {
     Scratch(Arc<Scratch>),
     /// To the file of the block's number, at the block's offset.
     Files(Arc<Vec<OutputFile>>),
+    /// To the object of the block's number, as the part that its offset says.
+    Objects(Arc<Uploads>),
 }
 
 /// Writes blocks.
@@ -49,7 +54,7 @@ pub struct Write {
     pub disk: Disk,
     /// Where blocks go.
     pub target: Target,
-    /// Devices: one worker each.
+    /// Devices, or requests for objects at once: one worker each.
     pub lanes: usize,
     /// Size of a record, for counting.
     pub record_bytes: usize,
@@ -72,6 +77,11 @@ impl OnWhole {
     pub fn call(it: impl Fn(usize) -> Result<(), Failure> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(it)))
     }
+
+    /// Tells of a file.
+    pub(super) fn tell(&self, number: usize) -> Result<(), Failure> {
+        self.0.as_ref().map_or(Ok(()), |whole| whole(number))
+    }
 }
 
 impl fmt::Debug for OnWhole {
@@ -90,12 +100,14 @@ impl Spec for Write {
     }
 
     fn config(&self) -> Value {
+        let bytes = |files: &[OutputFile]| files.iter().map(|file| file.bytes).sum::<u64>();
         let target = match &self.target {
             Target::Scratch(scratch) => json!({"scratch_devices": scratch.devices()}),
-            Target::Files(files) => json!({
-                "files": files.len(),
-                "bytes": files.iter().map(|file| file.bytes).sum::<u64>(),
-            }),
+            Target::Files(files) => json!({"files": files.len(), "bytes": bytes(files)}),
+            Target::Objects(uploads) => {
+                let objects = uploads.objects();
+                json!({"objects": objects.len(), "bytes": bytes(objects)})
+            }
         };
         json!({"disk": self.disk, "target": target, "inbox_bytes": self.inbox_bytes})
     }
@@ -113,7 +125,10 @@ impl Spec for Write {
     }
 
     fn routing(&self) -> Routing {
-        Routing::ByLane
+        match self.target {
+            Target::Objects(_) => Routing::Any,
+            _ => Routing::ByLane,
+        }
     }
 
     fn inbox_bytes(&self) -> usize {
@@ -121,6 +136,9 @@ impl Spec for Write {
     }
 
     fn start(&self, _worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        if let Target::Objects(uploads) = &self.target {
+            return Ok(Box::new(Uploader::new(self, uploads)?));
+        }
         let queue = queue(&self.disk, flow)?;
         let finisher = Finisher::start(self.on_whole.clone())?;
         Ok(Box::new(Writer {
@@ -198,6 +216,7 @@ impl Writer {
                 self.open.insert(block.number, (Arc::clone(&file), *bytes));
                 Ok((file, block.offset))
             }
+            Target::Objects(_) => unreachable!("an uploader has them"),
         }
     }
 
@@ -230,12 +249,12 @@ struct Finisher {
 type Last = (usize, Arc<DiskFile>, u64);
 
 impl Finisher {
-    fn start(OnWhole(on_whole): OnWhole) -> Result<Self, Failure> {
+    fn start(on_whole: OnWhole) -> Result<Self, Failure> {
         let (files, inbox) = mpsc::sync_channel::<Last>(WAITING_FILES);
         let finish = move || {
             inbox.iter().try_for_each(|(number, file, bytes)| {
                 file.finish(bytes).map_err(|why| failure(&why))?;
-                on_whole.as_ref().map_or(Ok(()), |whole| whole(number))
+                on_whole.tell(number)
             })
         };
         let thread = thread::Builder::new()

@@ -106,7 +106,7 @@ impl Stage for Getter {
             let (key, offset) = (&keys[buffer.number], buffer.offset);
             let memory = &mut buffer.slot_mut()[..*chunk_bytes];
             let stopped = || flow.check().is_err();
-            let done = self.client.get_range(key, offset, memory, stopped);
+            let done = self.client.get_range(key, None, offset, memory, stopped);
             requests.end(&done.map_err(|why| failure(&why))?);
             flow.moved(*chunk_bytes, 1);
             flow.send(buffer)?;

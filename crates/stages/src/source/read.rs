@@ -1,15 +1,19 @@
 //! `read`: extents of files into buffers, by direct I/O, several at once on every device.
 //!
 //! Worker i reads lane i, which is one device's extents in order. It keeps the device's queue full
-//! as long as it has buffers, and hands on what is complete, in the order of completion.
+//! as long as it has buffers, and hands on what is complete, in the order of completion. Extents of
+//! objects are a lane too, which several workers read by range requests (`fetch`).
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, DiskFile, Queue, Request, Segment};
+use tonnage_object::Tally;
 use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
 
+use super::fetch::Fetcher;
 use crate::extent::{ALIGNMENT, Extent, FileRef, aligned};
 use crate::inflight::{InFlight, failure, queue};
 use crate::ledger::Modes;
@@ -19,8 +23,12 @@ use crate::ledger::Modes;
 pub struct Read {
     /// The disks.
     pub disk: Disk,
-    /// What to read, a lane a device.
+    /// What to read, a lane a device, one for all objects.
     pub lanes: Arc<Vec<Vec<Arc<Extent>>>>,
+    /// How objects are read.
+    pub fetch: Fetch,
+    /// Place of the next extent of an object.
+    pub next: Arc<AtomicUsize>,
     /// What the extents hold.
     pub gives: Port,
     /// Size of a record, for counting.
@@ -31,6 +39,46 @@ pub struct Read {
     pub buffer_bytes: usize,
     /// Where to note how the disks were used.
     pub modes: Arc<Modes>,
+}
+
+/// How objects are read.
+#[derive(Clone, Debug, Default)]
+pub struct Fetch {
+    /// Requests at once, a worker each; one at least.
+    pub requests: usize,
+    /// All that was asked for.
+    pub tally: Arc<Mutex<Tally>>,
+}
+
+impl Fetch {
+    /// Counts what a client did.
+    pub fn count(&self, tally: &Tally) {
+        self.lock().add(tally);
+    }
+
+    /// All so far.
+    #[must_use]
+    pub fn counted(&self) -> Tally {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Read {
+    /// The lane of the objects, if there are any.
+    fn objects(&self) -> Option<usize> {
+        let of_objects = |lane: &Vec<Arc<Extent>>| {
+            let mut pieces = lane.iter().flat_map(|extent| &extent.pieces);
+            matches!(
+                pieces.next().map(|piece| &piece.file),
+                Some(FileRef::Object(_))
+            )
+        };
+        self.lanes.iter().position(of_objects)
+    }
 }
 
 impl Spec for Read {
@@ -59,7 +107,10 @@ impl Spec for Read {
     }
 
     fn workers(&self) -> usize {
-        self.lanes.len()
+        match self.objects() {
+            Some(_) => self.lanes.len() - 1 + self.fetch.requests.max(1),
+            None => self.lanes.len(),
+        }
     }
 
     fn memory(&self) -> MemoryNeed {
@@ -71,6 +122,13 @@ impl Spec for Read {
     }
 
     fn start(&self, worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        match self.objects() {
+            // Workers beyond the lanes are more of those that read the objects'.
+            Some(lane) if worker == lane || worker >= self.lanes.len() => {
+                return Ok(Box::new(Fetcher::new(self.clone(), lane)));
+            }
+            _ => {}
+        }
         let queue = queue(&self.disk, flow)?;
         Ok(Box::new(Reader {
             read: self.clone(),
@@ -177,6 +235,10 @@ impl Reader {
                 self.last = Some((Arc::clone(path), Arc::clone(&file)));
                 Ok(file)
             }
+            (FileRef::Object(object), _) => Err(Failure::new(format!(
+                "{} is among the files of a lane",
+                object.url()
+            ))),
         }
     }
 
@@ -201,10 +263,7 @@ impl Reader {
         match extent.pieces.first() {
             Some(piece) => {
                 let offset = piece.offset - (piece.offset % ALIGNMENT as u64) + got as u64;
-                let path = match &piece.file {
-                    FileRef::Path(path) => path.to_path_buf(),
-                    FileRef::Open(file) => file.path().to_owned(),
-                };
+                let path = piece.file.name();
                 Failure::at(&path, offset, what(&path, offset))
             }
             None => Failure::new("an empty extent was read"),

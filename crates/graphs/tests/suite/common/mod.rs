@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use tonnage_disk::{Disk, Engine, Faults, Rule};
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::sort::{self, Config, Outcome};
+use tonnage_graphs::volumes::Volumes;
 use tonnage_graphs::{Plan, Shape};
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
@@ -196,6 +197,7 @@ impl Place {
             memory_bytes,
             workers: 2,
             devices: (1, self.scratch.len(), self.output.len()),
+            uploads: false,
             endpoints: 1,
             connections: 1,
         };
@@ -208,6 +210,7 @@ impl Place {
             layout,
             memory_bytes: memories.into_iter().find(enough).expect("some are"),
             disk: disk.clone(),
+            volumes: Volumes::default(),
             sample_chunks: None,
         }
     }

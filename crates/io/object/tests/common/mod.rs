@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,14 +16,16 @@ pub const BUCKET: &str = "tests";
 pub struct Server {
     process: Child,
     address: String,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Server {
     /// A server with these flags; `None`, said in a line, where it is not built.
     pub fn start(flags: &[&str]) -> Option<Self> {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let program = root.join(".tools/s3server");
+        let crate_root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let mut above = crate_root.ancestors();
+        let root = above.find(|place| place.join("Cargo.lock").exists());
+        let program = root.expect("a workspace").join(".tools/s3server");
         if !program.exists() {
             eprintln!("skipped: tests/setup.sh has not built .tools/s3server");
             return None;
@@ -44,7 +47,7 @@ impl Server {
         Some(Self {
             address: address.expect("an address"),
             process,
-            _directory: directory,
+            directory,
         })
     }
 
@@ -59,6 +62,15 @@ impl Server {
             }),
             ..Settings::default()
         }
+    }
+
+    /// What it keeps of uploads that were neither completed nor given up.
+    pub fn unfinished(&self) -> Vec<PathBuf> {
+        let uploads = self.directory.path().join(BUCKET).join(".sgwtmp/multipart");
+        let objects = fs::read_dir(uploads).into_iter().flatten();
+        let of_object = |object: PathBuf| fs::read_dir(object).into_iter().flatten();
+        let paths = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").path();
+        objects.map(paths).flat_map(of_object).map(paths).collect()
     }
 }
 

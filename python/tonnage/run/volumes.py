@@ -1,0 +1,57 @@
+"""Object storage as a job's input and output: what urls mean, and how stores are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tonnage import engine
+
+RETRIES = 10
+"""How often a request is repeated that failed for a reason that may pass: a job has thousands."""
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """How stores are reached. Keys and region are the environment's.
+
+    Attributes:
+        endpoint: The store's address; AWS if it is nobody else's.
+        requests: Requests at once; None is the core's own number.
+    """
+
+    endpoint: str | None = None
+    requests: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the core takes it."""
+        requests = {} if self.requests is None else {"requests": self.requests}
+        return {"store": {"endpoint": self.endpoint, "retries": RETRIES}} | requests
+
+
+@dataclass(frozen=True)
+class Found:
+    """An object that is there.
+
+    Attributes:
+        bucket: Its bucket.
+        key: Its name there.
+        bytes: Its length.
+        etag: What tells it from any other of its name; None if the store does not say.
+    """
+
+    bucket: str
+    key: str
+    bytes: int
+    etag: str | None
+
+
+def find(urls: Sequence[str], volumes: Volumes) -> list[Found]:
+    """The objects that urls mean: the one of that name, or all of a folder, in the order of names.
+
+    Raises:
+        Refused: A url means none, or a part of an output only, or the store lets nobody in.
+    """
+    outcome = engine.run("object_find", {"urls": list(urls), "volumes": volumes.to_json()})
+    return [Found(**each) for each in outcome["objects"]]
