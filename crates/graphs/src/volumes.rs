@@ -15,7 +15,8 @@ use crate::seal;
 
 /// What all urls begin with.
 const SCHEME: &str = "s3://";
-/// Requests at once if nobody says how many: docs/concepts/durability.md tells what others give.
+/// Requests at once if nobody says how many: so many keep two cores busy in pass one where the first
+/// byte takes 40 ms and a connection carries 85 MB/s. What is best for putting is not known.
 const REQUESTS: usize = 16;
 /// No more connections are of use to one machine.
 const REQUESTS_AT_MOST: usize = 1024;
