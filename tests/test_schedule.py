@@ -20,6 +20,7 @@ from tonnage.run.schedule import (
     Split,
     Total,
     Unreadable,
+    share_out,
 )
 
 CELL_BYTES = 10
@@ -288,3 +289,17 @@ def test_a_thousand_nodes_with_a_hundred_thousand_splits_are_no_trouble() -> Non
         rounds += 1
     print(f"{time.process_time() - began:.1f} s of CPU")
     assert rounds == 2
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3, 16])
+def test_neighbours_that_hold_the_same_read_as_much_as_each_other(copies: int) -> None:
+    nodes = [f"n{number:02}" for number in range(16)]
+    ring = [tuple(sorted(nodes[(at + more) % 16] for more in range(copies))) for at in range(16)]
+    splits = [Split(f"f{number}", 0, 100, ring[number % 16]) for number in range(16 * 40)]
+    reads = share_out(splits, range(len(splits)), set(nodes))
+    assert sorted(number for mine in reads.values() for number in mine) == list(range(len(splits)))
+    counts = [len(reads[node]) for node in nodes]
+    assert max(counts) - min(counts) <= 1
+    # Who is gone leaves its share to its neighbours, and theirs to others.
+    without = share_out(splits, range(len(splits)), set(nodes[1:])) if copies > 1 else {}
+    assert all(len(mine) <= 40 * 16 / (17 - copies) + 1 for mine in without.values())

@@ -446,7 +446,9 @@ def share_out(
 ) -> dict[str, list[int]]:
     """Divides splits among their holders, who are to read as much as each other.
 
-    Those with few holders first: what only one can read, the others leave room for.
+    Those with few holders first: what only one can read, the others leave room for. Among those
+    with as many, the splits of different holders take turns, so that no node is full before its
+    neighbour had a choice. Each goes to the holder that has least so far.
 
     Args:
         splits: All there are.
@@ -459,20 +461,28 @@ def share_out(
     together: dict[tuple[str, ...], list[int]] = {}
     for number in numbers:
         together.setdefault(splits[number].holders, []).append(number)
-    able = {holders: [node for node in holders if node in readers] for holders in together}
-    reads: dict[str, list[int]] = {}
     load: dict[str, int] = {}
-    for holders in sorted(together, key=lambda each: (len(able[each]), each)):
-        if not able[holders]:
-            raise Unreadable(f"nobody can read {splits[together[holders][0]]} any more")
-        turns = [(load.get(node, 0), node) for node in able[holders]]
-        heapq.heapify(turns)
-        for number in together[holders]:
-            has, node = turns[0]
-            reads.setdefault(node, []).append(number)
-            load[node] = has + splits[number].bytes
-            heapq.heapreplace(turns, (load[node], node))
-    return reads
+    # Of each holders' turns the first may have got more since: it is looked at again when it comes.
+    turns: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for holders, of_them in together.items():
+        turns[holders] = sorted((0, node) for node in holders if node in readers)
+        if not turns[holders]:
+            raise Unreadable(f"nobody can read {splits[of_them[0]]} any more")
+    order = sorted(
+        (len(turns[holders]), place, number)
+        for holders, of_them in together.items()
+        for place, number in enumerate(of_them)
+    )
+    reads: dict[str, list[int]] = {}
+    for _, _, number in order:
+        of_holders = turns[splits[number].holders]
+        while (least := of_holders[0])[0] != load.get(least[1], 0):
+            heapq.heapreplace(of_holders, (load[least[1]], least[1]))
+        node = least[1]
+        load[node] = least[0] + splits[number].bytes
+        reads.setdefault(node, []).append(number)
+        heapq.heapreplace(of_holders, (load[node], node))
+    return {node: sorted(mine) for node, mine in reads.items()}
 
 
 def _bits(mask: int) -> list[int]:
