@@ -159,10 +159,11 @@ impl Folder {
         }
         // From here on it is whole or taken back: a cancellation comes too late.
         self.put(MANIFEST, manifest.into()).inspect_err(|_| {
-            let names = [MANIFEST.to_owned(), part_name(0)];
-            let remove = |name: &String| self.client.remove(&self.url.join(name));
-            let _told_already = names.iter().try_for_each(remove);
-            let _told_already = self.uploads.as_ref().map(|uploads| uploads.take_back());
+            // What cannot be removed either is refused by the next sort.
+            for name in [MANIFEST.to_owned(), part_name(0)] {
+                let _may_stay = self.client.remove(&self.url.join(&name));
+            }
+            let _may_stay = self.uploads.as_ref().map(|uploads| uploads.take_back());
         })?;
         self.requests.count(&self.client.tally());
         Ok(())

@@ -34,7 +34,8 @@ const SPARE_QUEUES: usize = 4;
 /// Longer records are mistakes; a partition in memory could not hold several.
 const RECORD_BYTES_AT_MOST: usize = 1 << 30;
 /// Shares of the memory: an eighth for extents, an eighth for blocks on their way, half for open
-/// blocks; in pass two an eighth for output blocks and the rest for partitions.
+/// blocks; in pass two an eighth for output blocks and the rest for partitions. On a fleet another
+/// eighth of both, for what comes from others.
 const EIGHTH: usize = 8;
 
 /// Sizes and numbers for both passes.
@@ -130,6 +131,9 @@ impl Plan {
         let (length, extent_buffers) = divide(EXTENT_BYTES, inputs + workers + 1, inputs);
         let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
         let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
+        if endpoints == 0 {
+            return Err(JobError::Refused("endpoints: give at least 1".to_owned()));
+        }
         let links = (endpoints - 1) * connections;
         // So many blocks are in the hands of connections, in an eighth of the memory, as well.
         let longest = |lanes: usize| match links {

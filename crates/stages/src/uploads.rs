@@ -159,14 +159,14 @@ impl Uploads {
             false => self.complete_one(client, number, &stopped),
         };
         self.each(&self.store, complete).inspect_err(|_| {
-            let _told_already = self.take_back();
+            let _may_stay = self.take_back();
         })
     }
 
-    /// Removes what was completed, or may have been though no answer said so.
+    /// Removes what was completed, or may have been though no answer said so, as far as it can be.
     ///
     /// # Errors
-    /// What fails.
+    /// When the store cannot be used at all.
     pub fn take_back(&self) -> Result<(), ObjectError> {
         self.each(&self.store, |client, number| {
             let state = self.state(number);
@@ -177,7 +177,8 @@ impl Uploads {
             if let Some(upload) = &state.upload {
                 let _there_is_none = client.abort(upload);
             }
-            client.remove(self.key(number))
+            let _may_stay = client.remove(self.key(number)); // The others may go all the same.
+            Ok(())
         })
     }
 

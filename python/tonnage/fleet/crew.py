@@ -2,8 +2,8 @@
 
 A step is done when every agent that was asked has come to its end, or is gone: its process or its
 machine died, it does not answer, or it hangs. Who waits for a peer that hangs moves nothing either,
-and the network gives the peer up within patience; so only who moves nothing for twice as long
-hangs, and if several do, the first of them that fell silent: the others get as long again.
+and the network gives the peer up within patience; so only if nobody moves anything for twice as
+long does somebody hang: the first of them that fell silent. The others get as long again.
 """
 
 from __future__ import annotations
@@ -214,11 +214,11 @@ class Crew:
             elif member.told and not member.told.ended:
                 quiet = member.told.quiet_seconds + now - member.heard_at
                 silent.append((quiet, member))
-        if silent and now > patient_until:
+        # Who waits for one that is at work is quiet, too: only if all are does somebody hang.
+        if silent and now > patient_until and min(each[0] for each in silent) > 2 * self._patience:
             quiet, member = max(silent, key=lambda each: each[0])
-            if quiet > 2 * self._patience:
-                self.lose(member.node, f"hangs: it moved nothing for {quiet:.0f} s")
-                patient_until = now + 2 * self._patience
+            self.lose(member.node, f"hangs: it moved nothing for {quiet:.0f} s")
+            patient_until = now + 2 * self._patience
         return patient_until
 
     def _answers(self, calls: Mapping[str, Call]) -> Iterator[tuple[Member, Any]]:

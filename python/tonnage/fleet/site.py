@@ -276,6 +276,7 @@ class Site:
             own = Path(path)
             if (copy := own.parent / COPIES / own.name).exists():
                 copy.rename(own)
+                _sync(own.parent)
             about = {"records": records, "bytes": size, "checksum": f"{checksum:x}"}
             if os.stat(own).st_size != size:
                 raise OSError(errno.EIO, "it is not whole", path)
@@ -526,6 +527,15 @@ STEPS = (
     "leave",
 )
 """What a driver can ask of a site, one after another."""
+
+
+def _sync(directory: Path) -> None:
+    """Has names in a directory be durable."""
+    opened = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def inherited(copy: str) -> str:

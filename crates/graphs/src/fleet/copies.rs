@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -64,9 +65,23 @@ impl Copies {
         keepers: &[Option<usize>],
         control: &Control,
     ) -> Result<Kept, JobError> {
+        let (here, endpoints) = (self.mesh.number, self.mesh.endpoints.len());
+        if let Some(keeper) = keepers
+            .iter()
+            .flatten()
+            .find(|&&keeper| keeper == here || keeper >= endpoints)
+        {
+            return Err(JobError::Refused(format!(
+                "endpoint {keeper} is to keep a copy: give another one than {here} of {endpoints}"
+            )));
+        }
+        if self.output.is_empty() {
+            return Err(JobError::Refused(
+                "copies are kept nowhere: give a directory at least".to_owned(),
+            ));
+        }
         for directory in &self.output {
-            fs::create_dir_all(directory)
-                .map_err(|why| JobError::file("making", directory, &why))?;
+            make(directory).map_err(|why| JobError::file("making", directory, &why))?;
         }
         let heard = Mutex::new(BTreeMap::new());
         thread::scope(|scope| {
@@ -90,7 +105,9 @@ impl Copies {
 
     fn kept(&self, heard: BTreeMap<usize, Vec<Told>>, own: usize) -> Kept {
         let mut kept = Kept::default();
-        let mut directories = self.output.iter().cycle();
+        // A file's number says which device writes it.
+        let devices = self.output.len();
+        let mut directories = self.output.iter().cycle().skip(own % devices);
         for (peer, table) in heard {
             for file in table {
                 let directory = directories.next().expect("it goes around");
@@ -103,6 +120,15 @@ impl Copies {
             }
         }
         kept
+    }
+}
+
+/// Makes a directory that is still there after a loss of power.
+fn make(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    match directory.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
     }
 }
 

@@ -17,15 +17,22 @@ pub const UNFINISHED: &str = "unfinished";
 pub struct List(File);
 
 impl List {
-    /// Goes on with the list if there is one.
+    /// Goes on with the list if there is one; a last line that was not written whole is gone.
     ///
     /// # Errors
     /// When it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, JobError> {
-        let file = OpenOptions::new().create(true).append(true).open(path);
-        Ok(Self(
-            file.map_err(|why| JobError::file("opening", path, &why))?,
-        ))
+        let open = || {
+            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            let lines = fs::read(path)?;
+            let whole = lines.iter().rposition(|&byte| byte == b'\n');
+            let whole = whole.map_or(0, |last| last + 1);
+            if whole < lines.len() {
+                file.set_len(whole as u64)?;
+            }
+            Ok(Self(file))
+        };
+        open().map_err(|why| JobError::file("opening", path, &why))
     }
 
     /// Gives a file that is whole its name, durably, and says so with what is to be said of it.

@@ -4,7 +4,7 @@
 //!   0..8    number of the partition, file or run    little endian
 //!   8..16   offset of the payload in it
 //!  16..20   length of the payload
-//!  20..24   CRC-32 of the payload, if it is checked
+//!  20..24   CRC-32 of all before it, and of the payload, if it is checked
 //!  24..28   what frame this is; anything else, and a reader notices that it is out of step
 //! ```
 //!
@@ -34,6 +34,17 @@ pub struct Head {
     pub offset: u64,
     /// Its length.
     pub len: u32,
+}
+
+/// Bytes of a head that its checksum covers.
+const CHECKED_BYTES: usize = 20;
+
+/// The CRC-32 of a frame.
+pub(crate) fn checksum(head: &[u8; HEAD_BYTES], payload: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&head[..CHECKED_BYTES]);
+    sum.update(payload);
+    sum.finalize()
 }
 
 impl Head {

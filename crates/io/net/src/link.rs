@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::NetError;
 use crate::faults::{Effect, Fault};
-use crate::frame::{HEAD_BYTES, Head, Kind};
+use crate::frame::{HEAD_BYTES, Head, Kind, checksum};
 use crate::mesh::Settings;
 
 /// How often a blocked socket looks up whether to stop.
@@ -74,7 +74,8 @@ impl Outgoing {
     ) -> Result<(), NetError> {
         debug_assert_eq!(head.len as usize, payload.len());
         let mut bytes = if self.checked {
-            head.to_bytes(crc32fast::hash(payload), Kind::Checked)
+            let sum = checksum(&head.to_bytes(0, Kind::Checked), payload);
+            head.to_bytes(sum, Kind::Checked)
         } else {
             head.to_bytes(0, Kind::Plain)
         };
@@ -187,38 +188,40 @@ impl Incoming {
         if begun + self.fill(&mut bytes[begun..], &mut [], &stopped)? < HEAD_BYTES {
             return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
         }
-        let garbled = |what: String| NetError::Garbled {
-            peer: self.name.clone(),
-            what,
-        };
-        let (head, checksum, kind) =
-            Head::from_bytes(&bytes).ok_or_else(|| garbled("no frame begins here".into()))?;
+        let (head, sum, kind) =
+            Head::from_bytes(&bytes).ok_or_else(|| self.garbled("no frame begins here".into()))?;
         if kind == Kind::End {
             let (told, came) = (head.offset, self.received);
             return match told == came {
                 true => Ok(None),
-                false => Err(garbled(format!("{told} bytes were sent, {came} came"))),
+                false => Err(self.garbled(format!("{told} bytes were sent, {came} came"))),
             };
         }
         let (len, room) = (head.len as usize, memory.len());
-        let payload = memory
-            .get_mut(..len)
-            .ok_or_else(|| garbled(format!("a frame of {len} bytes, there is room for {room}")))?;
+        let payload = memory.get_mut(..len).ok_or_else(|| {
+            self.garbled(format!("a frame of {len} bytes, there is room for {room}"))
+        })?;
         // One call to the kernel for both, and mostly one sleep, where frames follow each other.
         let mut ahead = [0; HEAD_BYTES];
         let filled = self.fill(payload, &mut ahead, &stopped)?;
         if filled < len {
             return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
         }
-        if kind == Kind::Checked && crc32fast::hash(payload) != checksum {
-            return Err(NetError::Garbled {
-                peer: self.name.clone(),
-                what: format!("{len} bytes are not those that were sent"),
-            });
+        if kind == Kind::Checked && checksum(&bytes, payload) != sum {
+            return Err(self.garbled(format!("{len} bytes are not those that were sent")));
         }
         (self.ahead, self.ahead_bytes) = (ahead, filled - len);
         self.received += len as u64;
         Ok(Some(head))
+    }
+
+    /// What came is not what a peer sends.
+    #[must_use]
+    pub fn garbled(&self, what: String) -> NetError {
+        NetError::Garbled {
+            peer: self.name.clone(),
+            what,
+        }
     }
 
     /// Reads until `memory` is full or the stream ends, and into `more` what is there already;
@@ -351,7 +354,8 @@ mod tests {
             let end = Head { offset: lengths.iter().sum::<usize>() as u64, ..Head::default() };
             let mut wire = Vec::new();
             for (head, payload) in &frames {
-                wire.extend(head.to_bytes(crc32fast::hash(payload), Kind::Checked));
+                let sum = checksum(&head.to_bytes(0, Kind::Checked), payload);
+                wire.extend(head.to_bytes(sum, Kind::Checked));
                 wire.extend(payload);
             }
             wire.extend(end.to_bytes(0, Kind::End));

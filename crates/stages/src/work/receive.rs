@@ -170,15 +170,14 @@ impl Receiver {
         }
     }
 
-    fn number(&self, there: usize) -> Result<usize, Failure> {
-        let peer = self.link.peer();
+    fn number(&self, there: usize) -> Result<usize, NetError> {
         let Some(numbers) = &self.receive.numbers else {
             return Ok(there);
         };
-        let number = numbers.get(&(peer, there)).copied();
+        let number = numbers.get(&(self.link.peer(), there)).copied();
         number.ok_or_else(|| {
-            let told = "of which it told nothing";
-            Failure::new(format!("endpoint {peer} sends of file {there}, {told}"))
+            self.link
+                .garbled(format!("a block of file {there}, of which it told nothing"))
         })
     }
 }
