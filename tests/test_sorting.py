@@ -438,8 +438,14 @@ def test_all_but_two_may_be_lost_at_any_time_with_copies(disk: Path, seed: int) 
 
 
 def test_a_copy_takes_a_second_machine(disk: Path) -> None:
-    with pytest.raises(engine.Failed, match="no second node is left that could keep a copy"):
+    with pytest.raises(engine.Refused, match="--durability replicated: a copy takes a second"):
         replicated(disk, keyed(1, 5_000), SortMachines("a"))
+
+
+def test_a_copy_takes_a_second_machine_to_the_end(disk: Path) -> None:
+    troubles = {node: [Trouble("pass_one", "dies")] for node in "bc"}
+    with pytest.raises(engine.Failed, match="no second node is left that could keep a copy"):
+        replicated(disk, keyed(1, 5_000), SortMachines(*NODES, troubles=troubles))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -467,3 +473,49 @@ def test_a_driver_that_is_killed_goes_on_with_copies(
     record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
     judged(disk, data, record)
     has_copies(disk, record)
+
+
+def test_two_machines_that_die_with_what_they_keep_for_each_other(disk: Path) -> None:
+    troubles = {node: [Trouble("pass_two", "dies at the end")] for node in "cd"}
+    replicated(disk, keyed(3, 20_000), SortMachines("a", "b", "c", "d", troubles=troubles))
+
+
+def test_what_a_driver_believes_finished_is_looked_for_when_it_goes_on(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = keyed(13, 20_000)
+    want = asked(disk, shared(disk, data))
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies at the end")]})
+    from tonnage.fleet import ending
+
+    monkeypatch.setattr(ending, "sealed", _killed)
+    with pytest.raises(Killed):
+        sort_fleet(cluster, disk / "job", want)
+    monkeypatch.undo()
+    for part in (disk / "b" / "out").glob("part-*"):
+        part.unlink()
+    record = sort_fleet(SortMachines(*NODES), disk / "job", want)
+    judged(disk, data, record)
+    assert all(node.lost is None for node in record.nodes)
+
+
+def _killed(*_: Any) -> bool:
+    raise Killed
+
+
+def test_a_step_that_got_lost_on_its_way_is_asked_for_again(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from support.sorters import SorterActor
+
+    ask, lost = SorterActor.ask, []
+
+    def losing(self: SorterActor, method: str, *arguments: Any) -> Any:
+        if method == "begin" and arguments[1] == "pass_two" and not lost:
+            lost.append(arguments)
+            return ask(self, "listen", "127.0.0.1")
+        return ask(self, method, *arguments)
+
+    monkeypatch.setattr(SorterActor, "ask", losing)
+    record = sorted_whole(disk, keyed(14, 10_000), SortMachines(*NODES))
+    assert lost and all(node.lost is None for node in record.nodes)

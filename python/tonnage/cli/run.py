@@ -112,8 +112,8 @@ def run_sort(
             "--patience",
             parser=parse_duration,
             metavar="TIME",
-            help="With --fleet: a machine that says nothing for so long, or moves nothing for "
-            "twice as long, is lost. Default: 60s.",
+            help="With --fleet: a machine that says nothing for so long is lost, as is one for "
+            "which nobody has moved anything for twice as long. Default: 60s.",
         ),
     ] = None,
     instances: Annotated[
@@ -171,7 +171,8 @@ def run_sort(
         "--durability": durability,
     }
     if fleet is not None:
-        for flag, value in (("--endpoint", endpoint), ("--requests", requests)):
+        alone = {"--endpoint": endpoint, "--requests": requests, "--faults": faults}
+        for flag, value in alone.items():
             if value is not None:
                 raise engine.Refused(f"{flag} is for one machine: a fleet sorts files so far")
         (paths, urls), (directories, folders) = divided(inputs), divided(output)

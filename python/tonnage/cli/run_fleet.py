@@ -73,7 +73,7 @@ def sort_on_fleet(
     try:
         with attached(address) as cluster, engine.Progress("sorting") as progress:
             record = sort_fleet(cluster, out, asked, progress.of)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, engine.Failed):
         print(f"tonnage: the same command goes on, with --out {out}", file=sys.stderr)
         raise
     if as_json:

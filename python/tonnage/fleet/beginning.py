@@ -72,6 +72,10 @@ def _plan(job: Job, looks: Mapping[str, Look]) -> None:
     held = holders({node: look.files for node, look in looks.items()})
     splits = cut(held, asked.layout.record_bytes)
     copies = 2 if asked.durability == REPLICATED else 1
+    if len(looks) < copies:
+        raise engine.Refused(
+            "--durability replicated: a copy takes a second machine, and there is one: add some"
+        )
     planning.refuse_full(looks, weights, sum(split.bytes for split in splits), copies)
     partitions = division.partitions(
         splits,
@@ -154,22 +158,42 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
                 )
         for line in look.finished:
             job.finish(node, line)
-    for node in sorted(schedule.readers | set(looks)):
-        if node not in looks:
-            if node in schedule.readers or node in schedule.keepers:
-                job.lose(node, job.why_gone(node))
-        elif node not in schedule.keepers or not {*schedule.scratch[node]} <= {*looks[node].rounds}:
-            job.lose(node, "had lost what it held", joins=True)
-    for node in sorted(job.lost):
-        job.find_witness(node)
     # The command may have ended before they had.
     job.inherit(
         {
             place: (node, files)
             for place, (node, files) in heirs.items()
-            if schedule.owner[place] == node and schedule.finished.get(place) == files
+            if node in looks
+            and schedule.owner[place] == node
+            and schedule.finished.get(place) == files
         }
     )
+    for node in sorted(schedule.readers | set(looks)):
+        if node not in looks:
+            if node in schedule.readers or node in schedule.keepers:
+                job.lose(node, job.why_gone(node))
+            continue
+        files = [
+            file
+            for place, found in schedule.finished.items()
+            if schedule.owner[place] == node
+            for file in found
+        ]
+        still = _there(job, node, files)
+        has_all = {*schedule.scratch[node]} <= {*looks[node].rounds} and len(still) == len(files)
+        if node not in schedule.keepers or not has_all:
+            job.lose(node, "had lost what it held", joins=True, there=still)
+    for node in sorted(job.lost):
+        job.find_witness(node)
+
+
+def _there(job: Job, node: str, files: Sequence[Finished]) -> set[str]:
+    """Which of its finished files a node still has, whole."""
+    if not files:
+        return set()
+    ended = job.crew.do("sees", {node: [file.path for file in files]})[node]
+    sizes = {each.path: each.bytes for each in ended.answer or ()}
+    return {file.path for file in files if sizes.get(file.path) == file.total.bytes}
 
 
 def _schedule(job: Job, splits: Sequence[Split]) -> Schedule:

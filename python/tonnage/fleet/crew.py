@@ -29,6 +29,8 @@ ANSWER_SECONDS = 10.0
 CLEANING_SECONDS = 10.0
 """Within this an agent that is told to end has cleaned up, or is ended."""
 AGAIN_SECONDS = 0.1
+TRIES = 3
+"""How often a step is asked for again that an agent knows nothing of."""
 
 GONE = "gone"
 """The kind of an end that an agent did not tell: there is none, or none that answers."""
@@ -49,6 +51,9 @@ class Member:
         self.told: Told | None = None
         self.busy = False
         """Whether it does a step of which the end is not known."""
+        self.begun: tuple[int, str, Any] | None = None
+        """The step that it was last asked for, which may have got lost on the way."""
+        self.asked_again = 0
         self.gone: str | None = None
         """Why it is not asked any more."""
 
@@ -109,7 +114,8 @@ class Crew:
 
     def addresses(self, nodes: Sequence[str]) -> dict[str, str]:
         """A free address on each of these nodes; those that do not tell are gone."""
-        members = [self.members[node] for node in nodes if self.members[node].gone is None]
+        there = set(self.nodes)
+        members = [self.members[node] for node in nodes if node in there]
         calls = {each.node: each.ask("listen", each.machine.address) for each in members}
         return {member.node: answer for member, answer in self._answers(calls)}
 
@@ -132,7 +138,8 @@ class Crew:
                 why = "is not in the cluster" if member is None else member.gone
                 ended[node] = Ended(kind=GONE, why=why or "")
                 continue
-            member.ask("begin", self._step, step, asked[node])
+            member.begun, member.asked_again = (self._step, step, asked[node]), 0
+            member.ask("begin", *member.begun)
             member.told, member.call, member.known, member.busy = None, None, 0, True
             member.heard_at = time.monotonic()
             doing.append(member)
@@ -200,6 +207,12 @@ class Crew:
                 member.told, member.busy = told, told.ended is None
                 member.known += len(told.finished)
                 on_told(member.node, told)
+            elif member.begun:
+                member.asked_again += 1
+                if member.asked_again > TRIES:
+                    self.lose(member.node, "does not begin what it is asked for")
+                else:
+                    member.ask("begin", *member.begun)
 
     def _judge(self, doing: Sequence[Member], patient_until: float) -> float:
         """Gives up who says nothing, or hangs; gives until when nobody else is said to hang."""

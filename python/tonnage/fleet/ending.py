@@ -78,7 +78,11 @@ def leave(job: Job) -> None:
     if not job.home.is_left:
         nodes = job.crew.nodes
         ended = job.crew.do("leave", {node: job.seen_output(node) for node in nodes})
-        if all(end.kind is None for end in ended.values()):
+        files = job.home.files
+        there = {each["node"] for each in files} | {
+            each["copy"]["node"] for each in files if each["copy"]
+        }
+        if all(end.kind is None for end in ended.values()) and there <= {*nodes, *job.witness}:
             job.home.leave(nodes)  # Else the same command does it, when they are back.
 
 

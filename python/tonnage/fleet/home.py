@@ -82,6 +82,11 @@ class Home:
         self._write(SORTED, files)
 
     @property
+    def files(self) -> list[dict[str, Any]]:
+        """That list, if it is there."""
+        return self._read(SORTED) or []
+
+    @property
     def run(self) -> Path:
         """Where the record is."""
         return self._out / RUN

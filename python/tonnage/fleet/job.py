@@ -121,8 +121,9 @@ class Job:
         """Threads of each node."""
         self.sums: dict[int, Sums] = {}
         """What was told of each partition."""
-        self.copies: dict[tuple[int, str], dict[str, Mapping[str, Any]]] = {}
-        """Lines of copies, by partition and node, and the file's name."""
+        self.copies: dict[int, dict[str, dict[str, Mapping[str, Any]]]] = {}
+        """Lines of copies, by partition, node, and the file's name."""
+        self._out: set[str] = set()  # nodes that are lost, and do nothing any more
         self.witness: dict[str, str] = {}
         """Who sees the output of a node that was lost."""
         self._done: dict[str, int] = {}  # bytes that each node has moved in this step
@@ -169,7 +170,8 @@ class Job:
         if line["seen"] is None:
             return
         if line.get("copy"):
-            self.copies.setdefault((place, node), {})[Path(line["path"]).name] = line
+            lines = self.copies.setdefault(place, {}).setdefault(node, {})
+            lines[Path(line["path"]).name] = line
         elif self.schedule.owner[place] == node:
             size = self.sums.setdefault(place, Sums()).add(line)
             if size == self.schedule.came[place]:
@@ -182,7 +184,7 @@ class Job:
         if not files or schedule.copies is None or place in schedule.copies:
             return
         sizes = {Path(file.path).name: file.total.bytes for file in files}
-        for (_, node), lines in self.copies.items():
+        for node, lines in self.copies.get(place, {}).items():
             of_it = {name: lines[name]["bytes"] for name in lines if name in sizes}
             if node != schedule.owner[place] and of_it == sizes:
                 paths = tuple(str(lines[Path(file.path).name]["path"]) for file in files)
@@ -202,24 +204,49 @@ class Job:
             elif end.kind == DISK:
                 self.lose(node, end.why, reads=node in self.schedule.keepers)
         for node in judged:
-            if node not in self.lost:
+            if node not in self._out:
                 why = "others cannot exchange data with it"
                 if blames is not None and node in blames:
                     why = f"failed twice: {ended[node].why}"
                 self.crew.lose(node, why)
                 self.lose(node, why)
 
-    def lose(self, node: str, why: str, *, reads: bool = False, joins: bool = False) -> None:
-        """Takes a node for lost, but for finished partitions that can still be seen."""
+    def lose(
+        self,
+        node: str,
+        why: str,
+        *,
+        reads: bool = False,
+        joins: bool = False,
+        there: Collection[str] = (),
+    ) -> None:
+        """Takes a node for lost, but for finished partitions that can still be seen.
+
+        Args:
+            node: Which.
+            why: In words.
+            reads: Whether its input can still be read.
+            joins: Whether it takes part again, with nothing but ``there``.
+            there: The finished files that it was seen to have.
+        """
         schedule = self.schedule
-        if not reads and not joins and node in self.crew.members:
-            self.crew.lose(node, why)
-        if not joins:
+        if not reads and not joins:
+            self._out.add(node)
+            if node in self.crew.members:
+                self.crew.lose(node, why)
+        if joins:
+            self._out.discard(node)
+            self.lost.pop(node, None)
+        else:
             self.lost[node] = why
         done = [place for place in schedule.finished if schedule.owner[place] == node]
         paths = [file.path for place in done for file in schedule.finished[place]]
         self.witness.pop(node, None)
-        seen = set(paths) if reads or joins else self._seen_by_another(node, paths)
+        if reads or joins:
+            seen = set(paths) if reads else set(there)
+        else:
+            # What another one sees nobody could make a copy of.
+            seen = set() if schedule.copies is not None else self._seen_by_another(node, paths)
         keeps = {
             place: schedule.finished[place]
             for place in done
@@ -228,7 +255,10 @@ class Job:
         heirs = self._heirs(node, [place for place in done if place not in keeps])
         self.home.keep(lost_event(node, why, reads, joins, keeps, heirs))
         schedule.lose(node, reads=reads, keeps=keeps, joins=joins, heirs=heirs)
-        self.copies = {key: self.copies[key] for key in self.copies if key[1] != node}
+        for of_place in self.copies.values():
+            of_place.pop(node, None)
+        for place in schedule.finished:
+            self._note_copies(place)  # There may be another one.
         self.inherit(heirs)
         for other in [each for each, witness in self.witness.items() if witness == node]:
             del self.witness[other]
@@ -263,8 +293,8 @@ class Job:
             asked.setdefault(node, []).extend(files_json(files))
         ended = self.crew.do("inherit", asked)
         for node, end in sorted(ended.items()):
-            if end.kind is not None and node not in self.lost:
-                self.lose(node, end.why)
+            if end.kind is not None and node not in self._out:
+                self.lose(node, end.why, reads=end.kind == DISK and node in self.schedule.keepers)
 
     def _seen_by_another(self, node: str, paths: Sequence[str]) -> set[str]:
         """Which finished files of a lost node another one sees, as they were: its witness."""

@@ -228,10 +228,10 @@ class Site:
 
         Args:
             asked: ``rounds``, their numbers, and ``partitions``, as the core is given them;
-                ``mesh`` if copies are kept.
+                ``mesh`` if copies are kept, and ``keeps``, the partitions of which here.
             on_progress: Called with bytes done.
         """
-        self._forget(only={each["number"] for each in asked["partitions"]})
+        self._forget(only={each["number"] for each in asked["partitions"]} | {*asked["keeps"]})
         self._note_listed()
         rounds = [
             {"scratch": [str(path) for path in devices], "index": str(index)}
@@ -252,9 +252,11 @@ class Site:
         """Copies finished files to other machines, and keeps theirs: what the core tells of it.
 
         Args:
-            asked: ``files``, as the core is given them, and ``mesh``.
+            asked: ``files``, as the core is given them, ``mesh``, and ``keeps``, the partitions of
+                which copies come here.
             on_progress: Called with bytes done.
         """
+        self._forget(only={*asked["keeps"]})
         self._note_listed()
         config = {
             "files": asked["files"],

@@ -95,9 +95,12 @@ class Sorter:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def begin(self, number: int, step: str, asked: Any) -> None:
-        """Begins a step; numbers grow."""
-        assert step in STEPS and not (self._thread and self._thread.is_alive())
-        assert self._site is not None
+        """Begins a step, unless it was begun already; numbers grow."""
+        assert step in STEPS and self._site is not None
+        if number == self._number:
+            return
+        if self._thread:
+            self._thread.join()  # It has told its end, and has nothing left to do.
         self._site.begin()
         self._number, self._ended, self._done = number, None, 0
         self._moved = time.monotonic()

@@ -168,11 +168,13 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
         filled = [place for place in places if schedule.came[place]]
         for place in places:
             job.sums.pop(place, None)
+            job.copies.pop(place, None)
             if not schedule.came[place]:
                 schedule.sorted(place, [])
         if filled:
             asked[node] = {
                 "rounds": schedule.scratch[node],
+                "keeps": [],
                 "partitions": [
                     {"number": place, "single": plan["single"][place]} for place in filled
                 ],
@@ -182,7 +184,11 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
         return
     ended = _done_together(job, "pass_two", asked, copies)
     for node, end in sorted(ended.items()):
-        missing = [each for each in left.get(node, ()) if each not in schedule.finished]
+        missing = [
+            place
+            for place in left.get(node, ())
+            if place not in schedule.finished and schedule.owner[place] == node
+        ]
         if end.kind is None and missing:
             raise engine.Failed(
                 f"{node}: of partition {missing[0]} {schedule.came[missing[0]]} bytes came, "
@@ -196,6 +202,8 @@ def _with_copies(job: Job, asked: dict[str, dict[str, Any]]) -> bool:
     keepers = job.schedule.copied_by(sorted(places))
     for node in {*keepers.values()} - {*asked}:
         asked[node] = {"rounds": [], "partitions": []}
+    for node in asked:
+        asked[node]["keeps"] = [place for place, keeper in keepers.items() if keeper == node]
     meshes = _meet(job, sorted(asked))
     numbers = {node: number for number, node in enumerate(sorted(asked))}
     for node, mesh in meshes.items():
@@ -217,7 +225,14 @@ def _copy(job: Job, lacking: Mapping[int, str]) -> None:
         files[schedule.owner[place]] += [
             {"path": file.path, "keeper": numbers[keeper]} for file in schedule.finished[place]
         ]
-    asked = {node: {"files": files[node], "mesh": meshes[node]} for node in nodes}
+    asked = {
+        node: {
+            "files": files[node],
+            "mesh": meshes[node],
+            "keeps": [place for place, keeper in lacking.items() if keeper == node],
+        }
+        for node in nodes
+    }
     _done_together(job, "copy", asked, True)
 
 
