@@ -151,6 +151,29 @@ def test_a_machine_that_dies_is_done_without(disk: Path, step: str, what: str, w
     assert "Lost: b: died: its machine is gone" in in_words(record)
 
 
+@pytest.mark.parametrize("killed", [False, True], ids=["at the end", "while the driver is dead"])
+def test_what_a_machine_left_at_the_end_is_finished_by_who_sees_it(
+    disk: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = keyed(13, 20_000)
+    want = asked(disk, shared(disk, data))
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("leave", "dies")]})
+    if killed:
+        from tonnage.fleet import ending
+
+        def dying(_: object) -> None:
+            raise Killed
+
+        monkeypatch.setattr(ending, "leave", dying)
+        with pytest.raises(Killed):
+            sort_fleet(SortMachines(*NODES), disk / "job", want)
+        monkeypatch.undo()
+    sort_fleet(cluster, disk / "job", want)
+    assert cluster.troubles["b"][0].happened
+    places = [disk / node / "out" for node in NODES]
+    assert validate(places, layout=LAYOUT)["records"] == 20_000
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_all_but_one_may_be_lost_at_any_time(disk: Path, seed: int) -> None:
     draw = random.Random(seed)

@@ -97,6 +97,9 @@ class FaultySite(Site):
     def seal(self, asked: Any, on_progress: Any) -> Any:
         return self._with("seal", super().seal, asked, on_progress)
 
+    def leave(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("leave", super().leave, asked, on_progress)
+
 
 def _faulty(mesh: Mapping[str, Any], effect: Any) -> dict[str, Any]:
     """A network that holds up what this endpoint sends, so that there is a middle; or cuts it."""

@@ -74,16 +74,28 @@ def whole(job: Job) -> RunRecord:
 
 
 def leave(job: Job) -> None:
-    """Has nodes remove all but the output."""
-    if not job.home.is_left:
-        nodes = job.crew.nodes
-        ended = job.crew.do("leave", {node: job.seen_output(node) for node in nodes})
-        files = job.home.files
-        there = {each["node"] for each in files} | {
-            each["copy"]["node"] for each in files if each["copy"]
-        }
-        if all(end.kind is None for end in ended.values()) and there <= {*nodes, *job.witness}:
-            job.home.leave(nodes)  # Else the same command does it, when they are back.
+    """Has nodes remove all but the output; for one that is gone, who sees its output does."""
+    if job.home.is_left:
+        return
+    crew, files = job.crew, job.home.files
+    sizes: dict[str, dict[str, int]] = {}
+    for each in files:
+        sizes.setdefault(each["node"], {})[each["path"]] = each["bytes"]
+    going = True
+    while going:
+        there = {*crew.nodes}
+        job.witness = {node: other for node, other in job.witness.items() if other in there}
+        for node in sizes:
+            if node not in there and node not in job.witness:
+                job.is_witnessed(node, sizes[node])
+        ended = crew.do("leave", {node: job.seen_output(node) for node in there})
+        for node, end in ended.items():
+            if end.kind is not None:
+                crew.lose(node, end.why)
+        going = there > {*crew.nodes}
+    keepers = {each["copy"]["node"] for each in files if each["copy"]}
+    if {*sizes} | keepers <= {*crew.nodes, *job.witness}:
+        job.home.leave(crew.nodes)  # Else the same command does it, when they are back.
 
 
 def _files_in_order(job: Job) -> list[dict[str, Any]]:

@@ -319,14 +319,17 @@ class Job:
         schedule = self.schedule
         used = [place for place in schedule.finished if schedule.owner[place] == node]
         sizes = {file.path: file.total.bytes for place in used for file in schedule.finished[place]}
-        if not sizes or node in self.crew.nodes:
-            return
+        if sizes and node not in self.crew.nodes and not self.is_witnessed(node, sizes):
+            self.lose(node, self.lost[node])
+
+    def is_witnessed(self, node: str, sizes: Mapping[str, int]) -> bool:
+        """Whether another one sees these files of a node: its witness from now on."""
         ended = self.crew.do("sees", {other: list(sizes) for other in self.crew.nodes})
         for other, end in sorted(ended.items()):
             if end.kind is None and {each.path: each.bytes for each in end.answer} == sizes:
                 self.witness[node] = other
-                return
-        self.lose(node, self.lost[node])
+                return True
+        return False
 
     def why_gone(self, node: str) -> str:
         """Why a node that is not asked any more is not."""
