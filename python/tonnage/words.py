@@ -17,6 +17,10 @@ RESOURCES = {
     "disk: read": "the disk, reading",
     "disk: write": "the disk, writing",
     "disk: read and write at once": "the disk, reading and writing at once",
+    "network: send": "the network, sending",
+    "network: receive": "the network, receiving",
+    "object get": "the object store, reading",
+    "object put": "the object store, writing",
     "cpu": "the CPU",
 }
 WORK = {"partition": "partitioning", "sort": "sorting", "keys": "taking keys"}

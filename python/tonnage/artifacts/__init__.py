@@ -9,6 +9,7 @@ An `Analysis` is imported from its own file: most commands have none, and start 
 """
 
 from tonnage.artifacts.artifact import Artifact, ArtifactError
+from tonnage.artifacts.compared import Compared, ComparedPhase, NodePhase, Planned, Use
 from tonnage.artifacts.environment import Device, Environment
 from tonnage.artifacts.files import read_table, write_atomically, write_table
 from tonnage.artifacts.fleet import Across, FleetMeasurement, FleetNode
@@ -28,9 +29,9 @@ from tonnage.artifacts.measurement import (
 )
 from tonnage.artifacts.observation import Observation, ObservedPhase
 from tonnage.artifacts.phase import Phase, Stage
-from tonnage.artifacts.prediction import PredictedPhase, Prediction, Term
+from tonnage.artifacts.prediction import Limit, PredictedPhase, Prediction, Term
 from tonnage.artifacts.run import NodeRun, RoundRun, RunRecord
-from tonnage.artifacts.study import Actual, ActualPhase, Limit, Study, Validation
+from tonnage.artifacts.study import Actual, ActualPhase, Study, Validation
 
 __all__ = [
     "SINGLE",
@@ -40,6 +41,8 @@ __all__ = [
     "Artifact",
     "ArtifactError",
     "Beside",
+    "Compared",
+    "ComparedPhase",
     "Demand",
     "Device",
     "Environment",
@@ -51,10 +54,12 @@ __all__ = [
     "Latency",
     "Limit",
     "Measurement",
+    "NodePhase",
     "NodeRun",
     "Observation",
     "ObservedPhase",
     "Phase",
+    "Planned",
     "PredictedPhase",
     "Prediction",
     "Reading",
@@ -68,6 +73,7 @@ __all__ = [
     "Study",
     "Term",
     "Trial",
+    "Use",
     "Validation",
     "gather",
     "read_table",

@@ -1,4 +1,4 @@
-"""How long a job will take, term by term."""
+"""How long a job will take, term by term; and how long it has to take at least."""
 
 from __future__ import annotations
 
@@ -60,3 +60,13 @@ class Prediction(Artifact):
     interval_rule: str
     other_seconds: float = 0.0
     phases: list[PredictedPhase]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """What the hardware alone would need, by ``rule``, and how near the job came."""
+
+    seconds: float
+    efficiency: float
+    rule: str
+    measurements: list[str]

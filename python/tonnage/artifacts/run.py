@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tonnage.artifacts.artifact import Artifact
+from tonnage.artifacts.compared import Compared
 from tonnage.artifacts.environment import Environment
 from tonnage.artifacts.phase import Phase
 
@@ -51,7 +52,8 @@ class RunRecord(Artifact):
     """What a job did.
 
     On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
-    each other, and ``durability`` is what is promised of the output when nodes are lost.
+    each other, ``durability`` is what is promised of the output when nodes are lost.
+    ``compared`` has each phase beside its plan and its limit.
     Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
     blocks; what was ``shuffled`` and ``written`` is told for it alone. Of object storage: how many
     ``requests``, ``retries`` and ``errors``.
@@ -81,3 +83,4 @@ class RunRecord(Artifact):
     rounds: list[RoundRun] = field(default_factory=list)
     durability: str | None = None
     network_bytes: int = 0
+    compared: Compared | None = None

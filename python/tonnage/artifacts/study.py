@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tonnage.artifacts.artifact import Artifact
 from tonnage.artifacts.environment import Environment
 from tonnage.artifacts.measurement import Measurement
-from tonnage.artifacts.prediction import Prediction
+from tonnage.artifacts.prediction import Limit, Prediction
 from tonnage.artifacts.run import RunRecord
 
 
@@ -22,16 +22,6 @@ class Validation:
     duplicate_keys: int
     seconds: float
     matches_input: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """What the disks alone would need (2-IO), and how near the job came."""
-
-    seconds: float
-    efficiency: float
-    rule: str
-    measurements: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)

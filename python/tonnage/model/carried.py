@@ -1,0 +1,129 @@
+"""What each node of a fleet carries, as it was measured there: its disks, both ways, and its link.
+
+Reading and writing may share a device or not (of a real disk they mostly do; limits of a control
+group are apart). Which it is the mix tells: if both at once are nearly as fast as each alone, they
+are apart. Else of R bytes read and W written so many as go both ways do so at the mix's rate, and
+the rest alone (as in `tonnage.model.two_pass`)::
+
+    seconds = min(R, W) / B_both + (R - W) / B_read      or, if more is written, (W - R) / B_write
+
+Of the network that counts which a shuffle of as many nodes had, as profiles take it
+(`tonnage.model.profiling`): all to all between nodes of one type; of unlike ones, where the slowest
+would set the pace of all, what each had alone with all others.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tonnage.artifacts import FleetMeasurement, FleetNode
+from tonnage.artifacts.fleet import NodeRates
+from tonnage.artifacts.together import NET
+
+APART = 0.9
+"""Where both at once reach this share of each alone, reading and writing do not share."""
+READ, WRITE, BOTH = "ro", "wo", "rw"
+"""The trials that tell what a sort's disks carry."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a node carries, in bytes a second; ``None``: not measured."""
+
+    read: float | None = None
+    write: float | None = None
+    both: float | None = None
+    """Each way, while both are used."""
+    send: float | None = None
+    receive: float | None = None
+
+    @property
+    def slowest_disk_rate(self) -> float | None:
+        """Of reading, writing and both at once."""
+        return min((each for each in (self.read, self.write, self.both) if each), default=None)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether reading and writing share the disks."""
+        if self.both is None:
+            return False
+        return not self.read or not self.write or self.both < APART * min(self.read, self.write)
+
+    def both_seconds(self, read: float, written: float) -> float:
+        """What so many bytes read and written take of disks that both ways share."""
+        assert self.both is not None
+        mixed = min(read, written)
+        alone = (read - mixed) / (self.read or self.both)
+        return mixed / self.both + alone + (written - mixed) / (self.write or self.both)
+
+
+@dataclass(frozen=True)
+class Capacities:
+    """What each node carries, by its name, and the measurements that say so."""
+
+    nodes: dict[str, Carried] = field(default_factory=dict)
+    measurements: tuple[str, ...] = ()
+
+
+def capacities(fleets: Iterable[FleetMeasurement], nodes: Collection[str]) -> Capacities:
+    """What nodes were measured to carry.
+
+    Args:
+        fleets: Measurements of disks and of the network between machines; of several of disks all
+            trials count, of several of the network the last one of each node.
+        nodes: Who takes part: a network is that of so many.
+    """
+    disks: dict[str, dict[str, list[float]]] = {}
+    network: dict[str, NodeRates] = {}
+    cited: dict[str, None] = {}
+    for fleet in fleets:
+        if fleet.kind == NET:
+            found = {each.node: each for each in _network(fleet, nodes)}
+            network |= found
+            cited |= dict.fromkeys([fleet.id] if found else [])
+            continue
+        for row in fleet.nodes:
+            for name, rates in _disks(row).items():
+                disks.setdefault(row.node, {}).setdefault(name, []).extend(rates)
+                cited[fleet.id] = None
+    return Capacities(
+        nodes={
+            node: _carried(disks.get(node, {}), network.get(node))
+            for node in sorted({*disks, *network} & {*nodes})
+        },
+        measurements=tuple(cited),
+    )
+
+
+def _carried(disks: dict[str, list[float]], network: NodeRates | None) -> Carried:
+    middle = {name: statistics.median(rates) for name, rates in disks.items()}
+    return Carried(
+        read=middle.get(READ),
+        write=middle.get(WRITE),
+        both=middle.get(BOTH),
+        send=network.send_bytes_per_second if network else None,
+        receive=network.receive_bytes_per_second if network else None,
+    )
+
+
+def _disks(row: FleetNode) -> dict[str, list[float]]:
+    """The rates of a node's trials; none of one that failed."""
+    found: dict[str, list[float]] = {}
+    for trial in row.measurement.trials if row.ok and row.measurement else ():
+        if trial.name in (READ, WRITE, BOTH) and trial.bytes_per_second > 0:
+            found.setdefault(trial.name, []).append(trial.bytes_per_second)
+    return found
+
+
+def _network(fleet: FleetMeasurement, nodes: Collection[str]) -> Sequence[NodeRates]:
+    alike = len(fleet.types) < 2
+    wanted = [
+        each
+        for each in fleet.sizes
+        if each.nodes == len(nodes) and {*nodes} <= {node.node for node in each.per_node}
+    ]
+    if wanted and (alike or not fleet.links):
+        return max(wanted, key=lambda each: each.slowest_bytes_per_second).per_node
+    return fleet.links
