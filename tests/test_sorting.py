@@ -17,6 +17,7 @@ from support.sorters import SortMachines, Trouble, directories
 from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
+from tonnage.fleet import planning
 from tonnage.fleet.job import Asked
 from tonnage.fleet.sorting import sort_fleet
 from tonnage.run.records import validate
@@ -221,6 +222,37 @@ def test_what_only_the_lost_one_had_is_named(disk: Path) -> None:
     judged(disk, b"".join(keyed(seed, 5_000) for seed in range(3)), record)
 
 
+@pytest.mark.parametrize("durability", ["none", "replicated"])
+@pytest.mark.parametrize("step", ["pass_one", "pass_two"])
+@pytest.mark.parametrize("what", ["loses its agent", "hangs"])
+def test_who_has_input_alone_gets_a_new_agent(
+    disk: Path, what: str, step: str, durability: str
+) -> None:
+    for seed, node in enumerate(NODES):
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(keyed(seed, 5_000))
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble(step, what)]})
+    want = asked(disk, (f"{disk}/{{node}}/in",), durability=durability, patience_seconds=2.0)
+    record = sort_fleet(cluster, disk / "job", want)
+    judged(disk, b"".join(keyed(seed, 5_000) for seed in range(3)), record)
+    assert cluster.troubles["b"][0].happened
+    assert all(node.lost is None for node in record.nodes)
+
+
+def test_an_agent_that_dies_again_and_again_is_no_loop(disk: Path) -> None:
+    for seed, node in enumerate(NODES):
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(keyed(seed, 5_000))
+    troubles = {"b": [Trouble("pass_one", "loses its agent") for _ in range(5)]}
+    with pytest.raises(engine.Failed, match=r"nobody can read bytes 0 to 500000 of \S+ on b "):
+        sort_fleet(
+            SortMachines(*NODES, troubles=troubles),
+            disk / "job",
+            asked(disk, (f"{disk}/{{node}}/in",)),
+        )
+    assert sum(each.happened for each in troubles["b"]) == 2
+
+
 def test_a_machine_that_hangs_is_given_up(disk: Path) -> None:
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "hangs")]})
     record = sorted_whole(disk, keyed(8, 10_000), cluster, patience_seconds=2.0)
@@ -296,6 +328,29 @@ def test_a_driver_that_is_killed_goes_on(
         assert "pass_one" not in done and "sample" not in done
     # Done is done.
     assert sort_fleet(SortMachines(*NODES), disk / "job", want) == record
+
+
+def test_what_began_with_so_many_machines_goes_on_with_fewer(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = keyed(15, 20_000)
+    want = asked(disk, shared(disk, data), instances=3)
+    from tonnage.fleet import sorting
+
+    monkeypatch.setattr(sorting, "_pass_two", _killed)
+    with pytest.raises(Killed):
+        sort_fleet(SortMachines("b", "c", "d", "e"), disk / "job", want)
+    monkeypatch.undo()
+    record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
+    judged(disk, data, record)
+    lost = {node.node for node in record.nodes if node.lost}
+    assert lost == {"b", "d"}
+
+
+def test_of_many_machines_those_that_began_go_on() -> None:
+    cluster = SortMachines("a", "b", "c", "d")
+    found = planning.machines(cluster, 2, began={"c", "d", "x"})
+    assert [machine.name for machine in found] == ["c", "d"]
 
 
 def test_who_is_back_without_its_data_gets_it_again(disk: Path) -> None:

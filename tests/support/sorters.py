@@ -26,8 +26,9 @@ class Trouble:
 
     step: str
     what: str
-    """``dies``, ``dies at the end``, ``dies in the middle`` (of a pass), ``hangs`` (says nothing),
-    ``stalls`` (moves nothing), ``fails`` (its disk), ``is cut off`` (of what it sends)."""
+    """``dies``, ``dies at the end``, ``dies in the middle`` (of a pass), ``loses its agent`` (which
+    dies, and the machine does not), ``hangs`` (says nothing), ``stalls`` (moves nothing), ``fails``
+    (its disk), ``is cut off`` (of what it sends)."""
     skips: int = 0
     """So many times the step goes well before."""
     wipes: bool = False
@@ -64,6 +65,9 @@ class FaultySite(Site):
             some = asked["partitions"][: len(asked["partitions"]) // 2]
             run({**asked, "partitions": some}, progress)
             self._actor.die(wipe=trouble.wipes)
+        if what == "loses its agent":
+            self._actor.end()
+            progress(0)
         if what == "fails":
             raise engine.Failed("writing a file: no space", "write", "/a/file", 0)
         if what == "hangs":
@@ -113,7 +117,7 @@ class SorterActor(Actor):
 
     def __init__(self, node: str, cluster: SortMachines) -> None:
         self._node, self._cluster = node, cluster
-        self.alive, self.answers = True, True
+        self.alive, self.answers = node not in cluster.dead, True
         self._place: Place | None = None
         super().__init__(self._sorter)
 
@@ -165,6 +169,11 @@ class SorterActor(Actor):
         if wipe and self._place:
             for directory in (*self._place.output, *self._place.scratch):
                 shutil.rmtree(directory, ignore_errors=True)
+        self._cluster.dead.add(self._node)
+        self.end()
+
+    def end(self) -> None:
+        """Ends at once, and its machine does not."""
         self.alive = False
         self._made.stop()
 
@@ -180,6 +189,7 @@ class SortMachines(Machines):
         super().__init__(*names)
         self.troubles = dict(troubles or {})
         self.sorters: dict[str, SorterActor] = {}
+        self.dead: set[str] = set()
 
     def place(self, machine: Machine, kind: Callable[[], Any]) -> Any:
         self.sorters[machine.name] = SorterActor(machine.name, self)

@@ -173,27 +173,19 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
             if node in schedule.readers or node in schedule.keepers:
                 job.lose(node, job.why_gone(node))
             continue
-        files = [
-            file
+        files = {
+            file.path
             for place, found in schedule.finished.items()
             if schedule.owner[place] == node
             for file in found
-        ]
-        still = _there(job, node, files)
-        has_all = {*schedule.scratch[node]} <= {*looks[node].rounds} and len(still) == len(files)
+        }
+        still = job.there(node)
+        rounds = {*schedule.scratch.get(node, ())}  # A spare has none.
+        has_all = rounds <= {*looks[node].rounds} and still == files
         if node not in schedule.keepers or not has_all:
             job.lose(node, "had lost what it held", joins=True, there=still)
     for node in sorted(job.lost):
         job.find_witness(node)
-
-
-def _there(job: Job, node: str, files: Sequence[Finished]) -> set[str]:
-    """Which of its finished files a node still has, whole."""
-    if not files:
-        return set()
-    ended = job.crew.do("sees", {node: [file.path for file in files]})[node]
-    sizes = {each.path: each.bytes for each in ended.answer or ()}
-    return {file.path for file in files if sizes.get(file.path) == file.total.bytes}
 
 
 def _schedule(job: Job, splits: Sequence[Split]) -> Schedule:

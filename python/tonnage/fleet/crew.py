@@ -9,7 +9,7 @@ long does somebody hang: the first of them that fell silent. The others get as l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -106,9 +106,24 @@ class Crew:
         for member, answer in self._answers(looks):
             if lacking := probe.difference(here, Found(*answer)):
                 self.lose(member.node, lacking)
-        for member in self._left:
+        self._settle(self._left, place)
+
+    def renew(self, nodes: Iterable[str], place: Callable[[str], Place]) -> list[str]:
+        """Has a new agent on each of these machines, whose own is gone; gives those that have one.
+
+        Args:
+            nodes: Which.
+            place: The place of a node.
+        """
+        renewed = [Member(self.members[node].machine) for node in nodes]
+        self.members |= {member.node: member for member in renewed}
+        self._settle(renewed, place)
+        return [member.node for member in renewed if member.gone is None]
+
+    def _settle(self, members: Sequence[Member], place: Callable[[str], Place]) -> None:
+        for member in members:
             member.actor = self._cluster.place(member.machine, self._kind)
-        taken = {each.node: each.ask("take", place(each.node)) for each in self._left}
+        taken = {each.node: each.ask("take", place(each.node)) for each in members}
         for _ in self._answers(taken):
             pass
 

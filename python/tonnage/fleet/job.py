@@ -124,6 +124,8 @@ class Job:
         self.copies: dict[int, dict[str, dict[str, Mapping[str, Any]]]] = {}
         """Lines of copies, by partition, node, and the file's name."""
         self._out: set[str] = set()  # nodes that are lost, and do nothing any more
+        self._gone: set[str] = set()  # those of them of which the agent is gone, or hangs
+        self._renewed: set[str] = set()  # those that had a new agent once
         self.witness: dict[str, str] = {}
         """Who sees the output of a node that was lost."""
         self._done: dict[str, int] = {}  # bytes that each node has moved in this step
@@ -208,7 +210,6 @@ class Job:
                 why = "others cannot exchange data with it"
                 if blames is not None and node in blames:
                     why = f"failed twice: {ended[node].why}"
-                self.crew.lose(node, why)
                 self.lose(node, why)
 
     def lose(
@@ -232,10 +233,13 @@ class Job:
         schedule = self.schedule
         if not reads and not joins:
             self._out.add(node)
-            if node in self.crew.members:
+            if member := self.crew.members.get(node):
+                if member.gone is not None:
+                    self._gone.add(node)
                 self.crew.lose(node, why)
         if joins:
             self._out.discard(node)
+            self._gone.discard(node)
             self.lost.pop(node, None)
         else:
             self.lost[node] = why
@@ -270,6 +274,34 @@ class Job:
             output = self.asked.on(node, self.asked.output)
             drop = {"keeps": list(keeps), "output": list(output)}
             self.crew.do("drop", {self.witness[node]: drop})
+
+    def renewed(self) -> bool:
+        """Gives machines whose agents are gone new ones, each once; tells whether one has one.
+
+        A process dies, or hangs, where its machine does not: then what only that has can be read
+        again. It takes part as who comes back, with the finished partitions that it still has.
+        """
+        nodes = sorted(self._gone - self._renewed)
+        self._renewed.update(nodes)
+        there = self.crew.renew(nodes, self.place)
+        for node in there:
+            self.lose(node, "had lost its agent", joins=True, there=self.there(node))
+        return bool(there)
+
+    def place(self, node: str) -> Place:
+        """A node's place in the job."""
+        return self.asked.place(self.home.job, node)
+
+    def there(self, node: str) -> set[str]:
+        """Which of its finished files a node still has, whole."""
+        finished = self.schedule.finished
+        of_node = [place for place in finished if self.schedule.owner[place] == node]
+        files = [file for place in of_node for file in finished[place]]
+        if not files:
+            return set()
+        ended = self.crew.do("sees", {node: [file.path for file in files]})[node]
+        sizes = {each.path: each.bytes for each in ended.answer or ()}
+        return {file.path for file in files if sizes.get(file.path) == file.total.bytes}
 
     def _heirs(self, node: str, places: Sequence[int]) -> dict[int, tuple[str, Sequence[Finished]]]:
         """Who has copies of a lost node's partitions, and what they will be called there."""

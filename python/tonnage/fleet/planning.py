@@ -11,14 +11,23 @@ from tonnage.fleet.cluster import Cluster, Machine
 from tonnage.fleet.site import Look
 
 
-def machines(cluster: Cluster, instances: int | None) -> list[Machine]:
+def machines(
+    cluster: Cluster, instances: int | None, began: Collection[str] | None = None
+) -> list[Machine]:
     """The machines that take part.
+
+    Args:
+        cluster: Whose.
+        instances: How many at most; ``None`` for all.
+        began: Those that a job began with which now goes on: they come first, and fewer are enough.
 
     Raises:
         Refused: There are too few.
     """
     found = cluster.machines
-    if instances is not None and len(found) < instances:
+    if began is not None:
+        found = sorted(found, key=lambda machine: (machine.name not in began, machine.name))
+    elif instances is not None and len(found) < instances:
         raise engine.Refused(
             f"--instances {instances}: the fleet has {len(found)} machines: add some, or ask for "
             "fewer"

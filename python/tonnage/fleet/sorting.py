@@ -57,35 +57,50 @@ def sort_fleet(
             not what went in; the same command goes on.
         KeyboardInterrupt: Ctrl-C; nodes have stopped, and the same command goes on.
     """
-    machines = planning.machines(cluster, asked.instances)
     with home(out, asked.settings) as kept:
         if kept.is_left:
             return RunRecord.read(kept.run)
-        with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
-            job = Job(kept, crew, asked, on_progress)
-            crew.ready(lambda node: asked.place(kept.job, node))
-            if kept.run.exists():
-                ending.leave(job)
-                return RunRecord.read(kept.run)
-            try:
-                return _sorted(job)
-            except engine.Refused:
-                if kept.plan is None:
-                    crew.do("leave", {node: [] for node in crew.nodes})
-                    kept.forget()
-                raise
-            except (Unreadable, NobodyLeft) as why:
-                lost = [f"{node} {reason}" for node, reason in job.lost.items()]
-                because = f" (lost: {words.listing(lost)})" if lost else ""
-                raise engine.Failed(f"{why}{because}") from why
+        began = None if kept.plan is None else kept.plan["weights"]
+        try:
+            machines = planning.machines(cluster, asked.instances, began)
+            with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
+                return _done(Job(kept, crew, asked, on_progress))
+        except engine.Refused:
+            if kept.plan is None:
+                kept.forget()
+            raise
+
+
+def _done(job: Job) -> RunRecord:
+    """Has a crew do the job, or what there is left of it."""
+    kept, crew = job.home, job.crew
+    crew.ready(job.place)
+    if kept.run.exists():
+        ending.leave(job)
+        return RunRecord.read(kept.run)
+    try:
+        return _sorted(job)
+    except engine.Refused:
+        if kept.plan is None:
+            crew.do("leave", {node: [] for node in crew.nodes})
+        raise
+    except (Unreadable, NobodyLeft) as why:
+        lost = [f"{node} {reason}" for node, reason in job.lost.items()]
+        because = f" (lost: {words.listing(lost)})" if lost else ""
+        raise engine.Failed(f"{why}{because}") from why
 
 
 def _sorted(job: Job) -> RunRecord:
     """Does what there is left to do."""
     beginning.begin(job)
     while True:
-        while each := job.schedule.next_round():
-            _round(job, each)
+        try:
+            while each := job.schedule.next_round():
+                _round(job, each)
+        except Unreadable:
+            if not job.renewed():
+                raise
+            continue
         if left := job.schedule.to_sort():
             _pass_two(job, left)
         elif lacking := job.schedule.to_copy():
