@@ -18,8 +18,8 @@ from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
 from tonnage.fleet import planning
-from tonnage.fleet.job import Asked
 from tonnage.fleet.sorting import sort_fleet
+from tonnage.fleet.sorts import SortAsked
 from tonnage.run.records import validate
 from tonnage.run.sort import Layout
 
@@ -38,9 +38,9 @@ def shared(room: Path, data: bytes, files: int = 3) -> tuple[str, ...]:
     return (str(place),)
 
 
-def asked(room: Path, inputs: Sequence[str], **more: Any) -> Asked:
+def asked(room: Path, inputs: Sequence[str], **more: Any) -> SortAsked:
     """A sort of these into directories that each node has of its own."""
-    usual = Asked(
+    usual = SortAsked(
         inputs=inputs,
         output=directories(room, "out"),
         scratch=directories(room, "scratch"),

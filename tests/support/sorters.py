@@ -15,6 +15,7 @@ from tonnage import engine
 from tonnage.fleet.cluster import Machine
 from tonnage.fleet.site import Place, Site
 from tonnage.fleet.sorter import Sorter
+from tonnage.fleet.sorts import SortPlace, SortSite
 
 STALL = {"milliseconds": 500}
 AFTER_BYTES = 50_000
@@ -36,10 +37,10 @@ class Trouble:
     happened: bool = False
 
 
-class FaultySite(Site):
+class FaultySite(SortSite):
     """A site whose steps come to what is wanted."""
 
-    def __init__(self, place: Place, actor: SorterActor) -> None:
+    def __init__(self, place: SortPlace, actor: SorterActor) -> None:
         super().__init__(place)
         self._actor = actor
 
@@ -126,6 +127,7 @@ class SorterActor(Actor):
 
         class Faulty(Sorter):
             def settle(self, place: Place) -> Site:
+                assert isinstance(place, SortPlace)
                 actor._place = place
                 return FaultySite(place, actor)
 

@@ -52,11 +52,12 @@ def sort_on_fleet(
     for flag, paths in (("input", inputs), ("--output", output), ("--scratch", scratch)):
         _refuse_nowhere(flag, paths)
     refuse_without_ray()
+    from tonnage.fleet.asked import NONE
     from tonnage.fleet.cluster import attached
-    from tonnage.fleet.job import NONE, Asked
     from tonnage.fleet.sorting import sort_fleet
+    from tonnage.fleet.sorts import SortAsked
 
-    asked = Asked(
+    asked = SortAsked(
         inputs=[str(path) for path in inputs],
         output=[str(path) for path in output],
         scratch=[str(path) for path in scratch],

@@ -6,21 +6,18 @@ that has a part of the input.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 from tonnage import engine
 from tonnage.fleet import planning
+from tonnage.fleet.asked import NODE, REPLICATED
 from tonnage.fleet.crew import GONE, foremost, refuse
 from tonnage.fleet.home import heirs_from, replay, seen_from, seen_json
-from tonnage.fleet.job import NODE, REPLICATED, Job
-from tonnage.fleet.share import cut, holders, split_json
+from tonnage.fleet.job import Job
+from tonnage.fleet.share import holders
 from tonnage.fleet.site import Look
 from tonnage.fleet.sorter import DISK, FAILED, REFUSED
-from tonnage.run import division
-from tonnage.run.schedule import Finished, Schedule, Split, share_out
+from tonnage.run.schedule import Finished, Schedule, Split
 
 
 def begin(job: Job) -> None:
@@ -69,68 +66,18 @@ def _plan(job: Job, looks: Mapping[str, Look]) -> None:
     planning.refuse_absent(asked.inputs, {node: look.absent for node, look in looks.items()})
     planning.refuse_parts({node: look for node, look in looks.items()})
     weights = planning.weights(sorted(looks), asked.weights)
-    held = holders({node: look.files for node, look in looks.items()})
-    splits = cut(held, asked.layout.record_bytes)
-    copies = 2 if asked.durability == REPLICATED else 1
-    if len(looks) < copies:
+    job.held = holders({node: look.files for node, look in looks.items()})
+    splits = asked.splits(job.held)
+    if asked.durability == REPLICATED and len(looks) < 2:
         raise engine.Refused(
             "--durability replicated: a copy takes a second machine, and there is one: add some"
         )
-    planning.refuse_full(looks, weights, sum(split.bytes for split in splits), copies)
-    partitions = division.partitions(
-        splits,
-        job.workers,
-        asked.layout,
-        asked.memory_bytes,
-        len(asked.scratch),
-        asked.connections,
-    )
-    job.held = held
-    bounds = _boundaries(job, splits, partitions)
-    plan = seen_json(held) | bounds | {"weights": weights}
+    asked.refuse_room(looks, weights, sum(split.bytes for split in splits))
+    plan = seen_json(job.held) | asked.divided(job, splits) | {"weights": weights}
     job.home.begin(plan)
     job.schedule = _schedule(job, splits)
     for node, why in list(job.lost.items()):
         job.lose(node, why)
-
-
-def _boundaries(job: Job, splits: Sequence[Split], partitions: int) -> dict[str, Any]:
-    """Where partitions begin, of keys that nodes sample of their shares."""
-    total = sum(split.bytes for split in splits)
-    chunks = division.chunks(partitions)
-    keys: list[bytes] = []
-    left = list(range(len(splits)))
-    while left:
-        readers = set(job.crew.nodes)
-        shares = share_out(splits, left, readers)
-        asked = {
-            node: {
-                "splits": [split_json(splits[number]) for number in share],
-                "chunks": -(-chunks * sum(splits[each].bytes for each in share) // total) or 1,
-                "files": job.files(splits, share),
-            }
-            for node, share in shares.items()
-        }
-        ended = job.do("sample", asked)
-        for node, each in ended.items():
-            if each.kind is None:
-                keys.append(each.answer)
-                left = [number for number in left if number not in set(shares[node])]
-            else:
-                job.refuse_changed(node, each)
-                job.lost[node] = each.why
-                job.crew.lose(node, each.why)
-    with tempfile.TemporaryDirectory(prefix="tonnage-keys-") as directory:
-        samples = []
-        for number, content in enumerate(keys):
-            samples.append(Path(directory) / str(number))
-            samples[-1].write_bytes(content)
-        config = {
-            "samples": [str(path) for path in samples],
-            "layout": job.asked.layout.to_json(),
-            "partitions": partitions,
-        }
-        return engine.run("fleet_boundaries", config)
 
 
 def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
@@ -138,7 +85,7 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
     plan = job.home.plan
     assert plan is not None
     job.held = seen_from(plan)
-    splits = cut(job.held, job.asked.layout.record_bytes)
+    splits = job.asked.splits(job.held)
     schedule = job.schedule = _schedule(job, splits)
     heirs: dict[int, tuple[str, Sequence[Finished]]] = {}
     for event in job.home.events:
@@ -192,4 +139,4 @@ def _schedule(job: Job, splits: Sequence[Split]) -> Schedule:
     plan = job.home.plan
     assert plan is not None
     copies = job.asked.durability == REPLICATED
-    return Schedule(splits, len(plan["single"]), plan["weights"], copies=copies)
+    return Schedule(splits, plan["partitions"], plan["weights"], copies=copies)

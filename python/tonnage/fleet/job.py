@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import engine
+from tonnage.fleet.asked import Asked
 from tonnage.fleet.crew import GONE, Crew
 from tonnage.fleet.home import Home, files_json, lost_event
 from tonnage.fleet.recording import told
@@ -21,65 +22,6 @@ from tonnage.fleet.share import Seen
 from tonnage.fleet.site import Place, inherited, number_of
 from tonnage.fleet.sorter import CHANGED, DISK, INPUT, Ended, Told
 from tonnage.run.schedule import Copy, Finished, Schedule, Split, Total
-from tonnage.run.sort import Layout
-
-NONE, REPLICATED = "none", "replicated"
-"""A lost node's share of the output is sorted again, or another node has a copy of it."""
-NODE = "{node}"
-"""In a path, the node's name."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of a fleet."""
-
-    inputs: Sequence[str]
-    output: Sequence[str]
-    scratch: Sequence[str]
-    """Paths on the nodes, with `NODE` in them."""
-    layout: Layout
-    memory_bytes: int
-    """Of each node."""
-    connections: int
-    patience_seconds: float
-    command: list[str]
-    instances: int | None = None
-    weights: Mapping[str, float] | None = None
-    """Shares of the partitions; ``None`` for equal ones."""
-    durability: str = NONE
-    """What is promised of the output when a node is lost."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What has to be the same for the same command to go on."""
-        layout = self.layout
-        return {
-            "inputs": list(self.inputs),
-            "output": list(self.output),
-            "scratch": list(self.scratch),
-            "record_bytes": layout.record_bytes,
-            "key": f"{layout.key_offset}:{layout.key_bytes}",
-            "memory_bytes": self.memory_bytes,
-            "instances": self.instances,
-            "weights": None if self.weights is None else dict(self.weights),
-            "durability": self.durability,
-        }
-
-    def place(self, job: str, node: str) -> Place:
-        """A node's place in the job."""
-        return Place(
-            job=job,
-            node=node,
-            inputs=self.on(node, self.inputs),
-            output=self.on(node, self.output),
-            scratch=self.on(node, self.scratch),
-            layout=self.layout.to_json(),
-            memory_bytes=self.memory_bytes,
-        )
-
-    def on(self, node: str, paths: Iterable[str]) -> tuple[str, ...]:
-        """Paths as a node has them."""
-        return tuple(path.replace(NODE, node) for path in paths)
 
 
 @dataclass
@@ -90,12 +32,11 @@ class Sums:
     """By path: what is listed twice is one file."""
     seen: list[Seen] = field(default_factory=list)
 
-    def add(self, line: Mapping[str, Any]) -> int:
-        """Adds a line; gives the bytes of all."""
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Adds a line."""
         total = Total(line["records"], line["bytes"], int(line["checksum"], 16))
         self.files[line["path"]] = Finished(line["path"], total)
         self.seen.append(line["seen"])
-        return sum(file.total.bytes for file in self.files.values())
 
     @property
     def in_order(self) -> list[Finished]:
@@ -175,9 +116,10 @@ class Job:
             lines = self.copies.setdefault(place, {}).setdefault(node, {})
             lines[Path(line["path"]).name] = line
         elif self.schedule.owner[place] == node:
-            size = self.sums.setdefault(place, Sums()).add(line)
-            if size == self.schedule.came[place]:
-                self.schedule.sorted(place, self.sums[place].in_order)
+            sums = self.sums.setdefault(place, Sums())
+            sums.add(line)
+            if self.asked.is_whole(sums.in_order, line, self.schedule.came[place]):
+                self.schedule.sorted(place, sums.in_order)
         self._note_copies(place)
 
     def _note_copies(self, place: int) -> None:

@@ -34,16 +34,18 @@ def recorded(
     kept: Home,
     schedule: Schedule,
     command: list[str],
+    done: Mapping[str, Any],
     settings: Mapping[str, Any],
     seconds: float,
     lost: Mapping[str, str],
 ) -> RunRecord:
-    """The record of a sort that is whole.
+    """The record of a job that is whole.
 
     Args:
         kept: What befell.
         schedule: Its end.
         command: How it can be repeated.
+        done: Which job it was, and how much it did.
         settings: As they were given.
         seconds: What this command took; earlier ones, which were killed, are not in it.
         lost: Why nodes were lost.
@@ -66,16 +68,12 @@ def recorded(
         elif event["event"] == "lost" and not event["joins"] and rounds:
             rounds[-1].lost[event["node"]] = event["why"]
     nodes = [_node(node, of_node, lost.get(node)) for node, of_node in steps.items()]
-    total = schedule.written
     return RunRecord(
-        job="sort",
+        **done,
         began_at=kept.began_at,
         command=command,
         environment=environment.capture([]),
         settings={**settings, "partitions": schedule.partitions},
-        records=total.records,
-        bytes=total.bytes,
-        checksum=f"{total.checksum:x}",
         seconds=seconds,
         cpu_seconds=sum(node.cpu_seconds for node in nodes),
         peak_memory_bytes=max((node.peak_memory_bytes for node in nodes), default=0),

@@ -23,6 +23,7 @@ import os
 import re
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,8 +46,8 @@ HIDDEN = (".", "_")
 OnProgress = engine.OnProgress
 
 
-@dataclass(frozen=True)
-class Place:
+@dataclass(frozen=True, kw_only=True)
+class Place(ABC):
     """A job as one of its machines has it."""
 
     job: str
@@ -54,8 +55,11 @@ class Place:
     inputs: tuple[str, ...]
     output: tuple[str, ...]
     scratch: tuple[str, ...]
-    layout: Mapping[str, int]
     memory_bytes: int
+
+    @abstractmethod
+    def site(self) -> Site:
+        """The machine's part."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,8 @@ class Look:
     """The lines of files that are whole here."""
 
 
-class Site:
-    """A machine's part in a job."""
+class Site(ABC):
+    """A machine's part in a job; what it reads, and makes of it, its kind of job says."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -163,56 +167,44 @@ class Site:
             finished=tuple(self._lines()),
         )
 
-    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> bytes:
-        """The keys of chunks of its share of the input.
+    @abstractmethod
+    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> Any:
+        """What tells how its share of the input is to be divided.
 
         Args:
             asked: ``splits``, ``chunks``, and ``files`` as they are to be.
             on_progress: Called with bytes done.
         """
-        keys = self._rooms[0] / "keys"
-        self._refuse_changed(asked["files"])
-        config = {"splits": asked["splits"], "chunks": asked["chunks"], "keys": str(keys)}
-        engine.run("fleet_sample", config | self._common, on_progress)
-        content = keys.read_bytes()
-        keys.unlink()
-        return content
 
     def pass_one(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         """Its part in a round: what the core tells of it.
 
         Args:
-            asked: ``number`` and ``files``, and what the core is given beside its places.
+            asked: ``number`` and ``files``, and what `_gather` is given.
             on_progress: Called with bytes done.
         """
         self._refuse_changed(asked["files"])
-        config = {name: asked[name] for name in asked if name not in ("number", "files")}
         if asked["mesh"]["number"] not in asked["owners"]:
             # Who only reads may have no disk that can be written to.
             with tempfile.TemporaryDirectory(prefix="tonnage-") as directory:
-                return self._gather(
-                    [Path(directory) / "device"],
-                    Path(directory) / "index",
-                    asked,
-                    config,
-                    on_progress,
-                )
-        return self._gather(*self._round(asked["number"]), asked, config, on_progress)
+                device, index = Path(directory) / "device", Path(directory) / "index"
+                return self._round_in([device], index, asked, on_progress)
+        return self._round_in(*self._round(asked["number"]), asked, on_progress)
 
-    def _gather(
+    def _round_in(
         self,
         devices: Sequence[Path],
         index: Path,
         asked: Mapping[str, Any],
-        config: dict[str, Any],
         on_progress: OnProgress,
     ) -> dict[str, Any]:
-        """The core's part in a round, with what comes in these files."""
+        """A round with what comes in these files."""
         for path in (index, *devices):
             path.unlink(missing_ok=True)
+        config = {name: asked[name] for name in asked if name not in ("number", "files")}
         config |= {"scratch": [str(path) for path in devices], "index": str(index)}
         try:
-            done = engine.run("fleet_pass_one", config | self._common, on_progress)
+            done = self._gather(config, on_progress)
             self._refuse_changed(asked["files"])
         except BaseException as why:
             for path in (index, *devices):
@@ -221,33 +213,30 @@ class Site:
             if isinstance(why, engine.Failed) and inputs & {*why.args[1:]}:
                 raise Unread(why.args[0]) from why
             raise
-        return _brief(done)
+        return brief(done)
 
-    def pass_two(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Sorts partitions: what the core tells of it; files are listed when they are whole.
+    @abstractmethod
+    def _gather(self, config: dict[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """Reads its splits, sends what is in them, and keeps what comes: what the core tells of it.
 
         Args:
-            asked: ``rounds``, their numbers, and ``partitions``, as the core is given them;
-                ``mesh`` if copies are kept, and ``keeps``, the partitions of which here.
+            config: ``mesh``, ``splits``, ``owners``, ``scratch`` and ``index``, and what its kind
+                of job says (`Asked.round`).
             on_progress: Called with bytes done.
         """
-        self._forget(only={each["number"] for each in asked["partitions"]} | {*asked["keeps"]})
-        self._note_listed()
-        rounds = [
-            {"scratch": [str(path) for path in devices], "index": str(index)}
-            for devices, index in map(self._round, asked["rounds"])
-        ]
-        config = {
-            "rounds": rounds,
-            "partitions": asked["partitions"],
-            "output": list(self._place.output),
-            "scratch": [str(room) for room in self._rooms],
-            "finished": str(self._list),
-        }
-        if "mesh" in asked:
-            config["copies"] = self._copies(asked["mesh"])
-        return _brief(engine.run("fleet_pass_two", config | self._common, on_progress))
 
+    @abstractmethod
+    def pass_two(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """Finishes partitions: what the core tells of it; files are listed when they are whole.
+
+        Args:
+            asked: ``rounds``, their numbers, and ``partitions``, of each its ``number`` and what
+                its kind of job says (`Asked.partition`); ``mesh`` if copies are kept, and
+                ``keeps``, the partitions of which here.
+            on_progress: Called with bytes done.
+        """
+
+    @abstractmethod
     def copy(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         """Copies finished files to other machines, and keeps theirs: what the core tells of it.
 
@@ -256,15 +245,6 @@ class Site:
                 which copies come here.
             on_progress: Called with bytes done.
         """
-        self._forget(only={*asked["keeps"]})
-        self._note_listed()
-        config = {
-            "files": asked["files"],
-            "copies": self._copies(asked["mesh"]),
-            "record_bytes": self._place.layout["record_bytes"],
-            "memory_bytes": self._place.memory_bytes,
-        }
-        return _brief(engine.run("fleet_copy", config, on_progress))
 
     def inherit(self, files: Sequence[Sequence[Any]], on_progress: OnProgress) -> None:
         """Has copies be its own output; those that are so already stay.
@@ -337,11 +317,6 @@ class Site:
             home = Path(directory) / f"{UNFINISHED_PREFIX}{self._place.job}"
             shutil.rmtree(home, ignore_errors=True)
 
-    def _copies(self, mesh: Mapping[str, Any]) -> dict[str, Any]:
-        """Where it keeps copies, as the core is told."""
-        output = [str(directory) for directory in self._copied_to]
-        return {"mesh": mesh, "output": output, "finished": str(self._list)}
-
     @property
     def _copied_to(self) -> list[Path]:
         return [Path(directory) / COPIES for directory in self._place.output]
@@ -374,10 +349,6 @@ class Site:
                 about = None
             whole = about is not None and about.bytes == told["bytes"]
             yield told | {"seen": about if whole else None}
-
-    @property
-    def _common(self) -> dict[str, Any]:
-        return {"layout": dict(self._place.layout), "memory_bytes": self._place.memory_bytes}
 
     @property
     def _homes(self) -> list[tuple[str, Path]]:
@@ -422,7 +393,6 @@ class Site:
         yield from (os.path.join(path, name) for name in names if not name.startswith(HIDDEN))
 
     def _readable(self, path: str) -> Seen:
-        record = self._place.layout["record_bytes"]
         try:
             if not os.path.isfile(path):
                 raise engine.Refused(
@@ -433,13 +403,12 @@ class Site:
                 pass
         except OSError as why:
             raise engine.Refused(f"input {path}: {why.strerror}") from why
-        if rest := about.bytes % record:
-            raise engine.Refused(
-                f"input {path}: its {about.bytes} bytes are no multiple of the record's {record}; "
-                f"after the last whole record, at offset {about.bytes - rest}, {rest} bytes are "
-                "left; cut the file there or set --record-bytes"
-            )
+        self._refuse_input(about)
         return about
+
+    @abstractmethod
+    def _refuse_input(self, file: Seen) -> None:
+        """Refuses a file that cannot be read as what it is said to be."""
 
     def _refuse_changed(self, files: Iterable[Seen]) -> None:
         for each in files:
@@ -567,7 +536,7 @@ def _manifest_parts(path: str) -> list[str]:
         return []
 
 
-def _brief(outcome: dict[str, Any]) -> dict[str, Any]:
+def brief(outcome: dict[str, Any]) -> dict[str, Any]:
     """An outcome without its samples over time, which are most of it."""
     phases = [{**phase, "timeline": []} for phase in outcome["phases"]]
     return outcome | {"phases": phases}

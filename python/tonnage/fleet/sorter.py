@@ -84,7 +84,7 @@ class Sorter:
 
     def settle(self, place: Place) -> Site:
         """What it does its steps with."""
-        return Site(place)
+        return place.site()
 
     def listen(self, host: str) -> str:
         """An address of this machine on which nobody listens."""

@@ -25,13 +25,13 @@ from typing import Any
 from tonnage import engine, words
 from tonnage.artifacts import RunRecord
 from tonnage.fleet import beginning, ending, planning
+from tonnage.fleet.asked import Asked
 from tonnage.fleet.cluster import Cluster
 from tonnage.fleet.crew import Crew
 from tonnage.fleet.home import home, round_event
-from tonnage.fleet.job import Asked, Job
+from tonnage.fleet.job import Job
 from tonnage.fleet.share import split_json
 from tonnage.fleet.sorter import FAILED, REFUSED, Ended, Sorter
-from tonnage.run import division
 from tonnage.run.schedule import NobodyLeft, Outcome, Round, Total, Unreadable
 
 
@@ -117,39 +117,27 @@ def _round(job: Job, each: Round) -> None:
             job.lose(node, job.why_gone(node))
         return
     nodes = each.nodes
-    plan = job.home.plan
-    assert plan is not None
     number_of_node = {node: number for number, node in enumerate(nodes)}
     owners: list[int | None] = [None] * schedule.partitions
     for place, node in each.owners.items():
         owners[place] = number_of_node[node]
     mesh = _mesh(job, addresses, asked.connections)
-    blocks = division.block_bytes(
-        each,
-        schedule,
-        job.workers,
-        asked.layout,
-        asked.memory_bytes,
-        len(asked.scratch),
-        asked.connections,
-    )
-    rooms = division.rooms(each, schedule)
+    more = asked.round(job, each)
     config = {
         node: {
             "number": each.number,
             "files": job.files(schedule.splits, each.reads.get(node, ())),
             "mesh": mesh | {"number": number_of_node[node]},
             "splits": [split_json(schedule.splits[one]) for one in each.reads.get(node, ())],
-            "bounds": plan["bounds"],
             "owners": owners,
-            "room_bytes": rooms.get(node, 0),
-            "block_bytes": blocks,
+            **more[node],
         }
         for node in nodes
     }
     began = time.monotonic()
     ended = job.do("pass_one", config)
     outcomes, blames = {}, {}
+    asked.judge_round(each, {node: end.answer for node, end in ended.items() if not end.kind})
     for node, end in ended.items():
         job.refuse_changed(node, end)
         if end.kind is None:
@@ -176,8 +164,7 @@ def _mesh(job: Job, addresses: Mapping[str, str], connections: int) -> dict[str,
 
 
 def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
-    schedule, plan = job.schedule, job.home.plan
-    assert plan is not None
+    schedule = job.schedule
     asked: dict[str, dict[str, Any]] = {}
     for node, places in left.items():
         filled = [place for place in places if schedule.came[place]]
@@ -191,7 +178,7 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
                 "rounds": schedule.scratch[node],
                 "keeps": [],
                 "partitions": [
-                    {"number": place, "single": plan["single"][place]} for place in filled
+                    {"number": place, **job.asked.partition(job, place)} for place in filled
                 ],
             }
     copies = schedule.copies is not None and bool(asked)

@@ -1,0 +1,133 @@
+"""What is asked of a fleet: what all jobs have in common, and what each kind of job says itself.
+
+The driver (`sorting`) has rounds of pass one run until nothing is missing, then pass two, and does
+again what was lost. What a job reads as splits, how keys are divided among partitions, what
+nodes are told beside that, and which sums have to agree, is its kind's: `sorts` has the sort's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tonnage.fleet.share import Seen
+from tonnage.fleet.site import Look, Place
+from tonnage.run.schedule import Finished, Round, Schedule, Split
+
+if TYPE_CHECKING:
+    from tonnage.fleet.job import Job
+
+NONE, REPLICATED = "none", "replicated"
+"""A lost node's share of the output is done again, or another node has a copy of it."""
+NODE = "{node}"
+"""In a path, the node's name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked(ABC):
+    """What is asked of a fleet."""
+
+    JOB: ClassVar[str]
+    """What its record calls it."""
+
+    inputs: Sequence[str]
+    output: Sequence[str]
+    scratch: Sequence[str]
+    """Paths on the nodes, with `NODE` in them."""
+    memory_bytes: int
+    """Of each node."""
+    connections: int
+    patience_seconds: float
+    command: list[str]
+    instances: int | None = None
+    weights: Mapping[str, float] | None = None
+    """Shares of the partitions; ``None`` for equal ones."""
+    durability: str = NONE
+    """What is promised of the output when a node is lost."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What has to be the same for the same command to go on."""
+        return {
+            "inputs": list(self.inputs),
+            "output": list(self.output),
+            "scratch": list(self.scratch),
+            **self.own_settings,
+            "memory_bytes": self.memory_bytes,
+            "instances": self.instances,
+            "weights": None if self.weights is None else dict(self.weights),
+            "durability": self.durability,
+        }
+
+    def on(self, node: str, paths: Iterable[str]) -> tuple[str, ...]:
+        """Paths as a node has them."""
+        return tuple(path.replace(NODE, node) for path in paths)
+
+    @property
+    @abstractmethod
+    def own_settings(self) -> dict[str, Any]:
+        """Settings that only this kind of job has; `home.FLAGS` says what gives each."""
+
+    @abstractmethod
+    def place(self, job: str, node: str) -> Place:
+        """A node's place in the job."""
+
+    @abstractmethod
+    def splits(self, held: Mapping[Seen, tuple[str, ...]]) -> list[Split]:
+        """Cuts files, of which is told who has them."""
+
+    @abstractmethod
+    def refuse_room(
+        self, looks: Mapping[str, Look], weights: Mapping[str, float], total_bytes: int
+    ) -> None:
+        """Refuses if it is known by now that a node has too little room.
+
+        Args:
+            looks: What is on each node.
+            weights: Their shares.
+            total_bytes: Of the input.
+        """
+
+    @abstractmethod
+    def divided(self, job: Job, splits: Sequence[Split]) -> dict[str, Any]:
+        """How keys are divided, as JSON values: ``partitions``, how many, and what else says it."""
+
+    @abstractmethod
+    def round(self, job: Job, each: Round) -> dict[str, dict[str, Any]]:
+        """What the nodes of a round are told beside splits, owners and mesh."""
+
+    @abstractmethod
+    def judge_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Looks at what nodes told that came to the end of a round.
+
+        Raises:
+            Failed: What came is not what was sent.
+        """
+
+    @abstractmethod
+    def partition(self, job: Job, place: int) -> dict[str, Any]:
+        """What a partition's owner is told of it in pass two, beside its number."""
+
+    @abstractmethod
+    def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
+        """Whether these are all files of a partition.
+
+        Args:
+            files: Those that are listed.
+            line: The last one's line.
+            came: Bytes that came of the partition.
+        """
+
+    @abstractmethod
+    def judge(self, schedule: Schedule) -> None:
+        """Looks at the sums of a job of which all is done.
+
+        Raises:
+            Failed: What was written is not what was read.
+        """
+
+    @abstractmethod
+    def recorded(self, job: Job) -> dict[str, Any]:
+        """The record's fields that tell how much was done."""
