@@ -43,7 +43,7 @@ FLAGS = {
     ("run", "sort"): [
         *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
         *("--fleet", "--out", "--connections", "--patience", "--instances", "--capacities"),
-        *("--durability", "--endpoint", "--requests"),
+        *("--durability", "--endpoint", "--requests", "--plan", "--candidate"),
     ],
     ("measure", "disk"): [
         *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),

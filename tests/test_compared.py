@@ -7,12 +7,22 @@ import json
 
 import pytest
 
-from support.runs import GB, NODES, RATES, disks, lab, network, pass_one, pass_two, phase, record
+from support.runs import (
+    GB,
+    NODES,
+    RATES,
+    disks,
+    lab,
+    network,
+    pass_one,
+    pass_two,
+    phase,
+    plan_of,
+    record,
+)
 from tonnage.artifacts import RunRecord
-from tonnage.artifacts.plan import Candidate, Fit, Plan, PlannedPhase, Range
 from tonnage.model.carried import Carried, capacities
 from tonnage.model.comparing import BOTH_WAYS, READ, RECEIVE, WRITE, compare, uses
-from tonnage.model.jobs.mapreduce import sort
 
 QUICK = {node: [pass_one(), pass_two()] for node in NODES}
 
@@ -132,42 +142,6 @@ def test_what_is_in_an_object_store_is_not_a_disks() -> None:
     one, two = compare(record(QUICK, settings=settings)).phases
     assert [use.resource for use in one.nodes[0].uses if "object" in use.resource] == ["object get"]
     assert {use.resource for use in two.nodes[0].uses} == {READ, "cpu", "object put"}
-
-
-def plan_of(nodes: int = 4, size: int = 8_000_000_000, durability: str = "none") -> Plan:
-    """A plan whose one candidate is so many nodes of the lab."""
-    candidate = Candidate(
-        catalog="lab",
-        provider="lab",
-        offer="n",
-        layout="local",
-        placement=False,
-        nodes=nodes,
-        seconds=Range(low=40.0, median=42.0, high=51.0),
-        cost_usd=Range(low=0.1, median=0.2, high=0.3),
-        usd_per_hour=1.0,
-        phases=[
-            PlannedPhase(name="map and shuffle", seconds=25.0, bottleneck="network"),
-            PlannedPhase(name="sort and reduce", seconds=17.0, bottleneck="local disks"),
-        ],
-        capacity=Fit(needed_bytes=3, have_bytes=4),
-        evidence="measured",
-        deadline_probability=None,
-    )
-    return Plan(
-        job=sort(durability),  # type: ignore[arg-type]
-        bytes=size,
-        settings={},
-        made_at="2026-11-22T00:00:00+00:00",
-        catalogs=["lab"],
-        profiles=[],
-        confidence=0.9,
-        interval_rule="",
-        candidates=[candidate],
-        pareto=[],
-        excluded=[],
-        survey=[],
-    )
 
 
 def test_a_plan_is_beside_what_happened() -> None:

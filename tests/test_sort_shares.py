@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.measurements import measurement
+from support.runs import network
 from tonnage import engine
 from tonnage.artifacts import FleetMeasurement, FleetNode
-from tonnage.cli.run_fleet import weights
+from tonnage.cli.run_fleet import measured_at, weights
 from tonnage.fleet.home import seen_from, seen_json
 from tonnage.fleet.planning import blamed
 from tonnage.fleet.share import Seen, cut, holders
@@ -66,9 +67,10 @@ def test_capacities_are_each_nodes_slowest_disk_rate(disk: Path) -> None:
     ]
     whole = FleetMeasurement(id="f", kind="disk", began_at="", command=[], settings={}, nodes=nodes)
     whole.write(disk / "fleet.json")
-    assert weights(disk / "fleet.json") == {"a": 200.0, "b": 50.0}
+    assert weights(measured_at([disk / "fleet.json"])) == {"a": 200.0, "b": 50.0}
+    assert weights([network({"a": 1.0, "b": 2.0})]) is None
     FleetMeasurement(id="g", kind="disk", began_at="", command=[], settings={}).write(
         disk / "none" / "fleet.json"
     )
-    with pytest.raises(engine.Refused, match="no machine's disks were measured there"):
-        weights(disk / "none" / "fleet.json")
+    with pytest.raises(engine.Refused, match="no machine's disks or network were measured there"):
+        measured_at([disk / "none" / "fleet.json"])

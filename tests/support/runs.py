@@ -16,7 +16,9 @@ from tonnage.artifacts import (
     Stage,
 )
 from tonnage.artifacts.fleet import NodeRates, Size
+from tonnage.artifacts.plan import Candidate, Fit, Plan, PlannedPhase, Range
 from tonnage.artifacts.together import NET
+from tonnage.model.jobs.mapreduce import sort
 
 GB = 1e9
 NODES = ("n-0", "n-1", "n-2", "n-3")
@@ -165,3 +167,39 @@ RATES = {"ro": [119e6, 120e6, 121e6], "wo": [120e6], "rw": [120e6, 119e6]}
 def lab() -> list[FleetMeasurement]:
     """A lab of four nodes: disks of 120 MB/s each way, links of 60."""
     return [disks(dict.fromkeys(NODES, RATES)), network(dict.fromkeys(NODES, 60e6))]
+
+
+def plan_of(nodes: int = 4, size: int = 8_000_000_000, durability: str = "none") -> Plan:
+    """A plan whose one candidate is so many nodes of the lab."""
+    candidate = Candidate(
+        catalog="lab",
+        provider="lab",
+        offer="n",
+        layout="local",
+        placement=False,
+        nodes=nodes,
+        seconds=Range(low=40.0, median=42.0, high=51.0),
+        cost_usd=Range(low=0.1, median=0.2, high=0.3),
+        usd_per_hour=1.0,
+        phases=[
+            PlannedPhase(name="map and shuffle", seconds=25.0, bottleneck="network"),
+            PlannedPhase(name="sort and reduce", seconds=17.0, bottleneck="local disks"),
+        ],
+        capacity=Fit(needed_bytes=3, have_bytes=4),
+        evidence="measured",
+        deadline_probability=None,
+    )
+    return Plan(
+        job=sort(durability),  # type: ignore[arg-type]
+        bytes=size,
+        settings={},
+        made_at="2026-11-22T00:00:00+00:00",
+        catalogs=["lab"],
+        profiles=[],
+        confidence=0.9,
+        interval_rule="",
+        candidates=[candidate],
+        pareto=[],
+        excluded=[],
+        survey=[],
+    )

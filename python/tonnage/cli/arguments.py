@@ -30,6 +30,7 @@ SEVERAL = (
     "--chunk",
     "--threads",
     "--price",
+    "--capacities",
     "--pid",
     "--label",
     "--connections",

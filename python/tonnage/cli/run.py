@@ -126,12 +126,31 @@ def run_sort(
         ),
     ] = None,
     capacities: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--capacities",
-            metavar="DIR",
-            help="With --fleet: what tonnage measure disk --fleet kept; a machine that is slower "
-            "gets less. Default: all get the same.",
+            metavar="DIR...",
+            help="With --fleet: what tonnage measure disk --fleet, and net --fleet, kept: the "
+            "limit of each phase is told; a machine with slower disks gets less. Default: all get "
+            "the same.",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="With --fleet: what tonnage plan sort --json printed; so many machines, and what "
+            "is promised, are as planned, and the plan stands beside what came.",
+        ),
+    ] = None,
+    candidate: Annotated[
+        int | None,
+        typer.Option(
+            "--candidate",
+            parser=whole_number(1, 1_000_000),
+            metavar="N",
+            help="With --plan: not the best but the N-th.",
         ),
     ] = None,
     durability: Annotated[
@@ -168,6 +187,8 @@ def run_sort(
         "--patience": patience,
         "--instances": instances,
         "--capacities": capacities,
+        "--plan": plan,
+        "--candidate": candidate,
         "--durability": durability,
     }
     if fleet is not None:
@@ -192,8 +213,10 @@ def run_sort(
             connections,
             patience,
             instances,
-            capacities,
+            capacities or (),
             durability,
+            plan,
+            candidate,
         )
         return
     for flag, given in of_fleet.items():

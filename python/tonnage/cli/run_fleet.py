@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonnage import engine, words
-from tonnage.artifacts import NodeRun, Phase, RunRecord
+from tonnage.artifacts import FleetMeasurement, NodeRun, RunRecord
+from tonnage.cli import compared
 from tonnage.cli.arguments import command, new_directory
 from tonnage.cli.fleet import refuse_without_ray
+from tonnage.cli.followed import Followed, follow, refuse_other_fleet
 from tonnage.cli.gathered import read_fleets
 from tonnage.cli.measured import NODE
+from tonnage.model.carried import capacities as carried
+from tonnage.model.comparing import compare
 from tonnage.model.findings import disk_warnings
 
 if TYPE_CHECKING:
     from tonnage.run.sort import Layout
 
-RELEVANT = ("ro", "wo", "rw")
-"""What a sort does with disks: of these a machine's slowest rate counts."""
 CONNECTIONS = 1
 PATIENCE_SECONDS = 60.0
 
@@ -39,8 +41,10 @@ def sort_on_fleet(
     connections: int | None,
     patience_seconds: float | None,
     instances: int | None,
-    capacities: Path | None,
+    capacities: Sequence[Path],
     durability: str | None,
+    plan: Path | None,
+    candidate: int | None,
 ) -> None:
     """Sorts, and shows how it went.
 
@@ -51,9 +55,14 @@ def sort_on_fleet(
     """
     for flag, paths in (("input", inputs), ("--output", output), ("--scratch", scratch)):
         _refuse_nowhere(flag, paths)
+    followed = follow(plan, candidate, instances, durability) if plan else None
+    if candidate and not followed:
+        raise engine.Refused(f"--candidate {candidate}: it is one of a plan's: give --plan too")
+    measured = measured_at(capacities)
     refuse_without_ray()
     from tonnage.fleet.asked import NONE
     from tonnage.fleet.cluster import attached
+    from tonnage.fleet.home import PLAN, RUN
     from tonnage.fleet.sorting import sort_fleet
     from tonnage.fleet.sorts import SortAsked
 
@@ -66,17 +75,26 @@ def sort_on_fleet(
         connections=connections or CONNECTIONS,
         patience_seconds=patience_seconds or PATIENCE_SECONDS,
         command=command(),
-        instances=instances,
-        weights=None if capacities is None else weights(capacities),
-        durability=durability or NONE,
+        instances=followed.candidate.nodes if followed else instances,
+        weights=weights(measured),
+        durability=followed.durability if followed else durability or NONE,
     )
     out = out or new_directory("tonnage-sort")
     try:
-        with attached(address) as cluster, engine.Progress("sorting") as progress:
-            record = sort_fleet(cluster, out, asked, progress.of)
+        with attached(address) as cluster:
+            if followed:
+                machines = [(each.name, each.labels) for each in cluster.machines]
+                doubt = refuse_other_fleet(followed, machines, begun=(out / PLAN).exists())
+                for said in filter(None, (f"as planned: {followed.said}", doubt)):
+                    print(words.sentence(said), file=sys.stderr)
+            with engine.Progress("sorting") as progress:
+                record = sort_fleet(cluster, out, asked, progress.of)
     except (KeyboardInterrupt, engine.Failed):
         print(f"tonnage: the same command goes on, with --out {out}", file=sys.stderr)
         raise
+    if record.compared is None or measured or followed:
+        record = _compared(record, measured, followed)
+        record.write(out / RUN)
     if as_json:
         print(json.dumps(record.to_json()))
         return
@@ -84,29 +102,46 @@ def sort_on_fleet(
     print(f"Kept in {out}; the output's files: {out / 'sorted.json'}")
 
 
-def weights(measured: Path) -> dict[str, float]:
-    """Each node's slowest median rate of those that a sort depends on.
+def measured_at(paths: Sequence[Path]) -> list[FleetMeasurement]:
+    """What fleets measured there.
 
     Raises:
-        Refused: Nothing of the kind was measured there.
+        Refused: Nothing that a sort depends on.
     """
-    found: dict[str, float] = {}
-    for fleet in read_fleets([measured]):
-        for row in fleet.nodes:
-            if not row.ok or row.measurement is None:
-                continue
-            rates: dict[str, list[float]] = {}
-            for trial in row.measurement.trials:
-                if trial.name in RELEVANT:
-                    rates.setdefault(trial.name, []).append(trial.bytes_per_second)
-            if rates:
-                found[row.node] = min(statistics.median(each) for each in rates.values())
-    if not found:
+    found = read_fleets([*paths])
+    if paths and not any(carried(found, _nodes(found)).nodes.values()):
         raise engine.Refused(
-            f"--capacities {measured}: no machine's disks were measured there: give what tonnage "
-            "measure disk --fleet kept"
+            f"--capacities {words.listing(map(str, paths))}: no machine's disks or network were "
+            "measured there: give what tonnage measure disk --fleet, or net --fleet, kept"
         )
     return found
+
+
+def weights(measured: Sequence[FleetMeasurement]) -> dict[str, float] | None:
+    """Each node's slowest median rate of its disks; ``None`` if none were measured."""
+    nodes = carried(measured, _nodes(measured)).nodes
+    slowest = {node: each.slowest_disk_rate for node, each in nodes.items()}
+    return {node: rate for node, rate in slowest.items() if rate is not None} or None
+
+
+def _nodes(measured: Sequence[FleetMeasurement]) -> set[str]:
+    return {row.node for each in measured for row in each.nodes}
+
+
+def _compared(
+    record: RunRecord, measured: Sequence[FleetMeasurement], followed: Followed | None
+) -> RunRecord:
+    """The record, with each phase beside its limit and its plan."""
+    took_part = [node.node for node in record.nodes]
+    return dataclasses.replace(
+        record,
+        compared=compare(
+            record,
+            carried(measured, took_part) if measured else None,
+            followed.plan if followed else None,
+            followed.candidate if followed else None,
+        ),
+    )
 
 
 def in_words(record: RunRecord) -> list[str]:
@@ -121,27 +156,14 @@ def in_words(record: RunRecord) -> list[str]:
         f"{words.size(record.network_bytes)} went from node to node, in "
         f"{words.several(len(record.rounds), 'round')} of pass one",
     ]
-    of_phases: dict[str, dict[str, list[Phase]]] = {}
-    for node in record.nodes:
-        for phase in node.phases:
-            of_phases.setdefault(phase.name, {}).setdefault(node.node, []).append(phase)
-    lines += [_slowest(name, of_nodes) for name, of_nodes in of_phases.items()]
+    if record.compared:
+        lines += compared.lines(record.compared, record.seconds)
     if record.repartitioned_bytes:
         again = words.size(record.repartitioned_bytes)
         lines.append(f"{again} were divided once more, since --memory is small for them: give more")
     lines += [_lost(node) for node in record.nodes if node.lost]
     phases = (phase for node in record.nodes for phase in node.phases)
     return [*lines, *disk_warnings(phases)]
-
-
-def _slowest(name: str, of_nodes: Mapping[str, Sequence[Phase]]) -> str:
-    """A phase on the node that took longest for it."""
-    seconds = {node: sum(phase.seconds for phase in phases) for node, phases in of_nodes.items()}
-    slowest = max(seconds, key=lambda node: (seconds[node], node))
-    limits = words.listing(dict.fromkeys(phase.bottleneck for phase in of_nodes[slowest]))
-    middle = words.seconds(statistics.median(seconds.values()))
-    took = words.seconds(seconds[slowest])
-    return f"{name}: {took} on {slowest}, the slowest (median {middle}), limited by {limits}"
 
 
 def _lost(node: NodeRun) -> str:

@@ -1,0 +1,61 @@
+"""A sort on a fleet in words: each phase beside its limit and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tonnage import words
+from tonnage.artifacts import Compared, ComparedPhase
+
+
+def lines(compared: Compared, seconds: float) -> Iterator[str]:
+    """All that there is to say, line by line.
+
+    Args:
+        compared: The run.
+        seconds: Of the run, from beginning to end.
+    """
+    for phase in compared.phases:
+        yield _phase(phase)
+    limit = compared.limit
+    if limit and compared.phase_efficiency is not None:
+        said = (
+            f"all phases: {words.seconds(compared.phase_seconds)}, limit "
+            f"{words.seconds(limit.seconds)}, {words.percent(compared.phase_efficiency)}"
+        )
+        if compared.other_seconds is not None:
+            said += (
+                f"; with beginning and end {words.seconds(seconds)}, "
+                f"{words.percent(limit.efficiency)}"
+            )
+        yield said
+    if planned := compared.planned:
+        each, of = planned.seconds, planned.candidate
+        yield (
+            f"planned: {words.seconds(each.median)} "
+            f"({words.seconds_between(each.low, each.high)}) on {of.nodes} x {of.offer}; "
+            f"{words.seconds(seconds)} is {'inside' if planned.inside else 'outside'}"
+        )
+    for note in compared.notes:
+        yield words.sentence(note)
+
+
+def _phase(phase: ComparedPhase) -> str:
+    """A phase on the node that took longest for it."""
+    parts = [
+        f"{words.phase(phase.name)}: {words.seconds(phase.seconds)} on {phase.slowest_node}, the "
+        f"slowest (median {words.seconds(phase.median_seconds)})"
+    ]
+    if phase.limit_seconds is not None and phase.limit and phase.efficiency is not None:
+        parts.append(
+            f"limit {words.seconds(phase.limit_seconds)} ({words.resource(phase.limit)}), "
+            f"{words.percent(phase.efficiency)}"
+        )
+    foreseen = {None: "", True: ", as foreseen", False: ", which was not foreseen"}
+    parts.append(f"limited by {words.resource(phase.bottleneck)}{foreseen[phase.as_limited]}")
+    if phase.planned_seconds is not None and phase.planned_bottleneck:
+        found = "as found" if phase.as_planned else "unlike found"
+        parts.append(
+            f"planned {words.seconds(phase.planned_seconds)} by {phase.planned_bottleneck}, {found}"
+        )
+    return "; ".join(parts)

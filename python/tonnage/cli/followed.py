@@ -1,0 +1,124 @@
+"""``--plan`` of ``tonnage run sort --fleet``: what a plan decides, and whether this is its fleet.
+
+A plan says how many machines, of which type, and what is promised of the output. Where things lie
+on them the paths say, and memory no plan has decided yet: both are the command's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tonnage import engine, words
+from tonnage.artifacts import ArtifactError
+from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
+from tonnage.artifacts.plan import Candidate, Plan
+
+SORT = "sort"
+PROMISES = {"none": "none", "replicated": "replicated", "volumes": "none"}
+"""What a sort promises by itself where a plan does: volumes keep what is on them."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A plan, and the candidate of it that a run follows."""
+
+    path: Path
+    plan: Plan
+    candidate: Candidate
+
+    @property
+    def durability(self) -> str:
+        """What the run promises of its output."""
+        return PROMISES[str(self.plan.job.settings.get("durability", "none"))]
+
+    @property
+    def said(self) -> str:
+        """The candidate, and what is planned of it."""
+        each = self.candidate
+        return (
+            f"{each.nodes} x {each.offer} ({each.layout}), {words.size(self.plan.bytes)} in "
+            f"{words.seconds(each.seconds.median)} "
+            f"({words.seconds_between(each.seconds.low, each.seconds.high)})"
+        )
+
+
+def follow(
+    path: Path, number: int | None, instances: int | None, durability: str | None
+) -> Followed:
+    """The plan at ``path``, which flags do not contradict.
+
+    Args:
+        path: What ``tonnage plan sort --json`` printed.
+        number: Which of its candidates, from 1; ``None`` for the best.
+        instances: ``--instances``, if it was given.
+        durability: ``--durability``, if it was given.
+
+    Raises:
+        Refused: It is no plan of a sort, or a flag says otherwise than it does.
+    """
+    flag = f"--plan {path}"
+    try:
+        plan = Plan.read(path)
+    except ArtifactError as why:
+        raise engine.Refused(f"{flag}: {why}: give what tonnage plan sort --json printed") from None
+    except OSError as why:
+        raise engine.Refused(f"{flag}: {why.strerror}") from None
+    if plan.job.name != SORT:
+        raise engine.Refused(f"{flag}: it is of {plan.job.name}, not of a sort")
+    if not plan.candidates:
+        raise engine.Refused(f"{flag}: it has no candidate: plan with other limits")
+    wanted = number or 1
+    if wanted > len(plan.candidates):
+        raise engine.Refused(
+            f"--candidate {wanted}: {flag} has {words.several(len(plan.candidates), 'candidate')}"
+        )
+    found = Followed(path, plan, plan.candidates[wanted - 1])
+    nodes = found.candidate.nodes
+    if instances not in (None, nodes):
+        raise engine.Refused(
+            f"--instances {instances}: {flag} is of {words.several(nodes, 'node')}: give one of "
+            "the two"
+        )
+    if durability not in (None, found.durability):
+        raise engine.Refused(
+            f"--durability {durability}: {flag} is of {found.durability}: give one of the two"
+        )
+    return found
+
+
+def refuse_other_fleet(
+    followed: Followed, machines: Sequence[tuple[str, Mapping[str, str]]], *, begun: bool
+) -> str | None:
+    """Refuses a fleet that is not the planned one; gives what is not known of it, if anything.
+
+    Args:
+        followed: The plan.
+        machines: Names and labels, in the order in which they are taken.
+        begun: Whether the sort goes on: then it may be with fewer machines.
+    """
+    candidate, flag = followed.candidate, f"--plan {followed.path}"
+    if len(machines) < candidate.nodes and not begun:
+        raise engine.Refused(
+            f"{flag} is of {words.several(candidate.nodes, 'node')}, and the fleet has "
+            f"{words.several(len(machines), 'machine')}: start more, or plan with "
+            f"--nodes {len(machines)}"
+        )
+    silent = []
+    wanted = {PROVIDER: candidate.provider, MACHINE_TYPE: candidate.offer}
+    for name, labels in machines[: candidate.nodes]:
+        for label, planned in wanted.items():
+            if labels.get(label, planned) != planned:
+                raise engine.Refused(
+                    f"{flag} is of {candidate.provider}/{candidate.offer}, and {name} is labelled "
+                    f"{label}={labels[label]}: start machines as planned, or plan with these"
+                )
+        if MACHINE_TYPE not in labels:
+            silent.append(name)
+    if not silent:
+        return None
+    return (
+        f"whether {words.listing(silent)} {'is' if len(silent) == 1 else 'are'} "
+        f"{candidate.offer}, as planned, no label tells"
+    )
