@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +35,18 @@ def kept(room: Path, plan: Plan) -> Path:
 
 
 @pytest.fixture
-def machines(monkeypatch: pytest.MonkeyPatch) -> SortMachines:
-    """A cluster of threads, to which the command attaches."""
-    found = SortMachines(*NODES, "d")
+def attach(monkeypatch: pytest.MonkeyPatch) -> Callable[[SortMachines], None]:
+    """Has the command attach to machines that are threads."""
 
-    @contextmanager
-    def attached(_: str) -> Iterator[SortMachines]:
-        yield found
+    def attach(machines: SortMachines) -> None:
+        monkeypatch.setattr(clusters, "attached", lambda _: nullcontext(machines))
+        monkeypatch.setattr(run_fleet, "refuse_without_ray", lambda: None)
 
-    monkeypatch.setattr(clusters, "attached", attached)
-    monkeypatch.setattr(run_fleet, "refuse_without_ray", lambda: None)
-    return found
+    attach(SortMachines(*NODES, "d"))
+    return attach
+
+
+Attach = Callable[[SortMachines], None]
 
 
 def sort(room: Path, **more: Any) -> RunRecord:
@@ -73,7 +74,7 @@ def sort(room: Path, **more: Any) -> RunRecord:
 
 
 def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
-    disk: Path, machines: SortMachines, capsys: pytest.CaptureFixture[str]
+    disk: Path, attach: Attach, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = kept(disk, plan_of(3, SIZE, "replicated"))
     of_disks = disks(dict.fromkeys(NODES, RATES)).write(disk / "disks" / "fleet.json")
@@ -107,7 +108,7 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
 
 
 def test_a_sort_without_a_plan_has_its_phases_and_its_bottlenecks(
-    disk: Path, machines: SortMachines
+    disk: Path, attach: Attach
 ) -> None:
     record = sort(disk)
     assert record.compared and record.compared.limit is None
@@ -116,15 +117,13 @@ def test_a_sort_without_a_plan_has_its_phases_and_its_bottlenecks(
     assert len(record.compared.phases[0].nodes) == 4
 
 
-def test_a_planned_sort_goes_on_with_fewer_machines(disk: Path, machines: SortMachines) -> None:
+def test_a_planned_sort_goes_on_with_fewer_machines(disk: Path, attach: Attach) -> None:
     plan = kept(disk, plan_of(3, SIZE))
-    machines.troubles["b"] = [Trouble("pass_two", "dies", wipes=True)]
-    machines.troubles["a"] = machines.troubles["c"] = [Trouble("pass_two", "dies")]
-    machines.troubles["c"] = [Trouble("pass_two", "dies")]
+    troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES}
+    attach(SortMachines(*NODES, troubles=troubles))
     with pytest.raises(engine.Failed, match="no node is left"):
         sort(disk, plan=plan)
-    machines.troubles.clear()
-    machines.machines[:] = [each for each in machines.machines if each.name in "ac"]
+    attach(SortMachines("a", "c"))
     record = sort(disk, plan=plan)
     assert record.bytes == SIZE and record.compared and record.compared.planned
 
@@ -156,20 +155,19 @@ def test_another_fleet_than_planned_is_refused(disk: Path) -> None:
     followed = follow(kept(disk, plan_of(3)), None, None, None)
     labels = {PROVIDER: "lab", MACHINE_TYPE: "n"}
     fleet = [(node, labels) for node in NODES]
-    assert refuse_other_fleet(followed, fleet, begun=False) is None
-    assert refuse_other_fleet(followed, fleet[:2], begun=True) is None
+    assert refuse_other_fleet(followed, fleet) is None
     with pytest.raises(engine.Refused, match="of 3 nodes, and the fleet has 2 machines: start mor"):
-        refuse_other_fleet(followed, fleet[:2], begun=False)
+        refuse_other_fleet(followed, fleet[:2])
     for wrong, said in (
         (labels | {MACHINE_TYPE: "m"}, "lab/n, and b is labelled machine-type=m"),
         ({PROVIDER: "aws"}, "lab/n, and b is labelled provider=aws"),
     ):
         with pytest.raises(engine.Refused, match=said):
-            refuse_other_fleet(followed, [fleet[0], ("b", wrong), fleet[2]], begun=False)
+            refuse_other_fleet(followed, [fleet[0], ("b", wrong), fleet[2]])
     # More than planned are not looked at.
-    assert refuse_other_fleet(followed, [*fleet, ("d", {PROVIDER: "aws"})], begun=False) is None
+    assert refuse_other_fleet(followed, [*fleet, ("d", {PROVIDER: "aws"})]) is None
     silent = [fleet[0], ("b", {}), fleet[2]]
-    told = refuse_other_fleet(followed, silent, begun=False)
+    told = refuse_other_fleet(followed, silent)
     assert told == "whether b is n, as planned, no label tells"
 
 

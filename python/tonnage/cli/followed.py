@@ -89,17 +89,16 @@ def follow(
 
 
 def refuse_other_fleet(
-    followed: Followed, machines: Sequence[tuple[str, Mapping[str, str]]], *, begun: bool
+    followed: Followed, machines: Sequence[tuple[str, Mapping[str, str]]]
 ) -> str | None:
     """Refuses a fleet that is not the planned one; gives what is not known of it, if anything.
 
     Args:
         followed: The plan.
         machines: Names and labels, in the order in which they are taken.
-        begun: Whether the sort goes on: then it may be with fewer machines.
     """
     candidate, flag = followed.candidate, f"--plan {followed.path}"
-    if len(machines) < candidate.nodes and not begun:
+    if len(machines) < candidate.nodes:
         raise engine.Refused(
             f"{flag} is of {words.several(candidate.nodes, 'node')}, and the fleet has "
             f"{words.several(len(machines), 'machine')}: start more, or plan with "

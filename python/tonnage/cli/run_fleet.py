@@ -82,9 +82,9 @@ def sort_on_fleet(
     out = out or new_directory("tonnage-sort")
     try:
         with attached(address) as cluster:
-            if followed:
+            if followed and not (out / PLAN).exists():  # Else it goes on, with whom there is.
                 machines = [(each.name, each.labels) for each in cluster.machines]
-                doubt = refuse_other_fleet(followed, machines, begun=(out / PLAN).exists())
+                doubt = refuse_other_fleet(followed, machines)
                 for said in filter(None, (f"as planned: {followed.said}", doubt)):
                     print(words.sentence(said), file=sys.stderr)
             with engine.Progress("sorting") as progress:
