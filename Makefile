@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup setup-test study test lint build clean packages
+.PHONY: help setup setup-test study test test-faults lint build clean packages
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,6 +31,9 @@ test: setup-test lint ## Set up, then check and test everything.
 	@tools/step "Testing the Rust core" cargo test --release --locked --workspace
 	@echo "Testing Tonnage"
 	@$(BIN)/python -m pytest
+
+test-faults: setup-test ## Run the 100 cases of the fault matrix, of which `make test` runs 8. Needs root.
+	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/test_fault_matrix.py
 
 lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints and types.
 	@tools/step "Checking Rust's formatting" cargo fmt --all --check

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 missing=()
 command -v chromium chromium-browser google-chrome >/dev/null || missing+=(chromium)
-command -v java >/dev/null || missing+=(default-jre-headless)
+command -v javac >/dev/null || missing+=(default-jdk-headless)
 command -v mvn >/dev/null || missing+=(maven)
 command -v git >/dev/null || missing+=(git)
 command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)

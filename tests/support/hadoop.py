@@ -4,11 +4,15 @@ They read every file of a directory but those whose names begin with `_` or `.`,
 the names, and take each for a whole number of 100-byte records.
 """
 
+import itertools
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from support.disk import ROOT, room
+from support.processes import PATIENCE_SECONDS
 
 JARS = ROOT / ".tools" / "hadoop"
 
@@ -59,7 +63,47 @@ def teravalidate(directory: Path) -> Validation:
     with room("validate-") as scratch:
         report = scratch / "report"
         _run("TeraValidate", directory, report)
-        text = (report / "part-r-00000").read_text()
+        return _validation(report)
+
+
+@contextmanager
+def judge() -> Iterator[Callable[[Path], Validation]]:
+    """`teravalidate` in one process for as many directories as there are to be."""
+    source = ROOT / "tests" / "hadoop" / "Judge.java"
+    with (
+        room("judge-") as scratch,
+        (scratch / "said").open("w") as said,
+        subprocess.Popen(
+            ["java", *JVM, "-cp", f"{JARS}/*", source],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            cwd=scratch,
+        ) as process,
+    ):
+        assert process.stdin and process.stdout
+        asked, answers, numbers = process.stdin, process.stdout, itertools.count()
+
+        def judged(directory: Path) -> Validation:
+            report = scratch / f"report-{next(numbers)}"
+            words = [*_settings(scratch), str(directory), str(report)]
+            print("\t".join(words), file=asked, flush=True)
+            code = answers.readline().strip()
+            if not (report / "part-r-00000").exists():
+                why = (scratch / "said").read_text()
+                raise HadoopError(f"TeraValidate ended with {code or 'its process'}\n{why}")
+            return _validation(report)
+
+        try:
+            yield judged
+        finally:
+            asked.close()
+            process.wait(PATIENCE_SECONDS)
+
+
+def _validation(report: Path) -> Validation:
+    text = (report / "part-r-00000").read_text()
     checksum, errors = "0", []  # For no records at all Hadoop prints nothing.
     for line in text.splitlines():
         key, tab, value = line.partition("\t")
@@ -83,17 +127,22 @@ def terachecksum(directory: Path) -> str:
 def _run(tool: str, *args: str | Path, properties: dict[str, int] | None = None) -> None:
     """Run one of the tools that are jobs, with its temporary files in a place of its own."""
     with room("hadoop-") as scratch:
-        settings = {
-            "mapreduce.framework.name": "local",
-            "fs.defaultFS": "file:///",
-            "hadoop.tmp.dir": scratch,
-            # Which is otherwise one directory under /tmp, its first user's.
-            "mapreduce.jobtracker.staging.root.dir": scratch / "staging",
-            # Ask after a job more often than once in five seconds.
-            "mapreduce.client.completion.pollinterval": 20,
-            "mapreduce.client.progressmonitor.pollinterval": 20,
-        } | (properties or {})
-        _java(tool, *(f"-D{key}={value}" for key, value in settings.items()), *args, cwd=scratch)
+        _java(tool, *_settings(scratch, properties), *args, cwd=scratch)
+
+
+def _settings(scratch: Path, properties: dict[str, int] | None = None) -> list[str]:
+    """What each of those tools is told, whose temporary files go to a place of its own."""
+    settings = {
+        "mapreduce.framework.name": "local",
+        "fs.defaultFS": "file:///",
+        "hadoop.tmp.dir": scratch,
+        # Which is otherwise one directory under /tmp, its first user's.
+        "mapreduce.jobtracker.staging.root.dir": scratch / "staging",
+        # Ask after a job more often than once in five seconds.
+        "mapreduce.client.completion.pollinterval": 20,
+        "mapreduce.client.progressmonitor.pollinterval": 20,
+    } | (properties or {})
+    return [f"-D{key}={value}" for key, value in settings.items()]
 
 
 def _java(tool: str, *args: str | Path, cwd: Path, timeout: float = 240) -> None:

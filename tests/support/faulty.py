@@ -1,0 +1,254 @@
+"""A lab with Ray whose nodes have disks of their own, and what befalls its nodes in truth.
+
+Each node's Ray runs in a mount namespace that lacks the others' disks: what a node has lost nobody
+else sees. A disk that fails is a loop device of which the file was cut short: the kernel answers
+what lies beyond the end with EIO, reads and writes alike, and when it meets that in its log, XFS
+shuts the file system down.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from support.labs import untouched
+from support.processes import PATIENCE_SECONDS, Running
+from tonnage import lab
+from tonnage.changes.files import formatted, loops
+from tonnage.changes.files import mounted as steps_of_mount
+from tonnage.changes.groups import end, members
+from tonnage.lab import ROOM
+from tonnage.lab.cluster import RAYLET, VARIABLE, environment
+from tonnage.lab.entering import enter, inside
+from tonnage.lab.faults import FILLER
+from tonnage.lab.limits import controllers, directories
+from tonnage.lab.nodes import Node, switch_of
+
+LAB = "faults"
+NODES = 4
+DISK, LINK = 25, 60
+"""MB/s: slow enough that a pass takes a while."""
+FILE = f"""
+[lab]
+name = "{LAB}"
+[[machine]]
+type = "n"
+count = {NODES}
+price_usd_per_hour = 1
+link_mb_per_s = {LINK}
+disks = [{{ size = "320MiB", read_mb_per_s = {DISK}, write_mb_per_s = {DISK} }}]
+"""
+QUICK = {
+    "RAY_health_check_initial_delay_ms": "0",
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_failure_threshold": "5",
+}
+"""A node whose processes are gone is found to be within seconds."""
+ALONE = """#!/bin/sh
+# Starts Ray on a node, from where the other nodes' disks cannot be seen.
+for each; do case $each in --node-name=*) node=${each#*=} ;; esac; done
+export node
+exec unshare --mount sh -c '
+for disk in DISKS/*.disk-*; do
+    case ${disk##*/} in "$node".disk-*) continue ;; esac
+    if mountpoint -q "$disk"; then umount "$disk"; fi
+done
+exec PROGRAM "$@"' ray "$@"
+"""
+SECTOR_BYTES = 512
+WRITTEN = 6
+"""Sectors written: its place in a device's ``stat`` (Documentation/block/stat.rst)."""
+AGENT = b"ray::Sorter"
+
+
+class Faulty:
+    """The lab; node 0 is Ray's head."""
+
+    def __init__(self) -> None:
+        self.nodes = lab.standing(ROOM, LAB).nodes(ROOM)
+        attached = loops()
+        self._devices = {each.name: attached[each.devices[0].image] for each in self.nodes}
+        self._identities = {
+            node: _said("blkid", "-s", "UUID", "-o", "value", device)
+            for node, device in self._devices.items()
+        }
+
+    @property
+    def disk(self) -> str:
+        """Where a node's disk is, with its name to be filled in."""
+        return str(ROOM / LAB / "{node}.disk-0")
+
+    @property
+    def written_bytes(self) -> int:
+        """What all disks have written so far."""
+        stats = (Path("/sys/block", Path(each).name, "stat") for each in self._devices.values())
+        return sum(int(stat.read_text().split()[WRITTEN]) * SECTOR_BYTES for stat in stats)
+
+    @contextmanager
+    def started(self, command: list[str | Path]) -> Iterator[Running]:
+        """A command on the head, killed at the end if nothing else has ended it."""
+        head = self.nodes[0]
+        process = subprocess.Popen(
+            inside(head, [str(each) for each in command]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment(lab.standing(ROOM, LAB)),
+            preexec_fn=partial(enter, _groups(head)),
+        )
+        with process:
+            try:
+                yield Running(process)
+            finally:
+                process.kill()
+
+    # What befalls a node.
+
+    def kill_agent(self, number: int) -> None:
+        """The process that sorts there is gone."""
+        os.kill(self._agent(self.nodes[number]), signal.SIGKILL)
+
+    def freeze_agent(self, number: int) -> None:
+        """It does nothing any more, and is still there."""
+        os.kill(self._agent(self.nodes[number]), signal.SIGSTOP)
+
+    def kill_raylet(self, number: int) -> None:
+        """Ray's process there is gone; its workers follow when they find that out."""
+        for process in self._named(self.nodes[number], RAYLET.encode()):
+            os.kill(process, signal.SIGKILL)
+
+    def kill_all(self, number: int) -> None:
+        """All its processes are gone at once."""
+        end(_groups(self.nodes[number]))
+
+    def cut(self, number: int) -> None:
+        """The switch's port is down."""
+        _said("ip", "-n", switch_of(LAB), "link", "set", f"port{number}", "down")
+
+    def cut_pair(self, one: int, other: int) -> None:
+        """These two do not reach each other; all others reach both."""
+        for here, there in ((one, other), (other, one)):
+            node = self.nodes[here]
+            route = ("route", "add", "blackhole", f"{self.nodes[there].address}/32")
+            _said("ip", "-n", node.namespace, *route)
+
+    def fill(self, number: int) -> None:
+        """No space is left on its disk."""
+        lab.fault(LAB, self.nodes[number].name, "fill-disk", None)
+
+    def break_disk(self, number: int, left: float) -> None:
+        """Its disk answers no more beyond a share of its blocks."""
+        node = self.nodes[number]
+        image = node.devices[0].image
+        os.truncate(image, int(image.stat().st_size * left) // 4096 * 4096)
+        _said("losetup", "--set-capacity", self._devices[node.name])
+
+    # How it is mended.
+
+    def mend_pair(self, one: int, other: int) -> None:
+        """They reach each other again."""
+        for here, there in ((one, other), (other, one)):
+            with suppress(subprocess.CalledProcessError):
+                node = self.nodes[here]
+                address = f"{self.nodes[there].address}/32"
+                _said("ip", "-n", node.namespace, "route", "delete", "blackhole", address)
+
+    def free(self, number: int) -> None:
+        """There is space again."""
+        for mount in self.nodes[number].mounts:
+            (mount / FILLER).unlink(missing_ok=True)
+
+    def start_anew(self, number: int) -> None:
+        """The machine is on, linked, and has a new Ray; what its disk has stays."""
+        _said("ip", "-n", switch_of(LAB), "link", "set", f"port{number}", "up")
+        end(_groups(self.nodes[number]))
+        lab.ray(LAB, lambda *_: None)
+
+    def new_disk(self, number: int) -> None:
+        """The machine has an empty disk; its processes are gone for that, but for `start_anew`."""
+        node = self.nodes[number]
+        end(_groups(node))
+        (each,) = node.devices
+        for _ in range(100):  # The namespaces of those processes go a little after them.
+            with suppress(subprocess.CalledProcessError):
+                _said("umount", each.mount)
+                break
+            time.sleep(0.1)
+        device, kind = self._devices[node.name], each.disk.file_system
+        _said("fallocate", "--length", str(each.disk.size_bytes), each.image)
+        _said("losetup", "--set-capacity", device)
+        _said(*formatted(kind, self._identities[node.name], discard=False), "-f", device)
+        _, mount = steps_of_mount(kind, [device], each.mount)
+        _said(*mount.do)
+
+    # Where it stands.
+
+    def stands(self) -> str:
+        """What each agent's threads wait for, for who looks into a hang."""
+        lines = []
+        for node in self.nodes:
+            for process in self._named(node, AGENT):
+                for task in sorted(Path(f"/proc/{process}/task").iterdir()):
+                    with suppress(OSError):
+                        name, stack = (task / "comm").read_text(), (task / "stack").read_text()
+                        top = " < ".join(line.split()[-1] for line in stack.splitlines()[:3])
+                        lines.append(f"{node.name} {process} {name.strip()}: {top}")
+        return "\n".join(lines)
+
+    def _agent(self, node: Node) -> int:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if found := self._named(node, AGENT):
+                return max(found)
+            time.sleep(0.01)
+        raise AssertionError(f"no agent on {node.name}")
+
+    def _named(self, node: Node, name: bytes) -> list[int]:
+        found = []
+        for process in sorted(members(_groups(node))):
+            with suppress(OSError):
+                said = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0]
+                if Path(os.fsdecode(said)).name.startswith(os.fsdecode(name)):
+                    found.append(process)
+        return found
+
+
+@contextmanager
+def faulty(room: Path) -> Iterator[Faulty]:
+    """The lab, up with Ray, and down afterwards; its files lie in a room of the caller's."""
+    file, program = room / "lab.toml", room / "ray"
+    file.write_text(FILE)
+    beside = str(Path(sys.executable).parent / "ray")
+    program.write_text(ALONE.replace("DISKS", str(ROOM / LAB)).replace("PROGRAM", beside))
+    program.chmod(0o755)
+    before = dict(os.environ)
+    with untouched():
+        try:
+            os.environ.update(QUICK, **{VARIABLE: str(program)})
+            lab.up(file, lambda *_: None)
+            lab.ray(LAB, lambda *_: None)
+            yield Faulty()
+        finally:
+            lab.down(LAB)
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _groups(node: Node) -> list[Path]:
+    return directories(node, controllers().values())
+
+
+def _said(*command: Any) -> str:
+    done = subprocess.run(
+        [str(each) for each in command], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
