@@ -9,9 +9,13 @@ from typing import Annotated
 import typer
 
 from tonnage import engine, words
-from tonnage.artifacts.gathering import bytes_at
+from tonnage.artifacts import ArtifactError, RunRecord
+from tonnage.artifacts.gathering import bytes_at, says
 from tonnage.cli.arguments import Json, whole_number
 from tonnage.cli.gathered import measured_places, read_all, read_fleets
+
+JOB, RUN = "job.json", "run.json"
+"""What tells the directory of a sort on a fleet, and its record."""
 
 
 def report(
@@ -19,7 +23,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="MEASUREMENT_OR_DIR...",
-            help="Measurements, or directories that hold some, at any depth.",
+            help="Measurements, or directories that hold some, at any depth; or the --out of one "
+            "sort on a fleet, or its run.json.",
         ),
     ],
     price: Annotated[
@@ -54,12 +59,23 @@ def report(
     ] = "0",  # type: ignore[assignment]  # the parser makes it a number
     as_json: Json = False,
 ) -> None:
-    """Analyse measurements of one machine or of a fleet, and write a page to look at."""
+    """Analyse measurements of one machine or of a fleet, and write a page to look at.
+
+    Of a sort on a fleet: its phases beside their limits and its plan, node by node.
+    """
     from tonnage.cli.prices import prices
     from tonnage.model.analysis import analyse
     from tonnage.report.analysis import write_analysis
 
     _refuse_out(out)
+    if runs := [place for path in paths if (place := _run_at(path))]:
+        for flag, given in (("--price", price), ("--catalog", catalog)):
+            if given:
+                raise engine.Refused(f"{flag}: it is for measurements, and {paths[0]} is a sort")
+        if len(paths) > 1:
+            raise engine.Refused(f"{runs[0].parent} is a sort on a fleet: give it alone")
+        _report_run(runs[0], out, as_json)
+        return
     costs = prices(price or [], catalog)
     found = measured_places(paths)
     measurements = read_all(found)
@@ -80,6 +96,31 @@ def report(
         print(said)
     for rule in analysis.scorecard:
         print(f"{words.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}.")
+    print(f"Report: {page}")
+
+
+def _run_at(path: Path) -> Path | None:
+    """The record of a sort on a fleet: a file itself, or that of the sort's own directory."""
+    place = path / RUN if (path / JOB).is_file() else path
+    return place if place.is_file() and says(place, RunRecord) else None
+
+
+def _report_run(place: Path, out: Path, as_json: bool) -> None:
+    from tonnage.cli.compared import lines
+    from tonnage.report.fleet import write_run
+
+    try:
+        record = RunRecord.read(place)
+    except ArtifactError as why:
+        raise engine.Refused(str(why)) from None
+    if not record.nodes:
+        raise engine.Refused(f"{place}: a sort on one machine; tonnage study reports of those")
+    page = write_run(record, out)
+    if as_json:
+        print(json.dumps(record.to_json()))
+        return
+    if record.compared:
+        print("\n".join(lines(record.compared, record.seconds)))
     print(f"Report: {page}")
 
 

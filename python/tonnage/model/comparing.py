@@ -196,13 +196,14 @@ def uses(demands: Mapping[str, float], carried: Carried) -> list[Use]:
 
 def _demands(several: Iterable[Phase], record: RunRecord) -> dict[str, float]:
     found: dict[str, float] = {}
+    cores = 0.0
     for phase in several:
         for stage in phase.stages:
             resource = _resource(stage, phase.name, record)
             if resource != CPU:
                 found[resource] = found.get(resource, 0.0) + stage.bytes
-            found[CPU] = found.get(CPU, 0.0) + stage.cpu_seconds
-    return found
+            cores += stage.cpu_seconds
+    return found | {CPU: cores}
 
 
 def _resource(stage: Stage, phase: str, record: RunRecord) -> str:

@@ -16,22 +16,23 @@ def circumstances(study: Study) -> Html:
         tag("h3", "Warnings", id="warnings"),
         tag("ul", *said, class_="warnings") if said else tag("p", "None."),
         tag("h3", "Machine"),
-        _machine(study.environment),
+        machine(study.environment),
         _devices(study.environment.devices),
         tag("h3", "Settings"),
-        _settings("Settings of the study", study.settings),
+        settings("Settings of the study", study.settings),
     ]
     if study.run:
         caption = "Settings of the job; under plan is the most that it was to use"
-        parts.append(_settings(caption, study.run.settings))
+        parts.append(settings(caption, study.run.settings))
     parts += [tag("h3", "Versions"), facts(study.environment.versions.items())]
-    parts += [tag("h3", "Commands"), _command("The study", study.command)]
+    parts += [tag("h3", "Commands"), command("The study", study.command)]
     if study.run and study.run.command != study.command:
-        parts.append(_command("The job", study.run.command))
+        parts.append(command("The job", study.run.command))
     return section("circumstances", "Machine, settings, versions", *parts)
 
 
-def _machine(environment: Environment) -> Html:
+def machine(environment: Environment) -> Html:
+    """What a machine is."""
     limit = environment.memory_limit_bytes
     return facts(
         [
@@ -69,10 +70,11 @@ def _devices(devices: list[Device]) -> Html:
     return table("What holds the directories", columns, rows, numeric=("Size",))
 
 
-def _settings(caption: str, settings: dict[str, Any]) -> Html:
+def settings(caption: str, values: dict[str, Any]) -> Html:
+    """Settings by their names."""
     rows: list[list[Child]] = [
         [tag("code", name), tag("span", words.setting(name, value), class_="setting")]
-        for name, value in _flat(settings)
+        for name, value in _flat(values)
     ]
     return table(caption, ["Setting", "Value"], rows)
 
@@ -88,5 +90,6 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return pairs
 
 
-def _command(name: str, command: list[str]) -> Html:
-    return join([tag("h4", name), block(words.command(command), f"{name}'s command")])
+def command(name: str, line: list[str]) -> Html:
+    """A command that can be typed again."""
+    return join([tag("h4", name), block(words.command(line), f"{name}'s command")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tonnage import words
@@ -45,12 +46,6 @@ def title(study: Study) -> str:
 def header(study: Study) -> Html:
     """The head of the page."""
     where = f"{study.environment.host} · {words.moment(study.began_at)}"
-    tiles = [
-        tag(
-            "div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.beside))
-        )
-        for tile in _tiles(study)
-    ]
     return tag(
         "header",
         tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
@@ -58,8 +53,19 @@ def header(study: Study) -> Html:
         tag("p", " ".join(_lead(study)), class_="lead"),
         _cut_short(study),
         _warned(len(study.warnings)),
-        tag("dl", *tiles, class_="tiles") if tiles else None,
+        tiles(_tiles(study)),
     )
+
+
+def tiles(some: Sequence[Tile]) -> Html | None:
+    """Key figures side by side."""
+    found = [
+        tag(
+            "div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.beside))
+        )
+        for tile in some
+    ]
+    return tag("dl", *found, class_="tiles") if found else None
 
 
 def _predicted(predicted: Prediction) -> str:
@@ -107,29 +113,29 @@ def _limited(begin: str, phases: list[tuple[str, str, float]], whole: float) -> 
 
 
 def _tiles(study: Study) -> list[Tile]:
-    tiles = []
+    found = []
     run, predicted = study.run, study.predicted
     if run:
         sorted_ = f"to sort {words.size(run.bytes)}"
-        tiles.append(Tile("Actual", words.seconds(run.seconds), sorted_))
+        found.append(Tile("Actual", words.seconds(run.seconds), sorted_))
     if predicted:
         low, high = predicted.low_seconds, predicted.high_seconds
         between = words.seconds_between(low, high)
         beside = f"{between} with {words.percent(predicted.confidence)} confidence"
-        tiles.append(Tile("Predicted", words.seconds(predicted.seconds), beside))
+        found.append(Tile("Predicted", words.seconds(predicted.seconds), beside))
     if study.error_fraction is not None:
         size = words.percent(abs(study.error_fraction))
-        tiles.append(Tile("Prediction error", size, _error(run, predicted)))
+        found.append(Tile("Prediction error", size, _error(run, predicted)))
     if study.limit:
         least = words.seconds(study.limit.seconds)
         beside = f"of what the disks allow: they alone would need {least}"
         if study.limit.efficiency > 1:
             beside += f"; {words.ABOVE_LIMIT}"
-        tiles.append(Tile("Efficiency", words.percent(study.limit.efficiency), beside))
+        found.append(Tile("Efficiency", words.percent(study.limit.efficiency), beside))
     if run:
-        tiles += _resources(run)
-        tiles += _verified(study, run)
-    return tiles
+        found += _resources(run)
+        found += _verified(study, run)
+    return found
 
 
 def _error(run: RunRecord | None, predicted: Prediction | None) -> str | None:

@@ -1,0 +1,94 @@
+"""What a reader takes away of a sort on a fleet: the headline in words and the key figures."""
+
+from __future__ import annotations
+
+from tonnage import words
+from tonnage.artifacts import RunRecord
+from tonnage.report.headline import Tile, tiles
+from tonnage.report.markup import Html, tag
+
+
+def title(record: RunRecord) -> str:
+    """The first sentence, without its full stop."""
+    nodes = words.several(len(record.nodes), "node")
+    said = f"Sorted {words.size(record.bytes)} on {nodes} in {words.seconds(record.seconds)}"
+    planned = record.compared.planned if record.compared else None
+    return f"{said}; planned {words.seconds(planned.seconds.median)}" if planned else said
+
+
+def header(record: RunRecord) -> Html:
+    """The head of the page."""
+    lost = [node for node in record.nodes if node.lost]
+    notice = None
+    if lost:
+        said = f"{words.several(len(lost), 'node')} of {len(record.nodes)} lost"
+        notice = tag("p", tag("a", said, href="#rounds"), class_="notice", role="note")
+    where = f"sort on a fleet · {words.moment(record.began_at)}"
+    return tag(
+        "header",
+        tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
+        tag("h1", f"{title(record)}."),
+        tag("p", _lead(record), class_="lead"),
+        notice,
+        tiles(_tiles(record)),
+    )
+
+
+def _lead(record: RunRecord) -> str:
+    compared = record.compared
+    sentences = []
+    if compared and compared.phase_efficiency is not None:
+        sentences.append(
+            f"Its phases reached {words.percent(compared.phase_efficiency)} of what the machines "
+            "were measured to carry."
+        )
+    for phase in compared.phases if compared else ():
+        limited = f"{words.phase(phase.name)}: limited by {words.resource(phase.bottleneck)}"
+        foreseen = {None: "", True: ", as foreseen", False: ", which was not foreseen"}
+        sentences.append(words.sentence(limited + foreseen[phase.as_limited]))
+    return " ".join(sentences)
+
+
+def _tiles(record: RunRecord) -> list[Tile]:
+    compared = record.compared
+    found = [Tile("Took", words.seconds(record.seconds), "from the command's beginning to its end")]
+    if compared:
+        outside = ""
+        if compared.other_seconds is not None:
+            outside = f"{words.seconds(compared.other_seconds)} passed outside of them"
+        found.append(Tile("All phases", words.seconds(compared.phase_seconds), outside))
+    if compared and compared.limit and compared.phase_efficiency is not None:
+        limit = compared.limit
+        beside = f"of the limit, {words.seconds(limit.seconds)}"
+        if compared.other_seconds is not None:
+            beside += f"; {words.percent(limit.efficiency)} with beginning and end"
+        found.append(Tile("Efficiency", words.percent(compared.phase_efficiency), beside))
+    if compared and compared.planned:
+        planned = compared.planned
+        between = words.seconds_between(planned.seconds.low, planned.seconds.high)
+        of = f"{planned.candidate.nodes} x {planned.candidate.offer}"
+        inside = "inside" if planned.inside else "outside"
+        beside = f"{between} on {of}; what it took is {inside}"
+        found.append(Tile("Planned", words.seconds(planned.seconds.median), beside))
+    per_gigabyte = "–"
+    if record.bytes:
+        per_gigabyte = words.significant(record.cpu_seconds / (record.bytes / 1e9))
+    return [
+        *found,
+        Tile(
+            "CPU, core-seconds per GB",
+            per_gigabyte,
+            f"{words.significant(record.cpu_seconds)} core-seconds in all",
+        ),
+        Tile(
+            "From node to node",
+            words.size(record.network_bytes),
+            f"in {words.several(len(record.rounds), 'round')} of pass one",
+        ),
+        Tile("Peak memory", words.memory(record.peak_memory_bytes), "of the node that took most"),
+        Tile(
+            "Records",
+            words.count(record.records),
+            f"checksum {record.checksum}, the input's; durability {record.durability}",
+        ),
+    ]
