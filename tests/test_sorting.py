@@ -206,7 +206,18 @@ def test_a_machine_whose_disk_fails_is_still_read_from(disk: Path, step: str) ->
     judged(disk, b"".join(parts.values()), record)
     listed = json.loads((disk / "job" / "sorted.json").read_text())
     assert {each["node"] for each in listed} == {"a", "b"}
-    assert {node.node: node.lost for node in record.nodes}["c"] == "writing a file: no space"
+    assert {node.node: node.lost for node in record.nodes}["c"] == "writing a file: (os error 5)"
+
+
+@pytest.mark.parametrize("what", ["fails", "is full"])
+def test_what_a_disk_has_finished_is_believed_if_it_is_full_and_not_if_it_fails(
+    disk: Path, what: str
+) -> None:
+    troubles = {"c": [Trouble("pass_two", f"{what} in the middle")]}
+    cluster = SortMachines(*NODES, troubles=troubles)
+    sorted_whole(disk, keyed(16, 150_000), cluster, memory_bytes=8 << 20)
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    assert ("c" in {each["node"] for each in listed}) == (what == "is full")
 
 
 def test_what_only_the_lost_one_had_is_named(disk: Path) -> None:

@@ -1,15 +1,18 @@
 """A lab with Ray whose nodes have disks of their own, and what befalls its nodes in truth.
 
 Each node's Ray runs in a mount namespace that lacks the others' disks: what a node has lost nobody
-else sees. A disk that fails is a loop device of which the file was cut short: the kernel answers
-what lies beyond the end with EIO, reads and writes alike, and when it meets that in its log, XFS
-shuts the file system down.
+else sees. A disk that fails is a loop device that ends earlier from one moment to the next, by
+LOOP_SET_STATUS64 with a size limit (loop(4)): the kernel answers what lies beyond with EIO, reads and writes alike,
+and when it meets that in its log, XFS shuts the file system down. Cutting the device's file short
+would not do: a write under way makes it longer again, with zeros in between.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -22,8 +25,7 @@ from typing import Any
 from support.labs import untouched
 from support.processes import PATIENCE_SECONDS, Running
 from tonnage import lab
-from tonnage.changes.files import formatted, loops
-from tonnage.changes.files import mounted as steps_of_mount
+from tonnage.changes.files import loops, mounted
 from tonnage.changes.groups import end, members
 from tonnage.lab import ROOM
 from tonnage.lab.cluster import RAYLET, VARIABLE, environment
@@ -43,6 +45,7 @@ name = "{LAB}"
 type = "n"
 count = {NODES}
 price_usd_per_hour = 1
+cpus = 1
 link_mb_per_s = {LINK}
 disks = [{{ size = "320MiB", read_mb_per_s = {DISK}, write_mb_per_s = {DISK} }}]
 """
@@ -67,6 +70,11 @@ SECTOR_BYTES = 512
 WRITTEN = 6
 """Sectors written: its place in a device's ``stat`` (Documentation/block/stat.rst)."""
 AGENT = b"ray::Sorter"
+BLOCK_BYTES = 4096
+LOOP_SET_STATUS64, LOOP_GET_STATUS64 = 0x4C04, 0x4C05
+LOOP_INFO64 = struct.Struct("5Q4I64s64s32s2Q")
+"""``struct loop_info64`` of linux/loop.h."""
+LO_SIZELIMIT = 4
 
 
 class Faulty:
@@ -76,10 +84,6 @@ class Faulty:
         self.nodes = lab.standing(ROOM, LAB).nodes(ROOM)
         attached = loops()
         self._devices = {each.name: attached[each.devices[0].image] for each in self.nodes}
-        self._identities = {
-            node: _said("blkid", "-s", "UUID", "-o", "value", device)
-            for node, device in self._devices.items()
-        }
 
     @property
     def disk(self) -> str:
@@ -148,9 +152,8 @@ class Faulty:
     def break_disk(self, number: int, left: float) -> None:
         """Its disk answers no more beyond a share of its blocks."""
         node = self.nodes[number]
-        image = node.devices[0].image
-        os.truncate(image, int(image.stat().st_size * left) // 4096 * 4096)
-        _said("losetup", "--set-capacity", self._devices[node.name])
+        size = node.devices[0].disk.size_bytes
+        _limit(self._devices[node.name], int(size * left) // BLOCK_BYTES * BLOCK_BYTES)
 
     # How it is mended.
 
@@ -173,8 +176,8 @@ class Faulty:
         end(_groups(self.nodes[number]))
         lab.ray(LAB, lambda *_: None)
 
-    def new_disk(self, number: int) -> None:
-        """The machine has an empty disk; its processes are gone for that, but for `start_anew`."""
+    def mend_disk(self, number: int) -> None:
+        """It answers again, with what it has; the machine is off until `start_anew`."""
         node = self.nodes[number]
         end(_groups(node))
         (each,) = node.devices
@@ -183,11 +186,8 @@ class Faulty:
                 _said("umount", each.mount)
                 break
             time.sleep(0.1)
-        device, kind = self._devices[node.name], each.disk.file_system
-        _said("fallocate", "--length", str(each.disk.size_bytes), each.image)
-        _said("losetup", "--set-capacity", device)
-        _said(*formatted(kind, self._identities[node.name], discard=False), "-f", device)
-        _, mount = steps_of_mount(kind, [device], each.mount)
+        _limit(self._devices[node.name], 0)
+        _, mount = mounted(each.disk.file_system, [self._devices[node.name]], each.mount)
         _said(*mount.do)
 
     # Where it stands.
@@ -245,6 +245,19 @@ def faulty(room: Path) -> Iterator[Faulty]:
 
 def _groups(node: Node) -> list[Path]:
     return directories(node, controllers().values())
+
+
+def _limit(device: str, size_bytes: int) -> None:
+    """Has a loop device end there; 0 is the end of its file."""
+    handle = os.open(device, os.O_RDONLY)
+    try:
+        about = bytearray(LOOP_INFO64.size)
+        fcntl.ioctl(handle, LOOP_GET_STATUS64, about)
+        values = list(LOOP_INFO64.unpack(about))
+        values[LO_SIZELIMIT] = size_bytes
+        fcntl.ioctl(handle, LOOP_SET_STATUS64, LOOP_INFO64.pack(*values))
+    finally:
+        os.close(handle)
 
 
 def _said(*command: Any) -> str:

@@ -29,7 +29,8 @@ class Trouble:
     what: str
     """``dies``, ``dies at the end``, ``dies in the middle`` (of a pass), ``loses its agent`` (which
     dies, and the machine does not), ``hangs`` (says nothing), ``stalls`` (moves nothing), ``fails``
-    (its disk), ``is cut off`` (of what it sends)."""
+    (its disk), ``is full`` (that), either also ``in the middle`` of pass two, ``is cut off`` (of
+    what it sends)."""
     skips: int = 0
     """So many times the step goes well before."""
     wipes: bool = False
@@ -69,8 +70,12 @@ class FaultySite(SortSite):
         if what == "loses its agent":
             self._actor.end()
             progress(0)
-        if what == "fails":
-            raise engine.Failed("writing a file: no space", "write", "/a/file", 0)
+        if what.endswith("in the middle") and not what.startswith("dies"):
+            some = asked["partitions"][: len(asked["partitions"]) // 2]
+            run({**asked, "partitions": some}, progress)
+        if what.startswith(("fails", "is full")):
+            why = f"writing a file: (os error {28 if what.startswith('is full') else 5})"
+            raise engine.Failed(why, "write", "/a/file", 0)
         if what == "hangs":
             self._actor.hang()
             while True:

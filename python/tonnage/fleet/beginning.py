@@ -16,7 +16,7 @@ from tonnage.fleet.home import heirs_from, replay, seen_from, seen_json
 from tonnage.fleet.job import Job
 from tonnage.fleet.share import holders
 from tonnage.fleet.site import Look
-from tonnage.fleet.sorter import DISK, FAILED, REFUSED
+from tonnage.fleet.sorter import DISK, FAILED, FULL, REFUSED
 from tonnage.run.schedule import Finished, Schedule, Split
 
 
@@ -41,7 +41,7 @@ def _looked(job: Job) -> dict[str, Look]:
     for step in ("prepare", "look"):
         ended = crew.do(step, dict.fromkeys(crew.members if fresh else crew.nodes))
         refuse(ended, REFUSED)
-        if fresh and (found := foremost(ended, GONE, DISK, FAILED)):
+        if fresh and (found := foremost(ended, GONE, DISK, FULL, FAILED)):
             node, why = found
             raise engine.Refused(
                 f"{node} {why.why}: mend it, or take it out of the cluster, before its input "
@@ -120,15 +120,9 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
             if node in schedule.readers or node in schedule.keepers:
                 job.lose(node, job.why_gone(node))
             continue
-        files = {
-            file.path
-            for place, found in schedule.finished.items()
-            if schedule.owner[place] == node
-            for file in found
-        }
         still = job.there(node)
         rounds = {*schedule.scratch.get(node, ())}  # A spare has none.
-        has_all = rounds <= {*looks[node].rounds} and still == files
+        has_all = rounds <= {*looks[node].rounds} and len(still) == len(job.files_of(node))
         if node not in schedule.keepers or not has_all:
             job.lose(node, "had lost what it held", joins=True, there=still)
     for node in sorted(job.lost):

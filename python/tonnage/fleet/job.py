@@ -20,7 +20,7 @@ from tonnage.fleet.home import Home, files_json, lost_event
 from tonnage.fleet.recording import told
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import Place, inherited, number_of
-from tonnage.fleet.sorter import CHANGED, DISK, INPUT, Ended, Told
+from tonnage.fleet.sorter import CHANGED, DISK, FULL, INPUT, Ended, Told
 from tonnage.run.schedule import Copy, Finished, Schedule, Split, Total
 
 
@@ -143,16 +143,23 @@ class Job:
     ) -> None:
         """Loses who is gone, whose disk failed, and whom others cannot reach."""
         for node, end in sorted(ended.items()):
-            if end.kind in (GONE, INPUT):
-                self.lose(node, end.why)
-            elif end.kind == DISK:
-                self.lose(node, end.why, reads=node in self.schedule.keepers)
+            if end.kind in (GONE, INPUT, DISK, FULL):
+                self._lose_as(node, end)
         for node in judged:
             if node not in self._out:
                 why = "others cannot exchange data with it"
                 if blames is not None and node in blames:
                     why = f"failed twice: {ended[node].why}"
                 self.lose(node, why)
+
+    def _lose_as(self, node: str, end: Ended) -> None:
+        """Takes a node for lost as a step's end has it.
+
+        A disk without space keeps what is finished; of one that fails nothing is believed.
+        """
+        reads = end.kind in (DISK, FULL) and node in self.schedule.keepers
+        there = [file.path for file in self.files_of(node)] if end.kind == FULL else []
+        self.lose(node, end.why, reads=reads, there=there)
 
     def lose(
         self,
@@ -168,9 +175,9 @@ class Job:
         Args:
             node: Which.
             why: In words.
-            reads: Whether its input can still be read.
+            reads: Whether its input can still be read, and ``there``.
             joins: Whether it takes part again, with nothing but ``there``.
-            there: The finished files that it was seen to have.
+            there: The finished files that it still has.
         """
         schedule = self.schedule
         if not reads and not joins:
@@ -189,7 +196,7 @@ class Job:
         paths = [file.path for place in done for file in schedule.finished[place]]
         self.witness.pop(node, None)
         if reads or joins:
-            seen = set(paths) if reads else set(there)
+            seen = set(there)
         else:
             # What another one sees nobody could make a copy of.
             seen = set() if schedule.copies is not None else self._seen_by_another(node, paths)
@@ -210,7 +217,7 @@ class Job:
             del self.witness[other]
             self.find_witness(other)
         if reads or joins:
-            # What it keeps on a disk that fails, or is full, is whole; the rest may go or not.
+            # On a disk that fails the rest may go or not.
             self.crew.do("drop", {node: {"keeps": list(keeps)}})
         elif node in self.witness:
             output = self.asked.on(node, self.asked.output)
@@ -236,14 +243,18 @@ class Job:
 
     def there(self, node: str) -> set[str]:
         """Which of its finished files a node still has, whole."""
-        finished = self.schedule.finished
-        of_node = [place for place in finished if self.schedule.owner[place] == node]
-        files = [file for place in of_node for file in finished[place]]
+        files = self.files_of(node)
         if not files:
             return set()
         ended = self.crew.do("sees", {node: [file.path for file in files]})[node]
         sizes = {each.path: each.bytes for each in ended.answer or ()}
         return {file.path for file in files if sizes.get(file.path) == file.total.bytes}
+
+    def files_of(self, node: str) -> list[Finished]:
+        """Its finished files."""
+        finished = self.schedule.finished
+        of_node = [place for place in finished if self.schedule.owner[place] == node]
+        return [file for place in of_node for file in finished[place]]
 
     def _heirs(self, node: str, places: Sequence[int]) -> dict[int, tuple[str, Sequence[Finished]]]:
         """Who has copies of a lost node's partitions, and what they will be called there."""
@@ -268,7 +279,7 @@ class Job:
         ended = self.crew.do("inherit", asked)
         for node, end in sorted(ended.items()):
             if end.kind is not None and node not in self._out:
-                self.lose(node, end.why, reads=end.kind == DISK and node in self.schedule.keepers)
+                self._lose_as(node, end)
 
     def _seen_by_another(self, node: str, paths: Sequence[str]) -> set[str]:
         """Which finished files of a lost node another one sees, as they were: its witness."""

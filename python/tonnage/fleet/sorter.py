@@ -5,7 +5,9 @@ What a step is, `tonnage.fleet.site` says. An answer that was lost costs nothing
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import resource
 import socket
 import threading
@@ -20,16 +22,19 @@ from tonnage import engine
 from tonnage.fleet.site import STEPS, Changed, Place, Site, Unread
 from tonnage.run.sort import peak_memory_bytes
 
-REFUSED, DISK, INPUT, CHANGED, FAILED, STOPPED = (
+REFUSED, DISK, FULL, INPUT, CHANGED, FAILED, STOPPED = (
     "refused",
     "disk",
+    "full",
     "input",
     "changed",
     "failed",
     "stopped",
 )
-"""Why a step did not come to its end: what it was given, a disk, an input that cannot be read, one
-that is not what it was, something else, or since it was told to."""
+"""Why a step did not come to its end: what it was given, a disk, one without space, an input that
+cannot be read, one that is not what it was, something else, or since it was told to."""
+
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True)
@@ -146,11 +151,11 @@ class Sorter:
             ended = Ended(kind=CHANGED, why=str(why))
         except engine.Failed as why:
             # What names a file is the disk's; of a peer there is none.
-            ended = Ended(
-                kind=DISK if len(why.args) > 2 and why.args[2] else FAILED, why=why.args[0]
-            )
+            of_disk = len(why.args) > 2 and why.args[2]
+            ended = Ended(kind=_of_disk(why.args[0]) if of_disk else FAILED, why=why.args[0])
         except OSError as why:
-            ended = Ended(kind=DISK, why=f"{why.filename or ''}: {why.strerror}".lstrip(": "))
+            said = f"{why.filename or ''}: {why.strerror}".lstrip(": ")
+            ended = Ended(kind=FULL if why.errno in NO_SPACE else DISK, why=said)
         except Exception as why:
             error = "".join(traceback.format_exception(why))
             ended = Ended(kind=FAILED, why=f"{type(why).__name__}: {why}", error=error)
@@ -169,6 +174,12 @@ class Sorter:
             raise _Stopped
         if done != self._done:
             self._done, self._moved = done, time.monotonic()
+
+
+def _of_disk(why: str) -> str:
+    """The kind of a disk's error, of which the core tells the number at the end."""
+    found = re.search(r"\(os error (\d+)\)$", why)
+    return FULL if found and int(found[1]) in NO_SPACE else DISK
 
 
 def _cpu_seconds() -> float:

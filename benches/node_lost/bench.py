@@ -1,0 +1,285 @@
+"""What it costs a sort on a fleet that one of its machines dies halfway.
+
+    sudo .venv/bin/python benches/node_lost/bench.py
+
+In pairs: a sort undisturbed, and the same with a machine gone when half of all that is to be
+written is written; every second pair the other way round. README.md says what the machines are, and
+what "gone" means. The claim: the median of the ratios is at most 1.6. Needs root, Ray and what a
+lab needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tonnage import lab as labs
+from tonnage.artifacts import write_atomically
+from tonnage.changes.files import loops, mounted
+from tonnage.lab.description import Disk
+from tonnage.lab.limits import controllers, number_of, throttled
+from tonnage.lab.nodes import Node
+from tonnage.measure.environment import capture
+
+MOST_RATIO = 1.6
+LAB = "lost"
+HEAD, OTHERS, VICTIM = "head", "n", "n-0"
+DISK_TIMES = 4
+"""A disk's size over a node's share of the input: scratch and output, twice over."""
+FILE_SYSTEM_BYTES = 400_000_000
+RECORD_BYTES = 100
+SECTOR_BYTES = 512
+WRITTEN = 6
+"""Sectors written: its place in a device's ``stat`` (Documentation/block/stat.rst)."""
+TONNAGE = (sys.executable, "-m", "tonnage")
+GB = 1_000_000_000
+FILE = """
+[lab]
+name = "{lab}"
+[[machine]]
+type = "{head}"
+price_usd_per_hour = 1
+link_mb_per_s = {link}
+disks = [{disk}, {{ size = {volume} }}]
+[[machine]]
+type = "{others}"
+count = {count}
+price_usd_per_hour = 1
+link_mb_per_s = {link}
+disks = [{disk}]
+"""
+DISK = "{{ size = {size}, read_mb_per_s = {rate}, write_mb_per_s = {rate} }}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One sort."""
+
+    pair: int
+    is_disturbed: bool
+    seconds: float
+    """From the command's start to its end."""
+    killed_after_seconds: float | None
+    rounds: int
+    lost: list[str]
+
+
+def tonnage(*command: str) -> str:
+    """What the command prints."""
+    done = subprocess.run([*TONNAGE, *command], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"tonnage {' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    add("--pairs", type=int, default=3)
+    add("--nodes", type=int, default=4)
+    add("--gigabytes-per-node", type=float, default=2.0, help="of input, 1 GB being 1e9 bytes")
+    add("--memory", default="1GiB", help="of each node, as tonnage run sort takes it")
+    add("--link-mb-per-s", type=float, default=60)
+    add("--disk-mb-per-s", type=float, default=120)
+    add("--at", type=float, default=0.5, help="of all that is written, when the machine goes")
+    add("--durability", choices=["none", "replicated"], default="none")
+    add("--out", type=Path, default=Path("target/node-lost.json"), help="every sample")
+    add("--json", action="store_true", help="print that instead of a table")
+    options = parser.parse_args(arguments)
+    if options.out.exists():
+        parser.error(f"--out {options.out} is there: move it, or name another file")
+    return options
+
+
+class Fleet:
+    """The lab; its first node has the volume with the input, which all see."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        record = labs.standing(labs.ROOM, LAB)
+        self.nodes = record.nodes(labs.ROOM)
+        self._volume = self.nodes[0].devices[1]
+        self.input = self._volume.mount / "in"
+        self.records = int(options.gigabytes_per_node * GB) // RECORD_BYTES * options.nodes
+        attached = loops()
+        self._devices = {each.name: attached[each.devices[0].image] for each in self.nodes}
+        self._hold(attached[self._volume.image])
+
+    def _hold(self, device: str) -> None:
+        """Every node reads the volume at its disk's rate."""
+        rate = round(self._options.disk_mb_per_s * 1e6)
+        disk = Disk(self._volume.disk.size_bytes, "xfs", read_bytes_per_second=rate)
+        for node in self.nodes:
+            for step in throttled(controllers()["io"], node.group, number_of(device), disk, 1.0):
+                subprocess.run(step.do, check=True)
+
+    def lay_out(self) -> None:
+        """Writes the input."""
+        self.input.mkdir()
+        files = [str(self.input / f"f{number}") for number in range(len(self.nodes))]
+        tonnage("gensort", str(self.records), *files)
+
+    @property
+    def written_bytes(self) -> int:
+        """What all disks have written so far."""
+        stats = (Path("/sys/block", Path(each).name, "stat") for each in self._devices.values())
+        return sum(int(stat.read_text().split()[WRITTEN]) * SECTOR_BYTES for stat in stats)
+
+    def clear(self) -> None:
+        """Nothing of an earlier sort, nor in the page cache to be written."""
+        for node in self.nodes:
+            place = node.devices[0].mount
+            subprocess.run(["rm", "-rf", place / "out", place / "scratch"], check=True)
+        os.sync()
+
+    def lose(self, node: Node) -> None:
+        """Its processes and its disk are gone."""
+        subprocess.run(["umount", "--lazy", node.devices[0].mount], check=True)
+        labs.fault(LAB, node.name, "kill", None)
+
+    def bring_back(self, node: Node) -> None:
+        """It is there again."""
+        each = node.devices[0]
+        _, mount = mounted(each.disk.file_system, [self._devices[node.name]], each.mount)
+        subprocess.run(mount.do, check=True)
+        labs.heal(LAB, node.name, lambda *_: None)
+
+
+@contextmanager
+def standing(options: argparse.Namespace) -> Iterator[Fleet]:
+    """The lab with Ray, gone afterwards."""
+    share = int(options.gigabytes_per_node * GB)
+    size = DISK_TIMES * share + FILE_SYSTEM_BYTES
+    text = FILE.format(
+        lab=LAB,
+        head=HEAD,
+        others=OTHERS,
+        count=options.nodes - 1,
+        link=options.link_mb_per_s,
+        disk=DISK.format(size=size, rate=options.disk_mb_per_s),
+        volume=options.nodes * share + FILE_SYSTEM_BYTES,
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(text)
+        file.flush()
+        tonnage("lab", "up", file.name)
+    try:
+        tonnage("lab", "ray", "--lab", LAB)
+        yield Fleet(options)
+    finally:
+        tonnage("lab", "down", "--lab", LAB)
+
+
+def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed: bool) -> Run:
+    """A sort, checked.
+
+    Raises:
+        RuntimeError: It failed, or what came out is not what went in.
+    """
+    fleet.clear()
+    disk = str(labs.ROOM / LAB / "{node}.disk-0")
+    (victim,) = [node for node in fleet.nodes if node.name == VICTIM]
+    killed: float | None = None
+    copies = 2 if options.durability == "replicated" else 1
+    half = options.at * (1 + copies) * fleet.records * RECORD_BYTES
+    with tempfile.TemporaryDirectory() as kept:
+        command = [
+            *("lab", "exec", "--lab", LAB, fleet.nodes[0].name, "--", *TONNAGE, "run", "sort"),
+            *(str(fleet.input), "--output", f"{disk}/out", "--scratch", f"{disk}/scratch"),
+            *("--fleet", "auto", "--memory", options.memory, "--out", f"{kept}/job"),
+            *("--durability", options.durability, "--json"),
+        ]
+        at, began = fleet.written_bytes + half, time.monotonic()
+        with subprocess.Popen(
+            [*TONNAGE, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            while is_disturbed and killed is None and process.poll() is None:
+                if fleet.written_bytes >= at:
+                    killed = time.monotonic() - began
+                    fleet.lose(victim)
+                time.sleep(0.01)
+            said, why = process.communicate()
+        seconds = time.monotonic() - began
+        if process.returncode:
+            raise RuntimeError(why.strip())
+        record: dict[str, Any] = json.loads(said)
+        files = json.loads((Path(kept) / "job" / "sorted.json").read_text())
+        places = sorted({str(Path(each["path"]).parent) for each in files})
+        found = json.loads(tonnage("valsort", *places, "--json"))
+    if (found["records"], found["checksum"]) != (fleet.records, record["checksum"]):
+        raise RuntimeError(f"{found['records']} records came out of {fleet.records}")
+    lost = [node["node"] for node in record["nodes"] if node["lost"]]
+    if lost != ([VICTIM] if is_disturbed else []):
+        raise RuntimeError(f"lost were {lost or 'none'}")
+    if is_disturbed:
+        fleet.bring_back(victim)
+    return Run(pair, is_disturbed, seconds, killed, len(record["rounds"]), lost)
+
+
+def ratios(runs: Sequence[Run]) -> list[float]:
+    """Disturbed over undisturbed, of each pair that is whole."""
+    seconds = {(run.pair, run.is_disturbed): run.seconds for run in runs}
+    pairs = sorted({run.pair for run in runs})
+    return [
+        seconds[pair, True] / seconds[pair, False]
+        for pair in pairs
+        if {(pair, True), (pair, False)} <= seconds.keys()
+    ]
+
+
+def render(runs: Sequence[Run]) -> str:
+    """A row for each run, then the claim."""
+    lines = ["pair  sort         seconds  machine gone after  rounds"]
+    for run in runs:
+        name = "one lost" if run.is_disturbed else "undisturbed"
+        gone = "" if run.killed_after_seconds is None else f"{run.killed_after_seconds:.1f} s"
+        lines.append(f"{run.pair + 1:4}  {name:11}  {run.seconds:7.1f}  {gone:>18}  {run.rounds:6}")
+    found = ratios(runs)
+    middle = statistics.median(found)
+    held = "holds" if middle <= MOST_RATIO else "MISSED"
+    lines.append(
+        f"ratio: median {middle:.2f} ({min(found):.2f} to {max(found):.2f}), "
+        f"at most {MOST_RATIO}: {held}"
+    )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Runs the pairs; prints the table, and ends with 1 if the claim does not hold."""
+    options = parse(sys.argv[1:])
+    known = {
+        "benchmark": "node_lost",
+        "environment": dataclasses.asdict(capture([])),
+        "options": {name: str(value) for name, value in vars(options).items()},
+    }
+    runs: list[Run] = []
+    with standing(options) as fleet:
+        fleet.lay_out()
+        for pair in range(options.pairs):
+            for is_disturbed in (False, True) if pair % 2 == 0 else (True, False):
+                runs.append(run_once(fleet, options, pair, is_disturbed))
+                print(f"{len(runs)} of {2 * options.pairs}", file=sys.stderr)
+                # After each run: one that is killed leaves what it had.
+                told = known | {"runs": [dataclasses.asdict(run) for run in runs]}
+                told |= {"ratios": ratios(runs)}
+                write_atomically(options.out, json.dumps(told, indent=1).encode())
+    print(json.dumps(told) if options.json else render(runs))
+    return 0 if statistics.median(ratios(runs)) <= MOST_RATIO else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
