@@ -2,9 +2,9 @@
 
 Each node's Ray runs in a mount namespace that lacks the others' disks: what a node has lost nobody
 else sees. A disk that fails is a loop device that ends earlier from one moment to the next, by
-LOOP_SET_STATUS64 with a size limit (loop(4)): the kernel answers what lies beyond with EIO, reads and writes alike,
-and when it meets that in its log, XFS shuts the file system down. Cutting the device's file short
-would not do: a write under way makes it longer again, with zeros in between.
+LOOP_SET_STATUS64 with a size limit (loop(4)): the kernel answers what lies beyond with EIO, reads
+and writes alike, and when it meets that in its log, XFS shuts the file system down. Cutting the
+device's file short would not do: a write under way makes it longer again, with zeros in between.
 """
 
 from __future__ import annotations
