@@ -21,6 +21,9 @@ fn shut(_: tonnage_graphs::gate::Shut) -> PyErr {
     Shut::new_err("the job has ended; its result says why")
 }
 
+/// A partition, its blocks end to end, how many, and the sum of their CRC-32s.
+type Portion<'py> = (usize, Bound<'py, PyBytes>, u64, u64);
+
 /// Where blocks go into a job.
 #[pyclass(frozen, module = "tonnage._core")]
 pub struct Given(Arc<Gate<GivenBlock>>);
@@ -65,9 +68,9 @@ impl Taken {
         Self(Arc::new(Gate::new(1)))
     }
 
-    /// A partition's number and blocks, laid end to end, as soon as there is one; other threads of
-    /// Python go on. `None` when all were taken.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<(usize, Bound<'py, PyBytes>)>> {
+    /// A partition's number and blocks, laid end to end, as soon as there is one, with how many they
+    /// are and the sum of their CRC-32s; other threads of Python go on. `None` when all were taken.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Portion<'py>>> {
         let taken = py.detach(|| self.0.take(|| false)).map_err(shut)?;
         let Some(taken) = taken else { return Ok(None) };
         let copy = |into: &mut [u8]| {
@@ -80,7 +83,9 @@ impl Taken {
             Ok(())
         };
         let bytes = PyBytes::new_with(py, taken.bytes(), copy)?;
-        Ok(Some((taken.partition, bytes)))
+        let total = taken.total;
+        let checksum = u64::try_from(total.checksum).unwrap_or(u64::MAX); // of fewer than 2^32 blocks
+        Ok(Some((taken.partition, bytes, total.records, checksum)))
     }
 
     /// Nobody takes any more.

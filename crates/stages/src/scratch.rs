@@ -6,6 +6,7 @@
 //! index is kept in memory: 16 bytes a block while pass one runs, and a `Piece` for each block in
 //! pass two. Every block knows which endpoint sent it: what one sent that was lost is left out.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use tonnage_disk::{Disk, DiskError, DiskFile};
 use tonnage_records::crc32;
 
 use crate::extent::{Extent, FileRef, Piece, aligned};
+use crate::ledger::Total;
 
 /// By how much a file grows that turns out too short.
 const GROWTH_BYTES: u64 = 64 << 20;
@@ -24,7 +26,11 @@ const GROWTH_BYTES: u64 = 64 << 20;
 pub struct Scratch {
     devices: Vec<Device>,
     partitions: Mutex<Vec<Vec<Block>>>,
+    came: Option<Mutex<Came>>,
 }
+
+/// What came of each partition from each source.
+type Came = BTreeMap<(usize, usize), Total>;
 
 #[derive(Debug)]
 struct Device {
@@ -107,7 +113,38 @@ impl Scratch {
                 .map(|file| file.map(device))
                 .collect::<Result<_, _>>()?,
             partitions: Mutex::default(),
+            came: None,
         })
+    }
+
+    /// Counts what comes: for blocks that nobody who reads them could count again.
+    #[must_use]
+    pub fn counting(mut self) -> Self {
+        self.came = Some(Mutex::default());
+        self
+    }
+
+    /// Counts a block that has come, if blocks are counted.
+    pub fn count(&self, partition: usize, source: usize, block: &[u8]) {
+        if let Some(came) = &self.came {
+            let mut total = Total::default();
+            total.count(block, block.len());
+            let mut came = came.lock().unwrap_or_else(PoisonError::into_inner);
+            came.entry((partition, source)).or_default().add(&total);
+        }
+    }
+
+    /// What was counted of each of so many partitions, and was kept.
+    #[must_use]
+    pub fn counted(&self, partitions: usize) -> Vec<Total> {
+        let mut totals = vec![Total::default(); partitions];
+        if let Some(came) = &self.came {
+            let came = came.lock().unwrap_or_else(PoisonError::into_inner);
+            for (&(partition, _), total) in came.iter() {
+                totals[partition].add(total);
+            }
+        }
+        totals
     }
 
     /// Forgets what came from sources that `is_whole` does not know as whole; gives the bytes that
@@ -116,6 +153,10 @@ impl Scratch {
         let mut partitions = self.lock();
         for blocks in partitions.iter_mut() {
             blocks.retain(|block| is_whole(block.source as usize));
+        }
+        if let Some(came) = &self.came {
+            let mut came = came.lock().unwrap_or_else(PoisonError::into_inner);
+            came.retain(|&(_, source), _| is_whole(source));
         }
         let bytes = |blocks: &Vec<Block>| blocks.iter().map(|block| u64::from(block.len)).sum();
         partitions.iter().map(bytes).collect()

@@ -16,6 +16,7 @@ use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::ALIGNMENT;
 use tonnage_stages::gate::Gate;
+use tonnage_stages::ledger::Total;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::Target;
 use tonnage_stages::source::{Given, GivenBlock};
@@ -59,6 +60,10 @@ pub struct Outcome {
     pub round: round::Outcome,
     /// Memory that each partition takes whole.
     pub spans: Vec<u64>,
+    /// Of each partition, the blocks that were given here, wherever they went.
+    pub given: Vec<Total>,
+    /// Of each partition, the blocks in the index, as they came: what pass two has to read.
+    pub came: Vec<Total>,
 }
 
 /// Runs a round's part with what comes through `gate`, until that is closed.
@@ -83,7 +88,7 @@ fn run_round(
 ) -> Result<Outcome, JobError> {
     let watch = Watch::begin(control);
     let scratch = Scratch::named(&config.disk, &config.scratch, 0)?;
-    let scratch = Arc::new(scratch);
+    let scratch = Arc::new(scratch.counting());
     let mesh = config.mesh.as_ref();
     let met = mesh.map(|mesh| connect(mesh, control)).transpose()?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
@@ -98,10 +103,12 @@ fn run_round(
     phase.disk_modes = pass.write.modes.seen();
     let left = round::leave(&pass, &scratch, &config.index)?;
     let mut spans = scratch.spans();
-    spans.resize(config.owners.len(), 0);
+    let partitions = config.owners.len();
+    spans.resize(partitions, 0);
+    let ledger = &pass.partition.ledger;
     Ok(Outcome {
         round: round::Outcome {
-            read: pass.partition.ledger.total(),
+            read: ledger.total(),
             sent: left.sent,
             received: left.received,
             partitions: left.partitions,
@@ -111,6 +118,8 @@ fn run_round(
             phases: vec![phase],
         },
         spans,
+        given: (0..partitions).map(|place| ledger.of(place)).collect(),
+        came: scratch.counted(partitions),
     })
 }
 

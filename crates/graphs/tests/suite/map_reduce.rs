@@ -16,6 +16,7 @@ use tonnage_graphs::map_reduce::{pass_one, pass_two};
 use tonnage_graphs::{GivenBlock, TakenBlocks};
 use tonnage_net::{Secret, Settings};
 use tonnage_pipeline::Control;
+use tonnage_stages::ledger::Total;
 use tonnage_stages::sink::Taken;
 
 use crate::common::{Random, addresses, disk, seeded};
@@ -126,6 +127,8 @@ proptest! {
         for partition in 0..partitions {
             let bytes: usize = expected.get(&partition).into_iter().flatten().map(Vec::len).sum();
             prop_assert_eq!(done.round.partitions[partition], bytes as u64);
+            prop_assert_eq!(done.came[partition], done.given[partition]);
+            prop_assert_eq!(done.came[partition].bytes, bytes as u64);
             prop_assert!(done.spans[partition] >= bytes as u64);
         }
         let (taken, portions) = take(room.path(), (0..partitions).collect(), portion_bytes);
@@ -169,10 +172,14 @@ proptest! {
             let running: Vec<_> = (0..count).map(run).collect();
             running.into_iter().map(|each| each.join().expect("no panic")).collect()
         });
+        let (mut given, mut came) = (vec![Total::default(); partitions], vec![Total::default(); partitions]);
         for outcome in done {
             let outcome = outcome.map_err(|why| TestCaseError::fail(why.to_string()))?;
             prop_assert!(outcome.round.received.iter().all(|from| from.lost.is_none()));
+            given.iter_mut().zip(&outcome.given).for_each(|(sum, each)| sum.add(each));
+            came.iter_mut().zip(&outcome.came).for_each(|(sum, each)| sum.add(each));
         }
+        prop_assert_eq!(came, given);
         let mut taken = Blocks::new();
         for number in 0..count {
             let owned = (number..partitions).step_by(count).collect();

@@ -18,6 +18,8 @@ use crate::ledger::{Ledger, Total};
 pub struct TakenBlocks {
     /// Which partition.
     pub partition: usize,
+    /// Blocks, their bytes and the sum of their CRC-32s, as they were read.
+    pub total: Total,
     extent: Arc<Extent>,
     buffer: Buffer,
 }
@@ -83,15 +85,16 @@ impl Stage for Taking {
         let Taking(taken) = self;
         while let Some(buffer) = flow.receive()? {
             let (partition, extent) = taken.portions[buffer.number].clone();
+            let mut total = Total::default();
+            extent
+                .payloads(&buffer)
+                .for_each(|block| total.count(block, block.len()));
             let blocks = TakenBlocks {
                 partition,
+                total,
                 extent,
                 buffer,
             };
-            let mut total = Total::default();
-            blocks
-                .blocks()
-                .for_each(|block| total.count(block, block.len()));
             let bytes = blocks.bytes();
             let passed = taken.gate.put(blocks, bytes, || flow.check().is_err());
             passed.map_err(|_| StageError::Stopped)?;

@@ -205,7 +205,10 @@ impl Writer {
 
     fn place(&mut self, block: &Buffer) -> Result<(Arc<DiskFile>, u64), DiskError> {
         match &self.write.target {
-            Target::Scratch(scratch) => scratch.place(block.number, block.source, block.len),
+            Target::Scratch(scratch) => {
+                scratch.count(block.number, block.source, block.payload());
+                scratch.place(block.number, block.source, block.len)
+            }
             Target::Files(files) => {
                 if let Some((file, _)) = self.open.get(&block.number) {
                     return Ok((Arc::clone(file), block.offset));

@@ -1,9 +1,9 @@
 """MapReduce on this machine: functions over Arrow record batches between the sort's two passes.
 
 ``job`` puts the steps together; ``inputs`` finds splits, ``reading`` makes batches of them;
-``shuffle`` is pass one, ``again`` divides what is larger than memory, ``reducing`` is pass two;
-``keys`` says where rows belong, ``blocks`` how they travel, ``writing`` what they become; ``crew``
-is the threads, ``functions`` are helpers for users.
+``mapping`` calls functions, ``shuffle`` is pass one, ``reducing`` is pass two; ``keys`` says where
+rows belong, ``blocks`` how they travel, ``writing`` what they become; ``crew`` is the threads,
+``functions`` are helpers for users.
 """
 
 from tonnage.run.map_reduce.functions import counts, groups, per_record, sums

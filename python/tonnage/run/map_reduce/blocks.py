@@ -7,7 +7,7 @@ there: maps of several inputs need not agree on more than the key.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -37,10 +37,16 @@ class Schemas:
                 if len(self._seen) > 1:
                     self._agreed()
 
-    def agreed(self) -> pa.Schema:
-        """All columns that were seen."""
+    @property
+    def seen(self) -> list[tuple[pa.Schema, str]]:
+        """Which, and where."""
         with self._lock:
-            return self._agreed()
+            return list(self._seen.items())
+
+    def agreed(self) -> pa.Schema:
+        """All columns that were seen; none if there were no rows."""
+        with self._lock:
+            return self._agreed() if self._seen else pa.schema([])
 
     def _agreed(self) -> pa.Schema:
         try:
@@ -110,14 +116,25 @@ def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of blocks that lie end to end, with all columns of ``schema``."""
     empty = schema.empty_table()
     try:
-        tables = [empty, *(pa.Table.from_batches([batch]) for batch in _batches(data))]
-        return one_batch(pa.concat_tables(tables, promote_options="default").select(schema.names))
+        tables = [empty, *(pa.Table.from_batches([batch]) for batch in batches(data))]
+        table = pa.concat_tables(tables, promote_options="default")
+        if table.num_columns > len(schema):
+            more = sorted({*table.column_names} - {*schema.names})
+            raise engine.Failed(
+                f"map gave the column {more[0]} once, and not when it was called with the same "
+                "again: have it give the same columns for the same input",
+                "map",
+                None,
+                None,
+            )
+        return one_batch(table.select(schema.names))
     except (pa.ArrowException, OSError) as why:
         said = f"what came back from scratch is not what was put there ({why}): {CORRUPT}"
         raise engine.Failed(said, "taken", None, None) from why
 
 
-def _batches(data: bytes) -> Iterable[pa.RecordBatch]:
+def batches(data: bytes) -> Iterator[pa.RecordBatch]:
+    """The rows of streams that lie end to end."""
     source = pa.BufferReader(data)
     while source.tell() < len(data):
         with pa.ipc.open_stream(source) as stream:

@@ -99,6 +99,11 @@ def find(inputs: Sequence[Input], split_bytes: int) -> Found:
     return Found(splits, on_file, in_memory)
 
 
+def input_of(inputs: Sequence[Input], path: Path) -> Input:
+    """The input that a file is of, or is."""
+    return next(each for each in inputs if Path(each.path) in (path, path.parent))
+
+
 def record_bytes(name: str) -> int:
     """The size of a record in the format ``records:N``."""
     return int(name.partition(":")[2])
@@ -116,7 +121,8 @@ def _files(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _format(given: Input, path: Path) -> str:
+def format_of(given: Input, path: Path) -> str:
+    """What a file is: as it is given, or as its name ends."""
     if re.fullmatch(r"lines|csv|json|parquet|arrow|records:[1-9]\d{0,8}", given.format):
         return given.format
     if given.format != "auto":
@@ -136,30 +142,51 @@ def _cut(given: Input, path: Path, size: int, split_bytes: int) -> tuple[list[Sp
     """A file's splits, and about how many bytes they are in memory."""
     if not path.is_file():
         raise engine.Refused(f"input {path} is no regular file: give files, or directories of them")
-    kind = _format(given, path)
+    kind = format_of(given, path)
+    decoded = refuse_broken(path, kind, size)
+    return splits_of(given, path, kind, (0, size), size, split_bytes), decoded
+
+
+def refuse_broken(path: Path, kind: str, size: int) -> int:
+    """Refuses a file that is none of its format; tells about how many bytes it is in memory."""
+    if kind in ("parquet", "arrow"):
+        try:
+            return _parts(path, kind)[1]
+        except (pa.ArrowException, OSError) as why:
+            raise engine.Refused(f"input {path} is no whole {kind} file: {why}") from why
+    if kind.startswith("records:") and (rest := size % record_bytes(kind)):
+        raise engine.Refused(
+            f"input {path}: its {size} bytes are no multiple of the record's "
+            f"{record_bytes(kind)}; after the last whole record, at offset {size - rest}, some "
+            "are left"
+        )
+    return size
+
+
+def splits_of(
+    given: Input, path: Path, kind: str, span: tuple[int, int], size: int, split_bytes: int
+) -> list[Split]:
+    """The splits of what begins in a span of a file's bytes: spans that cover it give all once.
+
+    The span of ``records:N`` is one of whole records. Of ``n`` row groups, or batches, of a file
+    one begins at each ``n``-th of its bytes: as good a place as any.
+    """
+    begin, end = span
 
     def split(begin: int, end: int) -> Split:
         return Split(given, path, kind, begin, end)
 
     if kind in ("parquet", "arrow"):
-        try:
-            count, decoded = _parts(path, kind)
-        except (pa.ArrowException, OSError) as why:
-            raise engine.Refused(f"input {path} is no whole {kind} file: {why}") from why
-        return [split(number, number + 1) for number in range(count)], decoded
-    step, first = split_bytes, 0
+        count, _ = _parts(path, kind)
+        own = [number for number in range(count) if begin <= number * size // count < end]
+        return [split(number, number + 1) for number in own]
+    step = split_bytes
     if kind.startswith("records:"):
-        record = record_bytes(kind)
-        if size % record:
-            raise engine.Refused(
-                f"input {path}: its {size} bytes are no multiple of the record's {record}; after "
-                f"the last whole record, at offset {size - size % record}, some are left"
-            )
-        step = max(split_bytes // record, 1) * record
+        step = max(split_bytes // record_bytes(kind), 1) * record_bytes(kind)
     if kind == "csv":
         with path.open("rb") as file:
-            first = len(file.readline())  # the names of columns
-    return [split(begin, min(begin + step, size)) for begin in range(first, size, step)], size
+            begin = max(begin, len(file.readline()))  # the names of columns
+    return [split(at, min(at + step, end)) for at in range(begin, end, step)]
 
 
 def _parts(path: Path, kind: str) -> tuple[int, int]:

@@ -20,11 +20,11 @@ import pyarrow as pa
 from tonnage import engine
 from tonnage.artifacts import Environment, RunRecord
 from tonnage.engine import probes
-from tonnage.run.map_reduce import blocks, keys
 from tonnage.run.map_reduce.crew import Crew
+from tonnage.run.map_reduce.functions import Function
 from tonnage.run.map_reduce.inputs import Found, Input, Split, find
-from tonnage.run.map_reduce.reading import Reader
-from tonnage.run.map_reduce.reducing import Call, Reducing, quantiles, sampled
+from tonnage.run.map_reduce.mapping import Mapper, called
+from tonnage.run.map_reduce.reducing import Reducing, quantiles
 from tonnage.run.map_reduce.shuffle import (
     LEAST_MEMORY_BYTES,
     Dealing,
@@ -38,10 +38,7 @@ from tonnage.run.sort import peak_memory_bytes
 
 UNFINISHED = ".tonnage-unfinished-scratch-"
 SAMPLED_SPLITS = 64
-SAMPLED_BYTES = 256 << 10
 PARTITIONS_AT_MOST = 4096
-
-Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ def map_reduce(
     """
     began, cpu_before = time.monotonic(), _cpu_seconds()
     shares = Shares(memory_bytes, engine.workers() if workers is None else workers)
-    _refuse(functions, scratch, shares, format)
+    refuse(functions, scratch, shares, format)
     found = find(inputs, shares.split_bytes)
     progress = on_progress or (lambda _done, _of: None)
     with ExitStack() as stack:
@@ -119,7 +116,7 @@ def map_reduce(
         job = _Job(functions, found, shares, rooms, progress)
         round, tally = job.pass_one()
         reducing = job.reducing(round, sealing, format)
-        parts = reducing.parts(round, tally.given) if job.columns else []
+        parts = reducing.parts(round, tally.given)
         rows_out = sum(part.rows for part in parts)
         written = _publish(sealing, parts, rows_out, SUFFIXES[format])
     phases = [*round.phases, *reducing.phases]
@@ -137,7 +134,7 @@ def map_reduce(
             "format": format,
             "key": list(functions.keys),
             "ordered": functions.ordered,
-            "partitions": len(round.bytes),
+            "partitions": len(round.came),
         },
         records=tally.read,
         bytes=found.bytes,
@@ -147,7 +144,7 @@ def map_reduce(
         peak_memory_bytes=peak_memory_bytes(),
         repartitioned_bytes=reducing.divided_bytes,
         shuffled_records=tally.given,
-        shuffled_bytes=sum(round.bytes),
+        shuffled_bytes=round.bytes,
         written_records=rows_out,
         written_bytes=written,
         phases=[probes.phase(phase) for phase in phases],
@@ -167,9 +164,8 @@ class _Job:
     ) -> None:
         self._functions, self._found, self._shares = functions, found, shares
         self._rooms, self._progress = rooms, progress
-        self._reader, self._schemas = Reader(), blocks.Schemas()
+        self._mapper = Mapper(functions.map, functions.keys)
         self._rounds = 0
-        self.columns = False  # whether there were any rows
 
     def pass_one(self) -> tuple[Round, Tally]:
         """Reads, maps, combines, divides; gives what is in scratch, and counts."""
@@ -178,12 +174,7 @@ class _Job:
 
         def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
             nonlocal done
-            for batch in self._reader.batches(split):
-                tally.add(read=batch.num_rows)
-                rows = self._mapped(split, batch)
-                if rows.num_rows:
-                    self.columns = True
-                    yield rows
+            yield from self._mapper.rows_of(split, tally)
             if split.format not in ("parquet", "arrow"):
                 done += split.end - split.begin
 
@@ -193,7 +184,7 @@ class _Job:
             rows_of,
             self._dealing(),
             self._shares,
-            _called("combine", self._functions.combine, self._functions.keys),
+            called("combine", self._functions.combine, self._functions.keys),
             self._place(),
             tally,
             lambda _: self._progress(done, 2 * self._found.bytes),
@@ -202,40 +193,27 @@ class _Job:
 
     def reducing(self, round: Round, output: engine.Output, format: str) -> Reducing:
         """Pass two, to be done."""
-        shuffled = sum(round.bytes)
+        shuffled = round.bytes
 
         def look(done: int) -> None:
             share = done / shuffled if shuffled else 1.0
             whole = self._found.bytes
             self._progress(whole + int(share * whole), 2 * whole)
 
+        hidden = Path(output.part(0)).parent
+
         return Reducing(
             key=self._functions.keys,
-            schema=self._schemas.agreed() if self.columns else pa.schema([]),
+            schema=self._mapper.schemas.agreed(),
             ordered=self._functions.ordered,
             shares=self._shares,
-            combine=_called("combine", self._functions.combine, self._functions.keys),
-            reduce=_called("reduce", self._functions.reduce, ()),
+            combine=called("combine", self._functions.combine, self._functions.keys),
+            reduce=called("reduce", self._functions.reduce, ()),
             place=self._place,
-            output=output,
+            path=lambda place: hidden / ("of-" + "-".join(map(str, place))),
             format=format,
             look=look,
         )
-
-    def _mapped(self, split: Split, batch: pa.RecordBatch) -> pa.RecordBatch:
-        function = split.input.map or self._functions.map
-        call = _called("map", function, self._functions.keys)
-        rows = (
-            keys.normal(blocks.plain(batch), self._functions.keys)
-            if call is None
-            else call(batch, str(split))
-        )
-        if call is None:
-            _refuse_keyless("the input", rows, self._functions.keys)
-        if rows.num_rows:
-            keys.refuse(rows, self._functions.keys)
-            self._schemas.note(rows.schema, split)
-        return rows
 
     def _dealing(self) -> Dealing:
         wanted = self._functions.partitions or self._shares.partitions(self._found.memory_bytes)
@@ -246,76 +224,39 @@ class _Job:
 
         def work() -> None:
             for split in crew.share(iter(self._sampled())):
-                for batch in self._reader.batches(split):
-                    rows = self._mapped(split, batch.slice(0, 1 << 14))
-                    samples.append(sampled(rows, self._functions.keys))
-                    break
+                sample = self._mapper.sampled(split)
+                samples.extend([] if sample is None else [sample])
 
         crew.run(work, lambda: self._progress(0, 2 * self._found.bytes))
         bounds = quantiles(samples, self._functions.keys, wanted)
         return Dealing(self._functions.keys, len(bounds) + 1, 0, bounds)
 
     def _sampled(self) -> list[Split]:
-        """The beginnings of splits, evenly spread."""
+        """Splits, evenly spread."""
         splits = self._found.splits
         every = max(len(splits) // SAMPLED_SPLITS, 1)
-        return [_beginning(split) for split in splits[every // 2 :: every]]
+        return splits[every // 2 :: every]
 
     def _place(self) -> list[Path]:
         self._rounds += 1
         return [room / f"round-{self._rounds}" for room in self._rooms]
 
 
-def _beginning(split: Split) -> Split:
-    if split.format in ("parquet", "arrow"):
-        return split
-    step = int(split.format.partition(":")[2] or 1)
-    end = split.begin + max(SAMPLED_BYTES // step, 1) * step
-    return Split(split.input, split.path, split.format, split.begin, min(end, split.end))
-
-
-def _called(name: str, function: Function | None, key: tuple[str, ...]) -> Call | None:
-    """A user's function, whose errors say what it was called with, and whose rows are looked at."""
-    if function is None:
-        return None
-
-    def call(rows: pa.RecordBatch, where: str) -> pa.RecordBatch:
-        try:
-            given: Any = function(rows)
-        except Exception as why:
-            own = getattr(function, "__qualname__", type(function).__name__)
-            said = f"{name} ({own}) failed for {where}: {type(why).__name__}: {why}"
-            raise engine.Failed(said, name, None, None) from why
-        if isinstance(given, pa.Table):
-            given = blocks.one_batch(given)
-        if not isinstance(given, pa.RecordBatch):
-            said = f"{name} gave {type(given).__name__} for {where}: give a pyarrow.RecordBatch"
-            raise engine.Failed(said, name, None, None)
-        if given.num_rows and key:
-            _refuse_keyless(name, given, key)
-        return keys.normal(blocks.plain(given), key)
-
-    return call
-
-
-def _refuse_keyless(who: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> None:
-    names = rows.schema.names
-    missing = [name for name in key if name not in names]
-    if missing:
-        raise engine.Failed(
-            f"{who} has no column {missing[0]}, which is of the key; it has {', '.join(names)}",
-            "map",
-            None,
-            None,
-        )
-    if len(set(names)) < len(names):
-        said = f"{who} has columns of the same name ({', '.join(names)}): name each once"
-        raise engine.Failed(said, "map", None, None)
-
-
-def _refuse(functions: Functions, scratch: Sequence[Path], shares: Shares, format: str) -> None:
+def refuse(functions: Functions, scratch: Sequence[Any], shares: Shares, format: str) -> None:
+    """Refuses what no input can be used with."""
     if format not in SUFFIXES:
         raise engine.Refused(f"--format {format}: there are {', '.join(SUFFIXES)}")
+    refuse_shares(shares)
+    if not functions.keys:
+        raise engine.Refused("key: give at least one column")
+    if functions.partitions is not None and not 0 < functions.partitions <= PARTITIONS_AT_MOST:
+        raise engine.Refused(f"partitions: give 1 to {PARTITIONS_AT_MOST}")
+    if not scratch:
+        raise engine.Refused("--scratch: give at least one directory")
+
+
+def refuse_shares(shares: Shares) -> None:
+    """Refuses memory that is too small for so many threads."""
     least = LEAST_MEMORY_BYTES * max(shares.workers // 2, 1)
     if shares.memory_bytes < least:
         raise engine.Refused(
@@ -324,12 +265,6 @@ def _refuse(functions: Functions, scratch: Sequence[Path], shares: Shares, forma
         )
     if shares.workers < 1:
         raise engine.Refused(f"--workers {shares.workers}: give at least 1")
-    if not functions.keys:
-        raise engine.Refused("key: give at least one column")
-    if functions.partitions is not None and not 0 < functions.partitions <= PARTITIONS_AT_MOST:
-        raise engine.Refused(f"partitions: give 1 to {PARTITIONS_AT_MOST}")
-    if not scratch:
-        raise engine.Refused("--scratch: give at least one directory")
 
 
 def _room(directory: Path) -> Any:

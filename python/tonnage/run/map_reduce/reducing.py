@@ -7,7 +7,7 @@ keys, through scratch and once more if need be; what combine makes fewer is comb
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 from tonnage import engine
 from tonnage.run.map_reduce import blocks, keys
 from tonnage.run.map_reduce.crew import Crew
-from tonnage.run.map_reduce.shuffle import Bounds, Dealing, Round, Shares, Tally, shuffle
+from tonnage.run.map_reduce.shuffle import Bounds, Came, Dealing, Round, Shares, Tally, shuffle
 from tonnage.run.map_reduce.writing import Agreed, Part
 
 BATCH_ROWS = 1 << 17
@@ -35,13 +35,19 @@ Call = Callable[[pa.RecordBatch, str], pa.RecordBatch]
 class Leaf:
     """A partition that needs no dividing any more.
 
-    ``copied`` is one of a single key that memory does not hold: its rows need no order, and no
-    reduce wants them together.
+    ``place`` says what it is of: the partition's own number, and where that was divided those
+    below; the order of places is the order of parts. ``copied`` is one of a single key that memory
+    does not hold: its rows need no order, and no reduce wants them together.
     """
 
     round: Round
-    partition: int
+    place: tuple[int, ...]
     copied: bool = False
+
+    @property
+    def partition(self) -> int:
+        """Its number in its round."""
+        return self.place[-1]
 
 
 @dataclass
@@ -56,8 +62,8 @@ class Reducing:
         combine: Makes fewer rows of those of a key, if it can.
         reduce: Groups in order -> rows of the output; ``None`` leaves rows as they are.
         place: New files in scratch, one a device.
-        output: Where parts go.
-        format: What they are.
+        path: What a part is called until it has its name, by its leaf's place.
+        format: What parts are.
         look: Called now and then with bytes done.
     """
 
@@ -68,15 +74,14 @@ class Reducing:
     combine: Call | None
     reduce: Call | None
     place: Callable[[], list[Path]]
-    output: engine.Output
+    path: Callable[[tuple[int, ...]], Path]
     format: str
     look: Callable[[int], None]
     phases: list[dict[str, Any]] = field(default_factory=list)
     divided_bytes: int = 0
     rows: int = 0
     _done_bytes: int = 0
-    _taken: dict[Path, tuple[Round, int]] = field(default_factory=dict)  # with checksums
-    _parts: dict[int, Part] = field(default_factory=dict)
+    _parts: dict[tuple[int, ...], Part] = field(default_factory=dict)
     _agreed: Agreed = field(default_factory=Agreed)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -90,46 +95,74 @@ class Reducing:
         Raises:
             Failed: A function or a device failed, or a group is larger than memory.
         """
-        leaves, given = self._leaves(round, rows, 0)
-        read = self._reduce_all(leaves)
-        different = [each for each, checksum in self._taken.values() if checksum != each.checksum]
-        if read != given or different:
+        leaves, given = self._leaves(round, (), range(len(round.spans)), rows)
+        self._reduce_all(leaves)
+        if self.rows != given:
             raise engine.Failed(
-                f"what pass two read, {read} rows, is not what pass one was given, {given}, or "
-                f"differs in its checksum: {blocks.CORRUPT}",
+                f"pass two read {self.rows} rows, pass one was given {given}: {blocks.CORRUPT}",
                 "taken",
                 None,
                 None,
             )
         return [part for _, part in sorted(self._parts.items()) if part.rows]
 
-    def _leaves(self, round: Round, rows: int, depth: int) -> tuple[list[Leaf], int]:
-        """The partitions of a round, those that are too large divided again; and their rows."""
+    def each(
+        self, round: Round, wanted: Sequence[int], on_whole: Callable[[int, list[Part]], None]
+    ) -> None:
+        """Writes the parts of each of these partitions; tells of each as soon as it is whole.
+
+        Args:
+            round: What pass one has left.
+            wanted: Their numbers.
+            on_whole: Called, by any thread, with the number, and its parts in order.
+
+        Raises:
+            Failed: A function or a device failed, or a group is larger than memory.
+        """
+        large = [each for each in wanted if round.spans[each] > self.shares.portion_bytes]
+
+        def whole(leaf: Leaf) -> None:
+            part = self._parts.pop(leaf.place)
+            on_whole(leaf.partition, [part] if part.rows else [])
+
+        small = [Leaf(round, (each,)) for each in wanted if each not in {*large}]
+        self._reduce_all(small, whole)
+        for number in large:
+            leaves, _ = self._leaves(round, (), [number], 0)
+            self._reduce_all(leaves)
+            parts = [self._parts.pop(place) for place in sorted(self._parts)]
+            on_whole(number, [part for part in parts if part.rows])
+
+    def _leaves(
+        self, round: Round, above: tuple[int, ...], partitions: Iterable[int], rows: int
+    ) -> tuple[list[Leaf], int]:
+        """Partitions of a round, those that are too large divided again; and the round's rows."""
         leaves: list[Leaf] = []
-        for partition, span in enumerate(round.spans):
-            size = round.bytes[partition]
-            if span <= self.shares.portion_bytes:
-                leaves += [Leaf(round, partition)] if size else []
+        depth = len(above)
+        for partition in partitions:
+            place, size = (*above, partition), round.came[partition].bytes
+            if round.spans[partition] <= self.shares.portion_bytes:
+                leaves += [Leaf(round, place)] if size else []
                 continue
             again, read, given = self._divided(round, partition, depth + 1)
             self.divided_bytes += size
-            shrunk = sum(again.bytes) < size / 2
+            shrunk = again.bytes < size / 2
             if again.single is not None and self.reduce is None and not shrunk:
-                alone = [Leaf(again, number, True) for number, of in enumerate(again.bytes) if of]
-                leaves += alone
+                came = enumerate(again.came)
+                leaves += [Leaf(again, (*place, number), True) for number, of in came if of.bytes]
                 rows += given - read
                 continue
             too_large = max(again.spans) > self.shares.portion_bytes
             if too_large and ((again.single is not None and not shrunk) or depth > DEPTH):
                 raise engine.Failed(
-                    f"the rows of key {again.single} take {sum(again.bytes)} bytes, a thread has "
+                    f"the rows of key {again.single} take {again.bytes} bytes, a thread has "
                     f"memory for {self.shares.portion_bytes}: give combine, which makes fewer of "
                     "them, more --memory or fewer --workers",
                     "reduce",
                     None,
                     None,
                 )
-            below, given = self._leaves(again, given, depth + 1)
+            below, given = self._leaves(again, place, range(len(again.spans)), given)
             leaves += below
             rows += given - read
         return leaves, rows
@@ -165,7 +198,7 @@ class Reducing:
     def _bounds(self, round: Round, partition: int, wanted: int) -> Bounds:
         """Quantiles of a partition's keys, some of every portion."""
         samples: list[pa.RecordBatch] = []
-        with self._taking(round, [partition], sampled=True) as (crew, portions):
+        with self._taking(round, [partition]) as (crew, portions):
 
             def work() -> None:
                 for _, data in crew.share(portions):
@@ -174,38 +207,39 @@ class Reducing:
             crew.run(work, lambda: self.look(self._done_bytes))
         return quantiles(samples, self.key, wanted)
 
-    def _reduce_all(self, leaves: list[Leaf]) -> int:
-        """Reduces leaves, round by round; tells their rows."""
-        numbers = {(id(leaf.round), leaf.partition): place for place, leaf in enumerate(leaves)}
+    def _reduce_all(
+        self, leaves: list[Leaf], on_whole: Callable[[Leaf], None] = lambda _: None
+    ) -> None:
+        """Reduces leaves, round by round; tells of each that is whole."""
         rounds = {id(leaf.round): leaf.round for leaf in leaves}
-        for identity, round in rounds.items():
+        for round in rounds.values():
             own = [leaf for leaf in leaves if leaf.round is round]
-            whole = [leaf.partition for leaf in own if not leaf.copied]
+            whole = {leaf.partition: leaf for leaf in own if not leaf.copied}
 
-            def work(crew: Crew, portions: Any, identity: int = identity) -> None:
+            def work(crew: Crew, portions: Any, whole: dict[int, Leaf] = whole) -> None:
                 for partition, data in crew.share(portions):
-                    self._reduce(crew, numbers[identity, partition], partition, data)
+                    self._reduce(crew, whole[partition], data)
+                    on_whole(whole[partition])
 
             if whole:
-                with self._taking(round, whole) as (crew, portions):
+                with self._taking(round, list(whole)) as (crew, portions):
                     crew.run(
                         lambda crew=crew, portions=portions: work(crew, portions),  # type: ignore[misc]
                         lambda: self.look(self._done_bytes),
                     )
             for leaf in own:
                 if leaf.copied:
-                    self._copy(numbers[identity, leaf.partition], leaf)
-        return self.rows
+                    self._copy(leaf)
 
-    def _reduce(self, crew: Crew, number: int, partition: int, data: bytes) -> None:
+    def _reduce(self, crew: Crew, leaf: Leaf, data: bytes) -> None:
         rows = blocks.decode(data, self.schema)
         count, size = rows.num_rows, len(data)
         del data
         rows = keys.in_order(rows, self.key)
-        part = self._part(number)
+        part = self._part(leaf)
         for batch in self._whole_groups(rows):
             crew.check()
-            where = f"partition {partition}, keys from {keys.show(batch, self.key, 0)} on"
+            where = f"partition {leaf.place[0]}, keys from {keys.show(batch, self.key, 0)} on"
             reduced = batch if self.reduce is None else self.reduce(batch, where)
             if reduced.num_rows:
                 part.write(self._agreed.cast(reduced, where))
@@ -227,9 +261,9 @@ class Reducing:
             yield rows.slice(at, end - at)
             at = end
 
-    def _copy(self, number: int, leaf: Leaf) -> None:
+    def _copy(self, leaf: Leaf) -> None:
         """Writes rows of one key as they come, by one thread."""
-        part = self._part(number)
+        part = self._part(leaf)
         with self._taking(leaf.round, [leaf.partition], workers=1) as (crew, portions):
 
             def work() -> None:
@@ -241,52 +275,65 @@ class Reducing:
             crew.run(work, lambda: self.look(self._done_bytes))
         part.end()
 
-    def _part(self, number: int) -> Part:
+    def _part(self, leaf: Leaf) -> Part:
         """A part by a name of its own until all are known: those with no rows get none."""
-        hidden = Path(self.output.part(0)).parent / f"of-{number:06}"
         with self._lock:
-            return self._parts.setdefault(number, Part(hidden, self.format))
+            return self._parts.setdefault(leaf.place, Part(self.path(leaf.place), self.format))
 
-    def _taking(
-        self, round: Round, partitions: list[int], workers: int = 0, sampled: bool = False
-    ) -> _Taking:
-        return _Taking(self, round, partitions, workers or self.shares.workers, sampled)
-
-    def count(self, round: Round, checksum: int) -> None:
-        """Notes what was taken of a round; all of it is, once, by the end."""
-        _, before = self._taken.get(round.index, (round, 0))
-        self._taken[round.index] = (round, before + checksum)
+    def _taking(self, round: Round, partitions: list[int], workers: int = 0) -> _Taking:
+        return _Taking(self, round, partitions, workers or self.shares.workers)
 
 
 class _Taking:
-    """The core reads partitions; a crew takes them, or only looks at them if they are sampled."""
+    """The core reads partitions, and a crew takes them.
 
-    def __init__(
-        self, of: Reducing, round: Round, partitions: list[int], workers: int, sampled: bool
-    ) -> None:
+    Blocks are what they were when they came, or nothing is made of them: a partition that comes
+    whole is looked at before it is decoded, one that comes in portions when it is divided.
+    """
+
+    def __init__(self, of: Reducing, round: Round, partitions: list[int], workers: int) -> None:
         config = {
-            "rounds": [round.to_json()],
+            "rounds": round.left,
             "partitions": partitions,
             "portion_bytes": of.shares.portion_bytes,
             "memory_bytes": of.shares.taking_bytes,
         }
-        self._of, self._round, self._sampled = of, round, sampled
+        self._of, self._round = of, round
+        self._came: dict[int, Came] = {}  # of partitions in portions
         self._crew = Crew(workers)
         self._gate = engine.Taken()
         self._job = engine.Beside("map_reduce_pass_two", config, self._gate)
 
     def __enter__(self) -> tuple[Crew, Iterator[tuple[int, bytes]]]:
         self._job.__enter__()
-        portions: Iterator[Any] = iter(self._gate.take, None)
-        return self._crew, portions
+        return self._crew, self._portions()
+
+    def _portions(self) -> Iterator[tuple[int, bytes]]:
+        while (portion := self._gate.take()) is not None:
+            number, data, records, checksum = portion
+            here = Came(records, len(data), checksum)
+            self._came[number] = self._came.get(number, Came()).plus(here)
+            if self._round.spans[number] <= self._of.shares.portion_bytes:
+                self._compare(number)
+            yield number, data
+
+    def _compare(self, number: int) -> None:
+        if self._came[number] != self._round.came[number]:
+            raise engine.Failed(
+                f"what pass two read of a partition, {self._came[number].bytes} bytes, is not what "
+                f"came, {self._round.came[number].bytes}, or differs in its checksum: "
+                f"{blocks.CORRUPT}",
+                "taken",
+                None,
+                None,
+            )
 
     def __exit__(self, *why: Any) -> None:
         self._job.__exit__(*why)
-        outcome = self._job.outcome
         if why[0] is None:
-            self._of.phases += outcome["phases"]
-            if not self._sampled:
-                self._of.count(self._round, outcome["taken"]["checksum"])
+            self._of.phases += self._job.outcome["phases"]
+            for number in self._came:
+                self._compare(number)
 
 
 def sampled(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.RecordBatch:
@@ -297,14 +344,27 @@ def sampled(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.RecordBatch:
 
 def quantiles(samples: list[pa.RecordBatch], key: tuple[str, ...], partitions: int) -> Bounds:
     """The first keys of partitions but the first, which are as even as the samples are."""
+    firsts = first_rows(samples, key, partitions)
+    return [] if firsts is None else bounds_of(firsts, key)
+
+
+def first_rows(
+    samples: list[pa.RecordBatch], key: tuple[str, ...], partitions: int
+) -> pa.RecordBatch | None:
+    """The rows with those keys; ``None`` if nothing was sampled."""
     samples = [sample for sample in samples if sample.num_rows]
     if not samples:
-        return []
+        return None
     ordered = keys.in_order(blocks.joined(samples), key)
     places = [place * ordered.num_rows // partitions for place in range(1, partitions)]
+    return ordered.take(np.array(places, np.int64))
+
+
+def bounds_of(firsts: pa.RecordBatch, key: tuple[str, ...]) -> Bounds:
+    """The keys of rows that are in order, each once."""
     bounds: Bounds = []
-    for place in places:
-        bound = keys.value(ordered, key, place)
+    for place in range(firsts.num_rows):
+        bound = keys.value(firsts, key, place)
         if not bounds or bounds[-1] < bound:
             bounds.append(bound)
     return bounds

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,23 @@ LONGEST_PORTION = 1 << 30
 Bounds = list[tuple[Any, ...]]
 
 
+class Came(NamedTuple):
+    """Blocks, their bytes, and the sum of their CRC-32s."""
+
+    records: int = 0
+    bytes: int = 0
+    checksum: int = 0
+
+    def plus(self, more: Came) -> Came:
+        """Both together."""
+        return Came(*(one + other for one, other in zip(self, more, strict=True)))
+
+
 @dataclass(frozen=True)
 class Shares:
     """How the memory is divided: an eighth for blocks on their way, and threads have the rest.
+
+    On a fleet each connection has a block in its hands, in and out: with many they are shorter.
 
     Of a thread's rows there are up to three copies at once in pass one (gathered, combined, in the
     order of partitions), and four in pass two (read, decoded and joined, in order, reduced).
@@ -38,11 +52,12 @@ class Shares:
 
     memory_bytes: int
     workers: int
+    links: int = 0
 
     @property
     def block_bytes(self) -> int:
         """The longest block, and so the longest row."""
-        return self.memory_bytes // 128
+        return self.giving_bytes // max(16, 2 * self.links + 8)
 
     @property
     def giving_bytes(self) -> int:
@@ -56,8 +71,8 @@ class Shares:
 
     @property
     def portion_bytes(self) -> int:
-        """The largest partition that a thread takes at once."""
-        return min(max(self.gather_bytes, 2 * self.block_bytes), LONGEST_PORTION)
+        """The largest partition that a thread takes at once: two blocks at least."""
+        return min(max(self.gather_bytes, self.memory_bytes // 64), LONGEST_PORTION)
 
     @property
     def taking_bytes(self) -> int:
@@ -98,18 +113,25 @@ class Dealing:
 class Round:
     """What pass one has left in scratch."""
 
-    scratch: tuple[Path, ...]
-    index: Path
-    bytes: list[int]
+    left: list[dict[str, Any]]
+    """Where it lies, as the core takes it: ``scratch`` and ``index``, once or several times."""
+    came: list[Came]
+    """Of each partition."""
     spans: list[int]
-    checksum: int
+    """Memory that each partition takes whole."""
     phases: list[dict[str, Any]]
-    single: str | None
+    single: str | None = None
     """The key, for a message, if all rows have the same."""
 
-    def to_json(self) -> dict[str, Any]:
-        """As the core takes it."""
-        return {"scratch": [str(path) for path in self.scratch], "index": str(self.index)}
+    @property
+    def bytes(self) -> int:
+        """Of all partitions."""
+        return sum(each.bytes for each in self.came)
+
+    @property
+    def checksum(self) -> int:
+        """Of all partitions."""
+        return sum(each.checksum for each in self.came)
 
 
 class Tally:
@@ -152,6 +174,7 @@ class Gathering:
         dealing: Which partition rows belong to.
         shares: How much is gathered, and how long blocks are.
         combine: Makes fewer rows of those of a key, if it can.
+        owners: Of each partition; of one without nothing is given.
         gate: Where blocks go.
         tally: Counts.
     """
@@ -161,9 +184,11 @@ class Gathering:
         dealing: Dealing,
         shares: Shares,
         combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
+        owners: Sequence[int | None],
         gate: engine.Given,
         tally: Tally,
     ) -> None:
+        self._owners = owners
         self._dealing, self._shares, self._combine = dealing, shares, combine
         self._gate, self._tally = gate, tally
         self._gathered: list[pa.RecordBatch] = []
@@ -190,10 +215,53 @@ class Gathering:
         rows, begins = self._dealing.deal(rows)
         ends = zip(begins.tolist(), begins[1:].tolist(), strict=False)
         for partition, (begin, end) in enumerate(ends):
-            if begin < end:
+            if begin < end and self._owners[partition] is not None:
                 part = rows.slice(begin, end - begin)
                 for block in blocks.encode(part, self._dealing.key, self._shares.block_bytes):
                     self._gate.put(partition, block)
+
+
+def gather(
+    crew: Crew,
+    things: Iterator[Any],
+    rows_of: Callable[[Any], Iterator[pa.RecordBatch]],
+    dealing: Dealing,
+    shares: Shares,
+    combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
+    config: dict[str, Any],
+    tally: Tally,
+    look: Callable[[int], None],
+) -> dict[str, Any]:
+    """Deals the rows of things out to the owners of partitions: what the core tells of it.
+
+    Args:
+        crew: Who does it.
+        things: What each thread takes in turn.
+        rows_of: The rows of one of them.
+        dealing: Which partition rows belong to.
+        shares: How the memory is divided.
+        combine: Makes fewer rows of those of a key, if it can.
+        config: ``owners``, ``scratch``, ``index``, and on a fleet ``mesh``, as the core takes them.
+        tally: Counts.
+        look: Called now and then with the bytes written.
+    """
+    gate = engine.Given(2 * shares.block_bytes)
+    config = config | {"block_bytes": shares.block_bytes, "memory_bytes": shares.giving_bytes}
+
+    def work() -> None:
+        gathering = Gathering(dealing, shares, combine, config["owners"], gate, tally)
+        last: object = "the end"
+        for thing in crew.share(things):
+            last = thing
+            for rows in rows_of(thing):
+                crew.check()
+                gathering.add(rows, thing)
+        gathering.give(last)
+
+    with engine.Beside("map_reduce_pass_one", config, gate) as job:
+        crew.run(work, lambda: look(job.done_bytes()))
+        gate.close()
+    return job.outcome
 
 
 def shuffle(
@@ -207,48 +275,20 @@ def shuffle(
     tally: Tally,
     look: Callable[[int], None],
 ) -> Round:
-    """Deals the rows of things out to partitions, in scratch.
+    """Deals the rows of things out to partitions, all of them in scratch here, as `gather` does.
 
-    Args:
-        crew: Who does it.
-        things: What each thread takes in turn.
-        rows_of: The rows of one of them.
-        dealing: Which partition rows belong to.
-        shares: How the memory is divided.
-        combine: Makes fewer rows of those of a key, if it can.
-        place: New files for blocks, one a device; the index lies beside the first.
-        tally: Counts.
-        look: Called now and then with the bytes written.
+    ``place`` are new files for blocks, one a device; the index lies beside the first.
     """
-    gate = engine.Given(2 * shares.block_bytes)
-    config: dict[str, Any] = {
-        "owners": [0] * dealing.partitions,
+    left = {
         "scratch": [str(path) for path in place],
         "index": str(place[0].with_suffix(".index")),
-        "block_bytes": shares.block_bytes,
-        "memory_bytes": shares.giving_bytes,
     }
-
-    def work() -> None:
-        gathering = Gathering(dealing, shares, combine, gate, tally)
-        last: object = "the end"
-        for thing in crew.share(things):
-            last = thing
-            for rows in rows_of(thing):
-                crew.check()
-                gathering.add(rows, thing)
-        gathering.give(last)
-
-    with engine.Beside("map_reduce_pass_one", config, gate) as job:
-        crew.run(work, lambda: look(job.done_bytes()))
-        gate.close()
-    outcome = job.outcome
+    config = left | {"owners": [0] * dealing.partitions}
+    outcome = gather(crew, things, rows_of, dealing, shares, combine, config, tally, look)
     return Round(
-        scratch=tuple(place),
-        index=Path(config["index"]),
-        bytes=outcome["partitions"],
+        left=[left],
+        came=[Came(**each) for each in outcome["came"]],
         spans=outcome["spans"],
-        checksum=outcome["read"]["checksum"],
         phases=outcome["phases"],
         single=tally.single,
     )
