@@ -32,7 +32,7 @@ PARTS = {
     "fleet": {"artifacts", "words", "engine", "statistics", "measure", "run"},
 }
 # A job of a user's own functions: it runs, and says on which machine.
-PARTS["map_reduce"] = {"artifacts", "words", "engine", "measure", "run"}
+PARTS["map_reduce"] = {"artifacts", "words", "engine", "measure", "run", "fleet"}
 PARTS["study"] = set(PARTS) - {"__init__"}
 PARTS["cli"] = PARTS["study"] | {"study"}
 PARTS["__main__"] = {"cli"}

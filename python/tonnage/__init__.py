@@ -9,10 +9,10 @@ of one's own functions.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tonnage.map_reduce import MapReduce
+    from tonnage.map_reduce import Fleet, MapReduce
     from tonnage.run.map_reduce import Input, counts, groups, per_record, sums
 
-__all__ = ["Input", "MapReduce", "counts", "groups", "per_record", "sums"]
+__all__ = ["Fleet", "Input", "MapReduce", "counts", "groups", "per_record", "sums"]
 __version__ = "0.1.0"
 
 
@@ -23,4 +23,4 @@ def __getattr__(name: str) -> Any:
     from tonnage import map_reduce
     from tonnage.run import map_reduce as helpers
 
-    return map_reduce.MapReduce if name == "MapReduce" else getattr(helpers, name)
+    return getattr(map_reduce if name in ("Fleet", "MapReduce") else helpers, name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tonnage import engine
@@ -15,6 +16,28 @@ from tonnage.run.map_reduce import Functions, Input, map_reduce
 from tonnage.words import bytes_of
 
 Source = Path | str | Input
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The machines of a Ray cluster, for a job of all of them.
+
+    Args:
+        out: Where what befell is kept, a directory: a job that was begun there goes on.
+        address: HOST:PORT of the cluster, or ``auto``: the one that this machine is in.
+        connections: From each machine to each other.
+        patience_seconds: A machine that says nothing for so long is lost, as is one for which
+            nobody has moved anything for twice as long: more than a function may take for a batch.
+        instances: On so many machines; by default all.
+        weights: What share of the partitions each machine has; by default the same.
+    """
+
+    out: Path | str
+    address: str = "auto"
+    connections: int = 1
+    patience_seconds: float = 60.0
+    instances: int | None = None
+    weights: Mapping[str, float] | None = None
 
 
 class MapReduce(Functions):
@@ -30,6 +53,7 @@ class MapReduce(Functions):
         input_format: str = "auto",
         format: str = "parquet",
         on_progress: Callable[[int, int], None] | None = None,
+        fleet: Fleet | None = None,
     ) -> RunRecord:
         """Reads ``inputs`` and leaves parts, and a list of them, in ``output``.
 
@@ -42,6 +66,9 @@ class MapReduce(Functions):
             input_format: What paths are that are given as such; see `Input`.
             format: What is written: ``parquet``, ``arrow``, ``csv`` or ``json``.
             on_progress: Called with bytes done of how many, now and then.
+            fleet: Whose machines do it, instead of this one alone. Then paths are on each of them,
+                and begin with ``/``; ``{node}`` in one is the machine's name, and output and
+                scratch have to be its own. Memory and workers are of each.
 
         Raises:
             Refused: Arguments or inputs cannot be used.
@@ -54,10 +81,15 @@ class MapReduce(Functions):
         memory_bytes = bytes_of(memory) if isinstance(memory, str) else memory
         if memory_bytes is None:
             raise engine.Refused(f"memory {memory!r} is no size: write it like 1GiB")
+        given = [_as_input(source, input_format) for source in sources]
+        if fleet is not None:
+            return _on_fleet(
+                self, fleet, given, directories, memory_bytes, workers, format, on_progress
+            )
         near = (path if path.exists() else path.parent for path in directories)
         return map_reduce(
             self,
-            [_as_input(source, input_format) for source in sources],
+            given,
             directories[0],
             directories[1:],
             memory_bytes=memory_bytes,
@@ -68,6 +100,45 @@ class MapReduce(Functions):
             format=format,
             on_progress=on_progress,
         )
+
+
+def _on_fleet(
+    functions: Functions,
+    fleet: Fleet,
+    inputs: Sequence[Input],
+    directories: Sequence[Path],
+    memory_bytes: int,
+    workers: int | None,
+    format: str,
+    on_progress: Callable[[int, int], None] | None,
+) -> RunRecord:
+    if importlib.util.find_spec("ray") is None:
+        raise engine.Refused("a fleet needs Ray: pip install 'tonnage[fleet]'")
+    from tonnage.fleet.asked import refuse_nowhere
+    from tonnage.fleet.cluster import attached
+    from tonnage.fleet.maps import asked_of
+    from tonnage.fleet.sorting import sort_fleet
+
+    output, scratch = [str(directories[0])], [str(each) for each in directories[1:]]
+    paths = [str(each.path) for each in inputs]
+    for flag, given in (("input", paths), ("--output", output), ("--scratch", scratch)):
+        refuse_nowhere(flag, given)
+    asked = asked_of(
+        functions,
+        inputs,
+        format=format,
+        workers=workers,
+        output=output,
+        scratch=scratch,
+        memory_bytes=memory_bytes,
+        connections=fleet.connections,
+        patience_seconds=fleet.patience_seconds,
+        command=list(sys.argv),
+        instances=fleet.instances,
+        weights=fleet.weights,
+    )
+    with attached(fleet.address) as cluster:
+        return sort_fleet(cluster, Path(fleet.out), asked, on_progress or (lambda *_: None))
 
 
 def _as_input(source: Source, format: str) -> Input:

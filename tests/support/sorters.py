@@ -13,6 +13,7 @@ from typing import Any
 from support.machines import Actor, Machines
 from tonnage import engine
 from tonnage.fleet.cluster import Machine
+from tonnage.fleet.map_site import MapReduceSite
 from tonnage.fleet.site import Place, Site
 from tonnage.fleet.sorter import Sorter
 from tonnage.fleet.sorts import SortPlace, SortSite
@@ -38,12 +39,10 @@ class Trouble:
     happened: bool = False
 
 
-class FaultySite(SortSite):
+class Faulty(Site):
     """A site whose steps come to what is wanted."""
 
-    def __init__(self, place: SortPlace, actor: SorterActor) -> None:
-        super().__init__(place)
-        self._actor = actor
+    _actor: SorterActor
 
     def _with(self, step: str, run: Callable[..., Any], asked: Any, progress: Any) -> Any:
         trouble = self._actor.due(step)
@@ -93,22 +92,34 @@ class FaultySite(SortSite):
         return run(asked, progress)
 
     def sample(self, asked: Any, on_progress: Any) -> Any:
-        return self._with("sample", super().sample, asked, on_progress)
+        run = super().sample  # type: ignore[safe-super]
+        return self._with("sample", run, asked, on_progress)
 
     def pass_one(self, asked: Any, on_progress: Any) -> Any:
-        return self._with("pass_one", super().pass_one, asked, on_progress)
+        run = super().pass_one
+        return self._with("pass_one", run, asked, on_progress)
 
     def pass_two(self, asked: Any, on_progress: Any) -> Any:
-        return self._with("pass_two", super().pass_two, asked, on_progress)
+        run = super().pass_two  # type: ignore[safe-super]
+        return self._with("pass_two", run, asked, on_progress)
 
     def copy(self, asked: Any, on_progress: Any) -> Any:
-        return self._with("copy", super().copy, asked, on_progress)
+        run = super().copy  # type: ignore[safe-super]
+        return self._with("copy", run, asked, on_progress)
 
     def seal(self, asked: Any, on_progress: Any) -> Any:
         return self._with("seal", super().seal, asked, on_progress)
 
     def leave(self, asked: Any, on_progress: Any) -> Any:
         return self._with("leave", super().leave, asked, on_progress)
+
+
+class FaultySort(Faulty, SortSite):
+    """One that sorts."""
+
+
+class FaultyMapReduce(Faulty, MapReduceSite):
+    """One that does a MapReduce."""
 
 
 def _faulty(mesh: Mapping[str, Any], effect: Any) -> dict[str, Any]:
@@ -130,13 +141,15 @@ class SorterActor(Actor):
     def _sorter(self) -> Sorter:
         actor = self
 
-        class Faulty(Sorter):
+        class FaultySorter(Sorter):
             def settle(self, place: Place) -> Site:
-                assert isinstance(place, SortPlace)
                 actor._place = place
-                return FaultySite(place, actor)
+                kind = FaultySort if isinstance(place, SortPlace) else FaultyMapReduce
+                made: Faulty = kind(place)
+                made._actor = actor
+                return made
 
-        return Faulty()
+        return FaultySorter()
 
     def due(self, step: str) -> Trouble | None:
         """What befalls it now."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,6 @@ from tonnage.cli.arguments import command, new_directory
 from tonnage.cli.fleet import refuse_without_ray
 from tonnage.cli.followed import Followed, follow, refuse_other_fleet
 from tonnage.cli.gathered import read_fleets
-from tonnage.cli.measured import NODE
 from tonnage.model.carried import capacities as carried
 from tonnage.model.comparing import compare
 from tonnage.model.findings import disk_warnings
@@ -53,14 +51,15 @@ def sort_on_fleet(
         Failed: It cannot be done any more, or what came out is not what went in.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
+    from tonnage.fleet.asked import NONE, refuse_nowhere
+
     for flag, paths in (("input", inputs), ("--output", output), ("--scratch", scratch)):
-        _refuse_nowhere(flag, paths)
+        refuse_nowhere(flag, map(str, paths))
     followed = follow(plan, candidate, instances, durability) if plan else None
     if candidate and not followed:
         raise engine.Refused(f"--candidate {candidate}: it is one of a plan's: give --plan too")
     measured = measured_at(capacities)
     refuse_without_ray()
-    from tonnage.fleet.asked import NONE
     from tonnage.fleet.cluster import attached
     from tonnage.fleet.home import PLAN, RUN
     from tonnage.fleet.sorting import sort_fleet
@@ -168,17 +167,3 @@ def in_words(record: RunRecord) -> list[str]:
 
 def _lost(node: NodeRun) -> str:
     return f"Lost: {node.node}: {node.lost}"
-
-
-def _refuse_nowhere(flag: str, paths: Sequence[Path]) -> None:
-    """Refuses paths that are somewhere else on each machine, or name what there is not."""
-    for path in paths:
-        if not path.is_absolute():
-            raise engine.Refused(
-                f"{flag} {path}: with --fleet give a path from / on: it is each machine's own"
-            )
-        unknown = [each for each in re.findall(r"\{[^{}/]*\}", str(path)) if each != NODE]
-        if unknown:
-            raise engine.Refused(
-                f"{flag} {path}: there is no {unknown[0]}, only {NODE}, the node's name"
-            )

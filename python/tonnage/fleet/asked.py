@@ -7,11 +7,13 @@ nodes are told beside that, and which sums have to agree, is its kind's: `sorts`
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tonnage import engine
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import Look, Place
 from tonnage.run.schedule import Finished, Round, Schedule, Split
@@ -25,12 +27,28 @@ NODE = "{node}"
 """In a path, the node's name."""
 
 
+def refuse_nowhere(flag: str, paths: Iterable[str]) -> None:
+    """Refuses paths that are somewhere else on each machine, or name what there is not."""
+    for path in paths:
+        if not path.startswith("/"):
+            raise engine.Refused(
+                f"{flag} {path}: with --fleet give a path from / on: it is each machine's own"
+            )
+        unknown = [each for each in re.findall(r"\{[^{}/]*\}", path) if each != NODE]
+        if unknown:
+            raise engine.Refused(
+                f"{flag} {path}: there is no {unknown[0]}, only {NODE}, the node's name"
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked(ABC):
     """What is asked of a fleet."""
 
     JOB: ClassVar[str]
     """What its record calls it."""
+    LISTED: ClassVar[str]
+    """The file, in the job's own directory, that lists the output's."""
 
     inputs: Sequence[str]
     output: Sequence[str]
@@ -99,12 +117,16 @@ class Asked(ABC):
         """What the nodes of a round are told beside splits, owners and mesh."""
 
     @abstractmethod
-    def judge_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Looks at what nodes told that came to the end of a round.
+    def judge_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Looks at what nodes told that came to the end of a round; gives what to keep of it.
 
         Raises:
             Failed: What came is not what was sent.
         """
+
+    @abstractmethod
+    def pass_two(self, job: Job) -> dict[str, Any]:
+        """What all owners are told in pass two."""
 
     @abstractmethod
     def partition(self, job: Job, place: int) -> dict[str, Any]:

@@ -16,9 +16,10 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import ray
@@ -174,6 +175,19 @@ def attached(address: str) -> Iterator[Cluster]:
     finally:
         ray.cloudpickle.unregister_pickle_by_value(probe)
         ray.shutdown()
+
+
+def packed(thing: object, modules: Iterable[ModuleType]) -> bytes:
+    """Something as it is sent to machines that have none of these modules; pickle unpacks it."""
+    own = list(modules)
+    for module in own:
+        ray.cloudpickle.register_pickle_by_value(module)
+    try:
+        data: bytes = ray.cloudpickle.dumps(thing)
+        return data
+    finally:
+        for module in own:
+            ray.cloudpickle.unregister_pickle_by_value(module)
 
 
 def found_here() -> Found:

@@ -94,6 +94,14 @@ def leave(job: Job) -> None:
         job.home.leave(crew.nodes)  # Else the same command does it, when they are back.
 
 
+def abandon(job: Job) -> None:
+    """Has nodes remove all of a job that cannot be done, and forgets it."""
+    nodes = job.crew.nodes
+    job.crew.do("drop", {node: {"keeps": []} for node in nodes})
+    job.crew.do("leave", {node: [] for node in nodes})
+    job.home.forget()
+
+
 def _files_in_order(job: Job) -> list[dict[str, Any]]:
     schedule = job.schedule
     return [
@@ -109,6 +117,7 @@ def _files_in_order(job: Job) -> list[dict[str, Any]]:
         for number, (path, records, size, checksum) in enumerate(
             files_json(schedule.finished[place])
         )
+        if size  # Of a partition of which nothing was made there is no file.
     ]
 
 

@@ -1,11 +1,11 @@
-"""A sort's own directory, ``--out``: all that its driver knows, so that the same command goes on.
+"""A job's own directory, ``--out``: all that its driver knows, so that the same command goes on.
 
 ::
 
     job.json       settings, and the job's name, which its directories on nodes have too
     plan.json      the input as it was seen, boundaries of partitions, weights of nodes
     rounds.json    what befell: rounds, what was lost, what was sorted, in order
-    sorted.json    the files of the output, in the order of keys
+    sorted.json    the files of the output, in the order of keys; of a MapReduce reduced.json
     run.json       the record, when the output is whole
     left.json      whose scratch is removed: nothing is left to do
 
@@ -28,11 +28,10 @@ from tonnage.measure.kept import parted
 from tonnage.measure.trials import now
 from tonnage.run.schedule import Finished, Outcome, Round, Schedule, Total
 
-JOB, PLAN, ROUNDS, SORTED, RUN, LEFT = (
+JOB, PLAN, ROUNDS, RUN, LEFT = (
     "job.json",
     "plan.json",
     "rounds.json",
-    "sorted.json",
     "run.json",
     "left.json",
 )
@@ -47,6 +46,11 @@ FLAGS = {
     "instances": "--instances",
     "weights": "--capacities",
     "durability": "--durability",
+    "code": "MapReduce, in files that are as they were",
+    "functions": "MapReduce",
+    "input_formats": "--input-format",
+    "format": "--format",
+    "workers": "--workers",
 }
 """What says each setting."""
 
@@ -56,8 +60,8 @@ Event = dict[str, Any]
 class Home:
     """The directory, held by one command at a time; made by `home`."""
 
-    def __init__(self, out: Path, job: Mapping[str, Any]) -> None:
-        self._out = out
+    def __init__(self, out: Path, job: Mapping[str, Any], listed: str) -> None:
+        self._out, self._listed = out, listed
         self.job: str = job["job"]
         self.began_at: str = job["began_at"]
         self.plan: dict[str, Any] | None = self._read(PLAN)
@@ -65,7 +69,9 @@ class Home:
 
     def forget(self) -> None:
         """Has nothing begun: what was refused leaves nothing behind."""
-        (self._out / JOB).unlink()
+        for name in (ROUNDS, PLAN, JOB):
+            (self._out / name).unlink(missing_ok=True)
+        self.plan, self.events = None, []
 
     def begin(self, plan: dict[str, Any]) -> None:
         """Keeps what was found and decided before the first round."""
@@ -79,12 +85,12 @@ class Home:
 
     def list_files(self, files: Sequence[Mapping[str, Any]]) -> None:
         """Keeps the list of the output's files."""
-        self._write(SORTED, files)
+        self._write(self._listed, files)
 
     @property
     def files(self) -> list[dict[str, Any]]:
         """That list, if it is there."""
-        return self._read(SORTED) or []
+        return self._read(self._listed) or []
 
     @property
     def run(self) -> Path:
@@ -115,14 +121,14 @@ class Home:
 
 
 @contextmanager
-def home(out: Path, settings: Mapping[str, Any]) -> Iterator[Home]:
+def home(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[Home]:
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
         Refused: It holds something else, was begun with other settings, or is in use.
     """
     wanted = json.loads(json.dumps(settings))
-    with parted(out, [JOB, PLAN, ROUNDS, SORTED, RUN, LEFT]):
+    with parted(out, [JOB, PLAN, ROUNDS, listed, RUN, LEFT]):
         path = out / JOB
         if path.exists():
             job = json.loads(path.read_bytes())
@@ -141,7 +147,7 @@ def home(out: Path, settings: Mapping[str, Any]) -> Iterator[Home]:
                 "settings": wanted,
             }
             write_atomically(path, json.dumps(job).encode() + b"\n")
-        yield Home(out, job)
+        yield Home(out, job, listed)
 
 
 def seen_json(held: Mapping[Seen, tuple[str, ...]]) -> dict[str, Any]:

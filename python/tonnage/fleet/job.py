@@ -15,12 +15,12 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.fleet.asked import Asked
-from tonnage.fleet.crew import GONE, Crew
+from tonnage.fleet.crew import GONE, Crew, foremost
 from tonnage.fleet.home import Home, files_json, lost_event
 from tonnage.fleet.recording import told
 from tonnage.fleet.share import Seen
-from tonnage.fleet.site import Place, inherited, number_of
-from tonnage.fleet.sorter import CHANGED, DISK, FULL, INPUT, Ended, Told
+from tonnage.fleet.site import Deterministic, Place, inherited, number_of
+from tonnage.fleet.sorter import CHANGED, DETERMINISTIC, DISK, FULL, INPUT, Ended, Told
 from tonnage.run.schedule import Copy, Finished, Schedule, Split, Total
 
 
@@ -85,6 +85,9 @@ class Job:
         ended = self.crew.do(step, asked, on_told)
         for node, each in ended.items():
             self._told.setdefault(node, {})[step] = told(each)
+        if found := foremost(ended, DETERMINISTIC):
+            node, end = found
+            raise Deterministic(f"{node}: {end.why}") from RuntimeError(end.error)
         return ended
 
     def _show(self, step: str) -> None:

@@ -22,8 +22,9 @@ def told(end: Ended) -> dict[str, Any]:
         "cpu_seconds": end.cpu_seconds,
         "peak_memory_bytes": end.peak_memory_bytes,
         "phases": phases,
-        "read_bytes": _of_kind(phases, "read"),
-        "written_bytes": _of_kind(phases, "write"),
+        # What functions are given, and what they make, the core does not see.
+        "read_bytes": _of_kind(phases, "read") + answer.get("input_bytes", 0),
+        "written_bytes": _of_kind(phases, "write") + answer.get("output_bytes", 0),
         "sent_bytes": sum(link["bytes"] for link in answer.get("sent", [])),
         "received_bytes": sum(link["bytes"] for link in answer.get("received", [])),
         "repartitioned_bytes": answer.get("repartitioned_bytes", 0),

@@ -39,7 +39,7 @@ MANIFEST = "_tonnage.json"
 FINISHED = "finished.jsonl"
 COPIES = "_copies"
 OWNER = "node-"
-PART = re.compile(r"part-(\d{5,})(?:-\d{5,})?(?:\.unfinished)?")
+PART = re.compile(r"part-(\d{5,})(?:-\d{5,})*(?:\.[a-z]+)*")
 HIDDEN = (".", "_")
 """What begins so in a directory of records is not taken for records."""
 
@@ -258,7 +258,7 @@ class Site(ABC):
             own = Path(path)
             if (copy := own.parent / COPIES / own.name).exists():
                 copy.rename(own)
-                _sync(own.parent)
+                sync(own.parent)
             about = {"records": records, "bytes": size, "checksum": f"{checksum:x}"}
             if os.stat(own).st_size != size:
                 raise OSError(errno.EIO, "it is not whole", path)
@@ -480,6 +480,10 @@ class Unread(Exception):
     """An input cannot be read here."""
 
 
+class Deterministic(Exception):
+    """What would fail on any machine, as often as it is tried."""
+
+
 class Changed(Exception):
     """An input is not what it was: nothing that was sorted of it can be used."""
 
@@ -500,7 +504,7 @@ STEPS = (
 """What a driver can ask of a site, one after another."""
 
 
-def _sync(directory: Path) -> None:
+def sync(directory: Path) -> None:
     """Has names in a directory be durable."""
     opened = os.open(directory, os.O_RDONLY)
     try:

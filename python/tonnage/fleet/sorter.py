@@ -19,20 +19,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage import engine
-from tonnage.fleet.site import STEPS, Changed, Place, Site, Unread
+from tonnage.fleet.site import STEPS, Changed, Deterministic, Place, Site, Unread
 from tonnage.run.sort import peak_memory_bytes
 
-REFUSED, DISK, FULL, INPUT, CHANGED, FAILED, STOPPED = (
+REFUSED, DISK, FULL, INPUT, CHANGED, DETERMINISTIC, FAILED, STOPPED = (
     "refused",
     "disk",
     "full",
     "input",
     "changed",
+    "deterministic",
     "failed",
     "stopped",
 )
 """Why a step did not come to its end: what it was given, a disk, one without space, an input that
-cannot be read, one that is not what it was, something else, or since it was told to."""
+cannot be read, one that is not what it was, what would fail on any machine, something else, or
+since it was told to."""
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
@@ -149,6 +151,9 @@ class Sorter:
             ended = Ended(kind=INPUT, why=str(why))
         except Changed as why:
             ended = Ended(kind=CHANGED, why=str(why))
+        except Deterministic as why:
+            error = "".join(traceback.format_exception(why))
+            ended = Ended(kind=DETERMINISTIC, why=str(why), error=error)
         except engine.Failed as why:
             # What names a file is the disk's; of a peer there is none.
             of_disk = len(why.args) > 2 and why.args[2]

@@ -31,6 +31,7 @@ from tonnage.fleet.crew import Crew
 from tonnage.fleet.home import home, round_event
 from tonnage.fleet.job import Job
 from tonnage.fleet.share import split_json
+from tonnage.fleet.site import Deterministic
 from tonnage.fleet.sorter import FAILED, REFUSED, Ended, Sorter
 from tonnage.run.schedule import NobodyLeft, Outcome, Round, Total, Unreadable
 
@@ -54,10 +55,11 @@ def sort_fleet(
     Raises:
         Refused: Arguments, a machine, or the input cannot be used.
         Failed: A part of the input cannot be read any more, no node is left, or what came out is
-            not what went in; the same command goes on.
+            not what went in; the same command goes on. Or something would fail on any machine:
+            then nothing is left.
         KeyboardInterrupt: Ctrl-C; nodes have stopped, and the same command goes on.
     """
-    with home(out, asked.settings) as kept:
+    with home(out, asked.settings, asked.LISTED) as kept:
         if kept.is_left:
             return RunRecord.read(kept.run)
         began = None if kept.plan is None else kept.plan["weights"]
@@ -84,6 +86,9 @@ def _done(job: Job) -> RunRecord:
         if kept.plan is None:
             crew.do("leave", {node: [] for node in crew.nodes})
         raise
+    except Deterministic as why:
+        ending.abandon(job)
+        raise engine.Failed(*why.args) from why
     except (Unreadable, NobodyLeft) as why:
         lost = [f"{node} {reason}" for node, reason in job.lost.items()]
         because = f" (lost: {words.listing(lost)})" if lost else ""
@@ -137,7 +142,6 @@ def _round(job: Job, each: Round) -> None:
     began = time.monotonic()
     ended = job.do("pass_one", config)
     outcomes, blames = {}, {}
-    asked.judge_round(each, {node: end.answer for node, end in ended.items() if not end.kind})
     for node, end in ended.items():
         job.refuse_changed(node, end)
         if end.kind is None:
@@ -145,6 +149,7 @@ def _round(job: Job, each: Round) -> None:
         elif end.kind in (FAILED, REFUSED):
             blames[node] = planning.blamed(end.why, nodes)
     event = round_event(each, outcomes, blames)
+    event |= asked.judge_round(each, {node: ended[node].answer for node in outcomes})
     event |= {"seconds": time.monotonic() - began, "told": job.take_told()}
     event["bytes"] = sum(sum(outcome.partitions.values()) for outcome in outcomes.values())
     judged = schedule.round_ended(each, outcomes, blames)
@@ -177,6 +182,7 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
             asked[node] = {
                 "rounds": schedule.scratch[node],
                 "keeps": [],
+                **job.asked.pass_two(job),
                 "partitions": [
                     {"number": place, **job.asked.partition(job, place)} for place in filled
                 ],

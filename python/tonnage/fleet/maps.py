@@ -1,0 +1,282 @@
+"""A MapReduce on a fleet: what its kind says of it; a machine's part in it is in `map_site`.
+
+A split is a span of a file's bytes, whatever the file is (`run.map_reduce.inputs.splits_of`).
+Partitions are a hash's, or ranges of keys that nodes sampled. Rows are in no order that could be
+compared at the end, so sums are compared where blocks go: what nodes gave of a partition has to be
+what came to its owner, which compares it with what it reads again. A function that fails would fail
+anywhere: the job ends, and leaves nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tonnage import engine
+from tonnage.fleet.asked import NONE, Asked
+from tonnage.fleet.cluster import packed
+from tonnage.fleet.map_site import (
+    MapReducePlace,
+    as_stream,
+    schema_of_text,
+    text_of,
+)
+from tonnage.fleet.sampling import sample
+from tonnage.fleet.share import Seen
+from tonnage.fleet.site import Deterministic, Look
+from tonnage.run import division
+from tonnage.run.map_reduce import blocks
+from tonnage.run.map_reduce.inputs import Input, format_of, input_of, record_bytes
+from tonnage.run.map_reduce.job import Functions, refuse
+from tonnage.run.map_reduce.reducing import bounds_of, first_rows
+from tonnage.run.map_reduce.shuffle import Shares
+from tonnage.run.schedule import Finished, Round, Schedule, Split
+
+if TYPE_CHECKING:
+    from tonnage.fleet.job import Job
+
+PARTITIONS = 1 << 15
+"""At most: numbers of partitions have 16 bits."""
+SAMPLES = 64
+"""Beginnings of splits that are sampled, at least; more if there are more partitions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapReduceAsked(Asked):
+    """A MapReduce that is asked of a fleet; made by `asked_of`."""
+
+    JOB = "mapreduce"
+    LISTED = "reduced.json"
+
+    functions: Functions
+    given: Sequence[Input]
+    """What `inputs` are."""
+    job: bytes
+    """Functions and inputs, as they are sent."""
+    code: str
+    """A digest of the files that functions are in: with others it is another job."""
+    format: str
+    workers: int | None
+
+    @property
+    def own_settings(self) -> dict[str, Any]:
+        """The functions, and what is read and written."""
+        functions = self.functions
+        return {
+            "code": self.code,
+            "functions": [list(functions.keys), functions.ordered, functions.partitions],
+            "input_formats": [each.format for each in self.given],
+            "format": self.format,
+            "workers": self.workers,
+        }
+
+    def place(self, job: str, node: str) -> MapReducePlace:
+        """A node's place in the job."""
+        return MapReducePlace(
+            job=job,
+            node=node,
+            inputs=self.on(node, self.inputs),
+            output=self.on(node, self.output),
+            scratch=self.on(node, self.scratch),
+            memory_bytes=self.memory_bytes,
+            packed=self.job,
+            format=self.format,
+            workers=self.workers,
+        )
+
+    def splits(self, held: Mapping[Seen, tuple[str, ...]]) -> list[Split]:
+        """Cuts files anywhere; those of records of a size at these."""
+        nodes = {node for each in held.values() for node in each}
+        total = sum(each.bytes for each in held)
+        found = []
+        for each, holders in held.items():
+            own = zip(self.given, self.on(holders[0], self.inputs), strict=True)
+            inputs = [Input(path, format=given.format) for given, path in own]
+            kind = format_of(input_of(inputs, Path(each.path)), Path(each.path))
+            record = record_bytes(kind) if kind.startswith("records:") else 1
+            length = division.stride(total, len(nodes), record)
+            found += [
+                Split(each.path, offset, min(length, each.bytes - offset), holders)
+                for offset in range(0, each.bytes, length)
+            ]
+        return found
+
+    def refuse_room(
+        self, looks: Mapping[str, Look], weights: Mapping[str, float], total_bytes: int
+    ) -> None:
+        """Nothing: how much functions make of the input is known when they have."""
+
+    def divided(self, job: Job, splits: Sequence[Split]) -> dict[str, Any]:
+        """How many partitions, and if they are ranges, the rows whose keys they begin with."""
+        nodes, workers = len(job.workers), self.workers or max(job.workers.values())
+        share = -(-sum(split.bytes for split in splits) // nodes)
+        usual = Shares(self.memory_bytes, workers).partitions(share) * nodes
+        partitions = self.functions.partitions or min(usual, PARTITIONS)
+        if not self.functions.ordered:
+            return {"partitions": partitions, "firsts": None}
+        answers = sample(job, splits, max(SAMPLES, partitions))
+        samples = [rows for answer in answers for rows in blocks.batches(answer)]
+        firsts = first_rows(samples, self.functions.keys, partitions)
+        if firsts is None:
+            return {"partitions": 1, "firsts": None}
+        bounds = bounds_of(firsts, self.functions.keys)
+        return {"partitions": len(bounds) + 1, "firsts": text_of(as_stream(firsts))}
+
+    def round(self, job: Job, each: Round) -> dict[str, dict[str, Any]]:
+        """How rows are dealt, and how many connections and devices have a block in their hands."""
+        plan = job.home.plan
+        assert plan is not None
+        links = (len(each.nodes) - 1) * self.connections + len(self.scratch)
+        more = {
+            "dealing": {"partitions": plan["partitions"], "firsts": plan["firsts"]},
+            "links": links,
+        }
+        return dict.fromkeys(each.nodes, more)
+
+    def judge_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """What came of a partition has to be what nodes gave; of those that died nobody knows."""
+        nodes = each.nodes
+        for owner, told in answers.items():
+            lost = {nodes[link["peer"]] for link in told["received"] if link["lost"] is not None}
+            if not ({*each.reads} - lost) <= {*answers}:
+                continue
+            given = [answers[node]["given"] for node in each.reads if node not in lost]
+            for place in (place for place, node in each.owners.items() if node == owner):
+                came = told["came"][place]
+                if any(sum(of[place][name] for of in given) != came[name] for name in came):
+                    raise engine.Failed(
+                        f"of partition {place} {came['bytes']} bytes came to {owner}, and others "
+                        f"were sent: {blocks.CORRUPT}"
+                    )
+        own = [each["given"] for each in answers.values()]
+        return {
+            "rows": sum(each["rows"] for each in answers.values()),
+            "given_bytes": sum(place["bytes"] for given in own for place in given),
+            "schemas": [
+                [text, f"{where} on {node}"]
+                for node, told in answers.items()
+                for text, where in told["schemas"]
+            ],
+        }
+
+    def pass_two(self, job: Job) -> dict[str, Any]:
+        """All columns that map gave anywhere."""
+        schemas = blocks.Schemas()
+        try:
+            for event in job.home.events:
+                for text, where in event.get("schemas", ()):
+                    schemas.note(schema_of_text(text), where)
+        except engine.Failed as why:
+            raise Deterministic(why.args[0]) from why
+        return {"schema": text_of(schemas.agreed().serialize().to_pybytes())}
+
+    def partition(self, job: Job, place: int) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
+        """When all are there, and all that came was read for them."""
+        return (len(files), came) == (line["files"], line["taken"])
+
+    def judge(self, schedule: Schedule) -> None:
+        """All of the input has to have been read."""
+        if schedule.read.bytes != schedule.input_bytes:
+            raise engine.Failed(
+                f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read: nothing is "
+                "called done"
+            )
+
+    def recorded(self, job: Job) -> dict[str, Any]:
+        """What was read, shuffled, what was sent again too, and written."""
+        schedule, events = job.schedule, job.home.events
+        return {
+            "records": schedule.read.records,
+            "bytes": schedule.read.bytes,
+            "checksum": f"{schedule.written.checksum:x}",
+            "shuffled_records": sum(event.get("rows", 0) for event in events),
+            "shuffled_bytes": sum(event.get("given_bytes", 0) for event in events),
+            "written_records": schedule.written.records,
+            "written_bytes": schedule.written.bytes,
+        }
+
+
+def asked_of(
+    functions: Functions,
+    inputs: Sequence[Input],
+    *,
+    format: str,
+    workers: int | None,
+    **more: Any,
+) -> MapReduceAsked:
+    """What is asked of a fleet that is to do a MapReduce.
+
+    Args:
+        functions: What to do. The modules that they are in are sent along, unless they are
+            installed; what those import has to be there.
+        inputs: What to read; paths on the nodes.
+        format: ``parquet``, ``arrow``, ``csv`` or ``json``.
+        workers: Threads on each node; by default as many as it has cores.
+        more: What any job has (`Asked`).
+
+    Raises:
+        Refused: No node could do it.
+    """
+    if more.get("durability", NONE) != NONE:
+        raise engine.Refused(
+            f"--durability {more['durability']}: of what a MapReduce writes no copies are kept so "
+            "far: leave it out"
+        )
+    refuse(functions, more["scratch"], Shares(more["memory_bytes"], workers or 1), format)
+    own = list(_own_modules(functions, inputs))
+    try:
+        job = packed((functions, list(inputs)), own)
+    except Exception as why:
+        raise engine.Refused(
+            f"the functions cannot be sent to other machines: {type(why).__name__}: {why}"
+        ) from why
+    return MapReduceAsked(
+        inputs=[str(each.path) for each in inputs],
+        functions=functions,
+        given=inputs,
+        job=job,
+        code=_digest(own),
+        format=format,
+        workers=workers,
+        **more,
+    )
+
+
+def _own_modules(functions: Functions, inputs: Sequence[Input]) -> Iterator[ModuleType]:
+    """The modules that functions are in, and what these have enclosed, that are not installed."""
+    wanted = [functions.map, functions.combine, functions.reduce, *(each.map for each in inputs)]
+    names = dict.fromkeys(name for each in wanted for name in _modules_of(each))
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    for name in names:
+        module = sys.modules.get(name)
+        path = getattr(module, "__file__", None)
+        if module is None or path is None or name.partition(".")[0] == "tonnage":
+            continue
+        if not any(Path(path).is_relative_to(place) for place in installed):
+            yield module
+
+
+def _modules_of(function: Callable[..., Any] | None) -> Iterator[str]:
+    if function is None:
+        return
+    yield getattr(function, "__module__", None) or "builtins"
+    for cell in getattr(function, "__closure__", None) or ():
+        if callable(cell.cell_contents):
+            yield from _modules_of(cell.cell_contents)
+
+
+def _digest(modules: Iterable[ModuleType]) -> str:
+    digest = hashlib.sha256()
+    for module in modules:
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()[:16]
