@@ -19,6 +19,7 @@ from support.runs import (
     phase,
     plan_of,
     record,
+    store,
 )
 from tonnage.artifacts import RunRecord
 from tonnage.model.carried import Carried, capacities
@@ -137,11 +138,30 @@ def test_losses_and_going_on_are_told() -> None:
     ]
 
 
-def test_what_is_in_an_object_store_is_not_a_disks() -> None:
+def test_what_is_in_an_object_store_is_got_and_put_through_the_network() -> None:
     settings = {"inputs": ["s3://b/in/"], "output": ["s3://b/out/"], "memory_bytes": 1}
-    one, two = compare(record(QUICK, settings=settings)).phases
-    assert [use.resource for use in one.nodes[0].uses if "object" in use.resource] == ["object get"]
-    assert {use.resource for use in two.nodes[0].uses} == {READ, "cpu", "object put"}
+    nodes = {node: [pass_one(60.0, read=0.9), pass_two(44.0, write=0.98)] for node in NODES}
+    measured = [*lab(), store({"get": 55e6, "put": 50e6})]
+    found = compare(record(nodes, 110.0, settings=settings), capacities(measured, NODES))
+    one, two = found.phases
+    needs = [{use.resource: use.seconds for use in each.nodes[0].uses} for each in (one, two)]
+    assert needs[0] == {
+        "object get": pytest.approx(2 * GB / 55e6),
+        "network: send": pytest.approx(1.5 * GB / 60e6),
+        # What is got comes by the link that the shuffle has, too.
+        RECEIVE: pytest.approx(3.5 * GB / 60e6),
+        WRITE: pytest.approx(2 * GB / 120e6),
+        "cpu": None,
+    }
+    assert (one.bottleneck, one.limit, one.as_limited) == ("object get", RECEIVE, True)
+    assert needs[1].keys() == {READ, "object put", "network: send", "cpu"}
+    assert (two.bottleneck, two.limit, two.as_limited) == ("object put", "object put", True)
+    assert two.limit_seconds == pytest.approx(40.0) and found.notes == []
+
+
+def test_of_an_object_store_the_best_manner_counts() -> None:
+    measured = [store({"get": 30e6}, threads=4), store({"get": 55e6}, threads=16)]
+    assert capacities(measured, NODES).nodes["n-0"].get == 55e6
 
 
 def test_a_plan_is_beside_what_happened() -> None:

@@ -11,9 +11,12 @@ from tonnage.artifacts import (
     FleetNode,
     NodeRun,
     Phase,
+    Reading,
     RoundRun,
     RunRecord,
+    Source,
     Stage,
+    Step,
 )
 from tonnage.artifacts.fleet import NodeRates, Size
 from tonnage.artifacts.plan import Candidate, Fit, Plan, PlannedPhase, Range
@@ -158,6 +161,32 @@ def network(
         nodes=rows,
         sizes=[size],
         links=[NodeRates(node, rate, rate) for node, rate in (alone or {}).items()],
+    )
+
+
+def store(rates: Mapping[str, float], threads: int = 16) -> FleetMeasurement:
+    """What `measure object --fleet` keeps: bytes a second that each of four nodes got, and put."""
+    trials = [
+        dataclasses.replace(
+            measurement("m", {operation: [rate]}).trials[0],
+            name=f"{operation} x{threads}",
+            step=Step(operation=operation, outstanding=threads, round=0),
+            reading=Reading(
+                source=Source(tool="tonnage"), operation=operation, block_bytes=1 << 22
+            ),
+        )
+        for operation, rate in rates.items()
+    ]
+    rows = [
+        FleetNode(
+            node=node,
+            ok=True,
+            measurement=dataclasses.replace(measurement(node, {}), trials=trials),
+        )
+        for node in NODES
+    ]
+    return FleetMeasurement(
+        id=f"store-{threads}", kind="object", began_at="", command=[], settings={}, nodes=rows
     )
 
 

@@ -130,9 +130,9 @@ def run_sort(
         typer.Option(
             "--capacities",
             metavar="DIR...",
-            help="With --fleet: what tonnage measure disk --fleet, and net --fleet, kept: the "
-            "limit of each phase is told; a machine with slower disks gets less. Default: all get "
-            "the same.",
+            help="With --fleet: what tonnage measure disk, net and object --fleet kept: the limit "
+            "of each phase is told; a machine with slower disks gets less. Default: all get the "
+            "same.",
         ),
     ] = None,
     plan: Annotated[

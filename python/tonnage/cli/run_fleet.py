@@ -110,8 +110,9 @@ def measured_at(paths: Sequence[Path]) -> list[FleetMeasurement]:
     found = read_fleets([*paths])
     if paths and not any(carried(found, _nodes(found)).nodes.values()):
         raise engine.Refused(
-            f"--capacities {words.listing(map(str, paths))}: no machine's disks or network were "
-            "measured there: give what tonnage measure disk --fleet, or net --fleet, kept"
+            f"--capacities {words.listing(map(str, paths))}: no machine's disks, network or "
+            "object store were measured there: give what tonnage measure disk, net or object "
+            "--fleet kept"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What each node of a fleet carries, as it was measured there: its disks, both ways, and its link.
+"""What each node of a fleet was measured to carry: disks, both ways, its link, an object store.
 
 Reading and writing may share a device or not (of a real disk they mostly do; limits of a control
 group are apart). Which it is the mix tells: if both at once are nearly as fast as each alone, they
@@ -9,16 +9,17 @@ the rest alone (as in `tonnage.model.two_pass`)::
 
 Of the network that counts which a shuffle of as many nodes had, as profiles take it
 (`tonnage.model.profiling`): all to all between nodes of one type; of unlike ones, where the slowest
-would set the pace of all, what each had alone with all others.
+would set the pace of all, what each had alone with all others. Of an object store that manner
+counts (size of chunks, requests at once) in which a node got, or put, most.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tonnage.artifacts import FleetMeasurement, FleetNode
+from tonnage.artifacts import FleetMeasurement, Trial
 from tonnage.artifacts.fleet import NodeRates
 from tonnage.artifacts.together import NET
 
@@ -26,6 +27,8 @@ APART = 0.9
 """Where both at once reach this share of each alone, reading and writing do not share."""
 READ, WRITE, BOTH = "ro", "wo", "rw"
 """The trials that tell what a sort's disks carry."""
+GET, PUT = "get", "put"
+"""Operations of an object store."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,9 @@ class Carried:
     """Each way, while both are used."""
     send: float | None = None
     receive: float | None = None
+    get: float | None = None
+    put: float | None = None
+    """From, and to, an object store."""
 
     @property
     def slowest_disk_rate(self) -> float | None:
@@ -71,11 +77,11 @@ def capacities(fleets: Iterable[FleetMeasurement], nodes: Collection[str]) -> Ca
     """What nodes were measured to carry.
 
     Args:
-        fleets: Measurements of disks and of the network between machines; of several of disks all
-            trials count, of several of the network the last one of each node.
+        fleets: Measurements of disks, of the network between machines and of an object store; of
+            several of the network the last one of each node counts, of the others all trials.
         nodes: Who takes part: a network is that of so many.
     """
-    disks: dict[str, dict[str, list[float]]] = {}
+    trials: dict[str, dict[tuple[object, ...], list[float]]] = {}
     network: dict[str, NodeRates] = {}
     cited: dict[str, None] = {}
     for fleet in fleets:
@@ -85,36 +91,45 @@ def capacities(fleets: Iterable[FleetMeasurement], nodes: Collection[str]) -> Ca
             cited |= dict.fromkeys([fleet.id] if found else [])
             continue
         for row in fleet.nodes:
-            for name, rates in _disks(row).items():
-                disks.setdefault(row.node, {}).setdefault(name, []).extend(rates)
-                cited[fleet.id] = None
+            for trial in row.measurement.trials if row.ok and row.measurement else ():
+                if (manner := _manner(trial)) and trial.bytes_per_second > 0:
+                    of_node = trials.setdefault(row.node, {})
+                    of_node.setdefault(manner, []).append(trial.bytes_per_second)
+                    cited[fleet.id] = None
     return Capacities(
         nodes={
-            node: _carried(disks.get(node, {}), network.get(node))
-            for node in sorted({*disks, *network} & {*nodes})
+            node: _carried(trials.get(node, {}), network.get(node))
+            for node in sorted({*trials, *network} & {*nodes})
         },
         measurements=tuple(cited),
     )
 
 
-def _carried(disks: dict[str, list[float]], network: NodeRates | None) -> Carried:
-    middle = {name: statistics.median(rates) for name, rates in disks.items()}
+def _carried(
+    trials: Mapping[tuple[object, ...], Sequence[float]], network: NodeRates | None
+) -> Carried:
+    best: dict[object, float] = {}
+    for (name, *_), rates in trials.items():
+        best[name] = max(best.get(name, 0.0), statistics.median(rates))
     return Carried(
-        read=middle.get(READ),
-        write=middle.get(WRITE),
-        both=middle.get(BOTH),
+        read=best.get(READ),
+        write=best.get(WRITE),
+        both=best.get(BOTH),
         send=network.send_bytes_per_second if network else None,
         receive=network.receive_bytes_per_second if network else None,
+        get=best.get(GET),
+        put=best.get(PUT),
     )
 
 
-def _disks(row: FleetNode) -> dict[str, list[float]]:
-    """The rates of a node's trials; none of one that failed."""
-    found: dict[str, list[float]] = {}
-    for trial in row.measurement.trials if row.ok and row.measurement else ():
-        if trial.name in (READ, WRITE, BOTH) and trial.bytes_per_second > 0:
-            found.setdefault(trial.name, []).append(trial.bytes_per_second)
-    return found
+def _manner(trial: Trial) -> tuple[object, ...] | None:
+    """What a trial tells of, and in which manner; ``None`` if a sort does nothing of the kind."""
+    if trial.name in (READ, WRITE, BOTH):
+        return (trial.name,)
+    reading, step = trial.reading, trial.step
+    if reading and step and reading.operation in (GET, PUT):
+        return reading.operation, step.operation, reading.block_bytes, step.outstanding
+    return None
 
 
 def _network(fleet: FleetMeasurement, nodes: Collection[str]) -> Sequence[NodeRates]:

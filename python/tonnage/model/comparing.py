@@ -4,6 +4,7 @@
 capacity``, with each node's own demands, as its probes counted them, and its own capacities, as
 they were measured (Themis on EC2, equations 1, 3 and 8, node by node): in pass one a node reads,
 sends, receives and writes, in pass two it reads and writes, with copies also sends and receives.
+What it gets from an object store it also receives, and what it puts there it also sends.
 
 **The bottleneck** is found without any capacity. Stages that read, work on cores or write wait for
 nobody while they are at work: one that was so for most of the time that the slowest node took held
@@ -40,14 +41,21 @@ GET, PUT = "object get", "object put"
 KINDS = {"read": READ, "write": WRITE, "send": SEND, "receive": RECEIVE}
 """What a stage uses; all others use cores."""
 NETWORK = (SEND, RECEIVE)
-ALIKE = ((READ, BOTH_WAYS), (WRITE, BOTH_WAYS), NETWORK)
-"""Which resources one bottleneck may stand for."""
+ALIKE = {
+    READ: (READ, BOTH_WAYS),
+    WRITE: (WRITE, BOTH_WAYS),
+    **dict.fromkeys(NETWORK, NETWORK),
+    GET: (GET, RECEIVE),
+    PUT: (PUT, SEND),
+    CPU: (CPU,),
+}
+"""Which resources a bottleneck may stand for: who waits for one waits for the other."""
 PASSES = ("pass_one", "pass_two")
 """The phases of a run, in the order of a plan's."""
 THINGS = {
     **dict.fromkeys((READ, WRITE, BOTH_WAYS), ("local disks", "volumes")),
     **dict.fromkeys(NETWORK, ("network",)),
-    **dict.fromkeys((GET, PUT), ("object storage",)),
+    **dict.fromkeys((GET, PUT), ("object storage", "volumes")),
     CPU: ("cpu",),
 }
 """What a plan calls them."""
@@ -133,8 +141,8 @@ def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> Comp
         if use.seconds is not None
     ]
     limit = max(needed, default=None)
-    same = next((each for each in ALIKE if bottleneck in each), (bottleneck,))
-    needs = max((seconds for seconds, resource, _ in needed if resource in same), default=None)
+    alike = ALIKE[bottleneck]
+    needs = max((seconds for seconds, resource, _ in needed if resource in alike), default=None)
     met = None
     if limit and needs is not None:
         met = needs >= (1 - TIE) * limit[0]
@@ -166,6 +174,8 @@ def uses(demands: Mapping[str, float], carried: Carried) -> list[Use]:
         WRITE: carried.write,
         SEND: carried.send,
         RECEIVE: carried.receive,
+        GET: carried.get,
+        PUT: carried.put,
     }
     found = [
         Use(
@@ -203,6 +213,9 @@ def _demands(several: Iterable[Phase], record: RunRecord) -> dict[str, float]:
             if resource != CPU:
                 found[resource] = found.get(resource, 0.0) + stage.bytes
             cores += stage.cpu_seconds
+    for of_object, way in ((GET, RECEIVE), (PUT, SEND)):
+        if of_object in found:
+            found[way] = found.get(way, 0.0) + found[of_object]
     return found | {CPU: cores}
 
 
