@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -18,8 +19,10 @@ from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
 from tonnage.fleet import planning
+from tonnage.fleet.share import seen
+from tonnage.fleet.site import Changed, Site, Unread
 from tonnage.fleet.sorting import sort_fleet
-from tonnage.fleet.sorts import SortAsked
+from tonnage.fleet.sorts import SortAsked, SortSite
 from tonnage.model.comparing import compare
 from tonnage.run.records import validate
 from tonnage.run.sort import Layout
@@ -132,6 +135,47 @@ def test_what_each_has_alone_and_what_one_has_is_sorted_by_all(disk: Path) -> No
     assert all(written.values()) and not (disk / "c" / "in").exists()
 
 
+IN_ORDER = sorted(cut(keyed(17, 30_000), LAYOUT.record_bytes))
+
+
+@pytest.mark.parametrize("durability", ["none", "replicated"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"a": keyed(18, 50_000)},
+        {"a": skewed(19, 20_000), "b": skewed(20, 20_000), "c": skewed(21, 20_000)},
+        {"a": b"S" * 2_000_000, "b": keyed(22, 20_000), "c": b"S" * 100_000},
+        {node: b"".join(IN_ORDER[at * 10_000 :][:10_000]) for at, node in enumerate("abc")},
+        {node: b"".join(IN_ORDER[at * 10_000 :][:10_000]) for at, node in enumerate("cab")},
+        {"a": b"", "b": keyed(23, 20_000)},
+        {"a": b"", "b": keyed(24, 1), "c": b""},
+        {"a": b"", "c": b""},
+    ],
+    ids=[
+        "one has all",
+        "one key is half everywhere",
+        "one key is all that some have",
+        "each has a range",
+        "another range each",
+        "one has nothing, one has no directory",
+        "one record",
+        "no record",
+    ],
+)
+def test_whoever_has_what_it_is_sorted(
+    disk: Path, parts: dict[str, bytes], durability: str
+) -> None:
+    for node, data in parts.items():
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(data)
+    want = asked(disk, (f"{disk}/{{node}}/in",), durability=durability)
+    record = sort_fleet(SortMachines(*NODES), disk / "job", want)
+    judged(disk, b"".join(parts.values()), record)
+    assert all(node.lost is None for node in record.nodes)
+    if durability == "replicated":
+        has_copies(disk, record)
+
+
 STEPS = ("sample", "pass_one", "pass_two", "seal")
 DEATHS = [
     pytest.param(step, what, wipes, id=f"{what} in {step}{', with its disks' * wipes}")
@@ -218,6 +262,34 @@ def test_what_a_disk_has_finished_is_believed_if_it_is_full_and_not_if_it_fails(
     sorted_whole(disk, keyed(16, 150_000), cluster, memory_bytes=8 << 20)
     listed = json.loads((disk / "job" / "sorted.json").read_text())
     assert ("c" in {each["node"] for each in listed}) == (what == "is full")
+
+
+def test_a_list_of_what_is_finished_that_cannot_be_read_is_a_disk_that_fails(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished = Site.finished
+
+    def failing(self: Site, known: int) -> Any:
+        if self._place.node == "c" and self._listed is not None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), "/c/finished.jsonl")
+        return finished(self, known)
+
+    monkeypatch.setattr(Site, "finished", failing)
+    record = sorted_whole(disk, keyed(25, 20_000), SortMachines(*NODES))
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost == {"a": None, "b": None, "c": "/c/finished.jsonl: Input/output error"}
+
+
+def test_an_input_that_cannot_be_looked_at_is_not_one_that_was_changed(disk: Path) -> None:
+    site = SortSite(asked(disk, shared(disk, keyed(26, 100))).place("job", "a"))
+    path = disk / "in" / "f0"
+    about = seen(str(path))
+    path.unlink()
+    with pytest.raises(Changed, match="No such file"):
+        site._refuse_changed([about])
+    path.symlink_to(path)
+    with pytest.raises(Unread, match="symbolic links"):
+        site._refuse_changed([about])
 
 
 def test_what_only_the_lost_one_had_is_named(disk: Path) -> None:

@@ -414,8 +414,10 @@ class Site(ABC):
         for each in files:
             try:
                 now = seen(each.path)
-            except OSError as why:
+            except FileNotFoundError as why:
                 raise Changed(f"input {each.path}: {why.strerror}") from why
+            except OSError as why:
+                raise Unread(f"input {each.path}: {why.strerror}") from why
             if now != each:
                 raise Changed(f"input {each.path} was changed since the sort began")
 

@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tonnage import engine
@@ -123,7 +123,13 @@ class Sorter:
         assert self._site is not None
         self._news.wait(seconds)
         ended = self._ended  # First: what was finished before is in the list.
-        finished = self._site.finished(known)
+        finished: list[dict[str, Any]] = []
+        try:
+            finished = self._site.finished(known)
+        except OSError as why:
+            # What is finished nobody can tell any more, however well it was done.
+            if ended and ended.kind is None:
+                ended = replace(ended, answer=None, kind=DISK, why=_in_words(why))
         return Told(
             number=self._number,
             done_bytes=self._done,
@@ -159,8 +165,7 @@ class Sorter:
             of_disk = len(why.args) > 2 and why.args[2]
             ended = Ended(kind=_of_disk(why.args[0]) if of_disk else FAILED, why=why.args[0])
         except OSError as why:
-            said = f"{why.filename or ''}: {why.strerror}".lstrip(": ")
-            ended = Ended(kind=FULL if why.errno in NO_SPACE else DISK, why=said)
+            ended = Ended(kind=FULL if why.errno in NO_SPACE else DISK, why=_in_words(why))
         except Exception as why:
             error = "".join(traceback.format_exception(why))
             ended = Ended(kind=FAILED, why=f"{type(why).__name__}: {why}", error=error)
@@ -185,6 +190,10 @@ def _of_disk(why: str) -> str:
     """The kind of a disk's error, of which the core tells the number at the end."""
     found = re.search(r"\(os error (\d+)\)$", why)
     return FULL if found and int(found[1]) in NO_SPACE else DISK
+
+
+def _in_words(why: OSError) -> str:
+    return f"{why.filename or ''}: {why.strerror}".lstrip(": ")
 
 
 def _cpu_seconds() -> float:
