@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +21,7 @@ from tonnage.cli.arguments import (
     Json,
     Memory,
     bytes_in,
+    new_directory,
     refuse_again,
     refuse_files,
     refuse_filled,
@@ -25,7 +29,19 @@ from tonnage.cli.arguments import (
     refuse_twice,
     whole_number,
 )
+from tonnage.cli.fleet_flags import (
+    CONNECTIONS,
+    PATIENCE_SECONDS,
+    Connections,
+    Fleet,
+    Instances,
+    Out,
+    Patience,
+)
 from tonnage.cli.run import in_words as phases_in_words
+from tonnage.cli.run_fleet import in_words as fleet_in_words
+from tonnage.cli.run_fleet import measured_at, weights
+from tonnage.model.comparing import compare
 
 if TYPE_CHECKING:
     from tonnage.map_reduce import MapReduce
@@ -83,13 +99,60 @@ def run_mapreduce(
             help="lines, csv, json, parquet, arrow, records:N (N bytes each); auto by name.",
         ),
     ] = "auto",
+    fleet: Fleet = None,
+    out: Out = None,
+    connections: Connections = None,
+    patience: Patience = None,
+    instances: Instances = None,
+    capacities: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--capacities",
+            metavar="DIR...",
+            help="With --fleet: what tonnage measure disk --fleet kept: a machine with slower "
+            "disks gets less. Default: all get the same.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Do a MapReduce: functions over Arrow record batches, between the sort's two passes.
 
+    With --fleet on many machines, going on although machines are lost.
+
     The output is files part-00000, part-00001, ... and a list of them, _tonnage.json. Inputs are
     not changed. What runs is the code in MODULE, with all that you may do.
     """
+    of_fleet = {
+        "--out": out,
+        "--connections": connections,
+        "--patience": patience,
+        "--instances": instances,
+        "--capacities": capacities,
+    }
+    if fleet is not None:
+        from tonnage.map_reduce import Fleet as Machines
+
+        where = Machines(
+            out or new_directory("tonnage-mapreduce"),
+            fleet,
+            connections or CONNECTIONS,
+            patience or PATIENCE_SECONDS,
+            instances,
+            weights(measured_at(capacities)) if capacities else None,
+        )
+        found = loaded(job)
+        with engine.Progress("mapreduce") as progress, _going_on(Path(where.out)):
+            record = found.run(
+                inputs, output, scratch, memory, workers, input_format, format, progress.of, where
+            )
+        record = dataclasses.replace(record, compared=compare(record))
+        _show(record, as_json)
+        if not as_json:
+            print(f"Kept in {where.out}; the output's files: {where.out}/reduced.json")
+        return
+    for flag, given in of_fleet.items():
+        if given is not None:
+            raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
     refuse_again(inputs)
     for flag, directories in (("--output", [output]), ("--scratch", scratch)):
         refuse_files(flag, directories)
@@ -109,11 +172,26 @@ def run_mapreduce(
             format,
             on_progress=lambda done, _: progress(done // 2),  # of two passes
         )
+    _show(record, as_json)
+
+
+@contextmanager
+def _going_on(out: Path) -> Iterator[None]:
+    """Says that the same command goes on, if it ends early."""
+    try:
+        yield
+    except (KeyboardInterrupt, engine.Failed):
+        # What would fail on any machine has left nothing that could go on.
+        if any(out.glob("*")):
+            print(f"tonnage: the same command goes on, with --out {out}", file=sys.stderr)
+        raise
+
+
+def _show(record: RunRecord, as_json: bool) -> None:
     if as_json:
         print(json.dumps(record.to_json()))
         return
-    for line in in_words(record):
-        print(line)
+    print("\n".join(in_words(record)))
 
 
 def loaded(place: str) -> MapReduce:
@@ -144,8 +222,8 @@ def loaded(place: str) -> MapReduce:
 
 def in_words(record: RunRecord) -> list[str]:
     """What a MapReduce did, line by line."""
-    first, *others = phases_in_words(record)
-    del first  # It tells of a sort's output.
+    in_words = fleet_in_words if record.nodes else phases_in_words
+    _, *others = in_words(record)  # The first tells of a sort's output.
     sent, written = record.shuffled_bytes or 0, record.written_bytes or 0
     return [
         f"{record.records} records, {record.bytes} bytes read; {record.shuffled_records} records, "

@@ -17,7 +17,6 @@ from tonnage.cli.arguments import (
     Memory,
     RecordBytes,
     command,
-    parse_duration,
     parse_layout,
     refuse_again,
     refuse_files,
@@ -27,6 +26,7 @@ from tonnage.cli.arguments import (
     refuse_unknown,
     whole_number,
 )
+from tonnage.cli.fleet_flags import Connections, Fleet, Instances, Out, Patience
 from tonnage.cli.volumes import (
     Endpoint,
     Requests,
@@ -78,53 +78,11 @@ def run_sort(
     record_bytes: RecordBytes = "100",  # type: ignore[assignment]
     key: Key = "0:10",
     memory: Memory = "1GiB",  # type: ignore[assignment]
-    fleet: Annotated[
-        str | None,
-        typer.Option(
-            "--fleet",
-            metavar="ADDRESS",
-            help="Sort on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
-            "that this machine is in. Paths are the machines' own, --memory is of each; {node} in "
-            "a path is its name.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="With --fleet: where what befell is kept; what was begun there goes on. Default: "
-            "a new directory here.",
-        ),
-    ] = None,
-    connections: Annotated[
-        int | None,
-        typer.Option(
-            "--connections",
-            parser=whole_number(1, 64),
-            metavar="N",
-            help="With --fleet: connections from each machine to each other. Default: 1.",
-        ),
-    ] = None,
-    patience: Annotated[
-        float | None,
-        typer.Option(
-            "--patience",
-            parser=parse_duration,
-            metavar="TIME",
-            help="With --fleet: a machine that says nothing for so long is lost, as is one for "
-            "which nobody has moved anything for twice as long. Default: 60s.",
-        ),
-    ] = None,
-    instances: Annotated[
-        int | None,
-        typer.Option(
-            "--instances",
-            parser=whole_number(1, 10_000),
-            metavar="N",
-            help="With --fleet: on so many machines. Default: all.",
-        ),
-    ] = None,
+    fleet: Fleet = None,
+    out: Out = None,
+    connections: Connections = None,
+    patience: Patience = None,
+    instances: Instances = None,
     capacities: Annotated[
         list[Path] | None,
         typer.Option(

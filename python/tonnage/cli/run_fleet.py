@@ -14,6 +14,7 @@ from tonnage.artifacts import FleetMeasurement, NodeRun, RunRecord
 from tonnage.cli import compared
 from tonnage.cli.arguments import command, new_directory
 from tonnage.cli.fleet import refuse_without_ray
+from tonnage.cli.fleet_flags import CONNECTIONS, PATIENCE_SECONDS
 from tonnage.cli.followed import Followed, follow, refuse_other_fleet
 from tonnage.cli.gathered import read_fleets
 from tonnage.model.carried import capacities as carried
@@ -22,9 +23,6 @@ from tonnage.model.findings import disk_warnings
 
 if TYPE_CHECKING:
     from tonnage.run.sort import Layout
-
-CONNECTIONS = 1
-PATIENCE_SECONDS = 60.0
 
 
 def sort_on_fleet(

@@ -1,0 +1,61 @@
+"""Flags of jobs that run on a fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tonnage.cli.arguments import parse_duration, whole_number
+
+CONNECTIONS = 1
+PATIENCE_SECONDS = 60.0
+
+Fleet = Annotated[
+    str | None,
+    typer.Option(
+        "--fleet",
+        metavar="ADDRESS",
+        help="Do it on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
+        "that this machine is in. Paths are the machines' own, --memory is of each; {node} in a "
+        "path is its name.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="With --fleet: where what befell is kept; what was begun there goes on. Default: a "
+        "new directory here.",
+    ),
+]
+Connections = Annotated[
+    int | None,
+    typer.Option(
+        "--connections",
+        parser=whole_number(1, 64),
+        metavar="N",
+        help=f"With --fleet: connections from each machine to each other. Default: {CONNECTIONS}.",
+    ),
+]
+Patience = Annotated[
+    float | None,
+    typer.Option(
+        "--patience",
+        parser=parse_duration,
+        metavar="TIME",
+        help="With --fleet: a machine that says nothing for so long is lost, as is one for which "
+        f"nobody has moved anything for twice as long. Default: {PATIENCE_SECONDS:g}s.",
+    ),
+]
+Instances = Annotated[
+    int | None,
+    typer.Option(
+        "--instances",
+        parser=whole_number(1, 10_000),
+        metavar="N",
+        help="With --fleet: on so many machines. Default: all.",
+    ),
+]

@@ -1,0 +1,129 @@
+"""`tonnage run mapreduce --fleet` on a real Ray cluster here, and what befalls its nodes."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.command import Tonnage
+from support.disk import ROOT, room
+from support.processes import Running
+from support.rays import Rays, rays
+
+NODES = ("beta", "gamma")
+ALL = ("beta", "gamma", "head")
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    """A directory on a disk that all nodes see, for the file's tests."""
+    with room("test-map-ray-") as directory:
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def cluster(shared: Path) -> Iterator[Rays]:
+    """Three nodes, and text that all of them see."""
+    with rays(shared, NODES) as made:
+        (shared / "in").mkdir()
+        draw = random.Random(1)
+        for number in range(3):
+            lines = (
+                " ".join(f"word{int(50_000 * draw.random() ** 2)}" for _ in range(12))
+                for _ in range(70_000)
+            )
+            (shared / "in" / f"{number}.txt").write_text("\n".join(lines))
+        yield made
+
+
+def count(cluster: Rays, shared: Path, disk: Path, job: Path | None = None) -> list[str]:
+    """A word count into directories of this test that each node has of its own."""
+    job = job or ROOT / "examples" / "word_count.py"
+    return [
+        *("run", "mapreduce", f"{job}:JOB", str(shared / "in")),
+        *("--output", f"{disk}/{{node}}/out", "--scratch", f"{disk}/{{node}}/scratch"),
+        *("--fleet", cluster.address, "--out", str(disk / "job"), "--memory", "64MiB"),
+        *("--patience", "10s", "--json"),
+    ]
+
+
+def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
+    """The record of a word count that was right."""
+    record: dict[str, Any] = json.loads(stdout)
+    files = json.loads((disk / "job" / "reduced.json").read_text())
+    rows = [row for each in files for row in pq.read_table(each["path"]).to_pylist()]
+    found = {row["key"]: row["n"] for row in rows}
+    texts = (path.read_text() for path in (shared / "in").iterdir())
+    assert len(found) == len(rows)
+    assert found == collections.Counter(word for text in texts for word in text.split())
+    assert record["records"] == 210_000 and record["written_records"] == len(rows)
+    return record
+
+
+@contextmanager
+def started(tonnage: Tonnage, command: Sequence[str], cluster: Rays) -> Iterator[Running]:
+    """The command under way, let in by the cluster."""
+    process = subprocess.Popen(
+        [tonnage.path, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | cluster.env,
+    )
+    with process:
+        try:
+            yield Running(process)
+        finally:
+            process.kill()
+
+
+def test_three_nodes_count_words_by_a_file_that_only_one_has(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    done = tonnage.run(*count(cluster, shared, disk), env=cluster.env, check=True)
+    record = judged(shared, disk, done.stdout)
+    assert [node["node"] for node in record["nodes"]] == list(ALL)
+    assert all(node["lost"] is None and node["cpu_seconds"] > 0 for node in record["nodes"])
+    for node in ALL:
+        assert list((disk / node / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["scratch/tonnage-*/round-*.device", "out/part-*"])
+def test_an_agent_that_is_killed_is_done_without(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path, where: str
+) -> None:
+    with started(tonnage, count(cluster, shared, disk), cluster) as run:
+        agent = cluster.agent("gamma", "Sorter")
+        run.until(lambda: any((disk / "gamma").glob(where)))
+        os.kill(agent, signal.SIGKILL)
+        stdout, stderr = run.process.communicate(timeout=120)
+    assert run.process.returncode == 0, stderr
+    judged(shared, disk, stdout)
+
+
+def test_a_function_that_fails_is_told_with_its_node(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    job = disk / "failing.py"
+    job.write_text(
+        "from tonnage import MapReduce\n\n\n"
+        "def broken(batch):\n    return batch.column('none')\n\n\n"
+        "JOB = MapReduce(map=broken)\n"
+    )
+    done = tonnage.run(*count(cluster, shared, disk, job), env=cluster.env)
+    assert done.returncode == 1
+    assert "map (broken) failed for" in done.stderr and "in/" in done.stderr
+    assert any(f"{node}: map" in done.stderr for node in ALL)
+    assert "goes on" not in done.stderr and not list((disk / "job").glob("*"))
