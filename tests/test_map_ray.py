@@ -110,7 +110,9 @@ def test_an_agent_that_is_killed_is_done_without(
         os.kill(agent, signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
     assert run.process.returncode == 0, stderr
-    judged(shared, disk, stdout)
+    lost = {node["node"]: node["lost"] for node in judged(shared, disk, stdout)["nodes"]}
+    assert lost["beta"] is None and lost["head"] is None
+    assert str(lost["gamma"]).startswith("died")
 
 
 def test_a_function_that_fails_is_told_with_its_node(
