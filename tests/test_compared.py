@@ -22,7 +22,7 @@ from support.runs import (
     store,
 )
 from tonnage.artifacts import RunRecord
-from tonnage.model.carried import Carried, capacities
+from tonnage.model.carried import Carried, capacities, shares
 from tonnage.model.comparing import BOTH_WAYS, READ, RECEIVE, WRITE, compare, uses
 
 QUICK = {node: [pass_one(), pass_two()] for node in NODES}
@@ -99,6 +99,14 @@ def test_reading_and_writing_share_a_device_or_do_not() -> None:
     assert [use.resource for use in uses({READ: 1.0, WRITE: 2.0}, apart)] == [READ, WRITE]
     assert [use.resource for use in uses({READ: 1.0}, shared)] == [READ]
     assert uses({READ: 1.0, "cpu": 2.0}, Carried())[1].unit == "core seconds"
+
+
+def test_disks_that_differ_by_chance_get_as_much() -> None:
+    rates = {"a": 121e6, "b": 119e6, "c": 60e6, "d": 58e6, "e": 114e6}
+    nodes = {node: Carried(read=2 * rate, both=rate) for node, rate in rates.items()}
+    found = shares(nodes | {"f": Carried(send=1.0)})
+    assert found == {"a": 121e6, "b": 121e6, "c": 60e6, "d": 60e6, "e": 114e6}
+    assert shares({}) == {}
 
 
 def test_a_shuffles_rate_is_that_of_as_many_nodes_or_each_nodes_own() -> None:

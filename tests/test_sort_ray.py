@@ -17,6 +17,7 @@ from support.command import Tonnage
 from support.disk import room
 from support.processes import Running
 from support.rays import Rays, rays
+from support.runs import RATES, disks, network, plan_of
 from tonnage.run.records import generate, validate
 from tonnage.run.sort import Layout
 
@@ -91,6 +92,38 @@ def test_three_nodes_sort_together(
     assert all(node["lost"] is None and node["cpu_seconds"] > 0 for node in record["nodes"])
     for node in ALL:
         assert list((disk / node / "scratch").iterdir()) == []
+
+
+def test_nodes_sort_as_planned_or_not_at_all(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    size = RECORDS * Layout().record_bytes
+    rates = disks(dict.fromkeys(ALL, RATES)).write(shared / "disks.json")
+    links = network(dict.fromkeys(NODES, 60e6)).write(shared / "links.json")
+
+    def done(nodes: int) -> subprocess.CompletedProcess[str]:
+        plan = plan_of(nodes, size, "replicated", "small").write(shared / "plan.json")
+        more = ("--plan", str(plan), "--capacities", str(rates), str(links))
+        return tonnage.run(*sort(cluster, shared, disk, *more), env=cluster.env)
+
+    for nodes, said in (
+        (4, "is of 4 nodes, and the fleet has 3 machines: start more"),
+        (3, "is of lab/small, and head is labelled machine-type=large"),
+    ):
+        refused = done(nodes)
+        assert refused.returncode == 2 and said in refused.stderr
+    whole = done(2)
+    assert whole.returncode == 0, whole.stderr
+    record = judged(shared, disk, whole.stdout)
+    assert [node["node"] for node in record["nodes"]] == list(NODES)
+    assert record["durability"] == "replicated"
+    phases = record["compared"]["phases"]
+    assert [(each["name"], each["planned_seconds"]) for each in phases] == [
+        *(("pass_one", 25.0), ("pass_two", 17.0))
+    ]
+    assert all(each["limit_seconds"] > 0 and len(each["nodes"]) == 2 for each in phases)
+    told = tonnage.run("report", str(disk / "job"), "--out", str(disk / "x.html"), check=True)
+    assert "pass one: " in told.stdout and (disk / "x.html").exists()
 
 
 def gathering(disk: Path, node: str) -> Callable[[], bool]:

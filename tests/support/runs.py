@@ -198,12 +198,14 @@ def lab() -> list[FleetMeasurement]:
     return [disks(dict.fromkeys(NODES, RATES)), network(dict.fromkeys(NODES, 60e6))]
 
 
-def plan_of(nodes: int = 4, size: int = 8_000_000_000, durability: str = "none") -> Plan:
+def plan_of(
+    nodes: int = 4, size: int = 8_000_000_000, durability: str = "none", offer: str = "n"
+) -> Plan:
     """A plan whose one candidate is so many nodes of the lab."""
     candidate = Candidate(
         catalog="lab",
         provider="lab",
-        offer="n",
+        offer=offer,
         layout="local",
         placement=False,
         nodes=nodes,

@@ -18,6 +18,7 @@ from tonnage.cli.fleet_flags import CONNECTIONS, PATIENCE_SECONDS
 from tonnage.cli.followed import Followed, follow, refuse_other_fleet
 from tonnage.cli.gathered import read_fleets
 from tonnage.model.carried import capacities as carried
+from tonnage.model.carried import shares
 from tonnage.model.comparing import compare
 from tonnage.model.findings import disk_warnings
 
@@ -116,10 +117,8 @@ def measured_at(paths: Sequence[Path]) -> list[FleetMeasurement]:
 
 
 def weights(measured: Sequence[FleetMeasurement]) -> dict[str, float] | None:
-    """Each node's slowest median rate of its disks; ``None`` if none were measured."""
-    nodes = carried(measured, _nodes(measured)).nodes
-    slowest = {node: each.slowest_disk_rate for node, each in nodes.items()}
-    return {node: rate for node, rate in slowest.items() if rate is not None} or None
+    """Each node's share, by its disks; ``None`` if none were measured."""
+    return shares(carried(measured, _nodes(measured)).nodes) or None
 
 
 def _nodes(measured: Sequence[FleetMeasurement]) -> set[str]:

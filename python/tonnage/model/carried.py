@@ -27,6 +27,8 @@ APART = 0.9
 """Where both at once reach this share of each alone, reading and writing do not share."""
 READ, WRITE, BOTH = "ro", "wo", "rw"
 """The trials that tell what a sort's disks carry."""
+ALIKE = 0.05
+"""Disks whose rates differ by less than this share differ by chance: they get as much."""
 GET, PUT = "get", "put"
 """Operations of an object store."""
 
@@ -103,6 +105,22 @@ def capacities(fleets: Iterable[FleetMeasurement], nodes: Collection[str]) -> Ca
         },
         measurements=tuple(cited),
     )
+
+
+def shares(nodes: Mapping[str, Carried]) -> dict[str, float]:
+    """How much of a sort each node is to have, by its disks' slowest rate; without who has none.
+
+    Nodes that are alike get as much: a partition more for a rate that came out better by chance
+    would have all wait for that node.
+    """
+    found: dict[str, float] = {}
+    of_group = 0.0
+    rates = {node: rate for node, each in nodes.items() if (rate := each.slowest_disk_rate)}
+    for node in sorted(rates, key=lambda node: (-rates[node], node)):
+        if rates[node] < (1 - ALIKE) * of_group or not of_group:
+            of_group = rates[node]
+        found[node] = of_group
+    return found
 
 
 def _carried(

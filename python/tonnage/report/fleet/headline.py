@@ -11,7 +11,8 @@ from tonnage.report.markup import Html, tag
 def title(record: RunRecord) -> str:
     """The first sentence, without its full stop."""
     nodes = words.several(len(record.nodes), "node")
-    said = f"Sorted {words.size(record.bytes)} on {nodes} in {words.seconds(record.seconds)}"
+    done = "Sorted" if record.job == "sort" else f"{record.job.capitalize()} of"
+    said = f"{done} {words.size(record.bytes)} on {nodes} in {words.seconds(record.seconds)}"
     planned = record.compared.planned if record.compared else None
     return f"{said}; planned {words.seconds(planned.seconds.median)}" if planned else said
 
@@ -23,7 +24,7 @@ def header(record: RunRecord) -> Html:
     if lost:
         said = f"{words.several(len(lost), 'node')} of {len(record.nodes)} lost"
         notice = tag("p", tag("a", said, href="#rounds"), class_="notice", role="note")
-    where = f"sort on a fleet · {words.moment(record.began_at)}"
+    where = f"{record.job} on a fleet · {words.moment(record.began_at)}"
     return tag(
         "header",
         tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
