@@ -76,6 +76,14 @@ def test_a_bottleneck_that_was_not_foreseen_is_told() -> None:
     assert two.as_limited
 
 
+def test_a_node_alone_does_not_wait_for_the_network() -> None:
+    moved = {"read": 2 * GB, "partition": 2 * GB, "send": 0, "receive": 0, "write": 2 * GB}
+    alone = phase("pass_one", 20.0, moved, {"read": 0.6, "send": 0.0, "receive": 0.0})
+    one, _ = compare(record({"n-0": [alone, pass_two()]}), capacities(lab(), ["n-0"])).phases
+    assert one.bottleneck == READ and one.limit in (READ, WRITE) and one.as_limited
+    assert one.limit_seconds == pytest.approx(2 * GB / 120e6)
+
+
 def test_copies_have_the_network_and_the_disk_as_their_limit_together() -> None:
     moved = {"read": 2 * GB, "sort": 2 * GB, "send": 2 * GB, "receive": 2 * GB, "write": 4 * GB}
     second = phase("pass_two", 34.9, moved, {"read": 0.4, "receive": 0.74, "write": 0.33})

@@ -241,7 +241,7 @@ def _bottleneck(
             for stage in phase.stages:
                 resource = _resource(stage, phase.name, record)
                 if resource in NETWORK:
-                    wired = True
+                    wired = wired or stage.bytes > 0  # A node alone sends nothing.
                     continue
                 key = resource, node, stage.name
                 at_work[key] = at_work.get(key, 0.0) + stage.busy_seconds / stage.workers
