@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from support.runs import (
@@ -24,6 +25,8 @@ from support.runs import (
 from tonnage.artifacts import RunRecord
 from tonnage.model.carried import Carried, capacities, shares
 from tonnage.model.comparing import BOTH_WAYS, READ, RECEIVE, WRITE, compare, uses
+from tonnage.model.jobs.mapreduce import Durability
+from tonnage.simulate.fleet import Disks, Fleet, bound_seconds
 
 QUICK = {node: [pass_one(), pass_two()] for node in NODES}
 
@@ -74,6 +77,22 @@ def test_a_bottleneck_that_was_not_foreseen_is_told() -> None:
     one, _ = compare(record(slow), capacities(lab(), NODES)).phases
     assert (one.bottleneck, one.as_limited) == (WRITE, False)
     assert two.as_limited
+
+
+@pytest.mark.parametrize("durability", ["none", "replicated"])
+def test_the_limit_is_the_one_that_simulations_are_held_to(durability: Durability) -> None:
+    rates = np.full(4, 120e6)
+    unlimited = np.full(4, np.inf)
+    both = Disks(1 / rates, 1 / rates, apart=False)
+    simulated = Fleet(both, np.full(4, 60e6), unlimited, unlimited)
+    second = pass_two()
+    if durability == "replicated":
+        moved = {"read": 2 * GB, "sort": 2 * GB, "send": 2 * GB, "receive": 2 * GB, "write": 4 * GB}
+        second = phase("pass_two", 34.9, moved, {})
+    run = record({node: [pass_one(), second] for node in NODES})
+    found = compare(run, capacities(lab(), NODES)).limit
+    bound = bound_seconds(simulated, run.bytes, durability)
+    assert found and found.seconds == pytest.approx(bound)
 
 
 def test_a_node_alone_does_not_wait_for_the_network() -> None:
