@@ -106,7 +106,7 @@ def words(batch: pa.RecordBatch) -> pa.RecordBatch:
 COUNT = MapReduce(map=words, reduce=sums("n"))
 
 
-def texts(room: Path, lines: int = 60_000, files: int = 3) -> list[Input]:
+def texts(room: Path, lines: int = 24_000, files: int = 3) -> list[Input]:
     """Lines of words, of which some are frequent, in files that all nodes see."""
     place, draw = room / "in", random.Random(lines)
     place.mkdir()
@@ -213,6 +213,25 @@ def test_what_a_lost_machine_had_is_done_again(disk: Path, step: str, what: str)
     assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_all_but_one_may_be_lost_at_any_time(disk: Path, seed: int) -> None:
+    draw, inputs = random.Random(seed), texts(disk)
+    troubles = {
+        node: [
+            Trouble(
+                draw.choice(["pass_one", "pass_two"]),
+                draw.choice(["dies", "dies in the middle", "dies at the end", "fails"]),
+                draw.choice([0, 0, 1]),
+                draw.random() < 0.5,
+            )
+        ]
+        for node in "bcd"
+    }
+    cluster = SortMachines("a", "b", "c", "d", troubles=troubles)
+    _, found = on_fleet(disk, COUNT, inputs, cluster)
+    assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
+
+
 class Killed(BaseException):
     """What ends a driver in a test: it has no time to say anything."""
 
@@ -282,6 +301,38 @@ def test_a_function_that_fails_ends_the_job_at_once(
         assert not list((disk / node / "scratch").iterdir())
     _, found = on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     assert dict(found) == counted(inputs)
+
+
+def poisoned(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Fails for one line, and takes its time for all others."""
+    import time
+
+    if "poison" in batch.column("line").to_pylist():
+        raise ValueError("poison")
+    time.sleep(0.3)
+    return words(batch)
+
+
+def test_others_do_not_go_on_when_a_function_has_failed(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tonnage.fleet.crew import Crew
+
+    inputs, do, ends = texts(disk), Crew.do, dict[str, str | None]()
+    first = disk / "in" / "0.txt"
+    first.write_text("poison\n" + first.read_text())
+
+    def looking(self: Crew, step: str, *arguments: Any) -> Any:
+        ended = do(self, step, *arguments)
+        if step == "pass_one":
+            ends.update({node: each.kind for node, each in ended.items()})
+        return ended
+
+    monkeypatch.setattr(Crew, "do", looking)
+    with pytest.raises(engine.Failed, match="ValueError: poison"):
+        job = MapReduce(map=poisoned, reduce=sums("n"))
+        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, job, inputs))
+    assert sorted(map(str, ends.values())) == ["deterministic", "stopped", "stopped"]
 
 
 def test_input_that_is_none_of_its_format_is_told_with_its_line(disk: Path) -> None:

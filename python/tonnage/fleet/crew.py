@@ -180,12 +180,17 @@ class Crew:
             if member.actor:
                 member.actor.kill()
 
+    def stop(self) -> None:
+        """Has all end what they do; after it they only clean up."""
+        for member in self._left:
+            if member.actor:
+                member.ask("stop")
+
     def end(self) -> None:
         """Has all end and clean up; who has not within `CLEANING_SECONDS` is ended."""
         there = [each for each in self._left if each.actor]
         with suppress(KeyboardInterrupt):  # A second one: then they are ended at once.
-            for member in there:
-                member.ask("stop")
+            self.stop()
             going = [each for each in there if each.busy]
             deadline = time.monotonic() + CLEANING_SECONDS
             while going and time.monotonic() < deadline:

@@ -81,6 +81,8 @@ class Job:
             for line in said.finished:
                 self.finish(node, line)
             self._show(step)
+            if said.ended and said.ended.kind == DETERMINISTIC:
+                self.crew.stop()  # What they do would be for nothing.
 
         ended = self.crew.do(step, asked, on_told)
         for node, each in ended.items():
