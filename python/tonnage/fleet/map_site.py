@@ -163,7 +163,7 @@ class MapReduceSite(Site):
             place=lambda: self._again(next(again)),
             path=self._unfinished,
             format=self._place.format,
-            look=on_progress,
+            look=lambda done: on_progress(done + reducing.moved),
         )
         lock, output_bytes = threading.Lock(), 0
 

@@ -79,6 +79,8 @@ class Reducing:
     look: Callable[[int], None]
     phases: list[dict[str, Any]] = field(default_factory=list)
     divided_bytes: int = 0
+    moved: int = 0
+    """Portions and batches so far, also of what is only divided: whoever watches sees it move."""
     rows: int = 0
     _done_bytes: int = 0
     _parts: dict[tuple[int, ...], Part] = field(default_factory=dict)
@@ -239,6 +241,7 @@ class Reducing:
         part = self._part(leaf)
         for batch in self._whole_groups(rows):
             crew.check()
+            self.moved += 1
             where = f"partition {leaf.place[0]}, keys from {keys.show(batch, self.key, 0)} on"
             reduced = batch if self.reduce is None else self.reduce(batch, where)
             if reduced.num_rows:
@@ -311,6 +314,7 @@ class _Taking:
     def _portions(self) -> Iterator[tuple[int, bytes]]:
         while (portion := self._gate.take()) is not None:
             number, data, records, checksum = portion
+            self._of.moved += 1
             here = Came(records, len(data), checksum)
             self._came[number] = self._came.get(number, Came()).plus(here)
             if self._round.spans[number] <= self._of.shares.portion_bytes:
