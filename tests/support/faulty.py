@@ -25,6 +25,7 @@ from typing import Any
 from support.labs import untouched
 from support.processes import PATIENCE_SECONDS, Running
 from tonnage import lab
+from tonnage.changes import Failed
 from tonnage.changes.files import loops, mounted
 from tonnage.changes.groups import end, members
 from tonnage.lab import ROOM
@@ -174,7 +175,9 @@ class Faulty:
         """The machine is on, linked, and has a new Ray; what its disk has stays."""
         _said("ip", "-n", switch_of(LAB), "link", "set", f"port{number}", "up")
         end(_groups(self.nodes[number]))
-        lab.ray(LAB, lambda *_: None)
+        with suppress(Failed):
+            return _start_ray()
+        _start_ray()  # On a busy machine it does not always come up at once.
 
     def mend_disk(self, number: int) -> None:
         """It answers again, with what it has; the machine is off until `start_anew`."""
@@ -235,12 +238,16 @@ def faulty(room: Path) -> Iterator[Faulty]:
         try:
             os.environ.update(QUICK, **{VARIABLE: str(program)})
             lab.up(file, lambda *_: None)
-            lab.ray(LAB, lambda *_: None)
+            _start_ray()
             yield Faulty()
         finally:
             lab.down(LAB)
             os.environ.clear()
             os.environ.update(before)
+
+
+def _start_ray() -> None:
+    lab.ray(LAB, lambda *_: None)
 
 
 def _groups(node: Node) -> list[Path]:
