@@ -665,6 +665,24 @@ def _killed(*_: Any) -> bool:
     raise Killed
 
 
+def test_what_a_lost_machine_left_is_finished_although_the_driver_died_first(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = keyed(27, 20_000)
+    want = asked(disk, shared(disk, data))
+    troubles = {"b": [Trouble("seal", "dies")]}
+    from tonnage.fleet import ending
+
+    monkeypatch.setattr(ending, "leave", _killed)
+    with pytest.raises(Killed):
+        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    monkeypatch.undo()
+    record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
+    # Its files stayed, since another one sees them.
+    assert len(record.rounds) == 1 and any((disk / "b" / "out").glob("part-*"))
+    judged(disk, data, record)
+
+
 def test_a_step_that_got_lost_on_its_way_is_asked_for_again(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
