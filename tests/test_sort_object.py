@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from support.command import Tonnage
 from support.processes import started
 from support.records import blob, checksum, cut, key_of
-from support.s3 import BUCKET, KEYS, Server, server
+from support.s3 import BUCKET, KEYS, Bucket, server
 from tonnage.run.sort import Layout
 from tonnage.run.volumes import Volumes, find
 
@@ -31,52 +30,10 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def s3(keys: None) -> Iterator["Bucket"]:
+def s3(keys: None) -> Iterator[Bucket]:
     """The bucket of a server that is as fast as it can be, and does not fail."""
     with server() as running:
         yield Bucket(running)
-
-
-class Bucket:
-    """A server's bucket, seen by another client than the one that is tested."""
-
-    def __init__(self, running: Server) -> None:
-        self.endpoint = running.endpoint
-        self._files = running.directory / BUCKET
-        self._client: Any = boto3.client(
-            "s3",
-            endpoint_url=running.endpoint,
-            region_name="us-east-1",
-            aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
-            config=boto3.session.Config(retries={"max_attempts": 10}),
-        )
-
-    def put(self, key: str, content: bytes) -> None:
-        """Put an object."""
-        self._client.put_object(Bucket=BUCKET, Key=key, Body=content)
-
-    def content(self, folder: str) -> dict[str, bytes]:
-        """The objects of a folder, by their names in it."""
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=BUCKET, Prefix=f"{folder}/"
-        )
-        names = [each["Key"] for page in pages for each in page.get("Contents", [])]
-        # As the server has them: it may fail those that ask.
-        return {
-            name.removeprefix(f"{folder}/"): (self._files / name).read_bytes() for name in names
-        }
-
-    def uploads(self) -> list[str]:
-        """Objects that somebody began to put and neither completed nor gave up."""
-        listed = self._client.list_multipart_uploads(Bucket=BUCKET)
-        return [each["Key"] for each in listed.get("Uploads", [])]
-
-    def sort(self, disk: Path, *more: str, source: str = "in/") -> list[str | Path]:
-        """The command's arguments, for a sort in little memory."""
-        places: list[str | Path] = [f"s3://{BUCKET}/{source}", "--output", f"s3://{BUCKET}/out"]
-        places += ["--scratch", disk / "scratch", "--endpoint", self.endpoint]
-        return ["run", "sort", *places, "--memory=64MiB", *more]
 
 
 def check(bucket: Bucket, records: list[bytes]) -> dict[str, Any]:

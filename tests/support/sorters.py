@@ -110,6 +110,12 @@ class Faulty(Site):
     def seal(self, asked: Any, on_progress: Any) -> Any:
         return self._with("seal", super().seal, asked, on_progress)
 
+    def clear(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("clear", super().clear, asked, on_progress)
+
+    def publish(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("publish", super().publish, asked, on_progress)
+
     def leave(self, asked: Any, on_progress: Any) -> Any:
         return self._with("leave", super().leave, asked, on_progress)
 

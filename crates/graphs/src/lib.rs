@@ -15,12 +15,13 @@
 //!
 //! `passes` puts the sort's graphs together, for the job and its benchmarks, `wire` is the network in them; `two_pass` runs them; `plan` divides a memory
 //! budget among the stages, `room` asks devices for space, `cut` is a partition between the passes, `inputs` looks at what is to be read, `output` is where parts
-//! become visible when all are whole, `seal` how files do, `volumes` is object storage as input and output, `job` is what all of them report.
+//! become visible when all are whole, `seal` how files do, `volumes` is object storage as input and output, `folder` sees to a folder of it, `job` is what all of them report.
 
 pub mod cpu_bench;
 mod cut;
 pub mod disk_bench;
 pub mod fleet;
+pub mod folder;
 pub mod gensort;
 mod inputs;
 pub mod job;

@@ -150,7 +150,11 @@ impl Plan {
             let longest = OUTPUT_BLOCK_BYTES.min(longest(outputs));
             divide(longest, workers + outputs, outputs)
         };
-        let copied = received(output_blocks, links, outputs) * output_block_bytes;
+        // What is uploaded has no copies.
+        let copied = match uploads {
+            true => 0,
+            false => received(output_blocks, links, outputs) * output_block_bytes,
+        };
 
         let slots = scratches + workers + 1;
         let per_byte = slots as f64 + (workers * ENTRY_BYTES) as f64 / record_bytes as f64;
@@ -238,8 +242,6 @@ mod tests {
             endpoints in 1_usize..40, connections in 1_usize..5, uploads in any::<bool>(),
         ) {
             let devices = (inputs, scratches, outputs);
-            // What is uploaded has no copies on other endpoints.
-            let endpoints = if uploads { 1 } else { endpoints };
             let shape = Shape {
                 bytes, record_bytes, memory_bytes, workers, devices, uploads, endpoints, connections,
             };
@@ -250,9 +252,9 @@ mod tests {
                 let open = plan.workers * endpoints * plan.partitions + on_their_way;
                 prop_assert!(reading + open * plan.block_bytes <= memory_bytes);
                 let entries = plan.workers * (plan.slot_bytes / record_bytes) * ENTRY_BYTES;
+                let copied = if uploads { 0 } else { received(plan.output_blocks, links, outputs) };
                 let pass_two = plan.slots * plan.slot_bytes + entries
-                    + (plan.output_blocks + received(plan.output_blocks, links, outputs))
-                        * plan.output_block_bytes;
+                    + (plan.output_blocks + copied) * plan.output_block_bytes;
                 prop_assert!(pass_two <= memory_bytes);
                 prop_assert!(plan.block_bytes >= record_bytes);
                 prop_assert!(plan.slot_bytes >= record_bytes);

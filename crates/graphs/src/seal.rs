@@ -18,7 +18,7 @@ use crate::job::JobError;
 use crate::room::make_writable;
 
 /// Names of hidden directories begin so.
-const PREFIX: &str = ".tonnage-unfinished-";
+pub const PREFIX: &str = ".tonnage-unfinished-";
 /// The list of parts in a hidden directory that is about to be published.
 const PARTS: &str = "parts.json";
 /// What an output directory holds beside its parts when it is whole.

@@ -204,13 +204,13 @@ pub fn find(
 
 fn in_folder(client: &Client, store: &Settings, url: &Url) -> Result<Vec<Found>, JobError> {
     let all = admitted(store, client.list(&url.key))?;
-    check_whole(client, store, url, &all)?;
+    let of_an_output = check_whole(client, store, url, &all)?; // It may have no part.
     let hidden = |key: &str| {
         let name = key[url.key.len()..].trim_start_matches('/');
         name.split('/').any(|part| part.starts_with(['.', '_']))
     };
     let mut found: Vec<Found> = all.into_iter().filter(|one| !hidden(&one.key)).collect();
-    if found.is_empty() {
+    if found.is_empty() && !of_an_output {
         return Err(refused(format!(
             "input {}: there is no object of this name, and none to read in a folder of it (names \
              that begin with . or _ are left out): name one that is there",
@@ -221,16 +221,24 @@ fn in_folder(client: &Client, store: &Settings, url: &Url) -> Result<Vec<Found>,
     Ok(found)
 }
 
-/// Refuses a folder that holds an output of which parts are missing.
+/// Refuses a folder that holds an output that has not finished, or of which parts are missing; tells
+/// whether it holds one that is whole.
 fn check_whole(
     client: &Client,
     store: &Settings,
     url: &Url,
     all: &[Found],
-) -> Result<(), JobError> {
+) -> Result<bool, JobError> {
+    let unfinished = url.join(seal::PREFIX);
+    if all.iter().any(|found| found.key.starts_with(&unfinished)) {
+        return Err(refused(format!(
+            "{} holds an output that has not finished: wait for it, or run it again",
+            store.name(&url.key)
+        )));
+    }
     let key = url.join(seal::MANIFEST);
     let Some(manifest) = all.iter().find(|found| found.key == key) else {
-        return Ok(());
+        return Ok(false);
     };
     let mut bytes = vec![0; manifest.bytes as usize];
     let got = client.get_range(&key, manifest.etag.as_deref(), 0, &mut bytes, || false);
@@ -246,7 +254,7 @@ fn check_whole(
             )));
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// What a store answered; what keeps everyone out is refused, with how to mend it.

@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use tonnage_disk::Disk;
 use tonnage_graphs::job::{self, JobError};
 use tonnage_graphs::{
-    Plan, Shape, cpu_bench, disk_bench, fleet, gensort, hash, map_reduce, net_bench, object_bench,
-    ops_bench, sort, valsort, volumes,
+    Plan, Shape, cpu_bench, disk_bench, fleet, folder, gensort, hash, map_reduce, net_bench,
+    object_bench, ops_bench, sort, valsort, volumes,
 };
 use tonnage_pipeline::Control;
 
@@ -77,6 +77,9 @@ impl Job {
             "net_bench" => start(config, net_bench::run, &control),
             "object_bench" => start(config, object_bench::run, &control),
             "object_find" => start(config, volumes::run, &control),
+            "folder_list" => start(config, folder::list, &control),
+            "folder_put" => start(config, folder::put, &control),
+            "folder_clear" => start(config, folder::clear, &control),
             "object_remove" => start(config, object_bench::remove, &control),
             "ops_bench" => start(config, ops_bench::run, &control),
             "fleet_sample" => start(config, fleet::sample::run, &control),

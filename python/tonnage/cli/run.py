@@ -115,10 +115,11 @@ def run_sort(
         str | None,
         typer.Option(
             "--durability",
-            metavar="none|replicated",
+            metavar="none|replicated|volumes",
             help="With --fleet: what becomes of the output when a machine is lost. With none its "
             "share is sorted again while the sort runs, and gone afterwards; with replicated "
-            "another machine has a copy of each file. Default: none.",
+            "another machine has a copy of each file; with volumes, which is the default if "
+            "--output is a url, it is in object storage. Default: none.",
         ),
     ] = None,
     endpoint: Endpoint = None,
@@ -138,7 +139,7 @@ def run_sort(
     """
     layout = parse_layout(record_bytes, key)
     if durability is not None:
-        refuse_unknown("--durability", [durability], ("none", "replicated"))
+        refuse_unknown("--durability", [durability], ("none", "replicated", "volumes"))
     of_fleet = {
         "--out": out,
         "--connections": connections,
@@ -150,20 +151,16 @@ def run_sort(
         "--durability": durability,
     }
     if fleet is not None:
-        alone = {"--endpoint": endpoint, "--requests": requests, "--faults": faults}
-        for flag, value in alone.items():
-            if value is not None:
-                raise engine.Refused(f"{flag} is for one machine: a fleet sorts files so far")
-        (paths, urls), (directories, folders) = divided(inputs), divided(output)
-        for url in (*urls, *folders):
-            raise engine.Refused(f"{url}: a fleet sorts files so far: give paths, or no --fleet")
+        if faults is not None:
+            raise engine.Refused("--faults is for one machine")
         from tonnage.cli.run_fleet import sort_on_fleet
 
         sort_on_fleet(
             fleet,
-            paths,
-            directories,
+            inputs,
+            output,
             scratch,
+            reached(endpoint, requests),
             layout,
             memory,
             as_json,

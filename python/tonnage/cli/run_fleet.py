@@ -1,4 +1,4 @@
-"""``tonnage run sort --fleet``: paths are the machines' own; what befell each of them is told."""
+"""``tonnage run sort --fleet``: paths are each machine's own; what befell each of them is told."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tonnage.cli.fleet import refuse_without_ray
 from tonnage.cli.fleet_flags import CONNECTIONS, PATIENCE_SECONDS
 from tonnage.cli.followed import Followed, follow, refuse_other_fleet
 from tonnage.cli.gathered import read_fleets
+from tonnage.cli.volumes import divided, refuse_of_nodes, refuse_read_again, refuse_twice_read
 from tonnage.model.carried import capacities as carried
 from tonnage.model.carried import shares
 from tonnage.model.comparing import compare
@@ -24,13 +25,15 @@ from tonnage.model.findings import disk_warnings
 
 if TYPE_CHECKING:
     from tonnage.run.sort import Layout
+    from tonnage.run.volumes import Volumes
 
 
 def sort_on_fleet(
     address: str,
-    inputs: Sequence[Path],
-    output: Sequence[Path],
+    inputs: Sequence[str],
+    output: Sequence[str],
     scratch: Sequence[Path],
+    volumes: Volumes,
     layout: Layout,
     memory_bytes: int,
     as_json: bool,
@@ -52,9 +55,17 @@ def sort_on_fleet(
     """
     from tonnage.fleet.asked import NONE, refuse_nowhere
 
-    for flag, paths in (("input", inputs), ("--output", output), ("--scratch", scratch)):
-        refuse_nowhere(flag, map(str, paths))
+    (paths, urls), (directories, folders) = divided(inputs), divided(output)
+    for flag, places in (("input", paths), ("--output", directories), ("--scratch", scratch)):
+        refuse_nowhere(flag, map(str, places))
+    refuse_of_nodes([*urls, *folders])
+    refuse_twice_read(urls)
+    refuse_read_again(folders, urls)
+    if folders and len(output) > 1:
+        raise engine.Refused("--output: give directories, or one url")
     followed = follow(plan, candidate, instances, durability) if plan else None
+    # None is what is promised if nobody says; what goes to object storage is kept all the same.
+    planned = followed.durability if followed and followed.durability != NONE else None
     if candidate and not followed:
         raise engine.Refused(f"--candidate {candidate}: it is one of a plan's: give --plan too")
     measured = measured_at(capacities)
@@ -65,8 +76,8 @@ def sort_on_fleet(
     from tonnage.fleet.sorts import SortAsked
 
     asked = SortAsked(
-        inputs=[str(path) for path in inputs],
-        output=[str(path) for path in output],
+        inputs=[str(place) for place in (*paths, *urls)],
+        output=[str(place) for place in (*directories, *folders)],
         scratch=[str(path) for path in scratch],
         layout=layout,
         memory_bytes=memory_bytes,
@@ -75,7 +86,8 @@ def sort_on_fleet(
         command=command(),
         instances=followed.candidate.nodes if followed else instances,
         weights=weights(measured),
-        durability=followed.durability if followed else durability or NONE,
+        durability=_promised(durability or planned, folders),
+        volumes=volumes,
     )
     out = out or new_directory("tonnage-sort")
     try:
@@ -155,6 +167,9 @@ def in_words(record: RunRecord) -> list[str]:
     ]
     if record.compared:
         lines += compared.lines(record.compared, record.seconds)
+    if record.requests:
+        asked, repeated = record.requests["requests"], record.requests["retries"]
+        lines.append(f"{asked} requests to object storage, {repeated} of them repetitions")
     if record.repartitioned_bytes:
         again = words.size(record.repartitioned_bytes)
         lines.append(f"{again} were divided once more, since --memory is small for them: give more")
@@ -165,3 +180,19 @@ def in_words(record: RunRecord) -> list[str]:
 
 def _lost(node: NodeRun) -> str:
     return f"Lost: {node.node}: {node.lost}"
+
+
+def _promised(durability: str | None, folders: Sequence[str]) -> str:
+    """What is promised of an output that goes to these folders, if to any."""
+    from tonnage.fleet.asked import NONE, VOLUMES
+
+    if folders and durability not in (None, VOLUMES):
+        raise engine.Refused(
+            f"--durability {durability}: --output {folders[0]} is in object storage, whoever is "
+            "lost: leave it out, or give --output directories"
+        )
+    if durability == VOLUMES and not folders:
+        raise engine.Refused(
+            "--durability volumes: --output is on machines' own disks: give s3://BUCKET/PREFIX"
+        )
+    return VOLUMES if folders else durability or NONE

@@ -11,11 +11,11 @@ import typer
 
 from tonnage import engine
 from tonnage.cli.arguments import HIDDEN, bytes_in, whole_number
+from tonnage.cli.measured import NODE
+from tonnage.run.volumes import is_url
 
 if TYPE_CHECKING:
     from tonnage.run.volumes import Volumes
-
-SCHEME = "s3://"
 
 Endpoint = Annotated[
     str | None,
@@ -40,7 +40,7 @@ def divided(places: Iterable[str]) -> tuple[list[Path], list[str]]:
     """The paths among places, and the urls."""
     paths, urls = [], []
     for place in places:
-        if place.startswith(SCHEME):
+        if is_url(place):
             parse_place(place)
             urls.append(place)
         else:
@@ -81,6 +81,13 @@ def refuse_endpoint(endpoint: str | None) -> None:
     """Refuses what is no address of a store."""
     if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
         raise engine.Refused(f"--endpoint {endpoint}: write it like http://127.0.0.1:9000")
+
+
+def refuse_of_nodes(urls: Iterable[str]) -> None:
+    """Refuses urls that mean something else on each machine of a fleet."""
+    for url in urls:
+        if NODE in url:
+            raise engine.Refused(f"{url}: a url is the same for all nodes: write it without {NODE}")
 
 
 def refuse_twice_read(urls: list[str]) -> None:

@@ -10,19 +10,21 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tonnage import engine
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import Look, Place
 from tonnage.run.schedule import Finished, Round, Schedule, Split
+from tonnage.run.volumes import Volumes, is_url
 
 if TYPE_CHECKING:
     from tonnage.fleet.job import Job
 
-NONE, REPLICATED = "none", "replicated"
-"""A lost node's share of the output is done again, or another node has a copy of it."""
+NONE, REPLICATED, VOLUMES = "none", "replicated", "volumes"
+"""A lost node's share of the output is done again, another node has a copy of it, or object storage
+has it."""
 NODE = "{node}"
 """In a path, the node's name."""
 
@@ -53,7 +55,7 @@ class Asked(ABC):
     inputs: Sequence[str]
     output: Sequence[str]
     scratch: Sequence[str]
-    """Paths on the nodes, with `NODE` in them."""
+    """Paths on the nodes, with `NODE` in them; of input and output also urls."""
     memory_bytes: int
     """Of each node."""
     connections: int
@@ -64,6 +66,8 @@ class Asked(ABC):
     """Shares of the partitions; ``None`` for equal ones."""
     durability: str = NONE
     """What is promised of the output when a node is lost."""
+    volumes: Volumes = field(default_factory=Volumes)
+    """How nodes reach object storage."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -77,11 +81,22 @@ class Asked(ABC):
             "instances": self.instances,
             "weights": None if self.weights is None else dict(self.weights),
             "durability": self.durability,
+            "endpoint": self.volumes.endpoint,
         }
 
+    @property
+    def urls(self) -> list[str]:
+        """Objects, and folders of them, among the inputs."""
+        return [each for each in self.inputs if is_url(each)]
+
+    @property
+    def folder(self) -> str | None:
+        """Where in object storage the output goes, if not to directories."""
+        return next(filter(is_url, self.output), None)
+
     def on(self, node: str, paths: Iterable[str]) -> tuple[str, ...]:
-        """Paths as a node has them."""
-        return tuple(path.replace(NODE, node) for path in paths)
+        """Paths as a node has them; urls are no node's."""
+        return tuple(path.replace(NODE, node) for path in paths if not is_url(path))
 
     @property
     @abstractmethod

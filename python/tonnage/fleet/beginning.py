@@ -7,6 +7,8 @@ that has a part of the input.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from tonnage import engine
 from tonnage.fleet import planning
@@ -16,8 +18,9 @@ from tonnage.fleet.home import heirs_from, replay, seen_from, seen_json
 from tonnage.fleet.job import Job
 from tonnage.fleet.share import holders
 from tonnage.fleet.site import Look
-from tonnage.fleet.sorter import DISK, FAILED, FULL, REFUSED
+from tonnage.fleet.sorter import DISK, FAILED, FULL, REFUSED, Ended
 from tonnage.run.schedule import Finished, Schedule, Split
+from tonnage.run.volumes import is_url, parted
 
 
 def begin(job: Job) -> None:
@@ -29,6 +32,7 @@ def begin(job: Job) -> None:
         Unreadable: A part of the input cannot be read any more.
     """
     looks = _looked(job)
+    _reached(job, looks)
     if job.home.plan is None:
         _plan(job, looks)
     else:
@@ -37,19 +41,8 @@ def begin(job: Job) -> None:
 
 def _looked(job: Job) -> dict[str, Look]:
     """What is on each node, all of which can be used."""
-    crew, fresh = job.crew, job.home.plan is None
-    for step in ("prepare", "look"):
-        ended = crew.do(step, dict.fromkeys(crew.members if fresh else crew.nodes))
-        refuse(ended, REFUSED)
-        if fresh and (found := foremost(ended, GONE, DISK, FULL, FAILED)):
-            node, why = found
-            raise engine.Refused(
-                f"{node} {why.why}: mend it, or take it out of the cluster, before its input "
-                "is missed"
-            )
-        for node in ended:
-            if ended[node].kind is not None:
-                crew.lose(node, ended[node].why)
+    _by_all(job, "prepare", None)
+    ended = _by_all(job, "look", None)
     looks: dict[str, Look] = {node: each.answer for node, each in ended.items() if each.answer}
     for node, look in looks.items():
         if others := {each: where for each, where in look.others.items() if each != node}:
@@ -61,12 +54,46 @@ def _looked(job: Job) -> dict[str, Look]:
     return looks
 
 
+def _by_all(job: Job, step: str, asked: Any) -> dict[str, Ended]:
+    """Has all nodes do a step, without which none takes part."""
+    crew, fresh = job.crew, job.home.plan is None
+    ended = job.do(step, dict.fromkeys(crew.members if fresh else crew.nodes, asked))
+    refuse(ended, REFUSED)
+    if fresh and (found := foremost(ended, GONE, DISK, FULL, FAILED)):
+        node, why = found
+        raise engine.Refused(
+            f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"
+        )
+    for node in ended:
+        if ended[node].kind is not None:
+            crew.lose(node, ended[node].why)
+    return ended
+
+
+def _reached(job: Job, looks: Mapping[str, Look]) -> None:
+    """Has one node look at what is in object storage, and all show that they are let in there."""
+    asked, plan = job.asked, job.home.plan
+    if plan is not None:
+        job.held = seen_from(plan)
+    elif asked.urls:
+        nodes = tuple(sorted(looks))
+        job.held = dict.fromkeys(job.once("find", asked.urls)["objects"], nodes)
+    of_buckets = {parted(each.path)[0]: each.path for each in job.held if is_url(each.path)}
+    wanted = list(of_buckets.values())
+    if asked.folder is not None:
+        claimed = job.once("claim", None)
+        job.stored = claimed["there"]
+        wanted.append(claimed["marker"])
+    if wanted:
+        _by_all(job, "reach", wanted)
+
+
 def _plan(job: Job, looks: Mapping[str, Look]) -> None:
     asked = job.asked
     planning.refuse_absent(asked.inputs, {node: look.absent for node, look in looks.items()})
     planning.refuse_parts({node: look for node, look in looks.items()})
     weights = planning.weights(sorted(looks), asked.weights)
-    job.held = holders({node: look.files for node, look in looks.items()})
+    job.held = holders({node: look.files for node, look in looks.items()}) | job.held
     splits = asked.splits(job.held)
     if asked.durability == REPLICATED and len(looks) < 2:
         raise engine.Refused(
@@ -84,8 +111,11 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
     """Takes up what an earlier command left: what is on file, as far as nodes still have it."""
     plan = job.home.plan
     assert plan is not None
-    job.held = seen_from(plan)
-    splits = job.asked.splits(job.held)
+    everybody = tuple(sorted({*plan["weights"], *looks}))
+    splits = [
+        replace(split, holders=everybody) if is_url(split.path) else split
+        for split in job.asked.splits(job.held)
+    ]
     schedule = job.schedule = _schedule(job, splits)
     heirs: dict[int, tuple[str, Sequence[Finished]]] = {}
     for event in job.home.events:
@@ -98,13 +128,20 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
     for node, look in looks.items():
         there = set(look.files)
         for each, nodes in job.held.items():
-            if node in nodes and each not in there:
+            if node in nodes and each not in there and not is_url(each.path):
                 raise engine.Failed(
                     f"input {each.path} on {node} is not what it was when the sort began: "
                     "begin again with another --out"
                 )
         for line in look.finished:
-            job.finish(node, line)
+            if not is_url(line["path"]) or job.stored.get(line["path"]) == line["bytes"]:
+                job.finish(node, line)
+    job.vanished = {
+        file.path
+        for files in schedule.finished.values()
+        for file in files
+        if is_url(file.path) and job.stored.get(file.path) != file.total.bytes
+    }
     # The command may have ended before they had.
     job.inherit(
         {

@@ -11,6 +11,7 @@ from tonnage.fleet.home import files_json
 from tonnage.fleet.job import Job
 from tonnage.fleet.recording import recorded
 from tonnage.run.schedule import Schedule
+from tonnage.run.volumes import is_url
 
 
 def sealed(job: Job) -> bool:
@@ -31,6 +32,14 @@ def sealed(job: Job) -> bool:
         for copy in (schedule.copies or {}).values()
         for path in copy.paths
     ]
+    if job.asked.folder is not None:
+        sizes = {each["path"]: each["bytes"] for each in files}
+        job.once("publish", {"manifest": manifest, "sizes": sizes})
+        job.home.keep({"event": "publish", "told": job.take_told()})
+        for node in sorted(schedule.keepers - {*job.crew.nodes}):
+            job.lose(node, job.why_gone(node))  # What it had put stays.
+        job.home.list_files(files)
+        return True
     keepers = {schedule.owner[place] for place, found in schedule.finished.items() if found}
     asked = {
         node: {
@@ -76,7 +85,8 @@ def leave(job: Job) -> None:
     crew, files = job.crew, job.home.files
     sizes: dict[str, dict[str, int]] = {}
     for each in files:
-        sizes.setdefault(each["node"], {})[each["path"]] = each["bytes"]
+        if not is_url(each["path"]):
+            sizes.setdefault(each["node"], {})[each["path"]] = each["bytes"]
     going = True
     while going:
         there = {*crew.nodes}
@@ -90,6 +100,8 @@ def leave(job: Job) -> None:
                 crew.lose(node, end.why)
         going = there > {*crew.nodes}
     keepers = {each["copy"]["node"] for each in files if each["copy"]}
+    if job.asked.folder is not None:
+        job.once("release", None)
     if {*sizes} | keepers <= {*crew.nodes, *job.witness}:
         job.home.leave(crew.nodes)  # Else the same command does it, when they are back.
 

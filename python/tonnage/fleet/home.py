@@ -46,6 +46,7 @@ FLAGS = {
     "instances": "--instances",
     "weights": "--capacities",
     "durability": "--durability",
+    "endpoint": "--endpoint",
     "code": "MapReduce, in files that are as they were",
     "functions": "MapReduce",
     "input_formats": "--input-format",

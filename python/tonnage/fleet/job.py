@@ -2,7 +2,7 @@
 
 A node that is lost is lost in one way, whatever it did: what it held for others is missing again,
 but for finished partitions that another node sees on a file system that they share. That one, its
-witness, finishes the directories for it.
+witness, finishes the directories for it. What is in object storage all see.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from tonnage import engine
 from tonnage.fleet.asked import Asked
 from tonnage.fleet.crew import GONE, Crew, foremost
 from tonnage.fleet.home import Home, files_json, lost_event
+from tonnage.fleet.parts import number_of
 from tonnage.fleet.recording import told
 from tonnage.fleet.share import Seen
-from tonnage.fleet.site import Deterministic, Place, inherited, number_of
-from tonnage.fleet.sorter import CHANGED, DETERMINISTIC, DISK, FULL, INPUT, Ended, Told
-from tonnage.run.schedule import Copy, Finished, Schedule, Split, Total
+from tonnage.fleet.site import Deterministic, Place, inherited
+from tonnage.fleet.sorter import CHANGED, DETERMINISTIC, DISK, FULL, INPUT, REFUSED, Ended, Told
+from tonnage.run.schedule import Copy, Finished, NobodyLeft, Schedule, Split, Total
+from tonnage.run.volumes import is_url
 
 
 @dataclass
@@ -69,6 +71,10 @@ class Job:
         self._renewed: set[str] = set()  # those that had a new agent once
         self.witness: dict[str, str] = {}
         """Who sees the output of a node that was lost."""
+        self.stored: dict[str, int] = {}
+        """Sizes of the parts that object storage had when this command began, by their urls."""
+        self.vanished: set[str] = set()
+        """Finished parts that it did not have any more then, as they were put."""
         self._done: dict[str, int] = {}  # bytes that each node has moved in this step
         self._told: dict[str, dict[str, Any]] = {}  # what is not on file yet of nodes' steps
 
@@ -92,9 +98,29 @@ class Job:
             raise Deterministic(f"{node}: {end.why}") from RuntimeError(end.error)
         return ended
 
+    def once(self, step: str, asked: Any) -> Any:
+        """Has one node do a step for all, another one if that is gone; gives what it answers.
+
+        Raises:
+            Refused: What it refuses.
+            Failed: What it fails at.
+            NobodyLeft: There is no node.
+        """
+        while nodes := self.crew.nodes:
+            node = nodes[0]
+            end = self.do(step, {node: asked})[node]
+            if end.kind == GONE:
+                self.crew.lose(node, end.why)  # What it held is lost when that is asked for.
+            elif end.kind is None:
+                return end.answer
+            else:
+                kind = engine.Refused if end.kind == REFUSED else engine.Failed
+                raise kind(f"{node}: {end.why}")
+        raise NobodyLeft("no node is left")
+
     def _show(self, step: str) -> None:
         """Progress: records that lie with their owners, and those that are sorted."""
-        if step == "sample":
+        if step not in ("pass_one", "pass_two", "copy"):
             return
         schedule, now = self.schedule, sum(self._done.values())
         came, whole = sum(schedule.came), schedule.input_bytes
@@ -200,7 +226,9 @@ class Job:
         done = [place for place in schedule.finished if schedule.owner[place] == node]
         paths = [file.path for place in done for file in schedule.finished[place]]
         self.witness.pop(node, None)
-        if reads or joins:
+        if self.asked.folder is not None:
+            seen = {*paths} - self.vanished
+        elif reads or joins:
             seen = set(there)
         else:
             # What another one sees nobody could make a copy of.
@@ -249,6 +277,8 @@ class Job:
     def there(self, node: str) -> set[str]:
         """Which of its finished files a node still has, whole."""
         files = self.files_of(node)
+        if self.asked.folder is not None:
+            return {file.path for file in files} - self.vanished
         if not files:
             return set()
         ended = self.crew.do("sees", {node: [file.path for file in files]})[node]
@@ -309,6 +339,10 @@ class Job:
         schedule = self.schedule
         used = [place for place in schedule.finished if schedule.owner[place] == node]
         sizes = {file.path: file.total.bytes for place in used for file in schedule.finished[place]}
+        if self.asked.folder is not None:
+            if self.vanished & {*sizes}:
+                self.lose(node, self.lost[node])
+            return
         if sizes and node not in self.crew.nodes and not self.is_witnessed(node, sizes):
             self.lose(node, self.lost[node])
 
@@ -332,8 +366,12 @@ class Job:
         return [path for node in nodes for path in self.asked.on(node, self.asked.output)]
 
     def files(self, splits: Sequence[Split], numbers: Iterable[int]) -> list[Seen]:
-        """The files of splits as they are to be."""
-        wanted = {(splits[each].path, splits[each].holders) for each in numbers}
+        """The files of splits as they are to be; of objects the store looks itself."""
+        wanted = {
+            (splits[each].path, splits[each].holders)
+            for each in numbers
+            if not is_url(splits[each].path)
+        }
         return [each for each, nodes in self.held.items() if (each.path, nodes) in wanted]
 
     def refuse_changed(self, node: str, end: Ended) -> None:

@@ -27,9 +27,9 @@ import pyarrow as pa
 
 from tonnage import engine
 from tonnage.artifacts import write_atomically
+from tonnage.fleet.parts import UNFINISHED_PREFIX
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import (
-    UNFINISHED_PREFIX,
     Deterministic,
     OnProgress,
     Place,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tonnage.artifacts import NodeRun, RoundRun, RunRecord
@@ -28,6 +29,7 @@ def told(end: Ended) -> dict[str, Any]:
         "sent_bytes": sum(link["bytes"] for link in answer.get("sent", [])),
         "received_bytes": sum(link["bytes"] for link in answer.get("received", [])),
         "repartitioned_bytes": answer.get("repartitioned_bytes", 0),
+        "requests": answer.get("requests", {}),
     }
 
 
@@ -85,6 +87,7 @@ def recorded(
         nodes=nodes,
         rounds=rounds,
         durability=settings["durability"],
+        requests=_requests(step["requests"] for of_node in steps.values() for step in of_node),
         network_bytes=sum(node.sent_bytes for node in nodes),
     )
 
@@ -102,6 +105,16 @@ def _node(node: str, steps: list[Mapping[str, Any]], lost: str | None) -> NodeRu
         seconds=sum(step["seconds"] for step in steps),
         lost=lost,
     )
+
+
+def _requests(steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What was asked of object storage, over all steps; nothing if it was not used."""
+    asked = [step for step in steps if step.get("requests")]
+    errors: Counter[str] = Counter()
+    for step in asked:
+        errors.update(step["errors"])
+    counts = {name: sum(step[name] for step in asked) for name in ("requests", "retries")}
+    return counts | {"errors": dict(errors)} if counts["requests"] else {}
 
 
 def _of_kind(phases: list[dict[str, Any]], kind: str) -> int:

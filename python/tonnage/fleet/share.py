@@ -23,6 +23,8 @@ class Seen(NamedTuple):
     bytes: int
     mtime_ns: int
     ctime_ns: int
+    etag: str | None = None
+    """What tells an object from any other of its name, if the store says."""
 
 
 def seen(path: str) -> Seen:
@@ -33,6 +35,11 @@ def seen(path: str) -> Seen:
     """
     about = os.stat(path)
     return Seen(path, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+def of_url(url: str, size: int, etag: str | None = None) -> Seen:
+    """An object, which all machines see alike."""
+    return Seen(url, 0, size, 0, 0, etag)
 
 
 def holders(files: Mapping[str, Sequence[Seen]]) -> dict[Seen, tuple[str, ...]]:
@@ -58,12 +65,17 @@ def cut(held: Mapping[Seen, tuple[str, ...]], record_bytes: int) -> list[Split]:
     nodes = {node for each in held.values() for node in each}
     length = stride(sum(each.bytes for each in held), len(nodes), record_bytes)
     return [
-        Split(each.path, offset, min(length, each.bytes - offset), nodes_of)
+        Split(each.path, offset, min(length, each.bytes - offset), nodes_of, each.etag)
         for each, nodes_of in held.items()
         for offset in range(0, each.bytes, length)
     ]
 
 
 def split_json(split: Split) -> dict[str, Any]:
-    """A split as the core takes it."""
-    return {"path": split.path, "offset": split.offset, "bytes": split.bytes}
+    """A split as a node is told of it."""
+    return {
+        "path": split.path,
+        "offset": split.offset,
+        "bytes": split.bytes,
+        "etag": split.etag,
+    }

@@ -20,7 +20,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
@@ -31,15 +30,15 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import write_atomically
-from tonnage.fleet.share import Seen, seen
+from tonnage.fleet.objects import Changed, Objects
+from tonnage.fleet.parts import MANIFEST, UNFINISHED_PREFIX, is_part
+from tonnage.fleet.share import Seen, of_url, seen
+from tonnage.run.volumes import Volumes, is_url
 
 ROOM_PREFIX = "tonnage-"
-UNFINISHED_PREFIX = ".tonnage-unfinished-"
-MANIFEST = "_tonnage.json"
 FINISHED = "finished.jsonl"
 COPIES = "_copies"
 OWNER = "node-"
-PART = re.compile(r"part-(\d{5,})(?:-\d{5,})*(?:\.[a-z]+)*")
 HIDDEN = (".", "_")
 """What begins so in a directory of records is not taken for records."""
 
@@ -56,6 +55,9 @@ class Place(ABC):
     output: tuple[str, ...]
     scratch: tuple[str, ...]
     memory_bytes: int
+    folder: str | None = None
+    """Where in object storage the output goes, if not to directories."""
+    volumes: Volumes = field(default_factory=Volumes)
 
     @abstractmethod
     def site(self) -> Site:
@@ -92,7 +94,7 @@ class Look:
     """The lines of files that are whole here."""
 
 
-class Site(ABC):
+class Site(Objects):
     """A machine's part in a job; what it reads, and makes of it, its kind of job says."""
 
     def __init__(self, place: Place) -> None:
@@ -202,14 +204,16 @@ class Site(ABC):
         for path in (index, *devices):
             path.unlink(missing_ok=True)
         config = {name: asked[name] for name in asked if name not in ("number", "files")}
+        config |= {"splits": [self._split(each) for each in asked["splits"]]}
         config |= {"scratch": [str(path) for path in devices], "index": str(index)}
+        inputs = {each.path for each in asked["files"]}
         try:
-            done = self._gather(config, on_progress)
+            with self._unchanged(asked["splits"]):
+                done = self._gather(config, on_progress)
             self._refuse_changed(asked["files"])
         except BaseException as why:
             for path in (index, *devices):
                 path.unlink(missing_ok=True)
-            inputs = {each.path for each in asked["files"]}
             if isinstance(why, engine.Failed) and inputs & {*why.args[1:]}:
                 raise Unread(why.args[0]) from why
             raise
@@ -343,8 +347,13 @@ class Site(ABC):
             if not line.endswith("\n"):
                 return  # It is being written.
             told = json.loads(line)
+            about: Seen | None
             try:
-                about = seen(told["path"])
+                about = (
+                    of_url(told["path"], told["bytes"])
+                    if is_url(told["path"])
+                    else seen(told["path"])
+                )
             except OSError:
                 about = None
             whole = about is not None and about.bytes == told["bytes"]
@@ -406,10 +415,6 @@ class Site(ABC):
         self._refuse_input(about)
         return about
 
-    @abstractmethod
-    def _refuse_input(self, file: Seen) -> None:
-        """Refuses a file that cannot be read as what it is said to be."""
-
     def _refuse_changed(self, files: Iterable[Seen]) -> None:
         for each in files:
             try:
@@ -460,7 +465,7 @@ class Site(ABC):
         """Removes partitions' files, and copies of them."""
         for directory in directories:
             for path in (*Path(directory).glob("part-*"), *Path(directory, COPIES).glob("part-*")):
-                if _is_part(path.name, only, but):
+                if is_part(path.name, only, but):
                     path.unlink(missing_ok=True)
 
     def _forget(self, *, only: Collection[int] | None = None, but: Collection[int] = ()) -> None:
@@ -471,7 +476,7 @@ class Site(ABC):
                 line
                 for line in lines
                 if line.endswith("\n")
-                and not _is_part(os.path.basename(json.loads(line)["path"]), only, but)
+                and not is_part(os.path.basename(json.loads(line)["path"]), only, but)
             ]
             if len(stays) < len(lines):
                 write_atomically(self._list, "".join(stays).encode())
@@ -486,22 +491,24 @@ class Deterministic(Exception):
     """What would fail on any machine, as often as it is tried."""
 
 
-class Changed(Exception):
-    """An input is not what it was: nothing that was sorted of it can be used."""
-
-
 STEPS = (
     "prepare",
+    "claim",
     "look",
+    "find",
+    "reach",
     "sample",
     "pass_one",
+    "clear",
     "pass_two",
     "copy",
     "inherit",
     "sees",
     "drop",
     "seal",
+    "publish",
     "leave",
+    "release",
 )
 """What a driver can ask of a site, one after another."""
 
@@ -519,20 +526,6 @@ def inherited(copy: str) -> str:
     """What a copy is called when it is the machine's own output."""
     path = Path(copy)
     return str(path.parent.parent / path.name)
-
-
-def _is_part(name: str, only: Collection[int] | None, but: Collection[int]) -> bool:
-    """Whether it is a file of these partitions; ``only`` of those, if it is there."""
-    found = PART.fullmatch(name)
-    number = int(found[1]) if found else None
-    return number is not None and number not in but and (only is None or number in only)
-
-
-def number_of(path: str) -> int:
-    """The partition that a file is of."""
-    found = PART.fullmatch(os.path.basename(path))
-    assert found, path
-    return int(found[1])
 
 
 def _manifest_parts(path: str) -> list[str]:

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tonnage import engine
-from tonnage.fleet.site import STEPS, Changed, Deterministic, Place, Site, Unread
+from tonnage.fleet.objects import Changed
+from tonnage.fleet.site import STEPS, Deterministic, Place, Site, Unread
 from tonnage.run.sort import peak_memory_bytes
 
 REFUSED, DISK, FULL, INPUT, CHANGED, DETERMINISTIC, FAILED, STOPPED = (

@@ -10,6 +10,10 @@
     copy             of finished files, where a copy was lost
     seal, leave      when the sum of what was written is that of what was read
 
+    claim, find      in object storage: one node for all (`objects`); all show that they reach it
+    clear            before pass two: of what was begun there, and is done again
+    publish, release    instead of seal and leave
+
 Data goes from node to node; here come keys of the sample, counts, and names of files. What befell
 is on file before anything rests on it (`home`), so the same command goes on after one was killed.
 """
@@ -19,6 +23,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +90,9 @@ def _done(job: Job) -> RunRecord:
     except engine.Refused:
         if kept.plan is None:
             crew.do("leave", {node: [] for node in crew.nodes})
+            with suppress(engine.Refused, engine.Failed, NobodyLeft):  # It may be what was refused.
+                if job.asked.folder is not None:
+                    job.once("release", None)
         raise
     except Deterministic as why:
         ending.abandon(job)
@@ -187,6 +195,8 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
                     {"number": place, **job.asked.partition(job, place)} for place in filled
                 ],
             }
+    if asked and job.asked.folder is not None:
+        job.once("clear", [each["number"] for one in asked.values() for each in one["partitions"]])
     copies = schedule.copies is not None and bool(asked)
     if copies and not _with_copies(job, asked):
         return

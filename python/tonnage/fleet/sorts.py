@@ -53,12 +53,24 @@ class SortAsked(Asked):
             output=self.on(node, self.output),
             scratch=self.on(node, self.scratch),
             memory_bytes=self.memory_bytes,
+            folder=self.folder,
+            volumes=self.volumes,
             layout=self.layout.to_json(),
         )
 
     def splits(self, held: Mapping[Seen, tuple[str, ...]]) -> list[Split]:
         """Cuts files at records."""
         return cut(held, self.layout.record_bytes)
+
+    @property
+    def _devices(self) -> division.Devices:
+        own, at_once = len(self.scratch), self.volumes.at_once
+        return division.Devices(
+            at_once if self.urls else 1,
+            own,
+            at_once if self.folder else own,
+            uploads=self.folder is not None,
+        )
 
     def refuse_room(
         self, looks: Mapping[str, Look], weights: Mapping[str, float], total_bytes: int
@@ -74,7 +86,7 @@ class SortAsked(Asked):
             job.workers,
             self.layout,
             self.memory_bytes,
-            len(self.scratch),
+            self._devices,
             self.connections,
         )
         keys = sample(job, splits, division.chunks(partitions))
@@ -82,7 +94,7 @@ class SortAsked(Asked):
             samples = []
             for number, content in enumerate(keys):
                 samples.append(Path(directory) / str(number))
-                samples[-1].write_bytes(content)
+                samples[-1].write_bytes(content["keys"])
             config = {
                 "samples": [str(path) for path in samples],
                 "layout": self.layout.to_json(),
@@ -101,7 +113,7 @@ class SortAsked(Asked):
             job.workers,
             self.layout,
             self.memory_bytes,
-            len(self.scratch),
+            self._devices,
             self.connections,
         )
         rooms = division.rooms(each, job.schedule)
@@ -171,15 +183,17 @@ class SortSite(Site):
 
     _place: SortPlace
 
-    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> bytes:
+    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         """The keys of chunks of its share of the input."""
         keys = self._rooms[0] / "keys"
         self._refuse_changed(asked["files"])
-        config = {"splits": asked["splits"], "chunks": asked["chunks"], "keys": str(keys)}
-        engine.run("fleet_sample", config | self._common, on_progress)
+        splits = [self._split(each) for each in asked["splits"]]
+        config = {"splits": splits, "chunks": asked["chunks"], "keys": str(keys)} | self._common
+        with self._unchanged(asked["splits"]):
+            done = engine.run("fleet_sample", config, on_progress)
         content = keys.read_bytes()
         keys.unlink()
-        return content
+        return {"keys": content, "requests": done["requests"]}
 
     def _gather(self, config: dict[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         return engine.run("fleet_pass_one", config | self._common, on_progress)
@@ -195,7 +209,7 @@ class SortSite(Site):
         config = {
             "rounds": rounds,
             "partitions": asked["partitions"],
-            "output": list(self._place.output),
+            "output": self._output,
             "scratch": [str(room) for room in self._rooms],
             "finished": str(self._list),
         }
@@ -231,4 +245,9 @@ class SortSite(Site):
 
     @property
     def _common(self) -> dict[str, Any]:
-        return {"layout": dict(self._place.layout), "memory_bytes": self._place.memory_bytes}
+        place = self._place
+        return {
+            "layout": dict(place.layout),
+            "memory_bytes": place.memory_bytes,
+            "requests": place.volumes.at_once,
+        }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tonnage import engine
@@ -28,6 +29,19 @@ SLACK = 1.1
 """Partitions are not all alike, and blocks end at multiples of a page."""
 
 
+@dataclass(frozen=True)
+class Devices:
+    """How wide a node reads and writes; of object storage each request at once is a device."""
+
+    readers: int = 1
+    """Of the input."""
+    scratch: int = 1
+    writers: int = 1
+    """Of the output."""
+    uploads: bool = False
+    """Whether the output's blocks are parts of objects."""
+
+
 def stride(total_bytes: int, nodes: int, record_bytes: int) -> int:
     """The length of a split: small enough for splits to be shared out evenly, in whole records."""
     most = total_bytes // max(nodes * SPLITS_PER_NODE, 1)
@@ -42,7 +56,7 @@ def partitions(
     workers: Mapping[str, int],
     layout: Layout,
     memory_bytes: int,
-    devices: int,
+    devices: Devices,
     connections: int,
 ) -> int:
     """How many partitions to aim for."""
@@ -64,7 +78,7 @@ def block_bytes(
     workers: Mapping[str, int],
     layout: Layout,
     memory_bytes: int,
-    devices: int,
+    devices: Devices,
     connections: int,
 ) -> int:
     """The size of a block in a round, with which every node keeps its memory."""
@@ -97,7 +111,7 @@ def plan(
     endpoints: int,
     layout: Layout,
     memory_bytes: int,
-    devices: int,
+    devices: Devices,
     connections: int,
 ) -> dict[str, Any]:
     """How the core divides a node's memory: sizes and numbers for both passes.
@@ -108,7 +122,7 @@ def plan(
         endpoints: Nodes that take part.
         layout: Of records.
         memory_bytes: Of the node.
-        devices: For scratch, and for output.
+        devices: Of the node.
         connections: From each node to each other.
 
     Raises:
@@ -119,7 +133,8 @@ def plan(
         "record_bytes": layout.record_bytes,
         "memory_bytes": memory_bytes,
         "workers": workers,
-        "devices": [1, devices, devices],
+        "devices": [devices.readers, devices.scratch, devices.writers],
+        "uploads": devices.uploads,
         "endpoints": endpoints,
         "connections": connections,
     }

@@ -41,13 +41,15 @@ class NobodyLeft(Exception):
 
 @dataclass(frozen=True)
 class Split:
-    """A part of an input file: ``bytes`` from ``offset`` on, in whole records."""
+    """A part of an input file or object: ``bytes`` from ``offset`` on, in whole records."""
 
     path: str
     offset: int
     bytes: int
     holders: tuple[str, ...]
     """The nodes that have the file."""
+    etag: str | None = None
+    """Of an object: what tells it from any other of its name, if the store says."""
 
     def __str__(self) -> str:
         end = self.offset + self.bytes

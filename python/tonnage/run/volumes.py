@@ -8,6 +8,9 @@ from typing import Any
 
 from tonnage import engine
 
+SCHEME = "s3://"
+REQUESTS = 16
+"""At once, if nobody says how many."""
 RETRIES = 10
 """How often a request is repeated that failed for a reason that may pass: a job has thousands."""
 
@@ -18,7 +21,7 @@ class Volumes:
 
     Attributes:
         endpoint: The store's address; AWS if it is nobody else's.
-        requests: Requests at once; None is the core's own number.
+        requests: Requests at once; None is the usual number.
     """
 
     endpoint: str | None = None
@@ -26,8 +29,20 @@ class Volumes:
 
     def to_json(self) -> dict[str, Any]:
         """As the core takes it."""
-        requests = {} if self.requests is None else {"requests": self.requests}
-        return {"store": {"endpoint": self.endpoint, "retries": RETRIES}} | requests
+        return {"store": self._store, "requests": self.at_once}
+
+    def store(self, bucket: str) -> dict[str, Any]:
+        """A bucket, as the core takes it."""
+        return {"bucket": bucket} | self._store
+
+    @property
+    def at_once(self) -> int:
+        """Requests at once."""
+        return self.requests or REQUESTS
+
+    @property
+    def _store(self) -> dict[str, Any]:
+        return {"endpoint": self.endpoint, "retries": RETRIES}
 
 
 @dataclass(frozen=True)
@@ -55,3 +70,14 @@ def find(urls: Sequence[str], volumes: Volumes) -> list[Found]:
     """
     outcome = engine.run("object_find", {"urls": list(urls), "volumes": volumes.to_json()})
     return [Found(**each) for each in outcome["objects"]]
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is one of object storage."""
+    return place.startswith(SCHEME)
+
+
+def parted(url: str) -> tuple[str, str]:
+    """The bucket of a url, and the key or the folder in it."""
+    bucket, _, key = url.removeprefix(SCHEME).partition("/")
+    return bucket, key

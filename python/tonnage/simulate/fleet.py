@@ -20,6 +20,7 @@ from tonnage.artifacts.profile import Law
 from tonnage.model.jobs.mapreduce import Durability, sort
 from tonnage.model.known import Known, Laws
 from tonnage.plan.shapes import Part, Shape, Term, Thing, shape
+from tonnage.run.division import Devices
 from tonnage.run.sort import Layout
 
 Array = npt.NDArray[np.float64]
@@ -43,9 +44,10 @@ class Machine:
     layout: Layout = dataclasses.field(default_factory=Layout)
 
     @property
-    def memory(self) -> tuple[Layout, int, int, int]:
+    def memory(self) -> tuple[Layout, int, Devices, int]:
         """What `run.division` divides a node's memory by."""
-        return self.layout, self.memory_bytes, self.devices, self.connections
+        devices = Devices(1, self.devices, self.devices)
+        return self.layout, self.memory_bytes, devices, self.connections
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 // It prints its address when it answers, and ends when its standard input does, so that it never
 // outlives who started it.
 //
-//	s3server -root DIR -bucket NAME [-first-byte 20ms] [-rate 50e6] [-total 400e6]
+//	s3server -root DIR -bucket NAME [-address 127.0.0.1:0] [-first-byte 20ms] [-rate 50e6] [-total 400e6]
 //	         [-errors 0.1] [-cuts 0.1] [-seed 1]
 //
 // Every request waits for -first-byte and then has -rate bytes a second, all of them together
@@ -181,6 +181,7 @@ func main() {
 	firstByte := flag.Duration("first-byte", 0, "what each request waits for")
 	rate := flag.Float64("rate", 0, "bytes a second of each request")
 	total := flag.Float64("total", 0, "bytes a second of all requests together")
+	at := flag.String("address", "127.0.0.1:0", "where it listens; port 0 is any that is free")
 	errors := flag.Float64("errors", 0, "share of requests that fail")
 	cuts := flag.Float64("cuts", 0, "share of answers that end in the middle")
 	seed := flag.Int64("seed", 1, "decides which")
@@ -213,7 +214,7 @@ func main() {
 		io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	address := freeAddress()
+	address := freeAddress(*at)
 	go announce(address)
 	config := embedgw.Config{
 		RootUserAccess:    access,
@@ -230,9 +231,9 @@ func main() {
 	}
 }
 
-// freeAddress is one that nobody listens on.
-func freeAddress() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// freeAddress is an address on which nobody listens: this one, if it names a port.
+func freeAddress(at string) string {
+	listener, err := net.Listen("tcp", at)
 	if err != nil {
 		log.Fatal(err)
 	}

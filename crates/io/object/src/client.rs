@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use object_store::aws::AmazonS3;
+use object_store::client::HttpClient;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
@@ -19,6 +20,7 @@ use tokio::time::timeout;
 use crate::error::{ObjectError, in_words};
 use crate::settings::Settings;
 use crate::tally::{Counts, Tally, Trouble};
+use crate::unfinished;
 
 /// How often a call that waits looks up whether to stop.
 const LOOK_UP: Duration = Duration::from_millis(100);
@@ -31,6 +33,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct Client {
     settings: Settings,
     store: AmazonS3,
+    http: HttpClient, // for what the library has no call for
     counts: Arc<Counts>,
     runtime: Runtime,
 }
@@ -60,11 +63,11 @@ pub struct Found {
 }
 
 /// An object that is put in parts, by any number of clients.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
     /// The object's name in the bucket.
     pub key: String,
-    id: MultipartId,
+    pub(crate) id: MultipartId,
 }
 
 /// A part that was put.
@@ -78,11 +81,12 @@ impl Client {
     /// When the settings cannot be used.
     pub fn new(settings: &Settings) -> Result<Self, ObjectError> {
         let counts = Arc::default();
-        let store = settings.store(&counts)?;
+        let (store, http) = settings.store(&counts)?;
         let runtime = Builder::new_current_thread().enable_all().build();
         Ok(Self {
             settings: settings.clone(),
             store,
+            http,
             counts,
             runtime: runtime
                 .map_err(|why| ObjectError::Settings(format!("starting a runtime: {why}")))?,
@@ -263,8 +267,14 @@ impl Client {
                 .abort_multipart(&path(&upload.key)?, &upload.id)
                 .await
         };
-        self.wait("giving up", &upload.key, NEVER, work)?;
-        Ok(())
+        match self.wait("giving up", &upload.key, NEVER, work) {
+            // As good as given up.
+            Err(ObjectError::Failed {
+                trouble: Trouble::Missing,
+                ..
+            }) => Ok(()),
+            ended => ended.map(|_| ()),
+        }
     }
 
     /// The objects under `prefix/`.
@@ -285,6 +295,24 @@ impl Client {
         let ended = self.block_on(NEVER, work)?;
         let counted = self.counts.end_of_several(began);
         ended.map_err(|why| self.failed("listing", prefix, &why, counted))
+    }
+
+    /// The first uploads under `prefix/` that nobody has completed or given up, as many as the store
+    /// tells at once (mostly 1,000), and only then none if there is none; `None` if it does not tell.
+    /// Who gives them all up asks again: pages of this list are not told alike by all stores.
+    ///
+    /// # Errors
+    /// When a request fails for good.
+    pub fn uploads(&self, prefix: &str) -> Result<Option<Vec<Upload>>, ObjectError> {
+        let under = match prefix {
+            "" => String::new(),
+            folder => format!("{folder}/"),
+        };
+        let work = unfinished::uploads(&self.settings, &self.store, &self.http, &under);
+        let began = self.counts.begin();
+        let ended = self.block_on(NEVER, work)?;
+        let counted = self.counts.end_of_several(began);
+        ended.map_err(|why| self.failed("listing uploads to", prefix, &why, counted))
     }
 
     /// The object of this name, if there is one.

@@ -73,7 +73,7 @@ pub(crate) fn in_words(error: &object_store::Error) -> String {
 }
 
 /// What stands in an element of an answer in XML.
-fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once(&format!("</{name}>"))?.0)
 }

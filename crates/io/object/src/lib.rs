@@ -4,6 +4,7 @@
 //! settings.rs     which bucket, where, how patiently
 //! credentials.rs  keys from the files that AWS' own tools keep
 //! client.rs       blocking calls, each with its time to the first byte; a runtime of its own
+//! unfinished.rs   uploads that were neither completed nor given up
 //! service.rs      every HTTP request passes here and is counted, with what became of it
 //!   null.rs         answers at once, from nowhere
 //!   faults.rs       what goes wrong on purpose
@@ -23,6 +24,7 @@ mod null;
 mod service;
 mod settings;
 mod tally;
+mod unfinished;
 
 pub use client::{Client, Done, Found, Part, Upload};
 pub use error::ObjectError;

@@ -4,7 +4,7 @@
 //! what is tested with faults is the very code that repeats in real trouble.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use object_store::ClientOptions;
 use object_store::client::{
@@ -27,6 +27,24 @@ pub(crate) struct Connector {
     engine: Engine,
     counts: Arc<Counts>,
     injector: Option<Arc<Injector>>,
+    made: Made,
+}
+
+/// The client that a connector made last, which is the store's own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Made(Arc<Mutex<Option<HttpClient>>>);
+
+impl Made {
+    pub fn get(&self) -> Option<HttpClient> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn keep(&self, client: &HttpClient) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+    }
 }
 
 impl Connector {
@@ -35,20 +53,28 @@ impl Connector {
             engine: settings.engine,
             counts: Arc::clone(counts),
             injector: settings.faults.as_ref().map(Injector::new).map(Arc::new),
+            made: Made::default(),
         }
+    }
+
+    /// Where the client is seen when it is made.
+    pub fn made(&self) -> Made {
+        self.made.clone()
     }
 }
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(Watched {
+        let client = HttpClient::new(Watched {
             inner: match self.engine {
                 Engine::S3 => ReqwestConnector::default().connect(options)?,
                 Engine::Null => HttpClient::new(Null::default()),
             },
             counts: Arc::clone(&self.counts),
             injector: self.injector.clone(),
-        }))
+        });
+        self.made.keep(&client);
+        Ok(client)
     }
 }
 

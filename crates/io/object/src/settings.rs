@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey as Key};
+use object_store::client::HttpClient;
 use object_store::{BackoffConfig, ClientConfigKey, RetryConfig};
 use serde::{Deserialize, Serialize};
 
@@ -87,14 +88,17 @@ impl Settings {
         format!("s3://{}/{key}", self.bucket)
     }
 
-    /// The store, whose every request is counted.
-    pub(crate) fn store(&self, counts: &Arc<Counts>) -> Result<AmazonS3, ObjectError> {
-        let patience = Duration::try_from_secs_f64(self.patience_seconds).map_err(|why| {
-            ObjectError::Settings(format!("patience of {} s: {why}", self.patience_seconds))
-        })?;
+    /// The store, whose every request is counted, and the bare client that it makes them with.
+    pub(crate) fn store(
+        &self,
+        counts: &Arc<Counts>,
+    ) -> Result<(AmazonS3, HttpClient), ObjectError> {
+        let patience = self.patience()?;
+        let connector = Connector::new(self, counts);
+        let made = connector.made();
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(&self.bucket)
-            .with_http_connector(Connector::new(self, counts))
+            .with_http_connector(connector)
             .with_disable_bulk_delete(true)
             .with_retry(RetryConfig {
                 max_retries: self.retries,
@@ -133,10 +137,18 @@ impl Settings {
             }
             (None, Engine::S3) => builder = credentials::complete(builder)?,
         }
-        builder.build().map_err(|why| {
-            let why = why.to_string();
+        let refused = |why: String| {
             let why = why.trim_start_matches("Generic S3 error: ");
             ObjectError::Settings(format!("s3://{}: {why}", self.bucket))
+        };
+        let store = builder.build().map_err(|why| refused(why.to_string()))?;
+        let http = made.get().ok_or_else(|| refused("no client".to_owned()))?;
+        Ok((store, http))
+    }
+
+    fn patience(&self) -> Result<Duration, ObjectError> {
+        Duration::try_from_secs_f64(self.patience_seconds).map_err(|why| {
+            ObjectError::Settings(format!("patience of {} s: {why}", self.patience_seconds))
         })
     }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use tonnage_object::{Client, Engine, ObjectError, Settings, Tally, Trouble};
+use tonnage_object::{
+    Client, Effect, Engine, Faults, Method, ObjectError, Rule, Settings, Tally, Trouble,
+};
 
 use common::{BUCKET, Server, bytes};
 
@@ -83,7 +85,16 @@ fn conforms(settings: &Settings, keeps: bool) {
     assert_eq!(listed.next(), None);
 
     let given_up = client.begin_upload("at/three", running).expect("begun");
+    let begun = |folder: &str| {
+        let uploads = client.uploads(folder).expect("listed").expect("told");
+        uploads.into_iter().map(|upload| upload.key).collect()
+    };
+    let expected: Vec<&str> = if keeps { vec!["at/three"] } else { vec![] };
+    let found: Vec<String> = begun("at");
+    assert_eq!(found, expected);
+    assert_eq!(begun("elsewhere"), Vec::<String>::new());
     client.abort(&given_up).expect("given up");
+    assert_eq!(begun("at"), Vec::<String>::new());
     for key in ["at/one", "at/two", "at/never"] {
         client.remove(key).expect("removed");
     }
@@ -141,6 +152,46 @@ fn a_list_of_several_pages_is_whole() {
     assert_eq!(client.list("man").expect("listed"), []);
     let tally = client.tally();
     assert_eq!((tally.retries, tally.errors.len()), (0, 0));
+}
+
+#[test]
+fn all_uploads_of_a_folder_can_be_given_up_whatever_its_name_and_when_answers_fail() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let folder = "many & \"all\"";
+    let client = Client::new(&server.settings()).expect("a client");
+    for number in 0..1001 {
+        let key = format!("{folder}/{number}");
+        client.begin_upload(&key, running).expect("begun");
+    }
+    let rules = [Effect::Status { status: 503 }, Effect::Cut, Effect::Short].map(|effect| Rule {
+        probability: Some(0.2),
+        ..Rule::new(Method::Get, effect)
+    });
+    let faults = Faults {
+        seed: 1,
+        rules: rules.to_vec(),
+    };
+    let client = Client::new(&Settings {
+        faults: Some(faults),
+        retries: 20,
+        ..server.settings()
+    });
+    let client = client.expect("a client");
+    let first = || client.uploads(folder).expect("listed").expect("told");
+    let mut seen = Vec::new();
+    for pages in [1000, 1, 0] {
+        let uploads = first();
+        assert_eq!(uploads.len(), pages);
+        for upload in uploads {
+            client.abort(&upload).expect("given up");
+            seen.push(upload.key);
+        }
+    }
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 1001);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! are one lane with as many workers as there shall be requests, and whoever is free takes the next
 //! extent: a request that is slow, or has to be repeated, holds up no other.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -88,9 +89,13 @@ fn changed(why: &ObjectError) -> Option<StageError> {
             name,
             ..
         } => Some(
-            Failure::new(format!(
-                "{name} was changed while it was read: begin again when nobody writes there"
-            ))
+            Failure::at(
+                Path::new(name),
+                0,
+                format!(
+                    "{name} was changed while it was read: begin again when nobody writes there"
+                ),
+            )
             .into(),
         ),
         _ => None,

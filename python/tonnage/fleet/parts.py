@@ -1,0 +1,25 @@
+"""What a fleet's output is called, in directories and in folders of object storage. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+
+UNFINISHED_PREFIX = ".tonnage-unfinished-"
+MANIFEST = "_tonnage.json"
+PART = re.compile(r"part-(\d{5,})(?:-\d{5,})*(?:\.[a-z]+)*")
+
+
+def is_part(name: str, only: Collection[int] | None = None, but: Collection[int] = ()) -> bool:
+    """Whether it is a file of these partitions; ``only`` of those, if it is there."""
+    found = PART.fullmatch(name)
+    number = int(found[1]) if found else None
+    return number is not None and number not in but and (only is None or number in only)
+
+
+def number_of(path: str) -> int:
+    """The partition that a file is of."""
+    found = PART.fullmatch(os.path.basename(path))
+    assert found, path
+    return int(found[1])

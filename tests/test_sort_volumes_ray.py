@@ -1,0 +1,89 @@
+"""`tonnage run sort --fleet` from object storage to object storage, on a real Ray cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.command import Tonnage
+from support.disk import room
+from support.processes import Running
+from support.rays import Rays, rays
+from support.records import blob
+from support.s3 import BUCKET, KEYS, Bucket, server
+
+RECORDS = 300_000
+ALL = ("beta", "gamma", "head")
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Bucket]:
+    """A bucket with an input; nodes have its keys from the environment."""
+    before = dict(os.environ)
+    os.environ.update(KEYS)
+    try:
+        with server() as running:
+            bucket = Bucket(running)
+            for number in range(3):
+                bucket.put(f"in/{number}", blob(number, 100 * RECORDS // 3))
+            yield bucket
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def cluster(s3: Bucket) -> Iterator[Rays]:
+    """Three nodes."""
+    with room("test-sort-volumes-ray-") as shared, rays(shared, ALL[:2]) as made:
+        yield made
+
+
+def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
+    tonnage: Tonnage, cluster: Rays, s3: Bucket, disk: Path
+) -> None:
+    command = [
+        *("run", "sort", f"s3://{BUCKET}/in/", "--output", f"s3://{BUCKET}/out"),
+        *("--scratch", f"{disk}/{{node}}/scratch", "--endpoint", s3.endpoint, "--requests", "4"),
+        *("--fleet", cluster.address, "--out", str(disk / "job"), "--memory", "64MiB", "--json"),
+    ]
+    with subprocess.Popen(
+        [tonnage.path, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | cluster.env,
+    ) as process:
+        run = Running(process)
+        try:
+            run.until(lambda: any((disk / "beta" / "scratch").glob("tonnage-*/round-*.device")))
+            code, _, stderr = run.end(signal.SIGINT)
+        finally:
+            process.kill()
+    assert code == 130 and "the same command goes on" in stderr
+    assert s3.uploads() == []
+
+    done = tonnage.run(*command, env=cluster.env, check=True)
+    record = json.loads(done.stdout)
+    assert [node["node"] for node in record["nodes"]] == list(ALL)
+    assert all(node["lost"] is None for node in record["nodes"])
+    assert (record["durability"], record["records"]) == ("volumes", RECORDS)
+    assert record["requests"]["requests"] > 10
+    content = s3.content("out")
+    assert sorted(content) == sorted(
+        [*json.loads(content["_tonnage.json"])["parts"], "_tonnage.json"]
+    )
+    assert s3.uploads() == []
+
+    judged = tonnage.run("valsort", f"s3://{BUCKET}/out", "--endpoint", s3.endpoint, check=True)
+    assert judged.stdout.splitlines()[0] == f"Records: {RECORDS}"
+    assert judged.stdout.splitlines()[-1] == "SUCCESS: all records are in order"
+    kept = "".join(path.read_text() for path in (disk / "job").iterdir())
+    assert not any(secret in kept + done.stdout for secret in KEYS.values())
