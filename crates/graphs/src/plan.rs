@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
 use tonnage_stages::extent::{ALIGNMENT, aligned};
-use tonnage_stages::work::ENTRY_BYTES;
+use tonnage_stages::work::{ENTRY_BYTES, combiner_memory, stride_memory};
 
 use crate::inputs::extent_stride;
 use crate::job::JobError;
@@ -29,7 +29,8 @@ const PARTITION_BYTES: u64 = 1 << 20;
 /// Partitions are planned at this share of what fits, since a sample's quantiles vary.
 const FILL: f64 = 0.75;
 /// Blocks on their way to a disk, in queues of its depth: one in its hands, and more that wait,
-/// since open blocks of random keys fill in bursts of tens.
+/// since open blocks of random keys fill in bursts of tens. On their way to another endpoint there
+/// are as many: who sends to all is held up by the one that got more than the others of late.
 const SPARE_QUEUES: usize = 4;
 /// Longer records are mistakes; a partition in memory could not hold several.
 const RECORD_BYTES_AT_MOST: usize = 1 << 30;
@@ -158,7 +159,8 @@ impl Plan {
 
         let slots = scratches + workers + 1;
         let per_byte = slots as f64 + (workers * ENTRY_BYTES) as f64 / record_bytes as f64;
-        let output = output_blocks * output_block_bytes + copied;
+        let strides = workers * stride_memory(record_bytes);
+        let output = output_blocks * output_block_bytes + copied + strides;
         let room = memory_bytes.saturating_sub(output);
         let slot_bytes = ((room as f64 / per_byte) as usize).min(u32::MAX as usize);
         let slot_bytes = slot_bytes / ALIGNMENT * ALIGNMENT;
@@ -179,12 +181,13 @@ impl Plan {
         let block_bytes = (open / (opened * partitions) / ALIGNMENT * ALIGNMENT)
             .min(longest(scratches))
             .clamp(least, BLOCK_BYTES[0].max(least));
-        let spare_blocks = (scratches * SPARE_QUEUES * disk.depth)
+        let spare_blocks = ((scratches + links) * SPARE_QUEUES * disk.depth)
             .min(eighth / block_bytes)
             .max(scratches);
 
         let on_their_way = spare_blocks + received(spare_blocks, links, scratches);
-        let pass_one = extents + (opened * partitions + on_their_way) * block_bytes;
+        let combined = opened * partitions * combiner_memory(record_bytes);
+        let pass_one = extents + (opened * partitions + on_their_way) * block_bytes + combined;
         let pass_two = output + (least as f64 * per_byte) as usize;
         let need = pass_one.max(pass_two);
         if need > memory_bytes {
@@ -250,8 +253,11 @@ mod tests {
                 let reading = plan.extent_buffers * (aligned(plan.extent_bytes) + ALIGNMENT);
                 let on_their_way = plan.spare_blocks + received(plan.spare_blocks, links, scratches);
                 let open = plan.workers * endpoints * plan.partitions + on_their_way;
-                prop_assert!(reading + open * plan.block_bytes <= memory_bytes);
-                let entries = plan.workers * (plan.slot_bytes / record_bytes) * ENTRY_BYTES;
+                let combined =
+                    plan.workers * endpoints * plan.partitions * combiner_memory(record_bytes);
+                prop_assert!(reading + open * plan.block_bytes + combined <= memory_bytes);
+                let entries = plan.workers * (plan.slot_bytes / record_bytes) * ENTRY_BYTES
+                    + plan.workers * stride_memory(record_bytes);
                 let copied = if uploads { 0 } else { received(plan.output_blocks, links, outputs) };
                 let pass_two = plan.slots * plan.slot_bytes + entries
                     + (plan.output_blocks + copied) * plan.output_block_bytes;

@@ -20,6 +20,7 @@
 mod arena;
 mod buffer;
 mod clock;
+mod combiner;
 mod condition;
 mod edge;
 mod error;
@@ -31,6 +32,7 @@ mod stage;
 
 pub use arena::Arena;
 pub use buffer::{Buffer, Pool};
+pub use combiner::Combiner;
 pub use error::{Failure, GraphError, RunError, StageError};
 pub use flow::Flow;
 pub use graph::{Drawing, Graph, Node};

@@ -6,12 +6,16 @@
 //! many they are, and a sort only copies them. Which of a key's partitions a record belongs to, the
 //! rest of it says, so that it is the same whoever asks.
 //!
-//! Looking a key up: its first 16 bytes as a number; the top 16 bits give by a table the few
-//! boundaries that can matter, a binary search the rest. Keys longer than 16 bytes that equal a
-//! boundary so far are compared whole.
+//! Looking a key up: its first 16 bytes as a number; its place between the least and the greatest
+//! boundary gives by a table the few that can matter, a binary search the rest. The table is small
+//! enough to stay in the cache beside the records. Keys longer than 16 bytes that equal a boundary
+//! so far are compared whole.
 
 use serde::{Deserialize, Serialize};
 use tonnage_records::Layout;
+
+/// The table has about so many places for each boundary.
+const PLACES_PER_BOUND: usize = 8;
 
 /// Begins a partition: the first key that belongs to it, or the last that does not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -53,7 +57,9 @@ mod digits {
 pub struct Boundaries {
     bounds: Vec<Bound>,
     prefixes: Vec<u128>,
-    table: Vec<u32>, // by the top 16 bits: how many bounds have a smaller top
+    least: u128,     // of the prefixes
+    shift: u32,      // how far apart places of the table are, as a power of two
+    table: Vec<u32>, // by place: how many bounds have a smaller one
     single: Vec<bool>,
     shares: Vec<u32>, // how many partitions up to this one are of its key alone
     key_offset: usize,
@@ -95,10 +101,17 @@ impl Boundaries {
     #[must_use]
     pub fn new(bounds: Vec<Bound>, layout: &Layout) -> Self {
         let prefixes: Vec<u128> = bounds.iter().map(|bound| prefix(&bound.key)).collect();
-        let top = |prefix: &u128| (prefix >> 112) as usize;
-        let mut table = vec![0_u32; (1 << 16) + 1];
-        for prefix in &prefixes {
-            table[top(prefix) + 1] += 1;
+        let (least, greatest) = match &prefixes[..] {
+            [least, .., greatest] => (*least, *greatest),
+            [only] => (*only, *only),
+            [] => (0, 0),
+        };
+        let places = (PLACES_PER_BOUND * bounds.len()).next_power_of_two();
+        let bits = u128::BITS - (greatest - least).leading_zeros();
+        let shift = bits.saturating_sub(places.trailing_zeros());
+        let mut table = vec![0_u32; places + 1];
+        for &prefix in &prefixes {
+            table[place_of(prefix, least, shift, places) + 1] += 1;
         }
         for value in 1..table.len() {
             table[value] += table[value - 1];
@@ -122,6 +135,8 @@ impl Boundaries {
             shares,
             bounds,
             prefixes,
+            least,
+            shift,
             table,
             single,
             key_offset,
@@ -155,8 +170,8 @@ impl Boundaries {
         debug_assert_eq!(record.len(), self.record_bytes);
         let key = &record[self.key_offset..self.key_offset + self.key_bytes];
         let wanted = prefix(key);
-        let top = (wanted >> 112) as usize;
-        let (low, high) = (self.table[top] as usize, self.table[top + 1] as usize);
+        let place = place_of(wanted, self.least, self.shift, self.table.len() - 1);
+        let (low, high) = (self.table[place] as usize, self.table[place + 1] as usize);
         let mut at = low + self.prefixes[low..high].partition_point(|&bound| bound < wanted);
         // Boundaries that look the same so far are compared in full.
         if at < high && self.prefixes[at] == wanted {
@@ -177,6 +192,14 @@ impl Boundaries {
         let mixed = mix(mix(0xcbf2_9ce4_8422_2325, before), &rest[self.key_bytes..]);
         (((mixed >> 32) * u64::from(shares)) >> 32) as usize
     }
+}
+
+/// A prefix's place in a table of so many; what is below the least is in the first place, what is
+/// above the greatest at or after its place.
+#[inline]
+fn place_of(prefix: u128, least: u128, shift: u32, places: usize) -> usize {
+    let place = prefix.saturating_sub(least) >> shift;
+    usize::try_from(place).map_or(places - 1, |place| place.min(places - 1))
 }
 
 fn mix(mixed: u64, bytes: &[u8]) -> u64 {

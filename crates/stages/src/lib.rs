@@ -53,10 +53,10 @@ pub mod work {
     mod send;
     mod sort;
     mod tag;
-    pub use partition::Partition;
+    pub use partition::{Partition, combiner_memory};
     pub use receive::{Receive, Received};
     pub use send::{Lane, Lanes, Send, Sent};
-    pub use sort::{ENTRY_BYTES, Sort, Unit};
+    pub use sort::{ENTRY_BYTES, Sort, Unit, stride_memory};
     pub use tag::Tag;
 }
 

@@ -4,12 +4,15 @@
 //! a block holds whole records only. The first blocks are handed on early, each at another length:
 //! keys of an even distribution would fill all of them at the same moment, and reading and writing
 //! would take turns in waves instead of going on at once. What came in is counted here: the ledger of the sort's input.
-//! Work goes through a buffer in strides that stay in the cache: count, look up, copy.
+//! Work goes through a buffer in strides that stay in the cache: count, look up, copy; records go
+//! to their blocks by a `Combiner`.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{
+    Buffer, Combiner, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError,
+};
 
 use crate::boundaries::Boundaries;
 use crate::ledger::{Ledger, Total};
@@ -17,6 +20,19 @@ use crate::{BLOCKS, RECORDS};
 
 /// Records that are counted and looked up before they are copied.
 const STRIDE_RECORDS: usize = 256;
+
+/// Longer records go to their blocks at once: most of their lines are whole by themselves.
+const COMBINED_BYTES: usize = 256;
+
+/// What a worker needs beside a partition's block.
+#[must_use]
+pub fn combiner_memory(record_bytes: usize) -> usize {
+    Combiner::memory(1, combined(record_bytes))
+}
+
+fn combined(record_bytes: usize) -> usize {
+    record_bytes.min(COMBINED_BYTES)
+}
 
 /// Partitions records.
 #[derive(Clone, Debug)]
@@ -79,7 +95,9 @@ impl Spec for Partition {
         MemoryNeed {
             buffers: open + self.spare_blocks,
             buffer_bytes: self.block_bytes,
-            private_bytes: 0,
+            private_bytes: self.workers
+                * self.boundaries.partitions()
+                * combiner_memory(self.record_bytes),
         }
     }
 
@@ -94,6 +112,7 @@ impl Spec for Partition {
             partition: self.clone(),
             open,
             full: (0..partitions).map(full).collect(),
+            combiner: Combiner::new(partitions, combined(self.record_bytes)),
             total: Total::default(),
         }))
     }
@@ -103,6 +122,7 @@ struct Partitioner {
     partition: Partition,
     open: Vec<Option<Buffer>>,
     full: Vec<usize>, // length at which the open block is handed on
+    combiner: Combiner,
     total: Total,
 }
 
@@ -125,7 +145,8 @@ impl Stage for Partitioner {
             flow.moved(buffer.len, buffer.len / record_bytes);
         }
         for place in 0..self.open.len() {
-            if let Some(block) = self.open[place].take() {
+            if let Some(mut block) = self.open[place].take() {
+                self.combiner.flush(place, &mut block);
                 flow.send(block)?;
             }
         }
@@ -138,11 +159,22 @@ impl Partitioner {
     #[inline]
     fn append(&mut self, place: usize, record: &[u8], flow: &mut Flow) -> Result<(), StageError> {
         match &mut self.open[place] {
-            Some(block) if block.len + record.len() <= self.full[place] => {
-                block.append(record);
+            Some(block)
+                if block.len + self.combiner.held(place) + record.len() <= self.full[place] =>
+            {
+                Self::copy(&mut self.combiner, place, record, block);
                 Ok(())
             }
             _ => self.turn_over(place, record, flow),
+        }
+    }
+
+    #[inline]
+    fn copy(combiner: &mut Combiner, place: usize, record: &[u8], block: &mut Buffer) {
+        if record.len() > COMBINED_BYTES {
+            block.append(record);
+        } else {
+            combiner.append(place, record, block);
         }
     }
 
@@ -158,13 +190,14 @@ impl Partitioner {
         let Some(lane) = self.partition.lanes[place] else {
             return Ok(());
         };
-        if let Some(full) = self.open[place].take() {
+        if let Some(mut full) = self.open[place].take() {
+            self.combiner.flush(place, &mut full);
             flow.send(full)?;
             self.full[place] = self.partition.block_bytes;
         }
         let mut block = flow.buffer()?;
         (block.number, block.lane) = (self.partition.first_number + place, lane);
-        block.append(record);
+        Self::copy(&mut self.combiner, place, record, &mut block);
         self.open[place] = Some(block);
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! `sort`: a partition in memory, in the order of its keys.
 //!
-//! Each record becomes a 16-byte entry, the first 12 bytes of its key above its place in the
-//! buffer, so that sorting compares numbers and touches no record. Entries go first into buckets
-//! by the leading bits in which the partition's keys differ, a few hundred entries a bucket, and
-//! each bucket is then sorted within the cache. Keys that are longer than 12 bytes and equal so
-//! far are compared whole. At the end the records are copied once, in order, into blocks of the
+//! Each record becomes an 8-byte entry: 32 bits of its key above its place in the buffer, so that
+//! sorting compares numbers and touches no record. Which 32 bits, a sample of the keys says: those
+//! in which the partition's keys differ first. Entries go first into buckets by their leading bits,
+//! a few hundred entries a bucket, and each bucket is then sorted within the cache. Records that
+//! are alike so far get entries of the next bits in which these differ, and so on (radix sort, most
+//! significant digit first). At the end the records are copied once, in order, into blocks of the
 //! output file, and counted as they are copied: the ledger of the sort's output.
 //!
 //! Equal keys come out in no particular order.
@@ -12,7 +13,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{
+    Buffer, Combiner, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError,
+};
 use tonnage_records::Layout;
 
 use crate::boundaries::prefix;
@@ -22,14 +25,29 @@ use crate::{BLOCKS, PARTITIONS};
 
 /// Bits of an entry that hold the place; a partition in memory is below 4 GiB.
 const PLACE_BITS: u32 = 32;
-/// Key bytes in an entry.
-const ENTRY_KEY_BYTES: usize = 12;
-/// Entries that a bucket should hold: 8 KiB, a quarter of the smallest first-level cache.
+/// Entries that a bucket should hold: 4 KiB, an eighth of the smallest first-level cache.
 const BUCKET_ENTRIES: usize = 512;
-/// Records that are copied before they are counted.
-const STRIDE_RECORDS: usize = 128;
+/// Of so many records one is looked at for which bits of keys to take.
+const SAMPLE_STRIDE: usize = 64;
+/// So few records that are alike are compared by their keys at once.
+const FEW: usize = 32;
+/// Bytes of records that are copied before they are counted.
+const STRIDE_BYTES: usize = 12 << 10;
+/// So many records ahead of the one that is copied memory is asked for the next.
+const AHEAD: usize = 12;
 /// Bytes of one entry, and of its second copy while buckets are filled.
-pub const ENTRY_BYTES: usize = 2 * std::mem::size_of::<u128>();
+pub const ENTRY_BYTES: usize = 2 * size_of::<u64>();
+
+/// What a worker needs beside entries and blocks.
+#[must_use]
+pub fn stride_memory(record_bytes: usize) -> usize {
+    let stride = stride_bytes(record_bytes);
+    stride + Combiner::memory(1, stride)
+}
+
+fn stride_bytes(record_bytes: usize) -> usize {
+    (STRIDE_BYTES / record_bytes).max(1) * record_bytes
+}
 
 /// A partition, or a part of one, that is sorted in one go.
 #[derive(Clone, Debug)]
@@ -100,17 +118,22 @@ impl Spec for Sort {
         MemoryNeed {
             buffers: self.buffers,
             buffer_bytes: self.buffer_bytes,
-            private_bytes: self.workers * self.largest_unit_records() * ENTRY_BYTES,
+            private_bytes: self.workers
+                * (self.largest_unit_records() * ENTRY_BYTES
+                    + stride_memory(self.layout.record_bytes)),
         }
     }
 
     fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        let stride = stride_bytes(self.layout.record_bytes);
         let entries = Vec::with_capacity(self.largest_unit_records());
         let buckets = Vec::with_capacity(self.largest_unit_records());
         Ok(Box::new(Sorter {
             sort: self.clone(),
             entries,
             buckets,
+            stride: Vec::with_capacity(stride),
+            combiner: Combiner::new(1, stride),
             total: Total::default(),
         }))
     }
@@ -118,8 +141,10 @@ impl Spec for Sort {
 
 struct Sorter {
     sort: Sort,
-    entries: Vec<u128>,
-    buckets: Vec<u128>,
+    entries: Vec<u64>,
+    buckets: Vec<u64>,
+    stride: Vec<u8>,
+    combiner: Combiner,
     total: Total,
 }
 
@@ -139,46 +164,83 @@ impl Stage for Sorter {
     }
 }
 
-fn place(entry: u128) -> usize {
+fn place(entry: u64) -> usize {
     entry as u32 as usize
+}
+
+/// Which 32 bits of keys make entries: how far a key is from the least one, in units of a power of
+/// two with which the greatest one's are 32 bits.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    least: u128,
+    shift: u32,
+}
+
+impl Scale {
+    /// For keys of which these are the prefixes; `None` if they are all the same.
+    fn of(mut prefixes: impl Iterator<Item = u128>) -> Option<Self> {
+        let first = prefixes.next()?;
+        let (least, greatest) = prefixes.fold((first, first), |(least, greatest), prefix| {
+            (least.min(prefix), greatest.max(prefix))
+        });
+        let bits = u128::BITS - (greatest - least).leading_zeros();
+        (bits > 0).then_some(Self {
+            least,
+            shift: bits.saturating_sub(u64::BITS - PLACE_BITS),
+        })
+    }
+
+    /// For keys of which these are some: others may lie a little below or above.
+    fn about(prefixes: impl Iterator<Item = u128>) -> Self {
+        let sampled = Self::of(prefixes).unwrap_or(Self { least: 0, shift: 0 });
+        Self {
+            least: sampled.least.saturating_sub(1 << (sampled.shift + 28)),
+            shift: sampled.shift + 1,
+        }
+    }
+
+    /// The entry of a record at this place.
+    #[inline]
+    fn entry(self, prefix: u128, place: usize) -> u64 {
+        let steps = prefix.saturating_sub(self.least) >> self.shift;
+        let bits = u32::try_from(steps).unwrap_or(u32::MAX); // Beyond what was sampled.
+        (u64::from(bits) << PLACE_BITS) | place as u64
+    }
 }
 
 impl Sorter {
     /// An entry for each record of the buffer.
     fn index(&mut self, buffer: &Buffer, extent: &Extent) {
         self.entries.clear();
-        let layout = self.sort.layout;
+        let (slot, layout) = (buffer.slot(), self.sort.layout);
+        let prefix_at =
+            |place: usize| prefix(layout.key(&slot[place..place + layout.record_bytes]));
+        let sampled = extent
+            .places()
+            .flat_map(|payload| payload.step_by(SAMPLE_STRIDE * layout.record_bytes));
+        let scale = Scale::about(sampled.map(prefix_at));
         for payload in extent.places() {
-            let records = buffer.slot()[payload.clone()].chunks_exact(layout.record_bytes);
+            let records = slot[payload.clone()].chunks_exact(layout.record_bytes);
             let places = payload.step_by(layout.record_bytes);
-            self.entries
-                .extend(records.zip(places).map(|(record, place)| {
-                    let key = prefix(layout.key(record));
-                    (key >> PLACE_BITS << PLACE_BITS) | place as u128
-                }));
+            self.entries.extend(
+                records
+                    .zip(places)
+                    .map(|(record, place)| scale.entry(prefix(layout.key(record)), place)),
+            );
         }
     }
 
     /// Puts the entries into the order of their keys.
     fn order(&mut self, buffer: &Buffer) {
-        sort_entries(&mut self.entries, &mut self.buckets);
-        let layout = self.sort.layout;
-        if layout.key_bytes > ENTRY_KEY_BYTES {
-            let rest = |entry: &u128| {
-                let record = place(*entry) + layout.key_offset;
-                &buffer.slot()[record + ENTRY_KEY_BYTES..record + layout.key_bytes]
-            };
-            let same_so_far = |a: &u128, b: &u128| a >> PLACE_BITS == b >> PLACE_BITS;
-            for equal in self.entries.chunk_by_mut(same_so_far) {
-                equal.sort_unstable_by(|a, b| rest(a).cmp(rest(b)));
-            }
-        }
+        let (slot, layout) = (buffer.slot(), self.sort.layout);
+        let key = |entry: u64| layout.key(&slot[place(entry)..place(entry) + layout.record_bytes]);
+        order(&mut self.entries, &mut self.buckets, &key);
     }
 
     /// Copies the records in the entries' order to blocks of the output file.
     ///
-    /// In strides: the copies of a stride wait for memory together, and what was copied is counted
-    /// where it now lies, in the cache, so that the count is of what will be written.
+    /// In strides that stay in the cache: the copies of a stride wait for memory together, and what
+    /// was copied is counted before it leaves the cache for its block.
     fn gather(&mut self, buffer: &Buffer, unit: &Unit, flow: &mut Flow) -> Result<(), StageError> {
         let record_bytes = self.sort.layout.record_bytes;
         let slot = buffer.slot();
@@ -186,32 +248,41 @@ impl Sorter {
         let mut block = Self::block(unit, offset, flow)?;
         let mut entries = self.entries.as_slice();
         while !entries.is_empty() {
-            let whole = (block.room() / record_bytes)
-                .min(STRIDE_RECORDS)
-                .min(entries.len());
-            let begin = block.len;
-            for &entry in &entries[..whole] {
-                block.append(&slot[place(entry)..place(entry) + record_bytes]);
+            let room = block.room() - self.combiner.held(0);
+            let stride = stride_bytes(record_bytes) / record_bytes;
+            let whole = (room / record_bytes).min(stride).min(entries.len());
+            self.stride.clear();
+            for (number, &entry) in entries[..whole].iter().enumerate() {
+                if let Some(&next) = entries.get(number + AHEAD) {
+                    buffer.prefetch(place(next)..place(next) + record_bytes);
+                }
+                self.stride
+                    .extend_from_slice(&slot[place(entry)..place(entry) + record_bytes]);
             }
-            self.total.count(&block.payload()[begin..], record_bytes);
+            self.total.count(&self.stride, record_bytes);
+            self.combiner.append(0, &self.stride, &mut block);
             entries = &entries[whole..];
-            if block.room() >= record_bytes || entries.is_empty() {
+            let mut room = room - whole * record_bytes;
+            if room >= record_bytes || entries.is_empty() {
                 continue;
             }
             // The next record lies across the end of this block and the beginning of others.
             let mut rest = &slot[place(entries[0])..place(entries[0]) + record_bytes];
             self.total.count(rest, record_bytes);
             entries = &entries[1..];
-            while rest.len() > block.room() || block.room() == 0 {
-                let (now, later) = rest.split_at(block.room());
-                block.append(now);
+            while rest.len() > room || room == 0 {
+                let (now, later) = rest.split_at(room);
+                self.combiner.append(0, now, &mut block);
+                self.combiner.flush(0, &mut block);
                 rest = later;
                 offset += block.len as u64;
                 let next = Self::block(unit, offset, flow)?;
                 flow.send(std::mem::replace(&mut block, next))?;
+                room = block.room();
             }
-            block.append(rest);
+            self.combiner.append(0, rest, &mut block);
         }
+        self.combiner.flush(0, &mut block);
         // Before its last block is on its way: what is written was counted.
         self.sort
             .ledger
@@ -229,19 +300,44 @@ impl Sorter {
     }
 }
 
+/// Puts entries into the order of their keys, those that are alike so far by what follows in them.
+fn order<'a>(entries: &mut [u64], buckets: &mut Vec<u64>, key: &impl Fn(u64) -> &'a [u8]) {
+    sort_entries(entries, buckets);
+    for alike in entries.chunk_by_mut(|a, b| a >> PLACE_BITS == b >> PLACE_BITS) {
+        if alike.len() > FEW {
+            match Scale::of(alike.iter().map(|&entry| prefix(key(entry)))) {
+                Some(scale) => {
+                    for entry in &mut *alike {
+                        *entry = scale.entry(prefix(key(*entry)), place(*entry));
+                    }
+                    order(alike, buckets, key);
+                }
+                None => alike.sort_unstable_by(|&a, &b| rest(key(a)).cmp(rest(key(b)))),
+            }
+        } else if alike.len() > 1 {
+            alike.sort_unstable_by(|&a, &b| key(a).cmp(key(b)));
+        }
+    }
+}
+
+/// What of a key is not in its prefix.
+fn rest(key: &[u8]) -> &[u8] {
+    key.get(size_of::<u128>()..).unwrap_or_default()
+}
+
 /// Sorts entries by one pass into buckets and a sort of each; `buckets` is room for a second copy.
-fn sort_entries(entries: &mut Vec<u128>, buckets: &mut Vec<u128>) {
+fn sort_entries(entries: &mut [u64], buckets: &mut Vec<u64>) {
     let (Some(&least), Some(&greatest)) = (entries.iter().min(), entries.iter().max()) else {
         return;
     };
-    // The bits above `low` where keys differ, at most as many as give buckets of the wanted size.
-    let differing = u128::BITS - (least ^ greatest).leading_zeros();
+    // The bits above `low` where entries differ, at most as many as give buckets of the wanted size.
+    let differing = u64::BITS - (least ^ greatest).leading_zeros();
     let wanted = (entries.len() / BUCKET_ENTRIES)
         .next_power_of_two()
         .trailing_zeros();
-    let low = differing.saturating_sub(wanted).min(u128::BITS - 1);
+    let low = differing.saturating_sub(wanted).min(u64::BITS - 1);
     let base = least >> low;
-    let bucket_of = |entry: u128| ((entry >> low) - base) as usize;
+    let bucket_of = |entry: u64| ((entry >> low) - base) as usize;
     let count = bucket_of(greatest) + 1;
     if count < 2 {
         return entries.sort_unstable();
@@ -256,7 +352,7 @@ fn sort_entries(entries: &mut Vec<u128>, buckets: &mut Vec<u128>) {
     }
     buckets.clear();
     buckets.resize(entries.len(), 0);
-    for &entry in entries.iter() {
+    for &entry in &*entries {
         let next = &mut ends[bucket_of(entry)];
         buckets[*next] = entry;
         *next += 1;
@@ -266,7 +362,7 @@ fn sort_entries(entries: &mut Vec<u128>, buckets: &mut Vec<u128>) {
         buckets[start..end].sort_unstable();
         start = end;
     }
-    std::mem::swap(entries, buckets);
+    entries.copy_from_slice(buckets);
 }
 
 #[cfg(test)]
@@ -277,14 +373,42 @@ mod tests {
     proptest! {
         #[test]
         fn buckets_sort_as_a_sort_does(
-            entries in prop::collection::vec(any::<u128>(), 0..3000),
-            common_bits in 0_u32..128,
+            entries in prop::collection::vec(any::<u64>(), 0..3000),
+            common_bits in 0_u32..64,
         ) {
-            let mut entries: Vec<u128> = entries.iter().map(|entry| entry >> common_bits).collect();
+            let mut entries: Vec<u64> = entries.iter().map(|entry| entry >> common_bits).collect();
             let mut expected = entries.clone();
             expected.sort_unstable();
             sort_entries(&mut entries, &mut Vec::new());
             prop_assert_eq!(entries, expected);
+        }
+
+        #[test]
+        fn entries_are_in_the_order_of_their_keys(
+            key_bytes in 1_usize..24,
+            bytes in prop::collection::vec(any::<u8>(), 24..6000),
+            alphabet in prop::sample::select(vec![1_u8, 2, 3, 7, 255]),
+            common in 0_usize..20,
+        ) {
+            // Keys that are alike for a while, and some that are not.
+            let mut bytes: Vec<u8> = bytes.iter().map(|byte| byte % alphabet).collect();
+            let many = bytes.len() / key_bytes * key_bytes;
+            let most = bytes[..many].chunks_exact_mut(key_bytes).enumerate();
+            for (_, key) in most.filter(|(number, _)| number % 17 != 3) {
+                let end = common.min(key_bytes);
+                key[..end].fill(9);
+            }
+            let key = |entry: u64| &bytes[place(entry)..place(entry) + key_bytes];
+            let places = || (0..many).step_by(key_bytes);
+            let scale = Scale::about(places().step_by(5).map(|at| prefix(key(at as u64))));
+            let mut entries: Vec<u64> =
+                places().map(|at| scale.entry(prefix(key(at as u64)), at)).collect();
+            order(&mut entries, &mut Vec::new(), &key);
+            let keys: Vec<&[u8]> = entries.iter().map(|&entry| key(entry)).collect();
+            prop_assert!(keys.is_sorted());
+            let mut left: Vec<usize> = entries.iter().map(|&entry| place(entry)).collect();
+            left.sort_unstable();
+            prop_assert!(left.into_iter().eq(places()));
         }
     }
 }
