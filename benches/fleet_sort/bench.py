@@ -15,6 +15,7 @@ import argparse
 import dataclasses
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -135,6 +136,7 @@ class Fleet:
         for place in self._places:
             os.mkdir(f"{place}/in")
         tonnage("gensort", str(self.records), *(f"{place}/in/records" for place in self._places))
+        os.sync()  # What is measured next is not what this has still to write.
 
     def measure(self) -> list[str]:
         """Measures disks and links; gives where that is kept."""
@@ -306,4 +308,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that it, too, cleans up behind it.
     sys.exit(main())

@@ -5,6 +5,8 @@
 //! Everything here is a pure function over byte slices.
 
 mod checksum;
+#[cfg(target_arch = "x86_64")]
+mod folding;
 mod generate;
 mod layout;
 mod summary;
