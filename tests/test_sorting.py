@@ -292,6 +292,16 @@ def test_an_input_that_cannot_be_looked_at_is_not_one_that_was_changed(disk: Pat
         site._refuse_changed([about])
 
 
+def test_who_cannot_read_its_input_is_lost_and_others_read_it(disk: Path) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "cannot read")]})
+    record = sorted_whole(disk, keyed(9, 10_000), cluster)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost == {"a": None, "b": "reading a file: (os error 5)", "c": None}
+    assert {node.node: node.read_bytes for node in record.nodes}["b"] == 0  # It is not asked again.
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    assert {each["node"] for each in listed} == {"a", "c"}
+
+
 def test_what_only_the_lost_one_had_is_named(disk: Path) -> None:
     for seed, node in enumerate(NODES):
         (disk / node / "in").mkdir(parents=True)

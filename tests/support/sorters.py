@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from support.machines import Actor, Machines
 from tonnage import engine
@@ -29,9 +30,9 @@ class Trouble:
     step: str
     what: str
     """``dies``, ``dies at the end``, ``dies in the middle`` (of a pass), ``loses its agent`` (which
-    dies, and the machine does not), ``hangs`` (says nothing), ``stalls`` (moves nothing), ``fails``
-    (its disk), ``is full`` (that), either also ``in the middle`` of pass two, ``is cut off`` (of
-    what it sends)."""
+    dies, and the machine does not), ``hangs`` (says nothing), ``stalls`` (moves nothing),
+    ``cannot read`` (its input), ``fails`` (its disk), ``is full`` (that), either of these also
+    ``in the middle`` of pass two, ``is cut off`` (of what it sends)."""
     skips: int = 0
     """So many times the step goes well before."""
     wipes: bool = False
@@ -74,7 +75,11 @@ class Faulty(Site):
             run({**asked, "partitions": some}, progress)
         if what.startswith(("fails", "is full")):
             why = f"writing a file: (os error {28 if what.startswith('is full') else 5})"
-            raise engine.Failed(why, "write", "/a/file", 0)
+            raise engine.Failed(why, "write", Path("/a/file"), 0)
+        if what == "cannot read":
+            why = "reading a file: (os error 5)"
+            with patch.object(self, "_gather", side_effect=_unread(asked, why)):
+                return run(asked, progress)
         if what == "hangs":
             self._actor.hang()
             while True:
@@ -126,6 +131,11 @@ class FaultySort(Faulty, SortSite):
 
 class FaultyMapReduce(Faulty, MapReduceSite):
     """One that does a MapReduce."""
+
+
+def _unread(asked: Mapping[str, Any], why: str) -> engine.Failed:
+    """What the core says of the first file that it was to read."""
+    return engine.Failed(why, "read", Path(asked["files"][0].path), 0)
 
 
 def _faulty(mesh: Mapping[str, Any], effect: Any) -> dict[str, Any]:

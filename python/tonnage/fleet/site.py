@@ -214,7 +214,7 @@ class Site(Objects):
         except BaseException as why:
             for path in (index, *devices):
                 path.unlink(missing_ok=True)
-            if isinstance(why, engine.Failed) and inputs & {*why.args[1:]}:
+            if isinstance(why, engine.Failed) and inputs & {str(each) for each in why.args[1:]}:
                 raise Unread(why.args[0]) from why
             raise
         return brief(done)
