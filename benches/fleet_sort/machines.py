@@ -1,0 +1,290 @@
+"""A lab's machines with an input, what is measured of them, and a sort of it; a store beside them.
+
+The store is a machine of the lab whose link has no limit, with the tests' S3 server on it, over a
+directory. Whoever talks to it does so from a machine of the lab.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tonnage import lab as labs
+from tonnage.artifacts import RunRecord
+from tonnage.lab.nodes import Node
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = ROOT / ".tools" / "s3server"
+UPLOAD = Path(__file__).with_name("upload.py")
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "tester",
+    "AWS_SECRET_ACCESS_KEY": "a secret for tests",
+    "AWS_REGION": "us-east-1",
+}
+BUCKET = "bench"
+PORT = 9000
+LAB = "sorts"
+VOLUMES = "volumes"
+STORE = "store-0"
+DISK_TIMES = 5
+"""A disk's size over a machine's input, which is read, spilled, written, and copied."""
+FILE_SYSTEM_BYTES = 400_000_000
+RECORD_BYTES = 100
+GB = 1_000_000_000
+TONNAGE = (sys.executable, "-m", "tonnage")
+FILE = """
+[lab]
+name = "{lab}"
+[[machine]]
+type = "n"
+count = {count}
+price_usd_per_hour = 1
+link_mb_per_s = {link}
+disks = [{{ size = {size}, read_mb_per_s = {rate}, write_mb_per_s = {rate} }}]
+"""
+STORE_MACHINE = """
+[[machine]]
+type = "store"
+price_usd_per_hour = 1
+disks = []
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What is asked for, for all runs."""
+
+    gigabytes_per_node: float
+    memory: str
+    connections: int | None
+    link_mb_per_s: float
+    disk_mb_per_s: float
+    has_store: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One sort."""
+
+    nodes: int
+    durability: str
+    gigabytes: float
+    command_seconds: float
+    """From the command's start to its end."""
+    driver_cpu_seconds: float
+    driver_memory_bytes: int
+    """The driver's own process, at its most."""
+    record: dict[str, Any]
+
+    @property
+    def compared(self) -> dict[str, Any]:
+        """The run beside its limit."""
+        found: dict[str, Any] = self.record["compared"]
+        return found
+
+    @property
+    def phase_seconds(self) -> float:
+        """Of both passes."""
+        return float(self.compared["phase_seconds"])
+
+    @property
+    def efficiency(self) -> float:
+        """The phases' limits over all of the run."""
+        return float(self.compared["limit"]["seconds"]) / float(self.record["seconds"])
+
+    @property
+    def cpu_seconds_a_gb(self) -> float:
+        """Of all machines' agents together."""
+        return float(self.record["cpu_seconds"]) / self.gigabytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a sort reads and writes."""
+
+    input: str
+    output: str
+    outputs: Sequence[str]
+    """The same, machine by machine, for who judges it."""
+    flags: Sequence[str] = ()
+
+
+def tonnage(*command: str) -> str:
+    """What the command prints."""
+    done = subprocess.run([*TONNAGE, *command], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"tonnage {' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Fleet:
+    """The machines."""
+
+    def __init__(self, nodes: Sequence[Node], setting: Setting, kept: Path) -> None:
+        self._nodes, self._setting, self._kept = nodes, setting, kept
+        self._disk = str(labs.ROOM / LAB / "{node}.disk-0")
+        self._disks = [self._disk.replace("{node}", node.name) for node in nodes]
+        self._count = str(len(nodes))
+        self._store: tuple[str, Path] | None = None  # its address, and where its objects lie
+        self.records = int(setting.gigabytes_per_node * GB) // RECORD_BYTES * len(nodes)
+
+    def lay_out(self) -> None:
+        """Writes the input: each machine's own, on its own disk."""
+        files = [f"{disk}/in/records" for disk in self._disks]
+        for file in files:
+            Path(file).parent.mkdir()
+        tonnage("gensort", str(self.records), *files)
+        if self._store:
+            self._on(STORE, sys.executable, str(UPLOAD), self._store[0], BUCKET, *files)
+        os.sync()  # What is measured next is not what this has still to write.
+
+    def keep_in(self, endpoint: str, room: Path) -> None:
+        """Has an object store, too."""
+        self._store = endpoint, room
+
+    def measure(self) -> list[str]:
+        """Measures disks and links; gives where that is kept."""
+        found = [str(self._kept / "disk")]
+        self._measure(
+            *("disk", "--dir", self._disk, "--out", found[0], "--instances", self._count),
+            *("--mode", "ro", "wo", "rw", "--size", "360MB", "--seconds", "6"),
+        )
+        if len(self._nodes) > 1:
+            found.append(str(self._kept / "net"))
+            self._measure(
+                *("net", "--out", found[1], "--instances", self._count, "--sizes", self._count),
+                *("--seconds", "3", "--connections", str(self._setting.connections or 1)),
+            )
+        return found
+
+    def sort(self, durability: str, capacities: Sequence[str]) -> Run:
+        """A sort, judged.
+
+        Raises:
+            RuntimeError: It failed, or what came out is not what went in.
+        """
+        self._clear()
+        place, setting = self._place(durability), self._setting
+        with tempfile.TemporaryDirectory() as kept:
+            command = [
+                *("run", "sort", place.input, "--output", place.output, *place.flags),
+                *("--scratch", f"{self._disk}/scratch", "--fleet", "auto", "--json"),
+                *("--instances", self._count, "--memory", setting.memory),
+                *("--capacities", *capacities, "--out", f"{kept}/job"),
+            ]
+            if setting.connections:
+                command += ["--connections", str(setting.connections)]
+            began = time.monotonic()
+            process = subprocess.Popen(
+                self._command(self._nodes[0].name, *TONNAGE, *command),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+            assert process.stderr
+            why = process.stderr.read()
+            _, status, used = os.wait4(process.pid, 0)
+            seconds = time.monotonic() - began
+            if status:
+                raise RuntimeError(why.decode().strip())
+            record = RunRecord.read(Path(kept) / "job" / "run.json").to_json()
+        endpoint = () if self._store is None else ("--endpoint", self._store[0])
+        judge = self._nodes[0].name if endpoint == () else STORE
+        judging = [*TONNAGE, "valsort", *place.outputs, *endpoint, "--json"]
+        found = json.loads(self._on(judge, *judging))
+        if (found["records"], found["checksum"]) != (self.records, record["checksum"]):
+            raise RuntimeError(f"{found['records']} records came out of {self.records}")
+        return Run(
+            nodes=len(self._nodes),
+            durability=durability,
+            gigabytes=self.records * RECORD_BYTES / GB,
+            command_seconds=seconds,
+            driver_cpu_seconds=used.ru_utime + used.ru_stime,
+            driver_memory_bytes=used.ru_maxrss << 10,
+            record=record,
+        )
+
+    def _place(self, durability: str) -> Place:
+        if durability == VOLUMES:
+            assert self._store
+            output = f"s3://{BUCKET}/out"
+            return Place(f"s3://{BUCKET}/in/", output, [output], ["--endpoint", self._store[0]])
+        outputs = [f"{disk}/out" for disk in self._disks]
+        flags = ["--durability", durability]
+        return Place(f"{self._disk}/in", f"{self._disk}/out", outputs, flags)
+
+    def _clear(self) -> None:
+        """Nothing of an earlier sort, nor in the page cache to be written."""
+        places = [f"{disk}/{name}" for disk in self._disks for name in ("out", "scratch")]
+        places += [str(self._store[1] / BUCKET / "out")] if self._store else []
+        for place in places:
+            shutil.rmtree(place, ignore_errors=True)
+        os.sync()
+
+    def _measure(self, what: str, *more: str) -> None:
+        command = [*TONNAGE, "measure", what, "--fleet", "auto", *more]
+        self._on(self._nodes[0].name, *command)
+
+    def _on(self, node: str, *command: str) -> str:
+        """What a command prints on a machine."""
+        done = subprocess.run(self._command(node, *command), capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def _command(self, node: str, *command: str) -> list[str]:
+        return [*TONNAGE, "lab", "exec", "--lab", LAB, node, "--", *command]
+
+
+@contextmanager
+def standing(count: int, setting: Setting) -> Iterator[Fleet]:
+    """A lab of so many machines with Ray, and a store if one is wanted; gone afterwards."""
+    text = FILE.format(
+        lab=LAB,
+        count=count,
+        link=setting.link_mb_per_s,
+        rate=setting.disk_mb_per_s,
+        size=int(DISK_TIMES * setting.gigabytes_per_node * GB) + FILE_SYSTEM_BYTES,
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(text + (STORE_MACHINE if setting.has_store else ""))
+        file.flush()
+        tonnage("lab", "up", file.name)
+    with ExitStack() as stack:
+        stack.callback(tonnage, "lab", "down", "--lab", LAB)
+        os.environ.update(KEYS if setting.has_store else {})
+        tonnage("lab", "ray", "--lab", LAB)
+        kept = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        nodes = labs.standing(labs.ROOM, LAB).nodes(labs.ROOM)
+        fleet = Fleet(nodes[:count], setting, kept)
+        if setting.has_store:
+            room = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT / "target")))
+            fleet.keep_in(stack.enter_context(_serving(nodes[count], room)), room)
+        yield fleet
+
+
+@contextmanager
+def _serving(node: Node, room: Path) -> Iterator[str]:
+    """An S3 server on a machine, over a directory: its address."""
+    command = [
+        *(*TONNAGE, "lab", "exec", "--lab", LAB, node.name, "--", str(SERVER)),
+        *("-root", str(room), "-bucket", BUCKET, "-address", f"{node.address}:{PORT}"),
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout
+            lines = (line.strip() for line in process.stdout)
+            yield next(line for line in lines if line.startswith("http://"))
+        finally:
+            process.kill()
