@@ -19,6 +19,7 @@ from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
 from tonnage.fleet import planning
+from tonnage.fleet.job import SLOW
 from tonnage.fleet.share import seen
 from tonnage.fleet.site import Changed, Site, Unread
 from tonnage.fleet.sorting import sort_fleet
@@ -300,6 +301,23 @@ def test_who_cannot_read_its_input_is_lost_and_others_read_it(disk: Path) -> Non
     assert {node.node: node.read_bytes for node in record.nodes}["b"] == 0  # It is not asked again.
     listed = json.loads((disk / "job" / "sorted.json").read_text())
     assert {each["node"] for each in listed} == {"a", "c"}
+
+
+@pytest.mark.parametrize("what", ["crawls", "crawls in the middle"])
+def test_who_is_slow_is_not_waited_for_but_read_from(disk: Path, what: str) -> None:
+    parts = {node: keyed(seed, 20_000) for seed, node in enumerate(NODES)}
+    for node, data in parts.items():
+        (disk / node / "in").mkdir(parents=True)
+        (disk / node / "in" / "f").write_bytes(data)
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", what)]})
+    inputs = (f"{disk}/{{node}}/in",)
+    record = sort_fleet(cluster, disk / "job", asked(disk, inputs))
+    judged(disk, b"".join(parts.values()), record)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost == {"a": None, "b": SLOW, "c": None}
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    # What it had finished stays.
+    assert ("b" in {each["node"] for each in listed}) == (what != "crawls")
 
 
 def test_what_only_the_lost_one_had_is_named(disk: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import threading
 from collections.abc import Callable, Mapping
@@ -31,8 +32,9 @@ class Trouble:
     what: str
     """``dies``, ``dies at the end``, ``dies in the middle`` (of a pass), ``loses its agent`` (which
     dies, and the machine does not), ``hangs`` (says nothing), ``stalls`` (moves nothing),
-    ``cannot read`` (its input), ``fails`` (its disk), ``is full`` (that), either of these also
-    ``in the middle`` of pass two, ``is cut off`` (of what it sends)."""
+    ``cannot read`` (its input), ``crawls`` (moves next to nothing), ``fails`` (its disk), ``is
+    full`` (that), each of these three also ``in the middle`` of pass two, ``is cut off`` (of what
+    it sends)."""
     skips: int = 0
     """So many times the step goes well before."""
     wipes: bool = False
@@ -76,6 +78,10 @@ class Faulty(Site):
         if what.startswith(("fails", "is full")):
             why = f"writing a file: (os error {28 if what.startswith('is full') else 5})"
             raise engine.Failed(why, "write", Path("/a/file"), 0)
+        if what.startswith("crawls"):
+            for done in itertools.count():
+                progress(done)
+                threading.Event().wait(0.02)
         if what == "cannot read":
             why = "reading a file: (os error 5)"
             with patch.object(self, "_gather", side_effect=_unread(asked, why)):

@@ -186,6 +186,12 @@ class Crew:
             if member.actor:
                 member.ask("stop")
 
+    def halt(self, node: str) -> None:
+        """Has a node end its step early; it is there for others afterwards."""
+        member = self.members[node]
+        if member.gone is None and member.actor:
+            member.ask("halt", self._step)
+
     def end(self) -> None:
         """Has all end and clean up; who has not within `CLEANING_SECONDS` is ended."""
         there = [each for each in self._left if each.actor]

@@ -21,9 +21,23 @@ from tonnage.fleet.parts import number_of
 from tonnage.fleet.recording import told
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import Deterministic, Place, inherited
-from tonnage.fleet.sorter import CHANGED, DETERMINISTIC, DISK, FULL, INPUT, REFUSED, Ended, Told
+from tonnage.fleet.sorter import (
+    CHANGED,
+    DETERMINISTIC,
+    DISK,
+    FULL,
+    INPUT,
+    REFUSED,
+    STOPPED,
+    Ended,
+    Told,
+)
 from tonnage.run.schedule import Copy, Finished, NobodyLeft, Schedule, Split, Total
 from tonnage.run.volumes import is_url
+
+Slow = Callable[[Mapping[str, int], Collection[str]], str | None]
+"""Names a node that is not waited for: of the bytes that each has done, and who is done."""
+SLOW = "is slow: others do sooner what it has left"
 
 
 @dataclass
@@ -78,15 +92,28 @@ class Job:
         self._done: dict[str, int] = {}  # bytes that each node has moved in this step
         self._told: dict[str, dict[str, Any]] = {}  # what is not on file yet of nodes' steps
 
-    def do(self, step: str, asked: Mapping[str, Any]) -> dict[str, Ended]:
-        """Has nodes do a step, as `Crew.do`; hears of finished files, and shows progress."""
+    def do(
+        self, step: str, asked: Mapping[str, Any], slow: Slow = lambda *_: None
+    ) -> dict[str, Ended]:
+        """Has nodes do a step, as `Crew.do`; hears of finished files, and shows progress.
+
+        Args:
+            step: Which.
+            asked: What each node is given for it.
+            slow: Names a node that is not waited for, of what each has done and who is done.
+        """
         self._done = {}
+        done: set[str] = set()
 
         def on_told(node: str, said: Told) -> None:
             self._done[node] = said.done_bytes
             for line in said.finished:
                 self.finish(node, line)
             self._show(step)
+            if said.ended and said.ended.kind is None:
+                done.add(node)
+            if found := slow(self._done, done):
+                self.crew.halt(found)
             if said.ended and said.ended.kind == DETERMINISTIC:
                 self.crew.stop()  # What they do would be for nothing.
 
@@ -174,7 +201,7 @@ class Job:
     ) -> None:
         """Loses who is gone, whose disk failed, and whom others cannot reach."""
         for node, end in sorted(ended.items()):
-            if end.kind in (GONE, INPUT, DISK, FULL):
+            if end.kind in (GONE, INPUT, DISK, FULL, STOPPED):
                 self._lose_as(node, end)
         for node in judged:
             if node not in self._out:
@@ -186,11 +213,14 @@ class Job:
     def _lose_as(self, node: str, end: Ended) -> None:
         """Takes a node for lost as a step's end has it.
 
-        A disk without space keeps what is finished; of one that fails nothing is believed.
+        A disk without space keeps what is finished, as does who was stopped since it is slow; of a
+        disk that fails nothing is believed.
         """
-        reads = end.kind in (DISK, FULL) and node in self.schedule.keepers
-        there = [file.path for file in self.files_of(node)] if end.kind == FULL else []
-        self.lose(node, end.why, reads=reads, there=there)
+        reads = end.kind in (DISK, FULL, STOPPED) and node in self.schedule.keepers
+        there: list[str] = []
+        if end.kind in (FULL, STOPPED):
+            there = [file.path for file in self.files_of(node)]
+        self.lose(node, SLOW if end.kind == STOPPED else end.why, reads=reads, there=there)
 
     def lose(
         self,

@@ -81,6 +81,7 @@ class Sorter:
         self._number = -1
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
+        self._halted = False
         self._news = threading.Event()
         self._ended: Ended | None = None
         self._done = 0
@@ -111,6 +112,7 @@ class Sorter:
             self._thread.join()  # It has told its end, and has nothing left to do.
         self._site.begin()
         self._number, self._ended, self._done = number, None, 0
+        self._halted = False
         self._moved = time.monotonic()
         self._news.clear()
         self._thread = threading.Thread(target=self._run, args=(step, asked), daemon=True)
@@ -142,6 +144,10 @@ class Sorter:
     def stop(self) -> None:
         """Has the step end early, and clean up; `tell` says when it has."""
         self._stopping.set()
+
+    def halt(self, number: int) -> None:
+        """Has the step of this number end early, if it is under way; others may follow."""
+        self._halted = number == self._number
 
     def _run(self, step: str, asked: Any) -> None:
         with suppress(PermissionError):
@@ -181,7 +187,7 @@ class Sorter:
         self._news.set()
 
     def _progress(self, done: int) -> None:
-        if self._stopping.is_set():
+        if self._stopping.is_set() or self._halted:
             raise _Stopped
         if done != self._done:
             self._done, self._moved = done, time.monotonic()

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,11 @@ from tonnage.fleet.asked import Asked
 from tonnage.fleet.cluster import Cluster
 from tonnage.fleet.crew import Crew
 from tonnage.fleet.home import home, round_event
-from tonnage.fleet.job import Job
+from tonnage.fleet.job import Job, Slow
 from tonnage.fleet.share import split_json
 from tonnage.fleet.site import Deterministic
 from tonnage.fleet.sorter import FAILED, REFUSED, Ended, Sorter
+from tonnage.run import pace
 from tonnage.run.schedule import NobodyLeft, Outcome, Round, Total, Unreadable
 
 
@@ -200,7 +201,7 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
     copies = schedule.copies is not None and bool(asked)
     if copies and not _with_copies(job, asked):
         return
-    ended = _done_together(job, "pass_two", asked, copies)
+    ended = _done_together(job, "pass_two", asked, copies, _pace(job, asked))
     for node, end in sorted(ended.items()):
         missing = [
             place
@@ -212,6 +213,24 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
                 f"{node}: of partition {missing[0]} {schedule.came[missing[0]]} bytes came, "
                 "and others were written: nothing is called done"
             )
+
+
+def _pace(job: Job, asked: Mapping[str, Mapping[str, Any]]) -> Slow:
+    """Who is too slow in pass two; nobody, where others wait for its copies."""
+    schedule, began = job.schedule, time.monotonic()
+    if schedule.copies is not None:
+        return lambda *_: None
+    wanted = {
+        node: sum(schedule.came[each["number"]] for each in one["partitions"])
+        for node, one in asked.items()
+        if node in schedule.keepers
+    }
+    rounds = [event["seconds"] for event in job.home.events if event["event"] == "round"]
+
+    def slow(done: Mapping[str, int], ended: Collection[str]) -> str | None:
+        return pace.slow(wanted, done, ended, time.monotonic() - began, max(rounds, default=0.0))
+
+    return slow
 
 
 def _with_copies(job: Job, asked: dict[str, dict[str, Any]]) -> bool:
@@ -267,7 +286,11 @@ def _meet(job: Job, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _done_together(
-    job: Job, step: str, asked: Mapping[str, Mapping[str, Any]], meets: bool
+    job: Job,
+    step: str,
+    asked: Mapping[str, Mapping[str, Any]],
+    meets: bool,
+    slow: Slow = lambda *_: None,
 ) -> dict[str, Ended]:
     """Has nodes do a step of which each file that is whole counts; loses who is to be lost.
 
@@ -275,7 +298,7 @@ def _done_together(
         Failed: A node failed by itself.
     """
     nodes, began = sorted(asked), time.monotonic()
-    ended = job.do(step, asked)
+    ended = job.do(step, asked, slow)
     event = {"event": step, "seconds": time.monotonic() - began}
     job.home.keep(event | {"told": job.take_told()})
     pairs: list[tuple[str, str]] = []
