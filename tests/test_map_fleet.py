@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import importlib.util
 import json
 import os
@@ -23,7 +24,9 @@ from support.disk import ROOT
 from support.sorters import SortMachines, Trouble, directories
 from tonnage import Input, MapReduce, engine, per_record, sums
 from tonnage.artifacts import RunRecord
-from tonnage.fleet.maps import MapReduceAsked, asked_of
+from tonnage.fleet.map_site import _of_user
+from tonnage.fleet.maps import MapReduceAsked, _modules_of, asked_of
+from tonnage.fleet.site import Deterministic
 from tonnage.fleet.sorting import sort_fleet
 
 NODES = ("a", "b", "c")
@@ -464,3 +467,33 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
     # A device of b gives back what was not put there: what b owned others do again.
     assert "corrupts data" in str({node.node: node.lost for node in record.nodes}["b"])
     assert dict(found) == counted(inputs)
+
+
+@pytest.mark.parametrize(
+    ("stage", "cause", "kind"),
+    [
+        ("map", ValueError("no number"), Deterministic),
+        ("read", pa.ArrowInvalid("no Parquet"), Deterministic),
+        ("read", OSError("Corrupt snappy compressed data"), Deterministic),
+        ("read", OSError(5, "Input/output error"), engine.Failed),
+        ("read", None, engine.Failed),  # The core's, of scratch.
+        ("write", None, engine.Failed),
+        ("taken", None, OSError),
+    ],
+)
+def test_what_would_fail_anywhere_is_told_from_what_is_a_machines(
+    stage: str, cause: Exception | None, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind), _of_user():
+        raise engine.Failed("it failed", stage, Path("/a/file"), 0) from cause
+
+
+def test_the_modules_of_functions_that_enclose_themselves_or_wrap_others() -> None:
+    def outer() -> Callable[..., Any]:
+        def walk(depth: int) -> int:
+            return walk(depth - 1) if depth else 0
+
+        return walk
+
+    assert {*_modules_of(outer())} == {__name__, "builtins"}
+    assert json.__name__ in {*_modules_of(functools.partial(json.loads))}

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +220,26 @@ def test_what_a_machine_left_at_the_end_is_finished_by_who_sees_it(
     assert cluster.troubles["b"][0].happened
     places = [disk / node / "out" for node in NODES]
     assert validate(places, layout=LAYOUT)["records"] == 20_000
+
+
+def test_who_cannot_clean_up_is_not_called_done(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    want = asked(disk, shared(disk, keyed(14, 5_000)))
+    remove, mine = shutil.rmtree, str(disk / "b" / "out")
+
+    def refusing(path: str, *more: Any, **named: Any) -> None:
+        if str(path).startswith(mine):
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        remove(path, *more, **named)
+
+    monkeypatch.setattr(shutil, "rmtree", refusing)
+    sort_fleet(SortMachines(*NODES), disk / "job", want)
+    assert not (disk / "job" / "left.json").exists()
+    monkeypatch.undo()
+    sort_fleet(SortMachines(*NODES), disk / "job", want)
+    assert (disk / "job" / "left.json").exists()
+    assert validate([disk / node / "out" for node in NODES], layout=LAYOUT)["records"] == 5_000
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -130,6 +130,7 @@ def run_mapreduce(
         "--capacities": capacities,
     }
     if fleet is not None:
+        from tonnage.fleet.home import RUN
         from tonnage.map_reduce import Fleet as Machines
 
         where = Machines(
@@ -146,6 +147,7 @@ def run_mapreduce(
                 inputs, output, scratch, memory, workers, input_format, format, progress.of, where
             )
         record = dataclasses.replace(record, compared=compare(record))
+        record.write(Path(where.out) / RUN)
         _show(record, as_json)
         if not as_json:
             print(f"Kept in {where.out}; the output's files: {where.out}/reduced.json")

@@ -126,24 +126,27 @@ class Job:
         return ended
 
     def once(self, step: str, asked: Any) -> Any:
-        """Has one node do a step for all, another one if that is gone; gives what it answers.
+        """Has one node do a step for all, another one if that cannot; gives what it answers.
 
         Raises:
             Refused: What it refuses.
-            Failed: What it fails at.
+            Failed: What all fail at.
             NobodyLeft: There is no node.
         """
-        while nodes := self.crew.nodes:
-            node = nodes[0]
+        why: str | None = None
+        for node in self.crew.nodes:
             end = self.do(step, {node: asked})[node]
+            if end.kind is None:
+                return end.answer
+            if end.kind == REFUSED:
+                raise engine.Refused(f"{node}: {end.why}")
             if end.kind == GONE:
                 self.crew.lose(node, end.why)  # What it held is lost when that is asked for.
-            elif end.kind is None:
-                return end.answer
             else:
-                kind = engine.Refused if end.kind == REFUSED else engine.Failed
-                raise kind(f"{node}: {end.why}")
-        raise NobodyLeft("no node is left")
+                why = why or f"{node}: {end.why}"  # Another one may reach what it does not.
+        if why is None:
+            raise NobodyLeft("no node is left")
+        raise engine.Failed(why)
 
     def _show(self, step: str) -> None:
         """Progress: records that lie with their owners, and those that are sorted."""
@@ -178,6 +181,7 @@ class Job:
             sums.add(line)
             if self.asked.is_whole(sums.in_order, line, self.schedule.came[place]):
                 self.schedule.sorted(place, sums.in_order)
+                self.vanished -= {file.path for file in sums.in_order}
         self._note_copies(place)
 
     def _note_copies(self, place: int) -> None:

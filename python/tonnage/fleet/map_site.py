@@ -34,6 +34,7 @@ from tonnage.fleet.site import (
     OnProgress,
     Place,
     Site,
+    Unread,
     brief,
     sync,
 )
@@ -261,10 +262,13 @@ class MapReduceSite(Site):
         """What threads read of these spans of files."""
         found = []
         for span in spans:
-            path = Path(span["path"])
-            given, size = self._input_of(span["path"]), path.stat().st_size
+            path, given = Path(span["path"]), self._input_of(span["path"])
             kind, ends = format_of(given, path), (span["offset"], span["offset"] + span["bytes"])
-            found += splits_of(given, path, kind, ends, size, self._shares.split_bytes)
+            try:
+                size = path.stat().st_size
+                found += splits_of(given, path, kind, ends, size, self._shares.split_bytes)
+            except OSError as why:
+                raise Unread(f"input {path}: {why.strerror or why}") from why
         return found
 
     def _input_of(self, path: str) -> Input:
@@ -314,16 +318,18 @@ def _of_user() -> Iterator[None]:
     try:
         yield
     except engine.Failed as why:
-        stage = why.args[1]
-        if stage in USERS or (stage == "read" and not isinstance(why.__cause__, OSError)):
+        stage, cause = why.args[1], why.__cause__
+        # The core reads, too; who reads input here says of what it failed.
+        if stage in USERS or (stage == "read" and cause is not None and not _of_disk(cause)):
             raise Deterministic(why.args[0]) from why
         if stage == "taken":  # What came back from a disk is not what was put there.
             raise OSError(errno.EIO, why.args[0]) from why
         raise
-    except (engine.Refused, engine.Shut, OSError, MemoryError):
-        raise
-    except Exception as why:
-        raise Deterministic(f"{type(why).__name__}: {why}") from why
+
+
+def _of_disk(why: BaseException) -> bool:
+    """Whether the system says so; who decodes what is broken has no number for it."""
+    return isinstance(why, OSError) and why.errno is not None
 
 
 def as_stream(rows: pa.RecordBatch) -> bytes:

@@ -13,6 +13,7 @@ import hashlib
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -267,12 +268,19 @@ def _own_modules(functions: Functions, inputs: Sequence[Input]) -> Iterator[Modu
 
 
 def _modules_of(function: Callable[..., Any] | None) -> Iterator[str]:
-    if function is None:
-        return
-    yield getattr(function, "__module__", None) or "builtins"
-    for cell in getattr(function, "__closure__", None) or ():
-        if callable(cell.cell_contents):
-            yield from _modules_of(cell.cell_contents)
+    """The modules that a function, and what it has enclosed or wraps, is in."""
+    left, known = [function], set[int]()
+    while left:
+        each = left.pop()
+        if not callable(each) or id(each) in known:
+            continue
+        known.add(id(each))  # A function that calls itself has itself enclosed.
+        for of_it in (each, type(each)):
+            yield getattr(of_it, "__module__", None) or "builtins"
+        left += [getattr(each, "func", None), getattr(each, "__wrapped__", None)]
+        for cell in getattr(each, "__closure__", None) or ():
+            with suppress(ValueError):  # It is not filled yet.
+                left.append(cell.cell_contents)
 
 
 def _digest(modules: Iterable[ModuleType]) -> str:

@@ -78,6 +78,11 @@ class Objects(ABC):
             for name in sizes:
                 self._refuse_folder(name)
             self._run("folder_put", name=self._marker, text="")
+            # Another job may have looked just before, and put its own.
+            for each in self._run("folder_list")["objects"]:
+                if each["name"] != self._marker:
+                    self._run("folder_clear", names=[self._marker], uploads=False)
+                    self._refuse_folder(each["name"])
         there = {self._url(name): size for name, size in sizes.items() if is_part(name)}
         marker = self._url(self._marker)
         return {"there": there, "marker": marker, "requests": listed["requests"]}

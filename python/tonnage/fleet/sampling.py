@@ -34,12 +34,14 @@ def sample(job: Job, splits: Sequence[Split], chunks: int) -> list[Any]:
             for node, share in shares.items()
         }
         ended = job.do("sample", asked)
+        sampled: set[int] = set()
         for node, each in ended.items():
             if each.kind is None:
                 answers.append(each.answer)
-                left = [number for number in left if number not in set(shares[node])]
+                sampled.update(shares[node])
             else:
                 job.refuse_changed(node, each)
                 job.lost[node] = each.why
                 job.crew.lose(node, each.why)
+        left = [number for number in left if number not in sampled]
     return answers

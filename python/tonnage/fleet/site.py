@@ -24,6 +24,7 @@ import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -319,7 +320,8 @@ class Site(Objects):
             shutil.rmtree(room, ignore_errors=True)
         for directory in (*self._place.output, *more):
             home = Path(directory) / f"{UNFINISHED_PREFIX}{self._place.job}"
-            shutil.rmtree(home, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                shutil.rmtree(home)  # While it is there nobody takes the output for whole.
 
     @property
     def _copied_to(self) -> list[Path]:

@@ -178,7 +178,7 @@ def _mesh(job: Job, addresses: Mapping[str, str], connections: int) -> dict[str,
 
 
 def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
-    schedule = job.schedule
+    schedule, of_all = job.schedule, job.asked.pass_two(job)
     asked: dict[str, dict[str, Any]] = {}
     for node, places in left.items():
         filled = [place for place in places if schedule.came[place]]
@@ -191,7 +191,7 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
             asked[node] = {
                 "rounds": schedule.scratch[node],
                 "keeps": [],
-                **job.asked.pass_two(job),
+                **of_all,
                 "partitions": [
                     {"number": place, **job.asked.partition(job, place)} for place in filled
                 ],
@@ -308,9 +308,13 @@ def _done_together(
         if end.kind in (FAILED, REFUSED):
             others = planning.blamed(end.why, nodes) if meets else []
             if not others:
-                raise engine.Failed(f"{node}: {end.why}")
+                # One that does not reach an object store is not all of them.
+                if job.asked.folder is None or all(each.kind for each in ended.values()):
+                    raise engine.Failed(f"{node}: {end.why}")
+                job.lose(node, end.why)
         pairs += [(node, other) for other in others]
     well = {node for node, end in ended.items() if end.kind in (None, FAILED, REFUSED)}
+    well &= {*job.crew.nodes}
     job.lose_all(ended, job.schedule.linked(pairs, well))
     return ended
 

@@ -27,11 +27,10 @@ const COMBINED_BYTES: usize = 256;
 /// What a worker needs beside a partition's block.
 #[must_use]
 pub fn combiner_memory(record_bytes: usize) -> usize {
-    Combiner::memory(1, combined(record_bytes))
-}
-
-fn combined(record_bytes: usize) -> usize {
-    record_bytes.min(COMBINED_BYTES)
+    match record_bytes {
+        0..=COMBINED_BYTES => Combiner::memory(1, record_bytes),
+        _ => 0,
+    }
 }
 
 /// Partitions records.
@@ -112,7 +111,8 @@ impl Spec for Partition {
             partition: self.clone(),
             open,
             full: (0..partitions).map(full).collect(),
-            combiner: Combiner::new(partitions, combined(self.record_bytes)),
+            combiner: (self.record_bytes <= COMBINED_BYTES)
+                .then(|| Combiner::new(partitions, self.record_bytes)),
             total: Total::default(),
         }))
     }
@@ -121,8 +121,8 @@ impl Spec for Partition {
 struct Partitioner {
     partition: Partition,
     open: Vec<Option<Buffer>>,
-    full: Vec<usize>, // length at which the open block is handed on
-    combiner: Combiner,
+    full: Vec<usize>,           // length at which the open block is handed on
+    combiner: Option<Combiner>, // none for long records
     total: Total,
 }
 
@@ -146,7 +146,7 @@ impl Stage for Partitioner {
         }
         for place in 0..self.open.len() {
             if let Some(mut block) = self.open[place].take() {
-                self.combiner.flush(place, &mut block);
+                self.flush(place, &mut block);
                 flow.send(block)?;
             }
         }
@@ -158,23 +158,23 @@ impl Stage for Partitioner {
 impl Partitioner {
     #[inline]
     fn append(&mut self, place: usize, record: &[u8], flow: &mut Flow) -> Result<(), StageError> {
+        let combiner = &mut self.combiner;
+        let held = combiner.as_ref().map_or(0, |combiner| combiner.held(place));
         match &mut self.open[place] {
-            Some(block)
-                if block.len + self.combiner.held(place) + record.len() <= self.full[place] =>
-            {
-                Self::copy(&mut self.combiner, place, record, block);
+            Some(block) if block.len + held + record.len() <= self.full[place] => {
+                match combiner {
+                    Some(combiner) => combiner.append(place, record, block),
+                    None => block.append(record),
+                }
                 Ok(())
             }
             _ => self.turn_over(place, record, flow),
         }
     }
 
-    #[inline]
-    fn copy(combiner: &mut Combiner, place: usize, record: &[u8], block: &mut Buffer) {
-        if record.len() > COMBINED_BYTES {
-            block.append(record);
-        } else {
-            combiner.append(place, record, block);
+    fn flush(&mut self, place: usize, block: &mut Buffer) {
+        if let Some(combiner) = &mut self.combiner {
+            combiner.flush(place, block);
         }
     }
 
@@ -191,13 +191,16 @@ impl Partitioner {
             return Ok(());
         };
         if let Some(mut full) = self.open[place].take() {
-            self.combiner.flush(place, &mut full);
+            self.flush(place, &mut full);
             flow.send(full)?;
             self.full[place] = self.partition.block_bytes;
         }
         let mut block = flow.buffer()?;
         (block.number, block.lane) = (self.partition.first_number + place, lane);
-        Self::copy(&mut self.combiner, place, record, &mut block);
+        match &mut self.combiner {
+            Some(combiner) => combiner.append(place, record, &mut block),
+            None => block.append(record),
+        }
         self.open[place] = Some(block);
         Ok(())
     }

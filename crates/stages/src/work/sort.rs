@@ -312,6 +312,7 @@ fn order<'a>(entries: &mut [u64], buckets: &mut Vec<u64>, key: &impl Fn(u64) -> 
                     }
                     order(alike, buckets, key);
                 }
+                None if rest(key(alike[0])).is_empty() => (),
                 None => alike.sort_unstable_by(|&a, &b| rest(key(a)).cmp(rest(key(b)))),
             }
         } else if alike.len() > 1 {

@@ -301,7 +301,7 @@ class _Taking:
             "portion_bytes": of.shares.portion_bytes,
             "memory_bytes": of.shares.taking_bytes,
         }
-        self._of, self._round = of, round
+        self._of, self._round, self._partitions = of, round, partitions
         self._came: dict[int, Came] = {}  # of partitions in portions
         self._crew = Crew(workers)
         self._gate = engine.Taken()
@@ -322,9 +322,10 @@ class _Taking:
             yield number, data
 
     def _compare(self, number: int) -> None:
-        if self._came[number] != self._round.came[number]:
+        read = self._came.get(number, Came())
+        if read != self._round.came[number]:
             raise engine.Failed(
-                f"what pass two read of a partition, {self._came[number].bytes} bytes, is not what "
+                f"what pass two read of a partition, {read.bytes} bytes, is not what "
                 f"came, {self._round.came[number].bytes}, or differs in its checksum: "
                 f"{blocks.CORRUPT}",
                 "taken",
@@ -336,7 +337,7 @@ class _Taking:
         self._job.__exit__(*why)
         if why[0] is None:
             self._of.phases += self._job.outcome["phases"]
-            for number in self._came:
+            for number in self._partitions:
                 self._compare(number)
 
 
