@@ -161,7 +161,7 @@ def test_of_equal_nodes_the_slowest_resource_is_the_time(
     asked = Asked(200 * GB, durability, even=True)
     found = simulate(made, Machine(1 << 30, 2), asked)
     bound = bound_seconds(made, 200 * GB, asked.durability)
-    assert bound <= found.seconds < 1.03 * bound
+    assert bound * (1 - 1e-9) <= found.seconds < 1.03 * bound
 
 
 def test_the_sample_costs_time() -> None:

@@ -24,6 +24,7 @@ from tonnage.cli.followed import follow, refuse_other_fleet
 from tonnage.fleet import cluster as clusters
 from tonnage.model.jobs.mapreduce import mapreduce
 from tonnage.run.sort import Layout
+from tonnage.run.volumes import Volumes
 
 NODES = ("a", "b", "c")
 SIZE = 3_000_000
@@ -54,10 +55,11 @@ def sort(room: Path, **more: Any) -> RunRecord:
     if not (room / "in").exists():
         (room / "in").write_bytes(blob(1, SIZE))
     usual: dict[str, Any] = {
-        "inputs": [room / "in"],
-        "output": [Path(each) for each in directories(room, "out")],
+        "inputs": [str(room / "in")],
+        "output": [*directories(room, "out")],
         "scratch": [Path(each) for each in directories(room, "scratch")],
         "layout": Layout(),
+        "volumes": Volumes(),
         "memory_bytes": 16 << 20,
         "as_json": False,
         "out": room / "job",
