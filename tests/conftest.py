@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,20 @@ from hypothesis import settings
 from support.browser import Browser, chromium
 from support.command import Tonnage
 from support.disk import room
+from tonnage.lab import ROOM
 
 # A disk answers when it can: how long an example takes says nothing about the code.
 settings.register_profile("disk", deadline=None)
 settings.load_profile("disk")
 # What is started in the background ignores Ctrl-C, and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_lab_of_killed_tests() -> None:
+    """Labs that tests made which were killed are gone: they would be in the way of other tests."""
+    for left in sorted(ROOM.glob("test-*")) if os.geteuid() == 0 else []:
+        Tonnage().run("lab", "down", "--lab", left.name, check=True)
 
 
 @pytest.fixture(scope="session")

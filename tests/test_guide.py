@@ -18,7 +18,8 @@ from tonnage.lab.nodes import nodes_of
 
 GUIDE = ROOT / "docs" / "guide"
 SCRIPT, LAB = GUIDE / "fleet-in-a-lab.sh", GUIDE / "fleet-in-a-lab.toml"
-WITHIN = 0.06
+LEAST, MOST = 0.75, 1.06
+"""A limit is never exceeded; a busy host may take from it."""
 """Of what is set: trials are of seconds, and the kernel holds disks back in slices of 100 ms."""
 MINUTES = 6
 WAYS = ("send", "receive")
@@ -65,6 +66,13 @@ def ran(tonnage: Tonnage, out: Path, **more: str) -> subprocess.CompletedProcess
     )
 
 
+def assert_held(rates: dict[str, float], wanted: dict[str, float], whose: str) -> None:
+    """All of them, and each as fast as the lab's file lets it be."""
+    assert rates.keys() == wanted.keys(), whose
+    shares = {name: rate / wanted[name] for name, rate in rates.items()}
+    assert all(LEAST < share < MOST for share in shares.values()), (whose, shares)
+
+
 def test_the_page_shows_the_script_and_the_lab() -> None:
     page = (GUIDE / "fleet-in-a-lab.md").read_text()
     shown = dict(re.findall(r"^```(bash|toml)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
@@ -89,12 +97,12 @@ def test_a_fleet_in_a_lab_is_as_fast_as_was_set(tonnage: Tonnage, disk: Path) ->
             assert node.measurement and (node.provider, node.machine_type) == ("lab", machine.type)
             rates = {each.name: each.bytes_per_second for each in node.measurement.trials}
             wanted = {name: rate(machine) for name, rate in trials.items()}
-            assert rates == pytest.approx(wanted, rel=WITHIN), (kind, node.node)
+            assert_held(rates, wanted, f"{kind} of {node.node}")
     (printed,) = re.findall(r"^\{.*\}$", done.stdout, re.MULTILINE)
     for each in json.loads(printed)["links"]:
         wanted = {f"{way}_bytes_per_second": link(machines[each["node"]]) for way in WAYS}
         found = {name: each[name] for name in wanted}
-        assert found == pytest.approx(wanted, rel=WITHIN), each["node"]
+        assert_held(found, wanted, each["node"])
 
 
 @needs_lab

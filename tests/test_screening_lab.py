@@ -13,9 +13,9 @@ from support.processes import started
 from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.model.screening import FAULTY
 
-LAB = "screening"
-DISK, LINK, SLOWER = 60, 40, 4
-"""MB/s, and how many times slower the slow ones are."""
+LAB = "test-screen"
+DISK, LINK, SLOWER = 60, 30, 4
+"""MB/s, far below what this machine can do in all, and how many times slower the slow ones are."""
 USD_PER_HOUR = 0.5
 FILE = f"""
 [lab]
@@ -28,8 +28,8 @@ link_mb_per_s = {LINK}
 disks = [{{ size = "128MiB", read_mb_per_s = {DISK}, write_mb_per_s = {DISK}, fs = "ext4" }}]
 """
 SLOW_DISK, SLOW_LINK, DIES = "node-1", "node-3", "node-4"
-WITHIN = 0.25
-"""Trials are of a second, and the kernel holds disks back in slices of 100 ms."""
+LEAST, MOST = 0.5, 1.6
+"""Of how much slower they are: trials are of seconds, disks are held back in slices of 100 ms."""
 
 
 @contextmanager
@@ -57,8 +57,8 @@ def test_exactly_those_three_are_named_and_what_is_missing_is_said(
     with lab(tonnage, disk) as catalog:
         on = [tonnage.path, "lab", "exec", "--lab", LAB, "node-0", "--", tonnage.path]
         command = [*on, "measure", "screen", "--out", out, "--json"]
-        command += ["--dir", "/var/lib/tonnage-lab/screening/{node}.disk-0"]
-        command += ["--size", "50MB", "--seconds", "1", "--memory", "16MiB"]
+        command += ["--dir", f"/var/lib/tonnage-lab/{LAB}/{{node}}.disk-0"]
+        command += ["--size", "50MB", "--seconds", "2", "--memory", "16MiB"]
         command += ["--job", "sort", "--data", "100MB", "--catalog", catalog]
         with started([str(each) for each in command]) as run:
             run.until(lambda: len(list((out / "disk" / DIES).glob("trial-*.json"))) >= 2)
@@ -79,7 +79,7 @@ def test_exactly_those_three_are_named_and_what_is_missing_is_said(
     for each in said["suspects"]:
         whats.setdefault(each["node"], set()).add(each["what"])
         if each["node"] != DIES:
-            assert each["ratio_to_median"] == pytest.approx(1 / SLOWER, rel=WITHIN)
+            assert LEAST < each["ratio_to_median"] * SLOWER < MOST
             assert each["confidence"] >= 0.95
     assert whats == {DIES: {FAULTY}, SLOW_DISK: {"ro", "wo"}, SLOW_LINK: {SEND, RECEIVE}}
     assert said["decommission"] == [SLOW_DISK, SLOW_LINK, DIES] and said["not_judged"] == {}

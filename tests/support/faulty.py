@@ -35,7 +35,7 @@ from tonnage.lab.faults import FILLER
 from tonnage.lab.limits import controllers, directories
 from tonnage.lab.nodes import Node, switch_of
 
-LAB = "faults"
+LAB = "test-faults"
 NODES = 4
 DISK, LINK = 25, 60
 """MB/s: slow enough that a pass takes a while."""

@@ -114,10 +114,6 @@ class Faulty(Site):
         run = super().pass_two  # type: ignore[safe-super]
         return self._with("pass_two", run, asked, on_progress)
 
-    def copy(self, asked: Any, on_progress: Any) -> Any:
-        run = super().copy  # type: ignore[safe-super]
-        return self._with("copy", run, asked, on_progress)
-
     def seal(self, asked: Any, on_progress: Any) -> Any:
         return self._with("seal", super().seal, asked, on_progress)
 
@@ -133,6 +129,9 @@ class Faulty(Site):
 
 class FaultySort(Faulty, SortSite):
     """One that sorts."""
+
+    def copy(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("copy", super().copy, asked, on_progress)
 
 
 class FaultyMapReduce(Faulty, MapReduceSite):

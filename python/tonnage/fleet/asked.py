@@ -103,6 +103,17 @@ class Asked(ABC):
     def own_settings(self) -> dict[str, Any]:
         """Settings that only this kind of job has; `home.FLAGS` says what gives each."""
 
+    def of_node(self, job: str, node: str) -> dict[str, Any]:
+        """What each kind of place has."""
+        return {
+            "job": job,
+            "node": node,
+            "inputs": self.on(node, self.inputs),
+            "output": self.on(node, self.output),
+            "scratch": self.on(node, self.scratch),
+            "memory_bytes": self.memory_bytes,
+        }
+
     @abstractmethod
     def place(self, job: str, node: str) -> Place:
         """A node's place in the job."""

@@ -191,10 +191,6 @@ class MapReduceSite(Site):
             }
         )
 
-    def copy(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Is not asked for: a MapReduce keeps no copies."""
-        raise NotImplementedError
-
     def _finish(self, number: int, parts: Sequence[Part], came: Came) -> int:
         """Gives a partition's parts their names, durably, and lists them; tells their bytes."""
         directory = self._directory(number)

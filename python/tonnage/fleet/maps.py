@@ -80,12 +80,7 @@ class MapReduceAsked(Asked):
     def place(self, job: str, node: str) -> MapReducePlace:
         """A node's place in the job."""
         return MapReducePlace(
-            job=job,
-            node=node,
-            inputs=self.on(node, self.inputs),
-            output=self.on(node, self.output),
-            scratch=self.on(node, self.scratch),
-            memory_bytes=self.memory_bytes,
+            **self.of_node(job, node),
             packed=self.job,
             format=self.format,
             workers=self.workers,

@@ -241,16 +241,6 @@ class Site(Objects):
             on_progress: Called with bytes done.
         """
 
-    @abstractmethod
-    def copy(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Copies finished files to other machines, and keeps theirs: what the core tells of it.
-
-        Args:
-            asked: ``files``, as the core is given them, ``mesh``, and ``keeps``, the partitions of
-                which copies come here.
-            on_progress: Called with bytes done.
-        """
-
     def inherit(self, files: Sequence[Sequence[Any]], on_progress: OnProgress) -> None:
         """Has copies be its own output; those that are so already stay.
 

@@ -47,12 +47,7 @@ class SortAsked(Asked):
     def place(self, job: str, node: str) -> SortPlace:
         """A node's place in the job."""
         return SortPlace(
-            job=job,
-            node=node,
-            inputs=self.on(node, self.inputs),
-            output=self.on(node, self.output),
-            scratch=self.on(node, self.scratch),
-            memory_bytes=self.memory_bytes,
+            **self.of_node(job, node),
             folder=self.folder,
             volumes=self.volumes,
             layout=self.layout.to_json(),
