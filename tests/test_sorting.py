@@ -393,6 +393,13 @@ def test_a_machine_that_hangs_is_given_up(disk: Path) -> None:
     assert lost == {"a": None, "b": "hangs: it did not answer for 2 s", "c": None}
 
 
+def test_who_is_silent_and_whose_connections_are_broken_is_soon_given_up(disk: Path) -> None:
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "dies unheard")]})
+    record = sorted_whole(disk, keyed(8, 30_000), cluster, patience_seconds=60.0)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost == {"a": None, "b": "hangs: it did not answer for 3 s", "c": None}
+
+
 def test_a_machine_that_moves_nothing_is_given_up_and_those_that_wait_for_it_are_not(
     disk: Path,
 ) -> None:

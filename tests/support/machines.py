@@ -21,6 +21,13 @@ class Actor:
         self._pool = ThreadPoolExecutor(1)
         self._made = kind()
 
+    def look(self) -> Future[Any]:
+        """What its machine has of Tonnage."""
+        return self._pool.submit(probe.look)
+
+    def become(self) -> None:
+        """It is there already."""
+
     def ask(self, method: str, *arguments: Any) -> Future[Any]:
         """Calls a method."""
         return self._pool.submit(getattr(self._made, method), *arguments)
@@ -36,11 +43,6 @@ class Machines(Cluster):
     def __init__(self, *names: str) -> None:
         self.machines = [Machine(name, {}, "127.0.0.1", name) for name in sorted(names)]
         self.actors: dict[str, Actor] = {}
-
-    def look(self, machine: Machine) -> Any:
-        done: Future[Any] = Future()
-        done.set_result(probe.look())
-        return done
 
     def place(self, machine: Machine, kind: Callable[[], Any]) -> Any:
         self.actors[machine.name] = Actor(kind)

@@ -91,11 +91,11 @@ class Faulty(Site):
             while True:
                 progress(0)
                 threading.Event().wait(0.02)
-        if what == "dies in the middle":
+        if what in ("dies in the middle", "dies unheard"):
 
             def dying(done: int) -> None:
                 if done and self._actor.alive:
-                    self._actor.die(wipe=trouble.wipes)
+                    self._actor.die(wipe=trouble.wipes, heard=what != "dies unheard")
                 progress(done)
 
             stalling = _faulty(asked["mesh"], {"stall": STALL})
@@ -188,7 +188,7 @@ class SorterActor(Actor):
 
         def answered(done: Future[Any]) -> None:
             # Who is dead by then says nothing of what it did.
-            if not self.alive:
+            if not self.alive and self.answers:
                 heard.set_exception(RuntimeError("died: its machine is gone"))
             elif self.answers and done.exception():
                 heard.set_exception(done.exception())
@@ -197,7 +197,7 @@ class SorterActor(Actor):
 
         if self.alive and self.answers:
             super().ask(method, *arguments).add_done_callback(answered)
-        elif not self.alive:
+        elif self.answers:
             heard.set_exception(RuntimeError("died: its machine is gone"))
         return heard
 
@@ -205,12 +205,18 @@ class SorterActor(Actor):
         """Answers nothing any more."""
         self.answers = False
 
-    def die(self, wipe: bool = False) -> None:
-        """Ends at once: its connections are cut, what it was asked is not answered."""
+    def die(self, wipe: bool = False, heard: bool = True) -> None:
+        """Ends at once: its connections are cut, what it was asked is not answered.
+
+        Args:
+            wipe: Whether its disk is gone, too.
+            heard: Whether the cluster sees it, and says so.
+        """
         if wipe and self._place:
             for directory in (*self._place.output, *self._place.scratch):
                 shutil.rmtree(directory, ignore_errors=True)
         self._cluster.dead.add(self._node)
+        self.answers = heard
         self.end()
 
     def end(self) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import signal
 import socket
 import sys
@@ -75,12 +74,20 @@ Call = Any
 class Actor:
     """An object that lives on a machine; its methods are called there, one after another."""
 
-    def __init__(self, handle: Any) -> None:
-        self._handle = handle
+    def __init__(self, handle: Any, kind: Callable[[], Any]) -> None:
+        self._handle, self._kind = handle, kind
+
+    def look(self) -> Call:
+        """Asks what its machine has of Tonnage; the answer has the fields of `probe.Found`."""
+        return self._handle.look.remote()
+
+    def become(self) -> None:
+        """Has the object made, of what the machine has of Tonnage; then it can be asked."""
+        self._handle.become.remote(self._kind)
 
     def ask(self, method: str, *arguments: Any) -> Call:
         """Calls a method; `answer` gives what it returned."""
-        return getattr(self._handle, method).remote(*arguments)
+        return self._handle.call.remote(method, arguments)
 
     def kill(self) -> None:
         """Ends its process at once, if it is there."""
@@ -105,14 +112,12 @@ class Cluster:
         ]
         self.machines.sort(key=lambda machine: machine.name)
 
-    def look(self, machine: Machine) -> Call:
-        """Asks what a machine has of Tonnage; the answer has the fields of `probe.Found`."""
-        return ray.remote(probe.look).options(**_bound(machine), max_retries=0).remote()
-
     def place(self, machine: Machine, kind: Callable[[], Any]) -> Actor:
-        """An object of this kind on a machine; not there yet when this returns."""
-        made = ray.remote(kind).options(**_bound(machine), max_restarts=0, max_task_retries=0)
-        return Actor(made.remote())
+        """A process on a machine for an object of this kind; not there yet when this returns."""
+        # Who lists processes sees what each is for.
+        named = type(kind.__name__, (probe.Seat,), {"__module__": probe.__name__})
+        made = ray.remote(named).options(**_bound(machine), max_restarts=0, max_task_retries=0)
+        return Actor(made.remote(), kind)
 
     def wait(self, calls: Sequence[Call], seconds: float, least: int = 1) -> list[Call]:
         """Those whose answers are here; returns when so many are at least, or after so long."""
@@ -137,7 +142,7 @@ class Cluster:
             cause = why.as_instanceof_cause()
             raise Lost(_first_line(cause.args[0] if cause.args else cause), str(why)) from why
         except RayError as why:
-            raise Lost(_of_death(str(why)), str(why)) from why
+            raise Lost("died: its machine, or Ray's process there, is gone", str(why)) from why
 
 
 @contextmanager
@@ -252,14 +257,6 @@ def _unattached(why: BaseException) -> str:
         versions = " ".join(str(why).split())
         return f"the cluster has another Ray or Python: start both alike ({versions})"
     return f"{NO_CLUSTER} ({_first_line(why)})"
-
-
-def _of_death(said: str) -> str:
-    """Why an actor is gone, of what Ray says: that it could not be made, or that it died."""
-    reasons = re.findall(r"^\s*(\w+Error: .+)$", said, re.MULTILINE)
-    if "creation task" in said and reasons:
-        return f"could not start an agent: {reasons[-1]}"
-    return "died: its machine, or Ray's process there, is gone"
 
 
 def _first_line(said: object) -> str:

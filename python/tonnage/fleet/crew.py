@@ -4,12 +4,15 @@ A step is done when every agent that was asked has come to its end, or is gone: 
 machine died, it does not answer, or it hangs. Who waits for a peer that hangs moves nothing either,
 and the network gives the peer up within patience; so only if nobody moves anything for twice as
 long does somebody hang: the first of them that fell silent. The others get as long again.
+
+Ray takes its time to find that a machine is gone, but its peers see at once that its connections
+are broken: who is silent and so accused is not waited for.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +29,8 @@ READY_SECONDS = 60.0
 """An agent is ready within this, or within patience, if that is more."""
 ANSWER_SECONDS = 10.0
 """Within this an answer that is there has come."""
+ACCUSED_SECONDS = 3.0
+"""So long one may say nothing, at most, whose connections others have found broken."""
 CLEANING_SECONDS = 10.0
 """Within this an agent that is told to end has cleaned up, or is ended."""
 AGAIN_SECONDS = 0.1
@@ -36,6 +41,8 @@ GONE = "gone"
 """The kind of an end that an agent did not tell: there is none, or none that answers."""
 
 OnTold = Callable[[str, Told], None]
+Accuses = Callable[[Ended], Collection[str]]
+"""Names those with whom a node that has come to an end could not exchange data."""
 
 
 class Member:
@@ -101,8 +108,10 @@ class Crew:
         Args:
             place: The place of a node.
         """
-        here = found_here()
-        looks = {each.node: self._cluster.look(each.machine) for each in self._left}
+        here, looks = found_here(), {}
+        for member in self._left:
+            member.actor = self._cluster.place(member.machine, self._kind)
+            looks[member.node] = member.actor.look()
         for member, answer in self._answers(looks):
             if lacking := probe.difference(here, Found(*answer)):
                 self.lose(member.node, lacking)
@@ -122,7 +131,8 @@ class Crew:
 
     def _settle(self, members: Sequence[Member], place: Callable[[str], Place]) -> None:
         for member in members:
-            member.actor = self._cluster.place(member.machine, self._kind)
+            member.actor = member.actor or self._cluster.place(member.machine, self._kind)
+            member.actor.become()
         taken = {each.node: each.ask("take", place(each.node)) for each in members}
         for _ in self._answers(taken):
             pass
@@ -135,7 +145,11 @@ class Crew:
         return {member.node: answer for member, answer in self._answers(calls)}
 
     def do(
-        self, step: str, asked: Mapping[str, Any], on_told: OnTold = lambda *_: None
+        self,
+        step: str,
+        asked: Mapping[str, Any],
+        on_told: OnTold = lambda *_: None,
+        accuses: Accuses = lambda _: (),
     ) -> dict[str, Ended]:
         """Has each of these nodes do a step; gives how it ended on each.
 
@@ -143,6 +157,7 @@ class Crew:
             step: Which of `site.STEPS`.
             asked: What each node is given for it.
             on_told: Called with how far a node is, and with what it has finished since.
+            accuses: Whom a node that has come to an end has lost.
         """
         self._step += 1
         ended: dict[str, Ended] = {}
@@ -159,14 +174,16 @@ class Crew:
             member.heard_at = time.monotonic()
             doing.append(member)
         patient_until = 0.0
+        accused: set[str] = set()
         while doing:
             self._hear(doing, on_told)
-            patient_until = self._judge(doing, patient_until)
+            patient_until = self._judge(doing, accused, patient_until)
             for member in list(doing):
                 if member.gone is not None:
                     ended[member.node] = Ended(kind=GONE, why=member.gone)
                 elif member.told and member.told.ended:
                     ended[member.node] = member.told.ended
+                    accused.update(accuses(member.told.ended))
                 else:
                     continue
                 doing.remove(member)
@@ -240,15 +257,20 @@ class Crew:
                 else:
                     member.ask("begin", *member.begun)
 
-    def _judge(self, doing: Sequence[Member], patient_until: float) -> float:
+    def _judge(
+        self, doing: Sequence[Member], accused: Collection[str], patient_until: float
+    ) -> float:
         """Gives up who says nothing, or hangs; gives until when nobody else is said to hang."""
         now = time.monotonic()
         silent: list[tuple[float, Member]] = []
         for member in doing:
             if member.gone is not None:
                 continue
-            if now - member.heard_at > self._patience + ASK_SECONDS:  # It may wait for news.
-                self.lose(member.node, f"hangs: it did not answer for {self._patience:g} s")
+            patience = self._patience
+            if member.node in accused:
+                patience = min(patience, ACCUSED_SECONDS)
+            if now - member.heard_at > patience + ASK_SECONDS:  # It may wait for news.
+                self.lose(member.node, f"hangs: it did not answer for {patience:g} s")
                 patient_until = now + 2 * self._patience
             elif member.told and not member.told.ended:
                 quiet = member.told.quiet_seconds + now - member.heard_at

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import engine
+from tonnage.fleet import planning
 from tonnage.fleet.asked import Asked
 from tonnage.fleet.crew import GONE, Crew, foremost
 from tonnage.fleet.home import Home, files_json, lost_event
@@ -117,7 +118,8 @@ class Job:
             if said.ended and said.ended.kind == DETERMINISTIC:
                 self.crew.stop()  # What they do would be for nothing.
 
-        ended = self.crew.do(step, asked, on_told)
+        nodes = sorted(asked)
+        ended = self.crew.do(step, asked, on_told, lambda end: planning.apart(end, nodes))
         for node, each in ended.items():
             self._told.setdefault(node, {})[step] = told(each)
         if found := foremost(ended, DETERMINISTIC):

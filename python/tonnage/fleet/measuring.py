@@ -256,8 +256,10 @@ class Run:
 
     def ready(self, kind: Callable[[], Agent] = Agent) -> Iterator[FleetNode]:
         """Has an agent of this kind on each machine that has what it needs, its task taken."""
-        here = found_here()
-        looks = {each: self.cluster.look(each.machine) for each in self.left}
+        here, looks = found_here(), {}
+        for member in self.left:
+            member.actor = self.cluster.place(member.machine, kind)
+            looks[member] = member.actor.look()
         for member, answer in self.answers(looks):
             if isinstance(answer, Lost):
                 yield self.close(member, str(answer), answer.error)
@@ -269,7 +271,8 @@ class Run:
         hosts = {each.node: each.host for each in self.left if each.host}
         prepared = {}
         for member in self.left:
-            member.actor = self.cluster.place(member.machine, kind)
+            assert member.actor is not None
+            member.actor.become()
             labels = {**member.machine.labels, **self._asked.labels}
             if (called := host_of(member.node, hosts, self._begun)) != member.host:
                 labels[HOST] = called

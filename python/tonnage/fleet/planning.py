@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tonnage import engine
 from tonnage.fleet.cluster import Cluster, Machine
 from tonnage.fleet.site import Look
+from tonnage.fleet.sorter import FAILED, REFUSED, Ended
 
 
 def machines(
@@ -86,6 +87,15 @@ def refuse_full(
                     f"{node} has {room.free_bytes} bytes free on a device for --output or "
                     f"--scratch, its share needs {needs} there: free some, or add nodes"
                 )
+
+
+def apart(end: Ended, nodes: Sequence[str]) -> list[str]:
+    """The nodes with which one could not exchange data in a step that has come to an end."""
+    if end.kind in (FAILED, REFUSED):
+        return blamed(end.why, nodes)
+    told = end.answer if isinstance(end.answer, Mapping) else {}
+    links = [*told.get("sent", ()), *told.get("received", ())]
+    return [nodes[link["peer"]] for link in links if link["lost"] is not None]
 
 
 def blamed(why: str, nodes: Sequence[str]) -> list[str]:

@@ -1,12 +1,16 @@
-"""What a machine has of Tonnage. It is sent there as it is: it imports nothing of the package."""
+"""What a machine has of Tonnage, and a process there for what is to be made of it.
+
+It is sent there as it is, and imports nothing of the package: that may not be there, or another.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
 import platform
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Found(NamedTuple):
@@ -30,6 +34,34 @@ def look() -> tuple[str, str | None, str | None]:
         return platform.node(), version, None
     digest = hashlib.sha256(Path(core.origin).read_bytes()).hexdigest()
     return platform.node(), version, digest[:16]
+
+
+class Seat:
+    """A process on a machine: tells what is there, then becomes an object whose methods it calls.
+
+    One process does both: each that Python starts in costs seconds.
+    """
+
+    def __init__(self) -> None:
+        self._made: Any = None
+        self._why = "there is no agent"
+
+    def look(self) -> tuple[str, str | None, str | None]:
+        """What this machine has."""
+        return look()
+
+    def become(self, kind: Callable[[], Any]) -> None:
+        """Makes the object."""
+        try:
+            self._made = kind()
+        except Exception as why:
+            self._why = f"could not start an agent: {type(why).__name__}: {why}"
+
+    def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
+        """Calls a method of the object."""
+        if self._made is None:
+            raise RuntimeError(self._why)
+        return getattr(self._made, method)(*arguments)
 
 
 def difference(here: Found, there: Found) -> str | None:

@@ -303,15 +303,12 @@ def _done_together(
     job.home.keep(event | {"told": job.take_told()})
     pairs: list[tuple[str, str]] = []
     for node, end in sorted(ended.items()):
-        links = [*end.answer["sent"], *end.answer["received"]] if end.kind is None else []
-        others = [nodes[link["peer"]] for link in links if link["lost"] is not None]
-        if end.kind in (FAILED, REFUSED):
-            others = planning.blamed(end.why, nodes) if meets else []
-            if not others:
-                # One that does not reach an object store is not all of them.
-                if job.asked.folder is None or all(each.kind for each in ended.values()):
-                    raise engine.Failed(f"{node}: {end.why}")
-                job.lose(node, end.why)
+        others = planning.apart(end, nodes) if meets else []
+        if end.kind in (FAILED, REFUSED) and not others:
+            # One that does not reach an object store is not all of them.
+            if job.asked.folder is None or all(each.kind for each in ended.values()):
+                raise engine.Failed(f"{node}: {end.why}")
+            job.lose(node, end.why)
         pairs += [(node, other) for other in others]
     well = {node for node, end in ended.items() if end.kind in (None, FAILED, REFUSED)}
     well &= {*job.crew.nodes}
