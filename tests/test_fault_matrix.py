@@ -124,6 +124,8 @@ def test_the_output_is_right_or_what_is_lost_is_named(arena: Arena, disk: Path, 
             code, said = again(arena, case, disk)
             what += ", then whole"
         judged(arena, disk, case)
+        node = arena.fleet.nodes[case.node].name
+        assert node in lost(disk) or not case.is_felt, "nobody noticed"
         print(f"{case}: {what}, {time.monotonic() - began:.0f} s")
     except AssertionError as why:
         raise AssertionError(
@@ -212,6 +214,12 @@ def judged(arena: Arena, disk: Path, case: Case) -> None:
         if each["lost"] is None:
             scratch = Path(arena.fleet.disk.format(node=each["node"])) / "scratch"
             assert list(scratch.iterdir()) == []
+
+
+def lost(disk: Path) -> set[str]:
+    """The machines that were lost at some time, if only for a while."""
+    events = json.loads((disk / "job" / "rounds.json").read_text())
+    return {event["node"] for event in events if event["event"] == "lost"}
 
 
 def told(disk: Path) -> str:

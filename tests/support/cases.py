@@ -18,6 +18,8 @@ PASSES = (1, 2)
 """Fourteen seeds in a row have all faults in both passes, since 7 and 2 have no common divisor."""
 LOSES = {"kill raylet", "cut link", "disk error"}
 """What takes a machine's own input with it."""
+ENDS = {"kill agent", "kill raylet", "hang"}
+"""What ends a machine's agent."""
 HEADS_TOO = {"kill agent", "disk full", "hang"}
 """Ray's head, on which the driver is, is spared what would end it."""
 
@@ -57,6 +59,11 @@ class Case:
     def may_lose(self) -> bool:
         """Whether it may take with it what nobody else has."""
         return self.has_own_input and self.fault in LOSES
+
+    @property
+    def is_felt(self) -> bool:
+        """Whether what is done next shows it: a disk, or one link, may not be needed any more."""
+        return self.fault in ENDS or (self.fault == "cut link" and self.is_whole)
 
     @property
     def threshold(self) -> float:
