@@ -1,7 +1,8 @@
 """A lab's machines with an input, what is measured of them, and a sort of it; a store beside them.
 
-The store is a machine of the lab whose link has no limit, with the tests' S3 server on it, over a
-directory. Whoever talks to it does so from a machine of the lab.
+The store is a machine of the lab whose link and disk have no limit, with the tests' S3 server on
+it. Its file system is one that shares blocks (xfs): an upload is completed without its parts being
+copied, as stores do. Whoever talks to it does so from a machine of the lab.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ VOLUMES = "volumes"
 STORE = "store-0"
 DISK_TIMES = 5
 """A disk's size over a machine's input, which is read, spilled, written, and copied."""
+STORE_TIMES = 3
+"""The store's disk over all input, which is put there and read, with output and what is left."""
 FILE_SYSTEM_BYTES = 400_000_000
 RECORD_BYTES = 100
 GB = 1_000_000_000
@@ -56,7 +59,7 @@ STORE_MACHINE = """
 [[machine]]
 type = "store"
 price_usd_per_hour = 1
-disks = []
+disks = [{{ size = {size}, fs = "xfs" }}]
 """
 
 
@@ -248,15 +251,19 @@ class Fleet:
 @contextmanager
 def standing(count: int, setting: Setting) -> Iterator[Fleet]:
     """A lab of so many machines with Ray, and a store if one is wanted; gone afterwards."""
+    share = setting.gigabytes_per_node * GB
     text = FILE.format(
         lab=LAB,
         count=count,
         link=setting.link_mb_per_s,
         rate=setting.disk_mb_per_s,
-        size=int(DISK_TIMES * setting.gigabytes_per_node * GB) + FILE_SYSTEM_BYTES,
+        size=int(DISK_TIMES * share) + FILE_SYSTEM_BYTES,
     )
+    if setting.has_store:
+        size = int(STORE_TIMES * count * share) + FILE_SYSTEM_BYTES
+        text += STORE_MACHINE.format(size=size)
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(text + (STORE_MACHINE if setting.has_store else ""))
+        file.write(text)
         file.flush()
         tonnage("lab", "up", file.name)
     with ExitStack() as stack:
@@ -267,7 +274,7 @@ def standing(count: int, setting: Setting) -> Iterator[Fleet]:
         nodes = labs.standing(labs.ROOM, LAB).nodes(labs.ROOM)
         fleet = Fleet(nodes[:count], setting, kept)
         if setting.has_store:
-            room = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=ROOT / "target")))
+            room = nodes[count].devices[0].mount
             fleet.keep_in(stack.enter_context(_serving(nodes[count], room)), room)
         yield fleet
 
