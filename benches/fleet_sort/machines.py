@@ -41,6 +41,8 @@ DISK_TIMES = 5
 """A disk's size over a machine's input, which is read, spilled, written, and copied."""
 STORE_TIMES = 3
 """The store's disk over all input, which is put there and read, with output and what is left."""
+MEASURED_OFTEN = 4
+"""Machines, at most, whose links are measured more than once."""
 FILE_SYSTEM_BYTES = 400_000_000
 RECORD_BYTES = 100
 GB = 1_000_000_000
@@ -167,6 +169,8 @@ class Fleet:
             self._measure(
                 *("net", "--out", found[1], "--instances", self._count, "--sizes", self._count),
                 *("--seconds", "3", "--connections", str(self._setting.connections or 1)),
+                # Every pair is measured by itself: of many machines once has to do.
+                *("--rounds", "3" if len(self._nodes) <= MEASURED_OFTEN else "1"),
             )
         return found
 
