@@ -5,7 +5,7 @@ import hashlib
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,9 @@ from support.command import Tonnage
 from support.disk import ROOT, room
 from support.records import blob, checksum, content, cut, key_of, parts
 from tonnage.artifacts import RunRecord
+from tonnage.cli.fleet_flags import Patience
 from tonnage.cli.run import in_words
+from tonnage.fleet.crew import ACCUSED_SECONDS
 from tonnage.measure import environment
 from tonnage.run.records import validate
 from tonnage.run.sort import Layout, sort
@@ -272,3 +274,10 @@ def _fingerprints(directory: Path) -> dict[Path, tuple[str, int]]:
         for path in directory.rglob("*")
         if path.is_file()
     }
+
+
+def test_how_soon_a_machine_that_others_accuse_is_lost_is_told() -> None:
+    _, option = get_args(Patience)
+    assert f"(at most {ACCUSED_SECONDS:g}s, if others find its connections" in option.help
+    told = (ROOT / "docs" / "concepts" / "fleet-sort.md").read_text()
+    assert f"find the connections broken {ACCUSED_SECONDS:g} s of silence are enough" in told

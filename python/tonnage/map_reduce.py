@@ -26,8 +26,9 @@ class Fleet:
         out: Where what befell is kept, a directory: a job that was begun there goes on.
         address: HOST:PORT of the cluster, or ``auto``: the one that this machine is in.
         connections: From each machine to each other.
-        patience_seconds: A machine that says nothing for so long is lost, as is one for which
-            nobody has moved anything for twice as long: more than a function may take for a batch.
+        patience_seconds: A machine that says nothing for so long (at most 3 s, if others find its
+            connections broken) is lost, as is one for which nobody has moved anything for twice as
+            long: more than a function may take for a batch.
         instances: On so many machines; by default all.
         weights: What share of the partitions each machine has; by default the same.
     """

@@ -46,8 +46,9 @@ Patience = Annotated[
         "--patience",
         parser=parse_duration,
         metavar="TIME",
-        help="With --fleet: a machine that says nothing for so long is lost, as is one for which "
-        f"nobody has moved anything for twice as long. Default: {PATIENCE_SECONDS:g}s.",
+        help="With --fleet: a machine that says nothing for so long is lost (at most 3s, if others "
+        "find its connections broken), as is one for which nobody has moved anything for twice as "
+        f"long. Default: {PATIENCE_SECONDS:g}s.",
     ),
 ]
 Instances = Annotated[
