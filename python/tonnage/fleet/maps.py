@@ -181,7 +181,7 @@ class MapReduceAsked(Asked):
         return (len(files), came) == (line["files"], line["taken"])
 
     def judge(self, schedule: Schedule) -> None:
-        """All of the input has to have been read."""
+        """All splits have to have been read: nodes tell the bytes of those, not what they got."""
         if schedule.read.bytes != schedule.input_bytes:
             raise engine.Failed(
                 f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read: nothing is "
