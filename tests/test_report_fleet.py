@@ -1,4 +1,4 @@
-"""The report of a sort on a fleet, as a reader sees it: in Chromium, offline, wide and narrow."""
+"""The report of a job on a fleet, as a reader sees it: in Chromium, offline, wide and narrow."""
 
 from __future__ import annotations
 
@@ -146,6 +146,14 @@ def test_a_large_fleet_is_drawn_in_part_and_told_whole(browser: Browser, tmp_pat
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= NARROW
 
 
+def test_what_a_checksum_is_of_is_said() -> None:
+    run = compared()
+    assert f"checksum {run.checksum}, the input&#x27;s" in render(run)
+    page = render(dataclasses.replace(run, job="mapreduce"))
+    assert f"checksum {run.checksum}, of what was shuffled" in page
+    assert "the input&#x27;s" not in page
+
+
 def test_what_an_older_record_lacks_is_said() -> None:
     page = render(dataclasses.replace(compared(), compared=None))
     assert "This record has no phases to show" in page and "chart-bytes" in page
@@ -153,7 +161,7 @@ def test_what_an_older_record_lacks_is_said() -> None:
     assert "No node did anything." in render(nothing) and "No round was needed." in render(nothing)
 
 
-def test_a_sorts_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: Path) -> None:
     assert (JOB, RUN) == (home.JOB, home.RUN)
     run, job = compared(), tmp_path / "job"
     run.write(job / RUN)
@@ -169,9 +177,9 @@ def test_a_sorts_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path:
     measurement("m", {"ro": [1.0]}).write(tmp_path / "m.json")
     dataclasses.replace(run, nodes=[]).write(tmp_path / "one.json")
     for arguments, said in (
-        (("job", "m.json"), "job is a sort on a fleet: give it alone"),
-        (("job", "--price", "n=1"), "--price: it is for measurements, and job is a sort"),
-        (("one.json",), "one.json: a sort on one machine"),
+        (("job", "m.json"), "job is a job on a fleet: give it alone"),
+        (("job", "--price", "n=1"), "--price: it is for measurements, and job is a job"),
+        (("one.json",), "one.json: a sort on one machine: give a job on a fleet"),
     ):
         refused = tonnage.run("report", *arguments, cwd=tmp_path)
         assert refused.returncode == 2 and said in refused.stderr

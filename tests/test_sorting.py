@@ -537,10 +537,10 @@ def test_a_changed_input_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPat
         return blocks(*arguments)
 
     monkeypatch.setattr(division, "block_bytes", changing)
-    with pytest.raises(engine.Failed, match=r"in/f0 was changed since the sort began"):
+    with pytest.raises(engine.Failed, match=r"in/f0 was changed since the job began"):
         sort_fleet(cluster, disk / "job", want)
     monkeypatch.undo()
-    with pytest.raises(engine.Failed, match="is not what it was when the sort began"):
+    with pytest.raises(engine.Failed, match="is not what it was when the job began"):
         sort_fleet(SortMachines(*NODES), disk / "job", want)
 
 

@@ -1,4 +1,4 @@
-"""A sort on a fleet in words: each phase beside its limit and its plan."""
+"""A job on a fleet in words: each phase beside its limit and its plan."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tonnage.cli.arguments import Json, whole_number
 from tonnage.cli.gathered import measured_places, read_all, read_fleets
 
 JOB, RUN = "job.json", "run.json"
-"""What tells the directory of a sort on a fleet, and its record."""
+"""What tells the directory of a job on a fleet, and its record."""
 
 
 def report(
@@ -23,8 +23,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="MEASUREMENT_OR_DIR...",
-            help="Measurements, or directories that hold some, at any depth; or the --out of one "
-            "sort on a fleet, or its run.json.",
+            help="Measurements, or directories that hold some, at any depth; or the --out of a job "
+            "on a fleet, or its run.json.",
         ),
     ],
     price: Annotated[
@@ -61,7 +61,8 @@ def report(
 ) -> None:
     """Analyse measurements of one machine or of a fleet, and write a page to look at.
 
-    Of a sort on a fleet: its phases beside their limits and its plan, node by node.
+    Of a job on a fleet, a sort or a MapReduce: its phases beside their limits and its plan, node
+    by node.
     """
     from tonnage.cli.prices import prices
     from tonnage.model.analysis import analyse
@@ -71,9 +72,9 @@ def report(
     if runs := [place for path in paths if (place := _run_at(path))]:
         for flag, given in (("--price", price), ("--catalog", catalog)):
             if given:
-                raise engine.Refused(f"{flag}: it is for measurements, and {paths[0]} is a sort")
+                raise engine.Refused(f"{flag}: it is for measurements, and {paths[0]} is a job")
         if len(paths) > 1:
-            raise engine.Refused(f"{runs[0].parent} is a sort on a fleet: give it alone")
+            raise engine.Refused(f"{runs[0].parent} is a job on a fleet: give it alone")
         _report_run(runs[0], out, as_json)
         return
     costs = prices(price or [], catalog)
@@ -100,7 +101,7 @@ def report(
 
 
 def _run_at(path: Path) -> Path | None:
-    """The record of a sort on a fleet: a file itself, or that of the sort's own directory."""
+    """The record of a job on a fleet: a file itself, or that of the job's own directory."""
     place = path / RUN if (path / JOB).is_file() else path
     return place if place.is_file() and says(place, RunRecord) else None
 
@@ -114,7 +115,10 @@ def _report_run(place: Path, out: Path, as_json: bool) -> None:
     except ArtifactError as why:
         raise engine.Refused(str(why)) from None
     if not record.nodes:
-        raise engine.Refused(f"{place}: a sort on one machine; tonnage study reports of those")
+        raise engine.Refused(
+            f"{place}: a {record.job} on one machine: give a job on a fleet; of sorts on one "
+            "machine tonnage study reports"
+        )
     page = write_run(record, out)
     if as_json:
         print(json.dumps(record.to_json()))

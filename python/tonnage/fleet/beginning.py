@@ -1,4 +1,4 @@
-"""How a sort on a fleet begins, or goes on: what each node has, and the schedule that follows.
+"""How a job on a fleet begins, or goes on: what each node has, and the schedule that follows.
 
 Nothing is decided before every node was looked at: a node that cannot take part may be the only one
 that has a part of the input.
@@ -130,7 +130,7 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
         for each, nodes in job.held.items():
             if node in nodes and each not in there and not is_url(each.path):
                 raise engine.Failed(
-                    f"input {each.path} on {node} is not what it was when the sort began: "
+                    f"input {each.path} on {node} is not what it was when the job began: "
                     "begin again with another --out"
                 )
         for line in look.finished:

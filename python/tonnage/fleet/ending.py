@@ -1,4 +1,4 @@
-"""How a sort on a fleet ends: manifests, when the sums agree; the record; nothing else stays."""
+"""How a job on a fleet ends: manifests, when the sums agree; the record; nothing else stays."""
 
 from __future__ import annotations
 

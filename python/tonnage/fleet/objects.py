@@ -186,7 +186,7 @@ class Objects(ABC):
         place = f"--output {self._place.folder}"
         if name.startswith(UNFINISHED_PREFIX):
             raise engine.Refused(
-                f"{place}: another sort writes there, or was abandoned: wait for it, or remove "
+                f"{place}: another job writes there, or was abandoned: wait for it, or remove "
                 f"{name} and the parts"
             )
         raise engine.Refused(

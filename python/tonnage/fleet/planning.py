@@ -1,4 +1,4 @@
-"""What a sort on a fleet can be done with: who takes part, what is refused."""
+"""What a job on a fleet can be done with: who takes part, what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one machine has of a sort on a fleet, on its disks, and what it does with it.
+"""What one machine has of a job on a fleet, on its disks, and what it does with it.
 
 ::
 
@@ -388,7 +388,7 @@ class Site(Objects):
         names = sorted(os.listdir(path))
         if unfinished := [name for name in names if name.startswith(UNFINISHED_PREFIX)]:
             raise engine.Refused(
-                f"input {path} holds the output of a sort that has not finished ({unfinished[0]}): "
+                f"input {path} holds the output of a job that has not finished ({unfinished[0]}): "
                 "wait for it, or run it again"
             )
         yield from (os.path.join(path, name) for name in names if not name.startswith(HIDDEN))
@@ -416,7 +416,7 @@ class Site(Objects):
             except OSError as why:
                 raise Unread(f"input {each.path}: {why.strerror}") from why
             if now != each:
-                raise Changed(f"input {each.path} was changed since the sort began")
+                raise Changed(f"input {each.path} was changed since the job began")
 
     def _refuse_inside(self, flag: str, directory: str) -> None:
         inside = Path(os.path.realpath(directory))
@@ -438,7 +438,7 @@ class Site(Objects):
         for name in names:
             if name.startswith(UNFINISHED_PREFIX):
                 raise engine.Refused(
-                    f"--output {directory}: another sort writes there, or was abandoned: wait for "
+                    f"--output {directory}: another job writes there, or was abandoned: wait for "
                     f"it, or remove {name} and the parts"
                 )
             if name == MANIFEST or not name.startswith(HIDDEN):

@@ -1,4 +1,4 @@
-"""A machine's agent in a sort: does one step after another, in a thread, and tells how far it is.
+"""A machine's agent in a job: does one step after another, in a thread, and tells how far it is.
 
 What a step is, `tonnage.fleet.site` says. An answer that was lost costs nothing: it is asked again.
 """

@@ -1,4 +1,4 @@
-"""The driver of a sort on a fleet: has the nodes do what the schedule says, and tells it what came.
+"""The driver of a job on a fleet: has the nodes do what the schedule says, and tells it what came.
 
 ::
 

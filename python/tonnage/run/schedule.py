@@ -1,4 +1,4 @@
-"""What a sort on a fleet has to do next: which node reads what, which owns which partition.
+"""What a job on a fleet has to do next: which node reads what, which owns which partition.
 
 A split is a part of the input, and has holders: nodes that can read it. A partition has an owner,
 to which the records of every split have to come once. What is missing is a set of partitions for

@@ -1,4 +1,4 @@
-"""The page of a sort on a fleet: its phases beside their plan and limits, node by node.
+"""The page of a job on a fleet: its phases beside their plan and limits, node by node.
 
 It computes nothing: every figure is the record's.
 """
@@ -53,7 +53,7 @@ def _circumstances(record: RunRecord) -> Html:
     return section(
         "circumstances",
         "Settings, measurements, versions",
-        settings("Settings of the sort", record.settings),
+        settings("Settings of the job", record.settings),
         tag("h3", "Measurements that limits come from"),
         tag("ul", *cited) if cited else missing("No measured capacities were given."),
         tag("h3", "The machine of the driver"),
@@ -61,5 +61,5 @@ def _circumstances(record: RunRecord) -> Html:
         tag("h3", "Versions"),
         facts(record.environment.versions.items()),
         tag("h3", "Command"),
-        command("The sort", record.command),
+        command("The job", record.command),
     )

@@ -1,4 +1,4 @@
-"""What a reader takes away of a sort on a fleet: the headline in words and the key figures."""
+"""What a reader takes away of a job on a fleet: the headline in words and the key figures."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ def _tiles(record: RunRecord) -> list[Tile]:
     per_gigabyte = "–"
     if record.bytes:
         per_gigabyte = words.significant(record.cpu_seconds / (record.bytes / 1e9))
+    summed = "the input's" if record.job == "sort" else "of what was shuffled"
     return [
         *found,
         Tile(
@@ -90,6 +91,6 @@ def _tiles(record: RunRecord) -> list[Tile]:
         Tile(
             "Records",
             words.count(record.records),
-            f"checksum {record.checksum}, the input's; durability {record.durability}",
+            f"checksum {record.checksum}, {summed}; durability {record.durability}",
         ),
     ]

@@ -1,4 +1,4 @@
-"""Phases of a sort on a fleet: what each took, beside its limit and what was planned."""
+"""Phases of a job on a fleet: what each took, beside its limit and what was planned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def phases(record: RunRecord) -> tuple[Html, list[Chart]]:
     compared = record.compared
     heading = "Phases, beside their limits and the plan"
     if compared is None or not compared.phases:
-        why = "This record has no phases to show: nothing was sorted, or it is of an older version."
+        why = "This record has no phases to show: nothing was to do, or it is of an older version."
         return section("phases", heading, missing(why)), []
     chart = _chart(compared)
     parts: list[Child] = [chart.element(), _table(compared)]
