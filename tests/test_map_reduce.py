@@ -478,6 +478,19 @@ def test_a_device_that_fails_or_corrupts_leaves_nothing(
     assert ("the output was not kept" if operation == "read" else "os error 28") in said, said
 
 
+@pytest.mark.parametrize("ends", ["awaited", "shut", "raises"])
+def test_what_the_core_refuses_is_told_as_that(disk: Path, ends: str) -> None:
+    gate = engine.Given(1 << 20)
+    paths = {"scratch": [str(disk / "device")], "index": str(disk / "index")}
+    config = {"owners": [0], "block_bytes": 1 << 20, "memory_bytes": 1 << 20} | paths
+    raises, why = (ValueError, "mine") if ends == "raises" else (engine.Refused, "hold no block")
+    with pytest.raises(raises, match=why), engine.Beside("map_reduce_pass_one", config, gate):
+        while ends == "shut":
+            gate.put(0, b"until nothing passes any more")
+        if ends == "raises":
+            raise ValueError("mine")
+
+
 SLOW = """
 import pyarrow as pa
 import tonnage, time

@@ -51,9 +51,7 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
             if on_progress:
                 on_progress(job.done_bytes())
     except BaseException:
-        job.cancel()
-        with suppress(Cancelled, Failed):
-            job.result()
+        _end(job)
         raise
     outcome: dict[str, Any] = json.loads(job.result())
     return outcome
@@ -70,7 +68,8 @@ class Beside:
         gate: Where blocks come in or partitions go out.
 
     Raises:
-        Failed: The job failed: also where its gate was shut for that (`Shut`).
+        Refused: Arguments or input cannot be used.
+        Failed: The job failed. Both also where its gate was shut for that (`Shut`).
     """
 
     def __init__(self, name: str, config: dict[str, Any], gate: Given | Taken) -> None:
@@ -83,20 +82,16 @@ class Beside:
     def __exit__(
         self, kind: type[BaseException] | None, why: BaseException | None, _: TracebackType | None
     ) -> None:
+        if not (why is None or isinstance(why, Shut)):
+            _end(self._job)
+            return
         try:
-            while why is None and not self._job.wait(POLL_SECONDS):
+            while not self._job.wait(POLL_SECONDS):
                 pass
-            if why is not None and not isinstance(why, Shut):
-                self._job.cancel()
-            self.outcome = json.loads(self._job.result())
-        except (Cancelled, Failed):
-            if why is None or isinstance(why, Shut):
-                raise
         except BaseException:
-            self._job.cancel()
-            with suppress(Cancelled, Failed):
-                self._job.result()
+            _end(self._job)
             raise
+        self.outcome = json.loads(self._job.result())
 
     def done_bytes(self) -> int:
         """Bytes that its last stage has dealt with so far."""
@@ -111,6 +106,13 @@ def plan(config: dict[str, Any]) -> dict[str, Any]:
     """
     planned: dict[str, Any] = json.loads(_core.plan(json.dumps(config)))
     return planned
+
+
+def _end(job: _core.Job) -> None:
+    """Has a job end and clean up, for a reason that says more than how it then ended."""
+    job.cancel()
+    with suppress(Cancelled, Failed, Refused):
+        job.result()
 
 
 def _as_json(config: dict[str, Any]) -> str:
