@@ -216,6 +216,15 @@ def test_what_a_lost_machine_had_is_done_again(disk: Path, step: str, what: str)
     assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
 
 
+def test_of_what_is_read_again_only_what_is_sent_again_counts(disk: Path) -> None:
+    inputs = texts(disk)
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies", wipes=True)]})
+    record, found = on_fleet(disk, COUNT, inputs, cluster)
+    given = sum(counted(inputs).values())
+    assert dict(found) == counted(inputs)
+    assert given < (record.shuffled_records or 0) < 2 * given
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_all_but_one_may_be_lost_at_any_time(disk: Path, seed: int) -> None:
     draw, inputs = random.Random(seed), texts(disk)

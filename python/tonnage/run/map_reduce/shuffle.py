@@ -211,12 +211,12 @@ class Gathering:
         if self._combine is not None:
             rows = self._combine(rows, f"what was gathered up to {where}")
         self._tally.see(rows, self._dealing.key)
-        self._tally.add(given=rows.num_rows)
         rows, begins = self._dealing.deal(rows)
         ends = zip(begins.tolist(), begins[1:].tolist(), strict=False)
         for partition, (begin, end) in enumerate(ends):
             if begin < end and self._owners[partition] is not None:
                 part = rows.slice(begin, end - begin)
+                self._tally.add(given=part.num_rows)
                 for block in blocks.encode(part, self._dealing.key, self._shares.block_bytes):
                     self._gate.put(partition, block)
 
