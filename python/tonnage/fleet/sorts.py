@@ -145,7 +145,8 @@ class SortAsked(Asked):
         if read != written or read.bytes != schedule.input_bytes:
             raise engine.Failed(
                 f"what was written ({_in_words(written)}) is not what was read "
-                f"({_in_words(read)}) of {schedule.input_bytes} bytes: nothing is called done"
+                f"({_in_words(read)}) of {schedule.input_bytes} bytes: nothing is called done; "
+                "begin again with another --out"
             )
 
     def recorded(self, job: Job) -> dict[str, Any]:
