@@ -33,11 +33,10 @@ from tonnage.fleet.sorter import (
     Ended,
     Told,
 )
+from tonnage.run.pace import Pace
 from tonnage.run.schedule import Copy, Finished, NobodyLeft, Schedule, Split, Total
 from tonnage.run.volumes import is_url
 
-Slow = Callable[[Mapping[str, int], Collection[str]], str | None]
-"""Names a node that is not waited for: of the bytes that each has done, and who is done."""
 SLOW = "is slow: others do sooner what it has left"
 
 
@@ -93,28 +92,27 @@ class Job:
         self._done: dict[str, int] = {}  # bytes that each node has moved in this step
         self._told: dict[str, dict[str, Any]] = {}  # what is not on file yet of nodes' steps
 
-    def do(
-        self, step: str, asked: Mapping[str, Any], slow: Slow = lambda *_: None
-    ) -> dict[str, Ended]:
+    def do(self, step: str, asked: Mapping[str, Any], pace: Pace | None = None) -> dict[str, Ended]:
         """Has nodes do a step, as `Crew.do`; hears of finished files, and shows progress.
 
         Args:
             step: Which.
             asked: What each node is given for it.
-            slow: Names a node that is not waited for, of what each has done and who is done.
+            pace: Who is so slow that it is not waited for; nobody by default.
         """
+        pace, began = pace or Pace(), time.monotonic()
         self._done = {}
-        done: set[str] = set()
 
         def on_told(node: str, said: Told) -> None:
             self._done[node] = said.done_bytes
             for line in said.finished:
                 self.finish(node, line)
             self._show(step)
+            seconds = time.monotonic() - began
+            if said.ended is None and pace.gives_up(node, said.done_bytes, seconds):
+                self.crew.halt(node)
             if said.ended and said.ended.kind is None:
-                done.add(node)
-            if found := slow(self._done, done):
-                self.crew.halt(found)
+                pace.ended(node, seconds)
             if said.ended and said.ended.kind == DETERMINISTIC:
                 self.crew.stop()  # What they do would be for nothing.
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,11 @@ from tonnage.fleet.asked import Asked
 from tonnage.fleet.cluster import Cluster
 from tonnage.fleet.crew import Crew
 from tonnage.fleet.home import home, round_event
-from tonnage.fleet.job import Job, Slow
+from tonnage.fleet.job import Job
 from tonnage.fleet.share import split_json
 from tonnage.fleet.site import Deterministic
 from tonnage.fleet.sorter import FAILED, REFUSED, Ended, Sorter
-from tonnage.run import pace
+from tonnage.run.pace import Pace
 from tonnage.run.schedule import NobodyLeft, Outcome, Round, Total, Unreadable
 
 
@@ -215,22 +215,18 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
             )
 
 
-def _pace(job: Job, asked: Mapping[str, Mapping[str, Any]]) -> Slow:
+def _pace(job: Job, asked: Mapping[str, Mapping[str, Any]]) -> Pace:
     """Who is too slow in pass two; nobody, where others wait for its copies."""
-    schedule, began = job.schedule, time.monotonic()
+    schedule = job.schedule
     if schedule.copies is not None:
-        return lambda *_: None
-    wanted = {
-        node: sum(schedule.came[each["number"]] for each in one["partitions"])
+        return Pace()
+    shares = {
+        node: [schedule.came[each["number"]] for each in one["partitions"]]
         for node, one in asked.items()
         if node in schedule.keepers
     }
     rounds = [event["seconds"] for event in job.home.events if event["event"] == "round"]
-
-    def slow(done: Mapping[str, int], ended: Collection[str]) -> str | None:
-        return pace.slow(wanted, done, ended, time.monotonic() - began, max(rounds, default=0.0))
-
-    return slow
+    return Pace(shares, max(rounds, default=0.0))
 
 
 def _with_copies(job: Job, asked: dict[str, dict[str, Any]]) -> bool:
@@ -290,7 +286,7 @@ def _done_together(
     step: str,
     asked: Mapping[str, Mapping[str, Any]],
     meets: bool,
-    slow: Slow = lambda *_: None,
+    pace: Pace | None = None,
 ) -> dict[str, Ended]:
     """Has nodes do a step of which each file that is whole counts; loses who is to be lost.
 
@@ -298,7 +294,7 @@ def _done_together(
         Failed: A node failed by itself.
     """
     nodes, began = sorted(asked), time.monotonic()
-    ended = job.do(step, asked, slow)
+    ended = job.do(step, asked, pace)
     event = {"event": step, "seconds": time.monotonic() - began}
     job.home.keep(event | {"told": job.take_told()})
     pairs: list[tuple[str, str]] = []
