@@ -23,6 +23,8 @@ from tonnage import engine
 from tonnage.cli import main
 from tonnage.cli.arguments import SEVERAL, parse_memory, parse_size, spread
 from tonnage.cli.measured import MOST_ROUNDS
+from tonnage.cli.run_fleet import going_on
+from tonnage.fleet.home import Over
 from tonnage.measure import disk as measure_disk
 from tonnage.measure import environment, layouts, net, ops, over_time, stream
 from tonnage.measure import object as store
@@ -624,3 +626,26 @@ def test_memory_is_what_this_process_may_have(
     with pytest.raises(engine.Refused) as refused:
         parse_memory("3GiB")
     assert str(refused.value) == f"--memory 3GiB is more than the {told}: give less"
+
+
+@pytest.mark.parametrize(
+    ("why", "begun", "goes_on"),
+    [
+        (engine.Failed("no node is left"), True, True),
+        (KeyboardInterrupt(), True, True),
+        (engine.Failed("a function failed"), False, False),
+        (Over("input f was changed: begin again with another --out"), True, False),
+    ],
+)
+def test_that_the_same_command_goes_on_is_said_where_it_does(
+    why: BaseException,
+    begun: bool,
+    goes_on: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if begun:
+        (tmp_path / "job.json").touch()
+    with pytest.raises(type(why)), going_on(tmp_path):
+        raise why
+    assert ("the same command goes on" in capsys.readouterr().err) == goes_on

@@ -20,6 +20,7 @@ from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
 from tonnage.fleet import planning
+from tonnage.fleet.home import Over
 from tonnage.fleet.job import SLOW
 from tonnage.fleet.share import seen
 from tonnage.fleet.site import Changed, Site, Unread
@@ -537,10 +538,10 @@ def test_a_changed_input_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPat
         return blocks(*arguments)
 
     monkeypatch.setattr(division, "block_bytes", changing)
-    with pytest.raises(engine.Failed, match=r"in/f0 was changed since the job began"):
+    with pytest.raises(Over, match=r"in/f0 was changed since the job began"):
         sort_fleet(cluster, disk / "job", want)
     monkeypatch.undo()
-    with pytest.raises(engine.Failed, match="is not what it was when the job began"):
+    with pytest.raises(Over, match="is not what it was when the job began"):
         sort_fleet(SortMachines(*NODES), disk / "job", want)
 
 

@@ -7,8 +7,6 @@ import importlib
 import importlib.util
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,8 +37,8 @@ from tonnage.cli.fleet_flags import (
     Patience,
 )
 from tonnage.cli.run import in_words as phases_in_words
+from tonnage.cli.run_fleet import going_on, measured_at, weights
 from tonnage.cli.run_fleet import in_words as fleet_in_words
-from tonnage.cli.run_fleet import measured_at, weights
 from tonnage.model.comparing import compare
 
 if TYPE_CHECKING:
@@ -142,7 +140,7 @@ def run_mapreduce(
             weights(measured_at(capacities)) if capacities else None,
         )
         found = loaded(job)
-        with engine.Progress("mapreduce") as progress, _going_on(Path(where.out)):
+        with engine.Progress("mapreduce") as progress, going_on(Path(where.out)):
             record = found.run(
                 inputs, output, scratch, memory, workers, input_format, format, progress.of, where
             )
@@ -175,18 +173,6 @@ def run_mapreduce(
             on_progress=lambda done, _: progress(done // 2),  # of two passes
         )
     _show(record, as_json)
-
-
-@contextmanager
-def _going_on(out: Path) -> Iterator[None]:
-    """Says that the same command goes on, if it ends early."""
-    try:
-        yield
-    except (KeyboardInterrupt, engine.Failed):
-        # What would fail on any machine has left nothing that could go on.
-        if any(out.glob("*")):
-            print(f"tonnage: the same command goes on, with --out {out}", file=sys.stderr)
-        raise
 
 
 def _show(record: RunRecord, as_json: bool) -> None:

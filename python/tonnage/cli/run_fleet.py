@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,18 +91,14 @@ def sort_on_fleet(
         volumes=volumes,
     )
     out = out or new_directory("tonnage-sort")
-    try:
-        with attached(address) as cluster:
-            if followed and not (out / PLAN).exists():  # Else it goes on, with whom there is.
-                machines = [(each.name, each.labels) for each in cluster.machines]
-                doubt = refuse_other_fleet(followed, machines)
-                for said in filter(None, (f"as planned: {followed.said}", doubt)):
-                    print(words.sentence(said), file=sys.stderr)
-            with engine.Progress("sorting") as progress:
-                record = sort_fleet(cluster, out, asked, progress.of)
-    except (KeyboardInterrupt, engine.Failed):
-        print(f"tonnage: the same command goes on, with --out {out}", file=sys.stderr)
-        raise
+    with going_on(out), attached(address) as cluster:
+        if followed and not (out / PLAN).exists():  # Else it goes on, with whom there is.
+            machines = [(each.name, each.labels) for each in cluster.machines]
+            doubt = refuse_other_fleet(followed, machines)
+            for said in filter(None, (f"as planned: {followed.said}", doubt)):
+                print(words.sentence(said), file=sys.stderr)
+        with engine.Progress("sorting") as progress:
+            record = sort_fleet(cluster, out, asked, progress.of)
     if record.compared is None or measured or followed:
         record = _compared(record, measured, followed)
         record.write(out / RUN)
@@ -110,6 +107,20 @@ def sort_on_fleet(
         return
     print("\n".join(in_words(record)))
     print(f"Kept in {out}; the output's files: {out / 'sorted.json'}")
+
+
+@contextmanager
+def going_on(out: Path) -> Iterator[None]:
+    """Says that the same command goes on, if it ends early and would."""
+    from tonnage.fleet.home import Over
+
+    try:
+        yield
+    except (KeyboardInterrupt, engine.Failed) as why:
+        # What would fail on any machine has left nothing that could go on.
+        if not isinstance(why, Over) and any(out.glob("*")):
+            print(f"tonnage: the same command goes on, with --out {out}", file=sys.stderr)
+        raise
 
 
 def measured_at(paths: Sequence[Path]) -> list[FleetMeasurement]:

@@ -14,7 +14,7 @@ from tonnage import engine
 from tonnage.fleet import planning
 from tonnage.fleet.asked import NODE, REPLICATED
 from tonnage.fleet.crew import GONE, foremost, refuse
-from tonnage.fleet.home import heirs_from, replay, seen_from, seen_json
+from tonnage.fleet.home import Over, heirs_from, replay, seen_from, seen_json
 from tonnage.fleet.job import Job
 from tonnage.fleet.share import holders
 from tonnage.fleet.site import Look
@@ -28,7 +28,7 @@ def begin(job: Job) -> None:
 
     Raises:
         Refused: A node, or the input, cannot be used.
-        Failed: The input is not what it was when the job began.
+        Over: The input is not what it was when the job began.
         Unreadable: A part of the input cannot be read any more.
     """
     looks = _looked(job)
@@ -129,7 +129,7 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
         there = set(look.files)
         for each, nodes in job.held.items():
             if node in nodes and each not in there and not is_url(each.path):
-                raise engine.Failed(
+                raise Over(
                     f"input {each.path} on {node} is not what it was when the job began: "
                     "begin again with another --out"
                 )

@@ -58,6 +58,10 @@ FLAGS = {
 Event = dict[str, Any]
 
 
+class Over(engine.Failed):
+    """The job failed, and so would the same command."""
+
+
 class Home:
     """The directory, held by one command at a time; made by `home`."""
 

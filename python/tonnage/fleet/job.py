@@ -17,7 +17,7 @@ from tonnage import engine
 from tonnage.fleet import planning
 from tonnage.fleet.asked import Asked
 from tonnage.fleet.crew import GONE, Crew, foremost
-from tonnage.fleet.home import Home, files_json, lost_event
+from tonnage.fleet.home import Home, Over, files_json, lost_event
 from tonnage.fleet.parts import number_of
 from tonnage.fleet.recording import told
 from tonnage.fleet.share import Seen
@@ -409,6 +409,6 @@ class Job:
         return [each for each, nodes in self.held.items() if (each.path, nodes) in wanted]
 
     def refuse_changed(self, node: str, end: Ended) -> None:
-        """Fails if a node has found that the input is not what it was."""
+        """Ends the job if a node has found that the input is not what it was."""
         if end.kind == CHANGED:
-            raise engine.Failed(f"{node}: {end.why}: begin again with another --out")
+            raise Over(f"{node}: {end.why}: begin again with another --out")

@@ -16,7 +16,7 @@ def sample(job: Job, splits: Sequence[Split], chunks: int) -> list[Any]:
     """What nodes answer that sample so many chunks together, evenly spread over the input.
 
     Raises:
-        Failed: The input was changed.
+        Over: The input was changed.
         Unreadable: A part of it cannot be read any more.
     """
     total = sum(split.bytes for split in splits)
