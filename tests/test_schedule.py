@@ -147,6 +147,7 @@ def test_each_cell_comes_to_its_owner_once_whatever_is_lost_when(
     # Each split was counted once, from a round in which who read it told so.
     assert schedule.read == Total(splits, CELL_BYTES * splits, sum(range(splits)))
     assert schedule.written.records == splits * partitions
+    assert schedule.came_bytes == sum(schedule.came)
     assert seen.done <= 20 * (nodes * nodes + 1)
 
 

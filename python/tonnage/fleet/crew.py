@@ -3,7 +3,9 @@
 A step is done when every agent that was asked has come to its end, or is gone: its process or its
 machine died, it does not answer, or it hangs. Who waits for a peer that hangs moves nothing either,
 and the network gives the peer up within patience; so only if nobody moves anything for twice as
-long does somebody hang: the first of them that fell silent. The others get as long again.
+long does somebody hang: the first of them that fell silent. The others get as long again. Who asks
+an object store for something small moves nothing until it is answered, or has tried so often that
+it says itself that it failed: that it answers is enough.
 
 Ray takes its time to find that a machine is gone, but its peers see at once that its connections
 are broken: who is silent and so accused is not waited for.
@@ -17,7 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 from tonnage import engine
-from tonnage.fleet import probe
+from tonnage.fleet import objects, probe
 from tonnage.fleet.cluster import Actor, Call, Cluster, Lost, Machine, found_here
 from tonnage.fleet.probe import Found
 from tonnage.fleet.site import Place
@@ -53,6 +55,7 @@ class Member:
         self.actor: Actor | None = None
         self.call: Call | None = None
         self.heard_at = 0.0
+        """When it last answered, and was asked again."""
         self.known = 0
         """How many of the files that its step has finished are known here."""
         self.told: Told | None = None
@@ -68,6 +71,11 @@ class Member:
         """Calls a method of its agent."""
         assert self.actor is not None
         return self.actor.ask(method, *arguments)
+
+    def listen(self) -> None:
+        """Asks how far it is: from now on it owes an answer."""
+        self.call = self.ask("tell", self.known, ASK_SECONDS)
+        self.heard_at = time.monotonic()
 
 
 class Crew:
@@ -90,6 +98,8 @@ class Crew:
         self._cluster, self._patience, self._kind = cluster, patience_seconds, kind
         self.members = {machine.name: Member(machine) for machine in machines}
         self._step = 0
+        self._moves = True
+        """Whether who does the step and moves nothing hangs."""
 
     def __enter__(self) -> Crew:
         return self
@@ -160,6 +170,7 @@ class Crew:
             accuses: Whom a node that has come to an end has lost.
         """
         self._step += 1
+        self._moves = step not in objects.STEPS
         ended: dict[str, Ended] = {}
         doing = []
         for node in sorted(asked):
@@ -170,14 +181,15 @@ class Crew:
                 continue
             member.begun, member.asked_again = (self._step, step, asked[node]), 0
             member.ask("begin", *member.begun)
-            member.told, member.call, member.known, member.busy = None, None, 0, True
-            member.heard_at = time.monotonic()
+            member.told, member.known, member.busy = None, 0, True
             doing.append(member)
+        for member in doing:
+            member.listen()
         patient_until = 0.0
         accused: set[str] = set()
         while doing:
-            self._hear(doing, on_told)
-            patient_until = self._judge(doing, accused, patient_until)
+            heard_until = self._hear(doing, on_told)
+            patient_until = self._judge(doing, accused, heard_until, patient_until)
             for member in list(doing):
                 if member.gone is not None:
                     ended[member.node] = Ended(kind=GONE, why=member.gone)
@@ -227,12 +239,17 @@ class Crew:
     def _left(self) -> list[Member]:
         return [each for each in self.members.values() if each.gone is None]
 
-    def _hear(self, doing: Sequence[Member], on_told: OnTold) -> None:
-        """What these have to tell, as soon as one of them has something, or nobody for a while."""
+    def _hear(self, doing: Sequence[Member], on_told: OnTold) -> float:
+        """What these have to tell, as soon as one of them has something, or nobody for a while.
+
+        Gives until when was listened: what is done with the answers takes its time, too, and who
+        answers meanwhile is not silent.
+        """
         for member in doing:
-            if member.call is None:
+            if member.call is None:  # The last one got lost on the way.
                 member.call = member.ask("tell", member.known, ASK_SECONDS)
-        answered = self._cluster.wait([each.call for each in doing], ASK_SECONDS)
+        answered = {*self._cluster.wait([each.call for each in doing], ASK_SECONDS)}
+        until = time.monotonic()
         for member in doing:
             if member.call not in answered:
                 continue
@@ -240,12 +257,11 @@ class Crew:
             try:
                 told: Told = self._cluster.answer(call, ANSWER_SECONDS)
             except TimeoutError:
-                time.sleep(AGAIN_SECONDS)  # It got lost on the way: it is asked again.
+                time.sleep(AGAIN_SECONDS)
                 continue
             except Lost as why:
                 self.lose(member.node, str(why))
                 continue
-            member.heard_at = time.monotonic()
             if told.number == self._step:
                 member.told, member.busy = told, told.ended is None
                 member.known += len(told.finished)
@@ -256,12 +272,18 @@ class Crew:
                     self.lose(member.node, "does not begin what it is asked for")
                 else:
                     member.ask("begin", *member.begun)
+            if member.gone is None and member.busy:
+                member.listen()
+        return until
 
     def _judge(
-        self, doing: Sequence[Member], accused: Collection[str], patient_until: float
+        self,
+        doing: Sequence[Member],
+        accused: Collection[str],
+        now: float,
+        patient_until: float,
     ) -> float:
         """Gives up who says nothing, or hangs; gives until when nobody else is said to hang."""
-        now = time.monotonic()
         silent: list[tuple[float, Member]] = []
         for member in doing:
             if member.gone is not None:
@@ -272,7 +294,7 @@ class Crew:
             if now - member.heard_at > patience + ASK_SECONDS:  # It may wait for news.
                 self.lose(member.node, f"hangs: it did not answer for {patience:g} s")
                 patient_until = now + 2 * self._patience
-            elif member.told and not member.told.ended:
+            elif self._moves and member.told and not member.told.ended:
                 quiet = member.told.quiet_seconds + now - member.heard_at
                 silent.append((quiet, member))
         # Who waits for one that is at work is quiet, too: only if all are does somebody hang.

@@ -142,6 +142,7 @@ class Job:
                 raise engine.Refused(f"{node}: {end.why}")
             if end.kind == GONE:
                 self.crew.lose(node, end.why)  # What it held is lost when that is asked for.
+                self.lost[node] = end.why
             else:
                 why = why or f"{node}: {end.why}"  # Another one may reach what it does not.
         if why is None:
@@ -153,7 +154,7 @@ class Job:
         if step not in ("pass_one", "pass_two", "copy"):
             return
         schedule, now = self.schedule, sum(self._done.values())
-        came, whole = sum(schedule.came), schedule.input_bytes
+        came, whole = schedule.came_bytes, schedule.input_bytes
         if step == "pass_one":
             done = min(came + now, whole) + schedule.written.bytes
         else:

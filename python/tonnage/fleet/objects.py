@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 OnProgress = engine.OnProgress
 
+STEPS = ("find", "reach", "claim", "clear", "publish", "release")
+"""What is asked of a store in them ends by itself, after so many tries; until then none is told."""
+
 
 class Changed(Exception):
     """An input is not what it was: nothing that was sorted of it can be used."""

@@ -71,6 +71,13 @@ class Total:
             self.checksum + other.checksum,
         )
 
+    def __sub__(self, other: Total) -> Total:
+        return Total(
+            self.records - other.records,
+            self.bytes - other.bytes,
+            self.checksum - other.checksum,
+        )
+
 
 @dataclass(frozen=True)
 class Round:
@@ -147,7 +154,11 @@ class Schedule:
         """Of each partition: what its last owner had, or an even share."""
         self.came = [0] * partitions
         """Bytes that its present owner has of each partition."""
+        self.came_bytes = 0
+        """Of all of them."""
         self.finished: dict[int, list[Finished]] = {}
+        self.written = Total()
+        """What all finished files hold."""
         self.copies: dict[int, Copy] | None = {} if copies else None
         """Those that are whole, of finished partitions; ``None`` if none are kept."""
         self.rounds = 0
@@ -238,12 +249,6 @@ class Schedule:
                 heapq.heappush(turns, turn)
         return found
 
-    @property
-    def written(self) -> Total:
-        """What all finished files hold."""
-        files = (file for each in self.finished.values() for file in each)
-        return sum((file.total for file in files), Total())
-
     # What came of it.
 
     def round_ended(
@@ -276,6 +281,7 @@ class Schedule:
             for place, came in outcomes[node].partitions.items():
                 if each.owners.get(place) == node:
                     self.came[place] += came
+                    self.came_bytes += came
         everybody = 0
         for mask in told.values():
             everybody |= mask
@@ -313,7 +319,9 @@ class Schedule:
 
     def sorted(self, place: int, files: Iterable[Finished]) -> None:
         """Takes the files of a partition that is whole, in order."""
-        self.finished[place] = list(files)
+        before = self.finished.get(place, [])
+        now = self.finished[place] = list(files)
+        self.written += _total(now) - _total(before)
 
     def copied(self, place: int, copy: Copy) -> None:
         """Takes a copy of a finished partition that is whole."""
@@ -364,7 +372,8 @@ class Schedule:
         }
         inherited = heirs or {}
         for place, (heir, files) in inherited.items():
-            self.owner[place], self.finished[place] = heir, list(files)
+            self.owner[place] = heir
+            self.sorted(place, files)
         if self.copies is not None:
             self.copies = {
                 place: copy
@@ -378,10 +387,11 @@ class Schedule:
         ]
         mask = 0
         for place in gone:
-            self.finished.pop(place, None)
+            self.written -= _total(self.finished.pop(place, []))
             if self.copies is not None:
                 self.copies.pop(place, None)
             self.bytes_of[place] = max(self.came[place], self.bytes_of[place])
+            self.came_bytes -= self.came[place]
             self.came[place] = 0
             mask |= 1 << place
         if mask:
@@ -485,6 +495,10 @@ def share_out(
         reads.setdefault(node, []).append(number)
         heapq.heapreplace(of_holders, (load[node], node))
     return {node: sorted(mine) for node, mine in reads.items()}
+
+
+def _total(files: Iterable[Finished]) -> Total:
+    return sum((file.total for file in files), Total())
 
 
 def _bits(mask: int) -> list[int]:
