@@ -22,7 +22,7 @@ from tonnage.cli.run_fleet import in_words
 from tonnage.fleet.crew import Crew
 from tonnage.fleet.objects import Objects
 from tonnage.fleet.sorting import sort_fleet
-from tonnage.fleet.sorts import SortAsked
+from tonnage.fleet.sorts import SortAsked, SortSite
 from tonnage.run.records import validate
 from tonnage.run.sort import Layout
 from tonnage.run.volumes import Volumes
@@ -169,6 +169,39 @@ def test_another_one_does_what_one_does_for_all(disk: Path, s3: Bucket, step: st
         assert len(record.rounds) == 1
         listed = json.loads((disk / "job" / "sorted.json").read_text())
         assert "a" in {each["node"] for each in listed}
+
+
+def test_if_all_are_lost_at_what_one_does_for_all_it_is_told_why(disk: Path, s3: Bucket) -> None:
+    given(s3, 8, 5_000)
+    troubles = {node: [Trouble("clear", "dies")] for node in NODES}
+    named = r"no node is left \(lost: a died: its machine is gone, b died: .* c died: "
+    with pytest.raises(engine.Failed, match=named):
+        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", asked(disk, s3))
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_the_only_one_asked_cannot_put_another_one_does(
+    disk: Path, s3: Bucket, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = given(s3, 8, 1)  # One partition, so one node is asked at a time.
+    pass_two, failed = SortSite.pass_two, list[str]()
+
+    def failing(self: SortSite, told: Any, on_progress: Any) -> Any:
+        if len(failed) < times:
+            failed.append(self._place.node)
+            raise engine.Failed("the store answers 503")
+        return pass_two(self, told, on_progress)
+
+    monkeypatch.setattr(SortSite, "pass_two", failing)
+    if times == len(NODES):
+        with pytest.raises(engine.Failed, match="[abc]: the store answers 503"):
+            sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
+        assert sorted(failed) == list(NODES)
+        return
+    record = sorted_whole(disk, s3, records, SortMachines(*NODES))
+    assert {node.node: node.lost for node in record.nodes if node.lost} == {
+        failed[0]: "the store answers 503"
+    }
 
 
 class Killed(BaseException):

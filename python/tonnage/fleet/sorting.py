@@ -299,11 +299,13 @@ def _done_together(
     event = {"event": step, "seconds": time.monotonic() - began}
     job.home.keep(event | {"told": job.take_told()})
     pairs: list[tuple[str, str]] = []
+    able = {*job.crew.nodes} & job.schedule.keepers
+    able -= {node for node, end in ended.items() if end.kind is not None}
     for node, end in sorted(ended.items()):
         others = planning.apart(end, nodes) if meets else []
         if end.kind in (FAILED, REFUSED) and not others:
             # One that does not reach an object store is not all of them.
-            if job.asked.folder is None or all(each.kind for each in ended.values()):
+            if job.asked.folder is None or not able:
                 raise engine.Failed(f"{node}: {end.why}")
             job.lose(node, end.why)
         pairs += [(node, other) for other in others]
