@@ -53,7 +53,7 @@ class Stuck(Quiet):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     """The driver's clock, which stands unless a test moves it."""
-    clock = SimpleNamespace(now=0.0, sleep=lambda _: None)
+    clock = SimpleNamespace(now=1.0, sleep=lambda _: None)
     clock.monotonic = lambda: clock.now
     monkeypatch.setattr(crew, "time", clock)
     yield clock

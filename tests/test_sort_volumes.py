@@ -194,7 +194,7 @@ def test_what_the_only_one_asked_cannot_put_another_one_does(
 
     monkeypatch.setattr(SortSite, "pass_two", failing)
     if times == len(NODES):
-        with pytest.raises(engine.Failed, match="[abc]: the store answers 503"):
+        with pytest.raises(engine.Failed, match=r"[abc]: the store answers 503"):
             sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
         assert sorted(failed) == list(NODES)
         return

@@ -19,9 +19,9 @@ from support.sorters import SortMachines, Trouble, directories
 from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
-from tonnage.fleet import planning
+from tonnage.fleet import ending, planning
 from tonnage.fleet.home import Over
-from tonnage.fleet.job import SLOW
+from tonnage.fleet.job import SLOW, Job
 from tonnage.fleet.share import seen
 from tonnage.fleet.site import Changed, Site, Unread
 from tonnage.fleet.sorting import sort_fleet
@@ -208,7 +208,6 @@ def test_what_a_machine_left_at_the_end_is_finished_by_who_sees_it(
     want = asked(disk, shared(disk, data))
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("leave", "dies")]})
     if killed:
-        from tonnage.fleet import ending
 
         def dying(_: object) -> None:
             raise Killed
@@ -705,8 +704,6 @@ def test_what_a_driver_believes_finished_is_looked_for_when_it_goes_on(
     data = keyed(13, 20_000)
     want = asked(disk, shared(disk, data))
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies at the end")]})
-    from tonnage.fleet import ending
-
     monkeypatch.setattr(ending, "sealed", _killed)
     with pytest.raises(Killed):
         sort_fleet(cluster, disk / "job", want)
@@ -722,14 +719,34 @@ def _killed(*_: Any) -> bool:
     raise Killed
 
 
+@pytest.mark.parametrize("who", ["takes part again", "is only read from"])
+def test_parts_that_count_for_nothing_do_not_stay_if_nobody_dropped_them(
+    disk: Path, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, troubles = keyed(16, 150_000), {}
+    want = asked(disk, shared(disk, data), memory_bytes=8 << 20)
+    if who == "is only read from":
+        troubles = {"c": [Trouble("pass_two", "fails in the middle")]}
+    else:
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(ending, "sealed", _killed)
+            sort_fleet(SortMachines(*NODES), disk / "job", want)
+        # Nothing of what is there is believed.
+        monkeypatch.setattr(Job, "there", lambda *_: set())
+    monkeypatch.setattr(Site, "drop", lambda *_: None)
+    record = sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    judged(disk, data, record)
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    there = {str(path) for path in disk.glob("*/out/part-*")}
+    assert there == {each["path"] for each in listed}
+
+
 def test_what_a_lost_machine_left_is_finished_although_the_driver_died_first(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = keyed(27, 20_000)
     want = asked(disk, shared(disk, data))
     troubles = {"b": [Trouble("seal", "dies")]}
-    from tonnage.fleet import ending
-
     monkeypatch.setattr(ending, "leave", _killed)
     with pytest.raises(Killed):
         sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)

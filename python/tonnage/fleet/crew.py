@@ -55,7 +55,7 @@ class Member:
         self.actor: Actor | None = None
         self.call: Call | None = None
         self.heard_at = 0.0
-        """When it last answered, and was asked again."""
+        """When it last had answered, or was asked again."""
         self.known = 0
         """How many of the files that its step has finished are known here."""
         self.told: Told | None = None
@@ -262,6 +262,7 @@ class Crew:
             except Lost as why:
                 self.lose(member.node, str(why))
                 continue
+            member.heard_at = until
             if told.number == self._step:
                 member.told, member.busy = told, told.ended is None
                 member.known += len(told.finished)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +41,22 @@ def sealed(job: Job) -> bool:
             job.lose(node, job.why_gone(node))  # What it had put stays.
         job.home.list_files(files)
         return True
-    keepers = {schedule.owner[place] for place, found in schedule.finished.items() if found}
+    names = _names(files)
     asked = {
         node: {
             "manifest": manifest,
-            "output": job.seen_output(node),
+            "parts": job.parts(node, names),
             "copies": [name for each, name in copies if each == node],
         }
         for node in job.crew.nodes
-        if node in schedule.keepers or node in keepers
+        if node in schedule.keepers or node in names
     }
     ended = job.crew.do("seal", asked)
     for node, end in sorted(ended.items()):
         if end.kind is not None:
             job.crew.lose(node, end.why)
             job.lose(node, end.why)
-    if unsealed := [node for node in keepers if node not in {*asked, *job.witness}]:
+    if unsealed := [node for node in names if node not in {*asked, *job.witness}]:
         job.lose(unsealed[0], job.why_gone(unsealed[0]))
         return False
     job.home.list_files(files)
@@ -87,14 +88,14 @@ def leave(job: Job) -> None:
     for each in files:
         if not is_url(each["path"]):
             sizes.setdefault(each["node"], {})[each["path"]] = each["bytes"]
-    going = True
+    names, going = _names(files), True
     while going:
         there = {*crew.nodes}
         job.witness = {node: other for node, other in job.witness.items() if other in there}
         for node in sizes:
             if node not in there and node not in job.witness:
                 job.is_witnessed(node, sizes[node])
-        ended = crew.do("leave", {node: job.seen_output(node) for node in there})
+        ended = crew.do("leave", {node: job.parts(node, names) for node in there})
         for node, end in ended.items():
             if end.kind is not None:
                 crew.lose(node, end.why)
@@ -110,7 +111,7 @@ def abandon(job: Job) -> None:
     """Has nodes remove all of a job that cannot be done, and forgets it."""
     nodes = job.crew.nodes
     job.crew.do("drop", {node: {"keeps": []} for node in nodes})
-    job.crew.do("leave", {node: [] for node in nodes})
+    job.crew.do("leave", {node: {} for node in nodes})
     job.home.forget()
 
 
@@ -131,6 +132,14 @@ def _files_in_order(job: Job) -> list[dict[str, Any]]:
         )
         if size  # Of a partition of which nothing was made there is no file.
     ]
+
+
+def _names(files: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The names of each node's files."""
+    names: dict[str, set[str]] = {}
+    for each in files:
+        names.setdefault(each["node"], set()).add(Path(each["path"]).name)
+    return names
 
 
 def _copy(schedule: Schedule, place: int, number: int) -> dict[str, str] | None:

@@ -284,8 +284,8 @@ class Job:
         for other in [each for each, witness in self.witness.items() if witness == node]:
             del self.witness[other]
             self.find_witness(other)
+        # On a disk that fails the rest may go or not: at the end it is looked for once more.
         if reads or joins:
-            # On a disk that fails the rest may go or not.
             self.crew.do("drop", {node: {"keeps": list(keeps)}})
         elif node in self.witness:
             output = self.asked.on(node, self.asked.output)
@@ -395,10 +395,19 @@ class Job:
         member = self.crew.members.get(node)
         return (member.gone if member else None) or "is not in the cluster any more"
 
-    def seen_output(self, witness: str) -> list[str]:
-        """The directories of lost nodes that a node sees, and finishes for them."""
-        nodes = [node for node, other in self.witness.items() if other == witness]
-        return [path for node in nodes for path in self.asked.on(node, self.asked.output)]
+    def parts(self, node: str, names: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+        """What is to be in a node's directories for output, and in those that it finishes.
+
+        Args:
+            node: Who finishes its own, and those of lost nodes of which it is the witness.
+            names: The names of each node's parts.
+        """
+        lost = [each for each, witness in self.witness.items() if witness == node]
+        found: dict[str, list[str]] = {}
+        for each in (node, *lost):
+            for directory in self.asked.on(each, self.asked.output):
+                found.setdefault(directory, []).extend(sorted(names.get(each, ())))
+        return found
 
     def files(self, splits: Sequence[Split], numbers: Iterable[int]) -> list[Seen]:
         """The files of splits as they are to be; of objects the store looks itself."""

@@ -292,8 +292,9 @@ class Site(Objects):
         """Writes the manifest: from then on the output is whole.
 
         Args:
-            asked: ``manifest``, and ``output``: more directories in which it is missing;
-                ``copies``: the names of those that are kept here.
+            asked: ``manifest``; ``parts``: by directory for output, its own and others in which it
+                is missing, the names of the parts that are to be there; ``copies``: the names of
+                those that are kept here.
             on_progress: Not called.
         """
         for directory in self._copied_to:
@@ -301,17 +302,32 @@ class Site(Objects):
                 if path.name not in asked["copies"]:
                     path.unlink()
         content = json.dumps(asked["manifest"], indent=1).encode() + b"\n"
-        for directory in (*self._place.output, *asked["output"]):
+        for directory, parts in asked["parts"].items():
+            self._remove_others(directory, parts)
             write_atomically(Path(directory) / MANIFEST, content)
 
-    def leave(self, more: Sequence[str], on_progress: OnProgress) -> None:
-        """Removes all of the job but its output; from ``more`` directories for output, too."""
+    def leave(self, parts: Mapping[str, Collection[str]], on_progress: OnProgress) -> None:
+        """Removes all of the job but its output.
+
+        Args:
+            parts: By directory for output, others that it sees, too, the names of the parts that
+                stay; of its own that are not named all stay.
+            on_progress: Not called.
+        """
         for room in self._rooms:
             shutil.rmtree(room, ignore_errors=True)
-        for directory in (*self._place.output, *more):
+        for directory in {*self._place.output, *parts}:
             home = Path(directory) / f"{UNFINISHED_PREFIX}{self._place.job}"
+            if directory in parts and home.exists():  # Else what is there may be another job's.
+                self._remove_others(directory, parts[directory])
             with suppress(FileNotFoundError):
                 shutil.rmtree(home)  # While it is there nobody takes the output for whole.
+
+    def _remove_others(self, directory: str, parts: Collection[str]) -> None:
+        """Removes other parts, which count for nothing: whoever was to drop them may have died."""
+        for path in Path(directory).glob("part-*"):
+            if is_part(path.name) and path.name not in parts:
+                path.unlink()
 
     @property
     def _copied_to(self) -> list[Path]:

@@ -91,7 +91,7 @@ def _done(job: Job) -> RunRecord:
         return _sorted(job)
     except engine.Refused:
         if kept.plan is None:
-            crew.do("leave", {node: [] for node in crew.nodes})
+            crew.do("leave", {node: {} for node in crew.nodes})
             with suppress(engine.Refused, engine.Failed, NobodyLeft):  # It may be what was refused.
                 if job.asked.folder is not None:
                     job.once("release", None)
