@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tonnage_pipeline::Failure;
@@ -14,7 +14,10 @@ pub const UNFINISHED: &str = "unfinished";
 
 /// A list on file.
 #[derive(Debug)]
-pub struct List(File);
+pub struct List {
+    file: File,
+    path: PathBuf,
+}
 
 impl List {
     /// Goes on with the list if there is one; a last line that was not written whole is gone.
@@ -30,7 +33,8 @@ impl List {
             if whole < lines.len() {
                 file.set_len(whole as u64)?;
             }
-            Ok(Self(file))
+            let path = path.to_owned();
+            Ok(Self { file, path })
         };
         open().map_err(|why| JobError::file("opening", path, &why))
     }
@@ -51,8 +55,10 @@ impl List {
     /// # Errors
     /// When the list cannot be written.
     pub fn note(&self, place: &Path, more: Value) -> Result<(), Failure> {
-        self.try_note(place, more)
-            .map_err(|why| Failure::new(format!("noting {}: {why}", place.display())))
+        self.try_note(place, more).map_err(|why| {
+            let (place, list) = (place.display(), self.path.display());
+            Failure::at(&self.path, 0, format!("noting {place} in {list}: {why}"))
+        })
     }
 
     fn try_add(&self, unfinished: &Path, more: Value) -> io::Result<()> {
@@ -70,7 +76,26 @@ impl List {
             line.extend(more);
         }
         // In one call: lines of several threads do not mix.
-        (&self.0).write_all(format!("{line}\n").as_bytes())?;
-        self.0.sync_data()
+        (&self.file).write_all(format!("{line}\n").as_bytes())?;
+        self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_without_room_is_the_disks_fault() {
+        let path = PathBuf::from("/dev/full");
+        let file = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .expect("it is there");
+        let list = List { file, path };
+        let full = list.note(Path::new("s3://bucket/part-00000"), json!({}));
+        let full = full.expect_err("it is full");
+        assert_eq!(full.file.as_deref(), Some(Path::new("/dev/full")));
+        assert!(full.what.ends_with("(os error 28)"), "{}", full.what);
     }
 }
