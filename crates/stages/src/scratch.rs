@@ -9,8 +9,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
 
 use tonnage_disk::{Disk, DiskError, DiskFile};
 use tonnage_records::crc32;
@@ -172,7 +174,21 @@ impl Scratch {
         self.lock().iter().map(span).collect()
     }
 
-    /// Writes the index, whole or not at all; what the files hold is theirs to make durable.
+    /// Waits until all that was written is durable, on all devices at once.
+    ///
+    /// # Errors
+    /// When a device fails.
+    pub fn flush(&self) -> Result<(), DiskError> {
+        thread::scope(|scope| {
+            let files = self.devices.iter().map(|device| &device.file);
+            let flushes: Vec<_> = files.map(|file| scope.spawn(|| file.flush())).collect();
+            let mut flushed = flushes.into_iter().map(ScopedJoinHandle::join);
+            flushed.try_for_each(|each| each.unwrap_or_else(|panic| resume_unwind(panic)))
+        })
+    }
+
+    /// Writes the index, whole or not at all. If it is to be believed after a loss of power, what
+    /// the files hold is flushed first.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -46,8 +46,11 @@ pub(crate) struct Left {
 
 /// Writes the index of what has come to `scratch` from endpoints that sent all.
 ///
+/// On a fleet, where a machine that comes back goes on with what its index says, all that it says is
+/// durable by then.
+///
 /// # Errors
-/// When it cannot be written.
+/// When it cannot be written, or a device fails.
 pub(crate) fn leave(pass: &PassOne, scratch: &Scratch, index: &Path) -> Result<Left, JobError> {
     let (sent, received) = pass.wire.as_ref().map(Wire::done).unwrap_or_default();
     let is_lost = |source| {
@@ -57,6 +60,9 @@ pub(crate) fn leave(pass: &PassOne, scratch: &Scratch, index: &Path) -> Result<L
     };
     let mut partitions = scratch.keep(|source| !is_lost(source));
     partitions.resize(pass.partition.lanes.len(), 0);
+    if pass.wire.is_some() {
+        scratch.flush()?;
+    }
     scratch
         .save(index)
         .map_err(|why| JobError::file("writing", index, &why))?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use proptest::prelude::*;
+use tonnage_disk::{Operation, Rule};
 use tonnage_graphs::fleet::copies::Copies;
 use tonnage_graphs::fleet::{boundaries, copy, pass_one, pass_two, sample};
 use tonnage_graphs::job::JobError;
@@ -96,6 +97,43 @@ impl Fleet {
         self.single.len()
     }
 
+    /// An endpoint's part in the next round.
+    fn part(
+        &self,
+        number: usize,
+        reads: &[Vec<usize>],
+        owners: &[Option<usize>],
+        endpoints: &[SocketAddr],
+    ) -> pass_one::Config {
+        let place = self
+            .room
+            .path()
+            .join(format!("round-{}-{number}", self.rounds));
+        fs::create_dir(&place).expect("a directory");
+        pass_one::Config {
+            mesh: Settings {
+                endpoints: endpoints.to_vec(),
+                number,
+                connections: 2,
+                secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
+                patience_seconds: 20.0,
+                checked: true,
+                faults: Vec::new(),
+            },
+            splits: self.splits(&reads[number]),
+            bounds: self.bounds.clone(),
+            owners: owners.to_vec(),
+            scratch: vec![place.join("0"), place.join("1")],
+            room_bytes: 1 << 20,
+            index: place.join("index"),
+            block_bytes: BLOCK,
+            layout: LAYOUT,
+            memory_bytes: MEMORY,
+            disk: disk(Vec::new()),
+            requests: 1,
+        }
+    }
+
     /// A round: each endpoint reads these files, partitions have these owners.
     fn round(
         &mut self,
@@ -103,38 +141,15 @@ impl Fleet {
         owners: &[Option<usize>],
         faults: &BTreeMap<usize, Vec<Fault>>,
     ) -> Vec<Result<pass_one::Outcome, JobError>> {
-        let round = self.rounds;
-        self.rounds += 1;
-        let config = |number: usize, endpoints: &[SocketAddr]| {
-            let place = self.room.path().join(format!("round-{round}-{number}"));
-            fs::create_dir(&place).expect("a directory");
-            pass_one::Config {
-                mesh: Settings {
-                    endpoints: endpoints.to_vec(),
-                    number,
-                    connections: 2,
-                    secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
-                    patience_seconds: 20.0,
-                    checked: true,
-                    faults: faults.get(&number).cloned().unwrap_or_default(),
-                },
-                splits: self.splits(&reads[number]),
-                bounds: self.bounds.clone(),
-                owners: owners.to_vec(),
-                scratch: vec![place.join("0"), place.join("1")],
-                room_bytes: 1 << 20,
-                index: place.join("index"),
-                block_bytes: BLOCK,
-                layout: LAYOUT,
-                memory_bytes: MEMORY,
-                disk: disk(Vec::new()),
-                requests: 1,
-            }
-        };
         let endpoints = addresses(reads.len());
         let configs: Vec<_> = (0..reads.len())
-            .map(|number| config(number, &endpoints))
+            .map(|number| {
+                let mut config = self.part(number, reads, owners, &endpoints);
+                config.mesh.faults = faults.get(&number).cloned().unwrap_or_default();
+                config
+            })
             .collect();
+        self.rounds += 1;
         together(&configs, |config| {
             pass_one::run(config, &Control::default())
         })
@@ -520,6 +535,28 @@ fn what_was_changed_on_its_way_is_not_taken() {
         .collect::<Vec<_>>();
     fleet.round(&[vec![0], vec![]], &read_again, &BTreeMap::new());
     assert_eq!(fleet.is_sorted(&owners), Ok(()));
+}
+
+/// An index is believed when a machine comes back: also of a loss of power.
+#[test]
+fn nothing_is_indexed_that_is_not_durable() {
+    let fleet = Fleet::new(&[500], Keys::Uniform, 4);
+    let owners = around(fleet.partitions(), 1);
+    let mut config = fleet.part(0, &[vec![0]], &owners, &addresses(1));
+    let rule = Rule {
+        path_contains: Some("round-0-0/1".to_owned()),
+        ..Rule::new(
+            Operation::Sync,
+            tonnage_disk::Effect::Error { errno: libc::EIO },
+        )
+    };
+    config.disk = disk(vec![rule]);
+    let failed = pass_one::run(&config, &Control::default()).expect_err("it is not durable");
+    let JobError::Failed { file, .. } = failed else {
+        panic!("{failed}");
+    };
+    assert_eq!(file.as_ref(), Some(&config.scratch[1]));
+    assert!(!config.index.exists());
 }
 
 #[test]
