@@ -60,10 +60,10 @@ def sort_fleet(
 
     Raises:
         Refused: Arguments, a machine, or the input cannot be used.
-        Failed: A part of the input cannot be read any more, no node is left, or what came out is
-            not what went in; the same command goes on. Or something would fail on any machine:
-            then nothing is left.
-        Over: The input is not what it was: the same command would fail, too.
+        Failed: A part of the input cannot be read any more, or no node is left; the same command
+            goes on. Or something would fail on any machine: then nothing is left.
+        Over: The input is not what it was, or what came out is not what went in: the same command
+            would fail, too.
         KeyboardInterrupt: Ctrl-C; nodes have stopped, and the same command goes on.
     """
     with home(out, asked.settings, asked.LISTED) as kept:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage import engine
 from tonnage.fleet import planning
 from tonnage.fleet.asked import REPLICATED, Asked
+from tonnage.fleet.home import Over
 from tonnage.fleet.sampling import sample
 from tonnage.fleet.share import Seen, cut
 from tonnage.fleet.site import Look, OnProgress, Place, Site, brief
@@ -143,7 +144,7 @@ class SortAsked(Asked):
         """What was written has to be what was read."""
         read, written = schedule.read, schedule.written
         if read != written or read.bytes != schedule.input_bytes:
-            raise engine.Failed(
+            raise Over(
                 f"what was written ({_in_words(written)}) is not what was read "
                 f"({_in_words(read)}) of {schedule.input_bytes} bytes: nothing is called done; "
                 "begin again with another --out"
