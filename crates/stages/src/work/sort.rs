@@ -3,7 +3,7 @@
 //! Each record becomes an 8-byte entry: 32 bits of its key above its place in the buffer, so that
 //! sorting compares numbers and touches no record. Which 32 bits, a sample of the keys says: those
 //! in which the partition's keys differ first. Entries go first into buckets by their leading bits,
-//! a few hundred entries a bucket, and each bucket is then sorted within the cache. Records that
+//! some dozens of entries a bucket, and each bucket is then sorted within the cache. Records that
 //! are alike so far get entries of the next bits in which these differ, and so on (radix sort, most
 //! significant digit first). At the end the records are copied once, in order, into blocks of the
 //! output file, and counted as they are copied: the ledger of the sort's output.
@@ -25,8 +25,10 @@ use crate::{BLOCKS, PARTITIONS};
 
 /// Bits of an entry that hold the place; a partition in memory is below 4 GiB.
 const PLACE_BITS: u32 = 32;
-/// Entries that a bucket should hold: 4 KiB, an eighth of the smallest first-level cache.
-const BUCKET_ENTRIES: usize = 512;
+/// Entries that a bucket should hold: two of the networks that sort 32 at a time.
+const BUCKET_ENTRIES: usize = 64;
+/// Buckets, at most: the lines that are filled at once fit into a second-level cache.
+const BUCKETS_AT_MOST: usize = 1 << 14;
 /// Of so many records one is looked at for which bits of keys to take.
 const SAMPLE_STRIDE: usize = 64;
 /// So few records that are alike are compared by their keys at once.
@@ -335,6 +337,7 @@ fn sort_entries(entries: &mut [u64], buckets: &mut Vec<u64>) {
     let differing = u64::BITS - (least ^ greatest).leading_zeros();
     let wanted = (entries.len() / BUCKET_ENTRIES)
         .next_power_of_two()
+        .min(BUCKETS_AT_MOST)
         .trailing_zeros();
     let low = differing.saturating_sub(wanted).min(u64::BITS - 1);
     let base = least >> low;
