@@ -45,7 +45,7 @@ def sealed(job: Job) -> bool:
     asked = {
         node: {
             "manifest": manifest,
-            "parts": job.parts(node, names),
+            "output": [*job.parts(node, names)],
             "copies": [name for each, name in copies if each == node],
         }
         for node in job.crew.nodes

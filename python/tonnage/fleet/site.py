@@ -292,9 +292,8 @@ class Site(Objects):
         """Writes the manifest: from then on the output is whole.
 
         Args:
-            asked: ``manifest``; ``parts``: by directory for output, its own and others in which it
-                is missing, the names of the parts that are to be there; ``copies``: the names of
-                those that are kept here.
+            asked: ``manifest``; ``output``: the directories in which it is missing, its own and
+                others; ``copies``: the names of those that are kept here.
             on_progress: Not called.
         """
         for directory in self._copied_to:
@@ -302,8 +301,7 @@ class Site(Objects):
                 if path.name not in asked["copies"]:
                     path.unlink()
         content = json.dumps(asked["manifest"], indent=1).encode() + b"\n"
-        for directory, parts in asked["parts"].items():
-            self._remove_others(directory, parts)
+        for directory in asked["output"]:
             write_atomically(Path(directory) / MANIFEST, content)
 
     def leave(self, parts: Mapping[str, Collection[str]], on_progress: OnProgress) -> None:
