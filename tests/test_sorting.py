@@ -728,11 +728,12 @@ def test_parts_that_count_for_nothing_do_not_stay_if_nobody_dropped_them(
     if who == "is only read from":
         troubles = {"c": [Trouble("pass_two", "fails in the middle")]}
     else:
+        # Others did again what it had, and nobody saw that it was there.
+        dies = {"c": [Trouble("pass_two", "dies in the middle")]}
         with monkeypatch.context() as patched, pytest.raises(Killed):
             patched.setattr(ending, "sealed", _killed)
-            sort_fleet(SortMachines(*NODES), disk / "job", want)
-        # Nothing of what is there is believed.
-        monkeypatch.setattr(Job, "there", lambda *_: set())
+            patched.setattr(Job, "_seen_by_another", lambda *_: set())
+            sort_fleet(SortMachines(*NODES, troubles=dies), disk / "job", want)
     monkeypatch.setattr(Site, "drop", lambda *_: None)
     record = sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
     judged(disk, data, record)
