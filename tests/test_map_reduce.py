@@ -28,6 +28,7 @@ from support.disk import room
 from support.processes import started
 from tonnage import Input, MapReduce, counts, engine, groups, per_record, sums
 from tonnage.artifacts import RunRecord
+from tonnage.run.map_reduce.shuffle import Shares
 
 LEAST = "16MiB"
 READERS: dict[str, Callable[[Path], pa.Table]] = {
@@ -476,6 +477,34 @@ def test_a_device_that_fails_or_corrupts_leaves_nothing(
     monkeypatch.setattr(engine, "Beside", faulty)
     said = failed(disk, MapReduce(reduce=sums("n")), disk / "in.parquet", engine.Failed)
     assert ("the output was not kept" if operation == "read" else "os error 28") in said, said
+
+
+@pytest.mark.parametrize("devices", [1, 5])
+def test_each_device_reads_a_portion_that_is_nearly_full(disk: Path, devices: int) -> None:
+    (disk / "in").write_bytes(random.Random(1).randbytes(7_200_000))
+    job = MapReduce(key="record", partitions=8)
+    scratch = [disk / "scratch" / str(number) for number in range(devices)]
+    (disk / "scratch").mkdir()
+    record = job.run(
+        [Input(str(disk / "in"), format="records:100")],
+        disk / "out",
+        scratch,
+        memory=LEAST,
+        workers=2,
+    )
+    assert record.repartitioned_bytes == 0
+    assert (record.shuffled_bytes or 0) > 0.8 * 8 * Shares(16 << 20, 2, devices).portion_bytes
+    assert record.phases[1].graph == f"read x{devices} -partitions-> taken x1"
+    assert sum(table.num_rows for table in tables(disk / "out")) == 72_000
+
+
+@pytest.mark.parametrize("workers", range(1, 9))
+def test_portions_are_within_the_memory(workers: int) -> None:
+    for devices in range(1, 64):
+        shares = Shares(1 << 30, workers, devices)
+        held = shares.taking_bytes // shares.portion_bytes
+        assert held >= min(devices + 1, 32)
+        assert 4 * workers * shares.portion_bytes + shares.taking_bytes <= shares.memory_bytes
 
 
 @pytest.mark.parametrize("ends", ["awaited", "shut", "raises"])

@@ -290,7 +290,8 @@ class MapReduceSite(Site):
     @property
     def _shares(self) -> Shares:
         place = self._place
-        return Shares(place.memory_bytes, place.workers or engine.workers())
+        workers = place.workers or engine.workers()
+        return Shares(place.memory_bytes, workers, len(place.scratch))
 
     def _again(self, number: int) -> list[Path]:
         return [room / f"{AGAIN}{number}" for room in self._rooms]

@@ -112,7 +112,8 @@ class MapReduceAsked(Asked):
         """How many partitions, and if they are ranges, the rows whose keys they begin with."""
         nodes, workers = len(job.workers), self.workers or max(job.workers.values())
         share = -(-sum(split.bytes for split in splits) // nodes)
-        usual = Shares(self.memory_bytes, workers).partitions(share) * nodes
+        shares = Shares(self.memory_bytes, workers, len(self.scratch))
+        usual = shares.partitions(share) * nodes
         partitions = self.functions.partitions or min(usual, PARTITIONS)
         if not self.functions.ordered:
             return {"partitions": partitions, "firsts": None}
@@ -228,7 +229,9 @@ def asked_of(
             f"--durability {more['durability']}: of what a MapReduce writes no copies are kept so "
             "far: leave it out"
         )
-    refuse(functions, more["scratch"], Shares(more["memory_bytes"], workers or 1), format)
+    scratch = more["scratch"]
+    shares = Shares(more["memory_bytes"], workers or 1, len(scratch))
+    refuse(functions, scratch, shares, format)
     own = list(_own_modules(functions, inputs))
     try:
         job = packed((functions, list(inputs)), own)

@@ -148,7 +148,7 @@ fn pass(
         record_bytes: 100, // of a sort that is not run
         memory_bytes: config.memory_bytes,
         workers: 1,
-        devices: (1, config.scratch.len(), 1),
+        devices: (1, 1, 1),
         uploads: false,
         endpoints: 1,
         connections: 1,

@@ -142,7 +142,7 @@ fn pass(
         record_bytes: 100, // of a sort that is not run
         memory_bytes: config.memory_bytes,
         workers: 1,
-        devices: (1, lanes.len(), 1),
+        devices: (1, 1, 1),
         uploads: false,
         endpoints: 1,
         connections: 1,
@@ -151,9 +151,10 @@ fn pass(
         slots: (config.memory_bytes / largest.unwrap_or(0).max(ALIGNMENT)).min(portions.len()),
         ..Plan::new(&shape, &config.disk)?
     };
-    if plan.slots < lanes.len().min(portions.len()) {
+    // Fewer than there are devices are enough: those that wait for memory get it in turn.
+    if plan.slots == 0 && !portions.is_empty() {
         return Err(JobError::Refused(format!(
-            "{} bytes of memory hold fewer portions of {} than there are devices: give more",
+            "{} bytes of memory hold no portion of {}: give more",
             config.memory_bytes, config.portion_bytes
         )));
     }

@@ -29,11 +29,18 @@ const NEVER: fn() -> bool = || false;
 /// Blocks of each partition, sorted, since they come in any order.
 type Blocks = BTreeMap<usize, Vec<Vec<u8>>>;
 
+/// Files on so many devices.
+fn files(place: &Path, devices: usize) -> Vec<PathBuf> {
+    (0..devices)
+        .map(|number| place.join(number.to_string()))
+        .collect()
+}
+
 fn config(place: &Path, owners: Vec<Option<usize>>, mesh: Option<Settings>) -> pass_one::Config {
     pass_one::Config {
         mesh,
         owners,
-        scratch: vec![place.join("0"), place.join("1")],
+        scratch: files(place, 2),
         index: place.join("index"),
         block_bytes: BLOCK,
         memory_bytes: MEMORY,
@@ -56,21 +63,25 @@ fn give(config: &pass_one::Config, blocks: &[GivenBlock]) -> Result<pass_one::Ou
     })
 }
 
-/// What a round at `place` left of these partitions, and in how many portions it came.
-fn take(place: &Path, partitions: Vec<usize>, portion_bytes: usize) -> (Blocks, usize) {
-    let gate: Arc<Gate<TakenBlocks>> = Arc::new(Gate::new(1));
-    let config = pass_two::Config {
+/// What is taken of a round at `place`.
+fn taking(place: &Path, partitions: Vec<usize>, portion_bytes: usize) -> pass_two::Config {
+    pass_two::Config {
         rounds: vec![Round {
-            scratch: vec![place.join("0"), place.join("1")],
+            scratch: files(place, 2),
             index: place.join("index"),
         }],
         partitions,
         portion_bytes,
         memory_bytes: 4 * portion_bytes.max(MEMORY),
         disk: disk(Vec::new()),
-    };
+    }
+}
+
+/// What was left of partitions, and in how many portions it came.
+fn take(config: &pass_two::Config) -> (Blocks, usize) {
+    let gate: Arc<Gate<TakenBlocks>> = Arc::new(Gate::new(1));
     thread::scope(|scope| {
-        let reading = scope.spawn(|| pass_two::run(&config, &gate, &Control::default()));
+        let reading = scope.spawn(|| pass_two::run(config, &gate, &Control::default()));
         let (mut blocks, mut portions) = (Blocks::new(), 0);
         while let Ok(Some(taken)) = gate.take(NEVER) {
             let of_partition = blocks.entry(taken.partition).or_default();
@@ -131,7 +142,7 @@ proptest! {
             prop_assert_eq!(done.came[partition].bytes, bytes as u64);
             prop_assert!(done.spans[partition] >= bytes as u64);
         }
-        let (taken, portions) = take(room.path(), (0..partitions).collect(), portion_bytes);
+        let (taken, portions) = take(&taking(room.path(), (0..partitions).collect(), portion_bytes));
         prop_assert_eq!(&taken, &expected);
         // What fits into one portion comes in one.
         if done.spans.iter().all(|&span| span <= portion_bytes as u64) {
@@ -183,7 +194,7 @@ proptest! {
         let mut taken = Blocks::new();
         for number in 0..count {
             let owned = (number..partitions).step_by(count).collect();
-            taken.extend(take(&place(number), owned, 8 << 20).0);
+            taken.extend(take(&taking(&place(number), owned, 8 << 20)).0);
         }
         prop_assert_eq!(taken, by_partition(blocks.iter().flatten()));
     }
@@ -258,6 +269,28 @@ fn who_cancels_need_not_close() {
 }
 
 #[test]
+fn more_devices_than_portions_are_read_in_turn() {
+    let (room, partitions, devices) = (room(), 8, 5);
+    let blocks: Vec<GivenBlock> = (0..20)
+        .flat_map(|_| (0..partitions).map(|partition| (partition, vec![1; BLOCK])))
+        .collect();
+    let on_devices = pass_one::Config {
+        scratch: files(room.path(), devices),
+        ..config(room.path(), vec![Some(0); partitions], None)
+    };
+    give(&on_devices, &blocks).expect("given");
+    let portion_bytes = 20 * BLOCK;
+    let mut three = taking(room.path(), (0..partitions).collect(), portion_bytes);
+    three.rounds[0].scratch = on_devices.scratch;
+    three.memory_bytes = 3 * portion_bytes;
+    assert_eq!(take(&three), (by_partition(&blocks), partitions));
+    three.memory_bytes = portion_bytes - BLOCK;
+    let gate = Arc::new(Gate::new(1));
+    let refused = pass_two::run(&three, &gate, &Control::default()).expect_err("too little");
+    assert!(refused.to_string().contains("hold no portion"), "{refused}");
+}
+
+#[test]
 fn a_block_that_no_portion_holds_is_refused() {
     let room = room();
     give(
@@ -265,16 +298,7 @@ fn a_block_that_no_portion_holds_is_refused() {
         &given(1, &[BLOCK], 1),
     )
     .expect("given");
-    let config = pass_two::Config {
-        rounds: vec![Round {
-            scratch: vec![room.path().join("0"), room.path().join("1")],
-            index: PathBuf::from(room.path()).join("index"),
-        }],
-        partitions: vec![0],
-        portion_bytes: BLOCK,
-        memory_bytes: MEMORY,
-        disk: disk(Vec::new()),
-    };
+    let config = taking(room.path(), vec![0], BLOCK);
     let gate = Arc::new(Gate::new(1));
     let refused = pass_two::run(&config, &gate, &Control::default()).expect_err("too long");
     assert!(refused.to_string().contains("does not fit into a portion"));

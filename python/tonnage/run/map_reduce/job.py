@@ -105,7 +105,8 @@ def map_reduce(
         KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
     """
     began, cpu_before = time.monotonic(), _cpu_seconds()
-    shares = Shares(memory_bytes, engine.workers() if workers is None else workers)
+    threads = engine.workers() if workers is None else workers
+    shares = Shares(memory_bytes, threads, len(scratch))
     refuse(functions, scratch, shares, format)
     found = find(inputs, shares.split_bytes)
     progress = on_progress or (lambda _done, _of: None)

@@ -47,11 +47,14 @@ class Shares:
     On a fleet each connection has a block in its hands, in and out: with many they are shorter.
 
     Of a thread's rows there are up to three copies at once in pass one (gathered, combined, in the
-    order of partitions), and four in pass two (read, decoded and joined, in order, reduced).
+    order of partitions), and four in pass two (read, decoded and joined, in order, reduced), which
+    are half of the memory at most; what the core reads for them is the other half at most.
     """
 
     memory_bytes: int
     workers: int
+    devices: int
+    """For scratch."""
     links: int = 0
 
     @property
@@ -72,12 +75,19 @@ class Shares:
     @property
     def portion_bytes(self) -> int:
         """The largest partition that a thread takes at once: two blocks at least."""
-        return min(max(self.gather_bytes, self.memory_bytes // 64), LONGEST_PORTION)
+        half = self.memory_bytes // 2
+        of_half = half // max(4 * self.workers, self._portions)
+        return min(max(of_half, self.memory_bytes // 64), LONGEST_PORTION)
 
     @property
     def taking_bytes(self) -> int:
-        """For the core's buffers in pass two: one is read, one waits, one is copied."""
-        return 3 * self.portion_bytes
+        """For the core's buffers in pass two."""
+        return min(self._portions * self.portion_bytes, self.memory_bytes // 2)
+
+    @property
+    def _portions(self) -> int:
+        """How many the core holds: each device reads one, one is copied, and one may wait."""
+        return max(self.devices + 1, 3)
 
     @property
     def split_bytes(self) -> int:
