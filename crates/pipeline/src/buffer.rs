@@ -6,20 +6,10 @@
 #![allow(unsafe_code)] // The one place where arena memory becomes slices.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::arena::{ALIGNMENT, Arena};
 use crate::condition::Condition;
-
-/// What memory gives at once.
-#[cfg(any(test, target_arch = "x86_64"))]
-const LINE_BYTES: usize = 64;
-
-/// So many lines of a part are asked for, and its last: of more, the processor sees by itself that they
-/// are read in order.
-#[cfg(any(test, target_arch = "x86_64"))]
-const LINES: usize = 4;
 
 /// Equal slots of one arena.
 #[derive(Debug)]
@@ -168,14 +158,14 @@ impl Buffer {
 
     /// Has memory begin to fetch a part of the slot, which is read soon.
     #[inline]
-    pub fn prefetch(&self, part: Range<usize>) {
+    pub fn prefetch(&self, part: std::ops::Range<usize>) {
         debug_assert!(part.end <= self.capacity());
         #[cfg(target_arch = "x86_64")]
-        lines(part).for_each(|at| {
+        for at in [part.start, part.end.saturating_sub(1)] {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             // SAFETY: every such processor has it, and it is a hint: of no address does it fault.
             unsafe { _mm_prefetch::<_MM_HINT_T0>((self.start + at) as *const i8) };
-        });
+        }
     }
 
     /// Bytes that can still be appended.
@@ -184,14 +174,6 @@ impl Buffer {
     pub fn room(&self) -> usize {
         self.capacity() - self.head - self.len
     }
-}
-
-/// A place in each line of a part, wherever that begins: in its first few lines and its last.
-#[inline]
-#[cfg(any(test, target_arch = "x86_64"))]
-fn lines(part: Range<usize>) -> impl Iterator<Item = usize> {
-    let last = part.clone().last();
-    part.step_by(LINE_BYTES).take(LINES).chain(last)
 }
 
 impl Drop for Buffer {
@@ -217,8 +199,6 @@ impl fmt::Debug for Buffer {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]
@@ -234,22 +214,6 @@ mod tests {
         drop(second);
         assert!(pool.take().is_some());
         assert!(pool.wait(|| true).is_none());
-    }
-
-    #[test]
-    fn every_line_of_a_short_part_is_asked_for() {
-        for start in 0..LINE_BYTES {
-            for len in 0..=LINES * LINE_BYTES {
-                let asked: BTreeSet<usize> = lines(start..start + len)
-                    .map(|at| at / LINE_BYTES)
-                    .collect();
-                assert_eq!(
-                    asked,
-                    (start..start + len).map(|at| at / LINE_BYTES).collect()
-                );
-            }
-        }
-        assert_eq!(lines(10..1000).collect::<Vec<_>>(), [10, 74, 138, 202, 999]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -74,7 +74,7 @@ Call = Any
 class Actor:
     """An object that lives on a machine; its methods are called there, one after another."""
 
-    def __init__(self, handle: Any, kind: Callable[[], Any]) -> None:
+    def __init__(self, handle: Any, kind: type[Any]) -> None:
         self._handle, self._kind = handle, kind
 
     def look(self) -> Call:
@@ -112,7 +112,7 @@ class Cluster:
         ]
         self.machines.sort(key=lambda machine: machine.name)
 
-    def place(self, machine: Machine, kind: Callable[[], Any]) -> Actor:
+    def place(self, machine: Machine, kind: type[Any]) -> Actor:
         """A process on a machine for an object of this kind; not there yet when this returns."""
         # Who lists processes sees what each is for.
         named = type(kind.__name__, (probe.Seat,), {"__module__": probe.__name__})

@@ -93,7 +93,7 @@ class Crew:
         cluster: Cluster,
         machines: Sequence[Machine],
         patience_seconds: float,
-        kind: Callable[[], Sorter] = Sorter,
+        kind: type[Sorter] = Sorter,
     ) -> None:
         self._cluster, self._patience, self._kind = cluster, patience_seconds, kind
         self.members = {machine.name: Member(machine) for machine in machines}

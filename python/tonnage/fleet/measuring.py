@@ -254,7 +254,7 @@ class Run:
         """The members that have no row yet."""
         return [each for each in self.members if each.row is None]
 
-    def ready(self, kind: Callable[[], Agent] = Agent) -> Iterator[FleetNode]:
+    def ready(self, kind: type[Agent] = Agent) -> Iterator[FleetNode]:
         """Has an agent of this kind on each machine that has what it needs, its task taken."""
         here, looks = found_here(), {}
         for member in self.left:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import platform
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +49,7 @@ class Seat:
         """What this machine has."""
         return look()
 
-    def become(self, kind: Callable[[], Any]) -> None:
+    def become(self, kind: type[Any]) -> None:
         """Makes the object."""
         try:
             self._made = kind()

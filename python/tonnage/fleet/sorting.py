@@ -47,7 +47,7 @@ def sort_fleet(
     out: Path,
     asked: Asked,
     on_progress: Callable[[int, int], None] = lambda *_: None,
-    kind: Callable[[], Sorter] = Sorter,
+    kind: type[Sorter] = Sorter,
 ) -> RunRecord:
     """Sorts on all machines of a cluster, or goes on with what an earlier command began.
 

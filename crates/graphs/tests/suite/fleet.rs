@@ -12,12 +12,12 @@ use tonnage_disk::{Operation, Rule};
 use tonnage_graphs::fleet::copies::Copies;
 use tonnage_graphs::fleet::{boundaries, copy, pass_one, pass_two, sample};
 use tonnage_graphs::job::JobError;
-use tonnage_net::{Effect, Fault, Secret, Settings};
+use tonnage_net::{Effect, Fault, Settings};
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Bound;
 
-use crate::common::{DISTRIBUTIONS, Keys, addresses, disk, is_sort_of, records, seeded};
+use crate::common::{DISTRIBUTIONS, Keys, addresses, disk, is_sort_of, meeting, records, seeded};
 
 const LAYOUT: Layout = Layout::SORT_BENCHMARK;
 const MEMORY: usize = 16 << 20;
@@ -111,15 +111,7 @@ impl Fleet {
             .join(format!("round-{}-{number}", self.rounds));
         fs::create_dir(&place).expect("a directory");
         pass_one::Config {
-            mesh: Settings {
-                endpoints: endpoints.to_vec(),
-                number,
-                connections: 2,
-                secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
-                patience_seconds: 20.0,
-                checked: true,
-                faults: Vec::new(),
-            },
+            mesh: meeting(endpoints, number, 2),
             splits: self.splits(&reads[number]),
             bounds: self.bounds.clone(),
             owners: owners.to_vec(),
@@ -200,13 +192,8 @@ impl Fleet {
         let directory = |name| self.room.path().join(format!("copies-{number}-{name}"));
         Copies {
             mesh: Settings {
-                endpoints: endpoints.to_vec(),
-                number,
-                connections: 1,
-                secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
-                patience_seconds: 20.0,
-                checked: true,
                 faults,
+                ..meeting(endpoints, number, 1)
             },
             output: ["a", "b"].map(directory).to_vec(),
             finished: self.room.path().join(format!("copied-{number}")),

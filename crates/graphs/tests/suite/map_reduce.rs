@@ -14,12 +14,12 @@ use tonnage_graphs::gate::Gate;
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::map_reduce::{pass_one, pass_two};
 use tonnage_graphs::{GivenBlock, TakenBlocks};
-use tonnage_net::{Secret, Settings};
+use tonnage_net::Settings;
 use tonnage_pipeline::Control;
 use tonnage_stages::ledger::Total;
 use tonnage_stages::sink::Taken;
 
-use crate::common::{Random, addresses, disk, seeded};
+use crate::common::{Random, addresses, disk, meeting, seeded};
 use crate::edits::{Passes, passes};
 
 const BLOCK: usize = 64 << 10;
@@ -167,15 +167,7 @@ proptest! {
         let done: Vec<_> = thread::scope(|scope| {
             let run = |number: usize| {
                 fs::create_dir(place(number)).expect("a directory");
-                let mesh = Settings {
-                    endpoints: endpoints.clone(),
-                    number,
-                    connections: 2,
-                    secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
-                    patience_seconds: 20.0,
-                    checked: true,
-                    faults: Vec::new(),
-                };
+                let mesh = meeting(&endpoints, number, 2);
                 let config = config(&place(number), owners.clone(), Some(mesh));
                 let blocks = &blocks[number];
                 scope.spawn(move || give(&config, blocks))

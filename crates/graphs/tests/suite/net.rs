@@ -4,22 +4,17 @@ use std::thread;
 
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::net_bench::{Config, Outcome, run};
-use tonnage_net::{Effect, Fault, Secret, Settings};
+use tonnage_net::{Effect, Fault, Settings};
 use tonnage_pipeline::Control;
 
-use crate::common::addresses;
+use crate::common::{addresses, meeting};
 
 fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
     let addresses = addresses(endpoints);
     let config = |number: usize| Config {
         mesh: Settings {
-            endpoints: addresses.clone(),
-            number,
-            connections,
-            secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
-            patience_seconds: 20.0,
             checked: false,
-            faults: Vec::new(),
+            ..meeting(&addresses, number, connections)
         },
         block_bytes: 10_000,
         sends_to: (0..endpoints).filter(|&to| to != number).collect(),

@@ -18,6 +18,7 @@ use tonnage_graphs::job::JobError;
 use tonnage_graphs::sort::{self, Config, Outcome};
 use tonnage_graphs::volumes::Volumes;
 use tonnage_graphs::{Plan, Shape};
+use tonnage_net::{Secret, Settings};
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 
@@ -275,6 +276,19 @@ pub fn addresses(count: usize) -> Vec<SocketAddr> {
     let listeners: Vec<TcpListener> = (0..count).map(bind).collect();
     let address = |listener: &TcpListener| listener.local_addr().expect("an address");
     listeners.iter().map(address).collect()
+}
+
+/// How an endpoint meets those at these addresses, of which it is one.
+pub fn meeting(endpoints: &[SocketAddr], number: usize, connections: usize) -> Settings {
+    Settings {
+        endpoints: endpoints.to_vec(),
+        number,
+        connections,
+        secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
+        patience_seconds: 20.0,
+        checked: true,
+        faults: Vec::new(),
+    }
 }
 
 /// The names in a directory, hidden ones too.
