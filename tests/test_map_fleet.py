@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.disk import ROOT
-from support.sorters import SortMachines, Trouble, directories
+from support.sorters import SortMachines, Trouble, directories, has_copies
 from tonnage import Input, MapReduce, engine, per_record, sums
 from tonnage.artifacts import RunRecord
 from tonnage.fleet.map_site import _of_user
@@ -75,7 +75,7 @@ def rows_of(room: Path, record: RunRecord) -> Rows:
     assert record.written_records == sum(each["records"] for each in files)
     for node in {each.node for each in record.nodes if each.lost is None}:
         out, scratch = room / node / "out", room / node / "scratch"
-        there = {path.name for path in out.iterdir()} - {"_tonnage.json"}
+        there = {path.name for path in out.iterdir()} - {"_tonnage.json", "_copies"}
         assert there == {Path(each["path"]).name for each in files if each["node"] == node}
         manifest = json.loads((out / "_tonnage.json").read_text())
         assert manifest["parts"] == [Path(each["path"]).name for each in files]
@@ -277,6 +277,69 @@ def test_a_driver_that_is_killed_goes_on(
         assert done.count("pass_one") == 1
 
 
+def replicated(
+    room: Path, job: MapReduce, inputs: Sequence[Input], cluster: SortMachines
+) -> tuple[RunRecord, Rows]:
+    """What a fleet makes of it, with copies."""
+    record, found = on_fleet(room, job, inputs, cluster, durability="replicated")
+    has_copies(room, record, "reduced.json")
+    return record, found
+
+
+@pytest.mark.parametrize("more", [{}, {"partitions": 2}], ids=["whole", "divided again"])
+def test_each_file_has_a_copy_elsewhere(disk: Path, more: dict[str, int]) -> None:
+    inputs = texts(disk, 30_000)
+    job = MapReduce(map=words, reduce=sums("n"), **more)
+    record, found = replicated(disk, job, inputs, SortMachines(*NODES))
+    assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
+    assert (record.repartitioned_bytes > 0) == bool(more)
+
+
+@pytest.mark.parametrize("step", ["pass_one", "pass_two", "copy", "seal"])
+@pytest.mark.parametrize("what", ["dies", "dies in the middle", "dies at the end"])
+def test_a_machine_that_dies_is_done_without_and_all_have_copies(
+    disk: Path, step: str, what: str
+) -> None:
+    if step in ("copy", "seal") and what == "dies in the middle":
+        pytest.skip("it is done at once")
+    inputs = texts(disk)
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble(step, what, wipes=what == "dies")]})
+    record, found = replicated(disk, COUNT, inputs, cluster)
+    assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
+    lost = {node.node: node.lost for node in record.nodes}
+    assert lost["a"] is None and lost["c"] is None and str(lost["b"]).startswith("died")
+    if step == "seal":
+        # What it had made others have: nothing was read or sent again for it.
+        assert len(record.rounds) == 1
+
+
+@pytest.mark.parametrize("at", ["pass_two", "inherit", "copy", "seal"])
+def test_a_driver_that_is_killed_goes_on_with_copies(
+    disk: Path, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tonnage.fleet.crew import Crew
+
+    inputs = texts(disk)
+    want = asked(disk, COUNT, inputs, durability="replicated")
+    do = Crew.do
+
+    def dying(self: Crew, step: str, *arguments: Any) -> Any:
+        ended = do(self, step, *arguments)
+        if step == at:
+            raise Killed
+        return ended
+
+    monkeypatch.setattr(Crew, "do", dying)
+    troubles = {"b": [Trouble("copy", "dies at the end", wipes=True)]}
+    with pytest.raises(Killed):
+        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    monkeypatch.undo()
+    record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
+    found = rows_of(disk, record)
+    assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
+    has_copies(disk, record, "reduced.json")
+
+
 FAILING = {
     "map": MapReduce(map=lambda batch: 1 // 0, reduce=sums("n")),  # type: ignore[arg-type,return-value]
     "combine": MapReduce(map=words, combine=lambda batch: batch.column("no"), reduce=sums("n")),
@@ -432,14 +495,21 @@ def test_what_each_has_alone_is_read_by_it(disk: Path) -> None:
 def test_what_cannot_be_is_refused(disk: Path) -> None:
     inputs = texts(disk, 30)
 
-    def refused(said: str, job: MapReduce = COUNT, given: Any = inputs, **more: Any) -> None:
+    def refused(
+        said: str,
+        job: MapReduce = COUNT,
+        given: Any = inputs,
+        nodes: Sequence[str] = NODES,
+        **more: Any,
+    ) -> None:
         with pytest.raises(engine.Refused, match=said):
-            sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, job, given, **more))
+            sort_fleet(SortMachines(*nodes), disk / "other", asked(disk, job, given, **more))
         assert not (disk / "other").exists()
         for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
             pytest.fail(f"{left} is left")
 
-    refused("no copies are kept so far", durability="replicated")
+    refused("--durability volumes: .* give none or replicated", durability="volumes")
+    refused("--durability replicated: a copy takes a second", nodes="a", durability="replicated")
     refused("--format xml", format="xml")
     refused("too small for 2 workers", memory_bytes=1 << 20)
     refused("cannot be sent .*cannot pickle", MapReduce(map=threading.Lock()))  # type: ignore[arg-type]

@@ -168,6 +168,13 @@ def test_devices_below_a_file_system_without_one_are_those_of_its_source(
         assert devices.holding(disk) == found
 
 
+def test_what_was_stolen_is_a_share_of_the_time_between() -> None:
+    before = counters.Cores(user=1.0, system=1.0, idle=5.0, waiting=1.0, stolen=2.0)
+    after = counters.Cores(user=2.0, system=2.0, idle=7.0, waiting=1.0, stolen=3.0)
+    assert after.stolen_share_since(before) == pytest.approx(0.2)
+    assert after.stolen_share_since(after) == 0
+
+
 def test_counters_of_devices_are_added_up(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
     (disk / "counters").write_text(
         " 8 0 sda 1 0 2 0 3 0 4 0 5 6 0\n 8 16 sdb 10 0 20 0 30 0 40 0 50 60 0 0 0\n"

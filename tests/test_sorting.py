@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.records import blob, checksum, cut
-from support.sorters import SortMachines, Trouble, directories
+from support.sorters import SortMachines, Trouble, directories, has_copies
 from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
@@ -176,7 +176,7 @@ def test_whoever_has_what_it_is_sorted(
     judged(disk, b"".join(parts.values()), record)
     assert all(node.lost is None for node in record.nodes)
     if durability == "replicated":
-        has_copies(disk, record)
+        has_copies(disk, record, "sorted.json")
 
 
 STEPS = ("sample", "pass_one", "pass_two", "seal")
@@ -591,26 +591,10 @@ def test_a_foreign_jobs_scratch_is_not_touched(disk: Path) -> None:
     assert os.listdir(disk / "a" / "scratch") == ["tonnage-other"]
 
 
-def has_copies(room: Path, record: RunRecord) -> None:
-    """Each file is on two machines, and no machine that is there keeps anything else."""
-    listed = json.loads((room / "job" / "sorted.json").read_text())
-    kept: dict[str, set[str]] = {}
-    for each in listed:
-        copy = each["copy"]
-        assert copy["node"] != each["node"]
-        assert Path(copy["path"]).read_bytes() == Path(each["path"]).read_bytes()
-        kept.setdefault(copy["node"], set()).add(Path(copy["path"]).name)
-    assert record.durability == "replicated"
-    for node in record.nodes:
-        if node.lost is None:
-            there = {path.name for path in (room / node.node / "out" / "_copies").glob("*")}
-            assert there == kept.get(node.node, set())
-
-
 def replicated(room: Path, data: bytes, cluster: SortMachines) -> RunRecord:
     """Sorts an input that all nodes see, with copies."""
     record = sorted_whole(room, data, cluster, durability="replicated")
-    has_copies(room, record)
+    has_copies(room, record, "sorted.json")
     return record
 
 
@@ -690,7 +674,7 @@ def test_a_driver_that_is_killed_goes_on_with_copies(
     monkeypatch.undo()
     record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
     judged(disk, data, record)
-    has_copies(disk, record)
+    has_copies(disk, record, "sorted.json")
 
 
 def test_two_machines_that_die_with_what_they_keep_for_each_other(disk: Path) -> None:

@@ -90,7 +90,7 @@ def render(runs: Sequence[Run]) -> str:
     """A row for each run, then what was missed."""
     lines = [
         "nodes durability  pass one: s, limit,  share  pass two: s, limit,  share  both    all s,"
-        " share  CPU s/GB  driver: CPU s, MiB"
+        " share  CPU s/GB  driver: CPU s, MiB  stolen"
     ]
     for run in runs:
         phases = {phase["name"]: phase for phase in run.compared["phases"]}
@@ -102,7 +102,8 @@ def render(runs: Sequence[Run]) -> str:
         lines.append(
             f"{run.nodes:5} {run.durability:10}{cells}  {run.compared['phase_efficiency']:6.3f}  "
             f"{whole:5.1f} {run.efficiency:5.3f}  {run.cpu_seconds_a_gb:8.2f}  "
-            f"{run.driver_cpu_seconds:12.1f} {run.driver_memory_bytes >> 20:6}"
+            f"{run.driver_cpu_seconds:12.1f} {run.driver_memory_bytes >> 20:6}  "
+            f"{run.stolen_share:6.2f}"
         )
     return "\n".join([*lines, f"missed: {'; '.join(missed(runs)) or 'nothing'}"])
 

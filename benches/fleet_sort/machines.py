@@ -23,6 +23,7 @@ from typing import Any
 from tonnage import lab as labs
 from tonnage.artifacts import RunRecord
 from tonnage.lab.nodes import Node
+from tonnage.measure.counters import cores
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ROOT / ".tools" / "s3server"
@@ -89,6 +90,8 @@ class Run:
     driver_cpu_seconds: float
     driver_memory_bytes: int
     """The driver's own process, at its most."""
+    stolen_share: float
+    """Of the cores' time meanwhile: what this machine's host gave to others."""
     record: dict[str, Any]
 
     @property
@@ -191,7 +194,7 @@ class Fleet:
             ]
             if setting.connections:
                 command += ["--connections", str(setting.connections)]
-            began = time.monotonic()
+            began, before = time.monotonic(), cores()
             process = subprocess.Popen(
                 self._command(self._nodes[0].name, *TONNAGE, *command),
                 stdout=subprocess.DEVNULL,
@@ -200,7 +203,7 @@ class Fleet:
             assert process.stderr
             why = process.stderr.read()
             _, status, used = os.wait4(process.pid, 0)
-            seconds = time.monotonic() - began
+            seconds, stolen = time.monotonic() - began, cores().stolen_share_since(before)
             if status:
                 raise RuntimeError(why.decode().strip())
             record = RunRecord.read(Path(kept) / "job" / "run.json").to_json()
@@ -217,6 +220,7 @@ class Fleet:
             command_seconds=seconds,
             driver_cpu_seconds=used.ru_utime + used.ru_stime,
             driver_memory_bytes=used.ru_maxrss << 10,
+            stolen_share=stolen,
             record=record,
         )
 

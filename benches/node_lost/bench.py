@@ -30,6 +30,7 @@ from tonnage.changes.files import loops, mounted
 from tonnage.lab.description import Disk
 from tonnage.lab.limits import controllers, number_of, throttled
 from tonnage.lab.nodes import Node
+from tonnage.measure.counters import cores
 from tonnage.measure.environment import capture
 
 MOST_RATIO = 1.6
@@ -73,6 +74,8 @@ class Run:
     killed_after_seconds: float | None
     rounds: int
     lost: list[str]
+    stolen_share: float
+    """Of the cores' time meanwhile: what this machine's host gave to others."""
 
 
 def tonnage(*command: str) -> str:
@@ -203,7 +206,7 @@ def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed:
             *("--fleet", "auto", "--memory", options.memory, "--out", f"{kept}/job"),
             *("--durability", options.durability, "--json"),
         ]
-        at, began = fleet.written_bytes + half, time.monotonic()
+        at, began, before = fleet.written_bytes + half, time.monotonic(), cores()
         with subprocess.Popen(
             [*TONNAGE, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
@@ -213,7 +216,7 @@ def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed:
                     fleet.lose(victim)
                 time.sleep(0.01)
             said, why = process.communicate()
-        seconds = time.monotonic() - began
+        seconds, stolen = time.monotonic() - began, cores().stolen_share_since(before)
         if process.returncode:
             raise RuntimeError(why.strip())
         record: dict[str, Any] = json.loads(said)
@@ -227,7 +230,7 @@ def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed:
         raise RuntimeError(f"lost were {lost or 'none'}")
     if is_disturbed:
         fleet.bring_back(victim)
-    return Run(pair, is_disturbed, seconds, killed, len(record["rounds"]), lost)
+    return Run(pair, is_disturbed, seconds, killed, len(record["rounds"]), lost, stolen)
 
 
 def ratios(runs: Sequence[Run]) -> list[float]:
@@ -243,11 +246,14 @@ def ratios(runs: Sequence[Run]) -> list[float]:
 
 def render(runs: Sequence[Run]) -> str:
     """A row for each run, then the claim."""
-    lines = ["pair  sort         seconds  machine gone after  rounds"]
+    lines = ["pair  sort         seconds  machine gone after  rounds  stolen"]
     for run in runs:
         name = "one lost" if run.is_disturbed else "undisturbed"
         gone = "" if run.killed_after_seconds is None else f"{run.killed_after_seconds:.1f} s"
-        lines.append(f"{run.pair + 1:4}  {name:11}  {run.seconds:7.1f}  {gone:>18}  {run.rounds:6}")
+        lines.append(
+            f"{run.pair + 1:4}  {name:11}  {run.seconds:7.1f}  {gone:>18}  {run.rounds:6}  "
+            f"{run.stolen_share:6.2f}"
+        )
     found = ratios(runs)
     middle = statistics.median(found)
     held = "holds" if middle <= MOST_RATIO else "MISSED"

@@ -31,6 +31,9 @@ class Fleet:
             long: more than a function may take for a batch.
         instances: On so many machines; by default all.
         weights: What share of the partitions each machine has; by default the same.
+        durability: What becomes of the output when a machine is lost: with ``none`` its share is
+            done again while the job runs, and gone afterwards; with ``replicated`` another machine
+            has a copy of each file.
     """
 
     out: Path | str
@@ -39,6 +42,7 @@ class Fleet:
     patience_seconds: float = 60.0
     instances: int | None = None
     weights: Mapping[str, float] | None = None
+    durability: str = "none"
 
 
 class MapReduce(Functions):
@@ -137,6 +141,7 @@ def _on_fleet(
         command=list(sys.argv),
         instances=fleet.instances,
         weights=fleet.weights,
+        durability=fleet.durability,
     )
     with attached(fleet.address) as cluster:
         return sort_fleet(cluster, Path(fleet.out), asked, on_progress or (lambda *_: None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import shutil
 import threading
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from unittest.mock import patch
 
 from support.machines import Actor, Machines
 from tonnage import engine
+from tonnage.artifacts import RunRecord
 from tonnage.fleet.cluster import Machine
 from tonnage.fleet.map_site import MapReduceSite
 from tonnage.fleet.site import Place, Site
@@ -114,6 +116,9 @@ class Faulty(Site):
         run = super().pass_two  # type: ignore[safe-super]
         return self._with("pass_two", run, asked, on_progress)
 
+    def copy(self, asked: Any, on_progress: Any) -> Any:
+        return self._with("copy", super().copy, asked, on_progress)
+
     def seal(self, asked: Any, on_progress: Any) -> Any:
         return self._with("seal", super().seal, asked, on_progress)
 
@@ -129,9 +134,6 @@ class Faulty(Site):
 
 class FaultySort(Faulty, SortSite):
     """One that sorts."""
-
-    def copy(self, asked: Any, on_progress: Any) -> Any:
-        return self._with("copy", super().copy, asked, on_progress)
 
 
 class FaultyMapReduce(Faulty, MapReduceSite):
@@ -246,3 +248,18 @@ class SortMachines(Machines):
 def directories(room: Path, name: str) -> tuple[str, ...]:
     """A directory that each node has of its own."""
     return (f"{room}/{{node}}/{name}",)
+
+
+def has_copies(room: Path, record: RunRecord, listed: str) -> None:
+    """Each file is on two machines, and no machine that is there keeps anything else."""
+    kept: dict[str, set[str]] = {}
+    for each in json.loads((room / "job" / listed).read_text()):
+        copy = each["copy"]
+        assert copy["node"] != each["node"]
+        assert Path(copy["path"]).read_bytes() == Path(each["path"]).read_bytes()
+        kept.setdefault(copy["node"], set()).add(Path(copy["path"]).name)
+    assert record.durability == "replicated"
+    for node in record.nodes:
+        if node.lost is None:
+            there = {path.name for path in (room / node.node / "out" / "_copies").glob("*")}
+            assert there == kept.get(node.node, set())

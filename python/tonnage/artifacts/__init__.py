@@ -11,7 +11,7 @@ An `Analysis` is imported from its own file: most commands have none, and start 
 from tonnage.artifacts.artifact import Artifact, ArtifactError
 from tonnage.artifacts.compared import Compared, ComparedPhase, NodePhase, Planned, Use
 from tonnage.artifacts.environment import Device, Environment
-from tonnage.artifacts.files import read_table, write_atomically, write_table
+from tonnage.artifacts.files import flush_names, read_table, write_atomically, write_table
 from tonnage.artifacts.fleet import Across, FleetMeasurement, FleetNode
 from tonnage.artifacts.gathering import gather
 from tonnage.artifacts.job import Demand, Job, JobPhase, Room
@@ -75,6 +75,7 @@ __all__ = [
     "Trial",
     "Use",
     "Validation",
+    "flush_names",
     "gather",
     "read_table",
     "write_atomically",

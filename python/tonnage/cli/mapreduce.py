@@ -111,6 +111,16 @@ def run_mapreduce(
             "disks gets less. Default: all get the same.",
         ),
     ] = None,
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            "--durability",
+            metavar="none|replicated",
+            help="With --fleet: what becomes of the output when a machine is lost. With none its "
+            "share is done again while the job runs, and gone afterwards; with replicated another "
+            "machine has a copy of each file. Default: none.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Do a MapReduce: functions over Arrow record batches, between the sort's two passes.
@@ -126,6 +136,7 @@ def run_mapreduce(
         "--patience": patience,
         "--instances": instances,
         "--capacities": capacities,
+        "--durability": durability,
     }
     if fleet is not None:
         from tonnage.fleet.home import RUN
@@ -138,6 +149,7 @@ def run_mapreduce(
             patience or PATIENCE_SECONDS,
             instances,
             weights(measured_at(capacities)) if capacities else None,
+            durability or "none",
         )
         found = loaded(job)
         with engine.Progress("mapreduce") as progress, going_on(Path(where.out)):

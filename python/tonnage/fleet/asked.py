@@ -51,6 +51,8 @@ class Asked(ABC):
     """What its record calls it."""
     LISTED: ClassVar[str]
     """The file, in the job's own directory, that lists the output's."""
+    COPIED_AS_WRITTEN: ClassVar[bool]
+    """Whether copies are made while pass two writes, or of what it has written."""
 
     inputs: Sequence[str]
     output: Sequence[str]

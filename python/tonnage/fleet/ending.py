@@ -130,7 +130,6 @@ def _files_in_order(job: Job) -> list[dict[str, Any]]:
         for number, (path, records, size, checksum) in enumerate(
             files_json(schedule.finished[place])
         )
-        if size  # Of a partition of which nothing was made there is no file.
     ]
 
 

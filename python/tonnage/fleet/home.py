@@ -35,7 +35,7 @@ JOB, PLAN, ROUNDS, RUN, LEFT = (
     "run.json",
     "left.json",
 )
-SCHEMA = "tonnage.fleet-sort/1"
+SCHEMA = "tonnage.fleet-job/1"
 FLAGS = {
     "inputs": "INPUT...",
     "output": "--output",

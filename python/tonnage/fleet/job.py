@@ -16,12 +16,13 @@ from typing import Any
 from tonnage import engine
 from tonnage.fleet import planning
 from tonnage.fleet.asked import Asked
+from tonnage.fleet.copies import inherited
 from tonnage.fleet.crew import GONE, Crew, foremost
 from tonnage.fleet.home import Home, Over, files_json, lost_event
 from tonnage.fleet.parts import number_of
 from tonnage.fleet.recording import told
 from tonnage.fleet.share import Seen
-from tonnage.fleet.site import Deterministic, Place, inherited
+from tonnage.fleet.site import Deterministic, Place
 from tonnage.fleet.sorter import (
     CHANGED,
     DETERMINISTIC,
@@ -181,8 +182,10 @@ class Job:
             sums = self.sums.setdefault(place, Sums())
             sums.add(line)
             if self.asked.is_whole(sums.in_order, line, self.schedule.came[place]):
-                self.schedule.sorted(place, sums.in_order)
-                self.vanished -= {file.path for file in sums.in_order}
+                # Of a partition of which nothing was made there is nothing that could be lost.
+                files = [file for file in sums.in_order if file.total.bytes]
+                self.schedule.sorted(place, files)
+                self.vanished -= {file.path for file in files}
         self._note_copies(place)
 
     def _note_copies(self, place: int) -> None:

@@ -13,7 +13,6 @@ import base64
 import errno
 import itertools
 import json
-import os
 import pickle
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,8 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage import engine
-from tonnage.artifacts import write_atomically
+from tonnage.artifacts import flush_names, write_atomically
+from tonnage.fleet.copies import brief
 from tonnage.fleet.parts import UNFINISHED_PREFIX
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import (
@@ -35,8 +35,6 @@ from tonnage.fleet.site import (
     Place,
     Site,
     Unread,
-    brief,
-    sync,
 )
 from tonnage.run.map_reduce import blocks
 from tonnage.run.map_reduce.crew import Crew
@@ -69,6 +67,11 @@ class MapReducePlace(Place):
     """Its `Functions` and `Input`s, whose paths are `inputs` here."""
     format: str
     workers: int | None
+
+    @property
+    def record_bytes(self) -> int:
+        """Of files in formats of their own each byte counts alone."""
+        return 1
 
     def site(self) -> MapReduceSite:
         """The machine's part."""
@@ -205,7 +208,7 @@ class MapReduceSite(Site):
             path = directory / f"{UNFINISHED_PREFIX}{self._place.job}" / f"part-{number:05}"
             path.touch()
             named.append((path, 0))
-        sync(named[0][0].parent)
+        flush_names(named[0][0].parent)
         shares = [came.checksum] + [0] * (len(named) - 1)
         lines: list[dict[str, Any]] = [
             {
@@ -218,10 +221,7 @@ class MapReduceSite(Site):
             }
             for (path, rows), share in zip(named, shares, strict=True)
         ]
-        with self._list.open("a") as file:
-            file.write("".join(json.dumps(line) + "\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
+        self._add_lines(lines)
         written: int = sum(line["bytes"] for line in lines)
         return written
 

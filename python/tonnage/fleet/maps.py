@@ -20,8 +20,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tonnage import engine
-from tonnage.fleet.asked import NONE, Asked
+from tonnage.fleet.asked import NONE, REPLICATED, Asked
 from tonnage.fleet.cluster import packed
+from tonnage.fleet.home import Over
 from tonnage.fleet.map_site import (
     MapReducePlace,
     as_stream,
@@ -54,6 +55,7 @@ class MapReduceAsked(Asked):
 
     JOB = "mapreduce"
     LISTED = "reduced.json"
+    COPIED_AS_WRITTEN = False
 
     functions: Functions
     given: Sequence[Input]
@@ -178,15 +180,18 @@ class MapReduceAsked(Asked):
         return {}
 
     def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
-        """When all are there, and all that came was read for them."""
-        return (len(files), came) == (line["files"], line["taken"])
+        """When all are there, and all that came was read for them.
+
+        Lines of what was inherited do not say so: it was whole before.
+        """
+        return (len(files), came) == (line.get("files"), line.get("taken"))
 
     def judge(self, schedule: Schedule) -> None:
         """All splits have to have been read: nodes tell the bytes of those, not what they got."""
         if schedule.read.bytes != schedule.input_bytes:
-            raise engine.Failed(
+            raise Over(
                 f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read: nothing is "
-                "called done"
+                "called done; begin again with another --out"
             )
 
     def recorded(self, job: Job) -> dict[str, Any]:
@@ -224,10 +229,10 @@ def asked_of(
     Raises:
         Refused: No node could do it.
     """
-    if more.get("durability", NONE) != NONE:
+    if (durability := more.get("durability", NONE)) not in (NONE, REPLICATED):
         raise engine.Refused(
-            f"--durability {more['durability']}: of what a MapReduce writes no copies are kept so "
-            "far: leave it out"
+            f"--durability {durability}: a MapReduce writes to machines' own directories: give "
+            f"{NONE} or {REPLICATED}"
         )
     scratch = more["scratch"]
     shares = Shares(more["memory_bytes"], workers or 1, len(scratch))

@@ -9,7 +9,7 @@
         finished.jsonl             the files of sorted partitions, in the first room
     OUTPUT/.tonnage-unfinished-JOB/   until the manifest is there: `tonnage valsort` refuses it
     OUTPUT/part-00012              a partition; part-00012-00001 and so on, if it is several files
-    OUTPUT/_copies/part-00007      a copy of another machine's, if copies are kept
+    OUTPUT/_copies/part-00007      a copy of another machine's, if copies are kept (`copies`)
     OUTPUT/_tonnage.json           the manifest, last
 
 What the core does is in ``crates/graphs/src/fleet``; what is done when, the driver says.
@@ -17,7 +17,6 @@ What the core does is in ``crates/graphs/src/fleet``; what is done when, the dri
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -31,6 +30,7 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import write_atomically
+from tonnage.fleet.copies import COPIES, Copies, brief
 from tonnage.fleet.objects import Changed, Objects
 from tonnage.fleet.parts import MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.fleet.share import Seen, of_url, seen
@@ -38,7 +38,6 @@ from tonnage.run.volumes import Volumes, is_url
 
 ROOM_PREFIX = "tonnage-"
 FINISHED = "finished.jsonl"
-COPIES = "_copies"
 OWNER = "node-"
 HIDDEN = (".", "_")
 """What begins so in a directory of records is not taken for records."""
@@ -59,6 +58,11 @@ class Place(ABC):
     folder: str | None = None
     """Where in object storage the output goes, if not to directories."""
     volumes: Volumes = field(default_factory=Volumes)
+
+    @property
+    @abstractmethod
+    def record_bytes(self) -> int:
+        """Size of what its output is counted in."""
 
     @abstractmethod
     def site(self) -> Site:
@@ -95,7 +99,7 @@ class Look:
     """The lines of files that are whole here."""
 
 
-class Site(Objects):
+class Site(Objects, Copies):
     """A machine's part in a job; what it reads, and makes of it, its kind of job says."""
 
     def __init__(self, place: Place) -> None:
@@ -241,28 +245,6 @@ class Site(Objects):
             on_progress: Called with bytes done.
         """
 
-    def inherit(self, files: Sequence[Sequence[Any]], on_progress: OnProgress) -> None:
-        """Has copies be its own output; those that are so already stay.
-
-        Args:
-            files: Path, records, bytes and checksum of each, as its own.
-            on_progress: Called after each.
-        """
-        self._note_listed()
-        for number, (path, records, size, checksum) in enumerate(files):
-            own = Path(path)
-            if (copy := own.parent / COPIES / own.name).exists():
-                copy.rename(own)
-                sync(own.parent)
-            about = {"records": records, "bytes": size, "checksum": f"{checksum:x}"}
-            if os.stat(own).st_size != size:
-                raise OSError(errno.EIO, "it is not whole", path)
-            with self._list.open("a") as lines:
-                lines.write(json.dumps({"path": path} | about) + "\n")
-                lines.flush()
-                os.fsync(lines.fileno())
-            on_progress(number)
-
     def sees(self, paths: Sequence[str], on_progress: OnProgress) -> list[Seen]:
         """Those of these files that it sees."""
         found = []
@@ -327,12 +309,14 @@ class Site(Objects):
             if is_part(path.name) and path.name not in parts:
                 path.unlink()
 
-    @property
-    def _copied_to(self) -> list[Path]:
-        return [Path(directory) / COPIES for directory in self._place.output]
-
     def _note_listed(self) -> None:
         self._listed = sum(1 for _ in self._lines())
+
+    def _add_lines(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        with self._list.open("a") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in lines))
+            file.flush()
+            os.fsync(file.fileno())
 
     def begin(self) -> None:
         """Has a step begin: it has finished nothing yet."""
@@ -519,29 +503,8 @@ STEPS = (
 """What a driver can ask of a site, one after another."""
 
 
-def sync(directory: Path) -> None:
-    """Has names in a directory be durable."""
-    opened = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
-def inherited(copy: str) -> str:
-    """What a copy is called when it is the machine's own output."""
-    path = Path(copy)
-    return str(path.parent.parent / path.name)
-
-
 def _manifest_parts(path: str) -> list[str]:
     try:
         return list(json.loads(Path(path, MANIFEST).read_bytes())["parts"])
     except (OSError, ValueError, KeyError):
         return []
-
-
-def brief(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome without its samples over time, which are most of it."""
-    phases = [{**phase, "timeline": []} for phase in outcome["phases"]]
-    return outcome | {"phases": phases}

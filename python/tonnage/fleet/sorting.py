@@ -199,7 +199,7 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
             }
     if asked and job.asked.folder is not None:
         job.once("clear", [each["number"] for one in asked.values() for each in one["partitions"]])
-    copies = schedule.copies is not None and bool(asked)
+    copies = schedule.copies is not None and job.asked.COPIED_AS_WRITTEN and bool(asked)
     if copies and not _with_copies(job, asked):
         return
     ended = _done_together(job, "pass_two", asked, copies, _pace(job, asked))

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from tonnage import engine
 from tonnage.fleet import planning
 from tonnage.fleet.asked import REPLICATED, Asked
+from tonnage.fleet.copies import brief
 from tonnage.fleet.home import Over
 from tonnage.fleet.sampling import sample
 from tonnage.fleet.share import Seen, cut
-from tonnage.fleet.site import Look, OnProgress, Place, Site, brief
+from tonnage.fleet.site import Look, OnProgress, Place, Site
 from tonnage.run import division
 from tonnage.run.schedule import Finished, Round, Schedule, Split, Total
 from tonnage.run.sort import Layout
@@ -33,6 +34,7 @@ class SortAsked(Asked):
 
     JOB = "sort"
     LISTED = "sorted.json"
+    COPIED_AS_WRITTEN = True
 
     layout: Layout
 
@@ -170,6 +172,11 @@ class SortPlace(Place):
 
     layout: Mapping[str, int]
 
+    @property
+    def record_bytes(self) -> int:
+        """The layout's."""
+        return self.layout["record_bytes"]
+
     def site(self) -> SortSite:
         """The machine's part."""
         return SortSite(self)
@@ -214,31 +221,14 @@ class SortSite(Site):
             config["copies"] = self._copies(asked["mesh"])
         return brief(engine.run("fleet_pass_two", config | self._common, on_progress))
 
-    def copy(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Copies finished files to other machines, and keeps theirs."""
-        self._forget(only={*asked["keeps"]})
-        self._note_listed()
-        config = {
-            "files": asked["files"],
-            "copies": self._copies(asked["mesh"]),
-            "record_bytes": self._place.layout["record_bytes"],
-            "memory_bytes": self._place.memory_bytes,
-        }
-        return brief(engine.run("fleet_copy", config, on_progress))
-
     def _refuse_input(self, file: Seen) -> None:
-        record = self._place.layout["record_bytes"]
+        record = self._place.record_bytes
         if rest := file.bytes % record:
             raise engine.Refused(
                 f"input {file.path}: its {file.bytes} bytes are no multiple of the record's "
                 f"{record}; after the last whole record, at offset {file.bytes - rest}, {rest} "
                 "bytes are left; cut the file there or set --record-bytes"
             )
-
-    def _copies(self, mesh: Mapping[str, Any]) -> dict[str, Any]:
-        """Where it keeps copies, as the core is told."""
-        output = [str(directory) for directory in self._copied_to]
-        return {"mesh": mesh, "output": output, "finished": str(self._list)}
 
     @property
     def _common(self) -> dict[str, Any]:

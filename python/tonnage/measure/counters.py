@@ -36,6 +36,10 @@ class Cores(NamedTuple):
         """Spent on anything."""
         return self.user + self.system
 
+    def stolen_share_since(self, earlier: Cores) -> float:
+        """What part of the time between the hypervisor gave to others; 0 of none."""
+        return (self.stolen - earlier.stolen) / ((sum(self) - sum(earlier)) or 1.0)
+
 
 def disks() -> dict[str, Disk]:
     """Each block device by the kernel's name (Documentation/admin-guide/iostats)."""

@@ -114,7 +114,7 @@ impl Copies {
                 let number = own + kept.files.len();
                 kept.numbers.insert((peer, file.number), number);
                 kept.files.push(OutputFile {
-                    path: directory.join(file.name).with_extension(UNFINISHED),
+                    path: directory.join(format!("{}.{UNFINISHED}", file.name)),
                     bytes: file.bytes,
                 });
             }
@@ -138,10 +138,13 @@ fn told(files: &[OutputFile], keepers: &[Option<usize>], peer: usize) -> Vec<Tol
     let of_peer = of_peer.filter(|(_, (_, keeper))| **keeper == Some(peer));
     of_peer
         .filter_map(|(number, (file, _))| {
-            let name = file.path.file_stem()?.to_str()?.to_owned();
+            let name = file.path.file_name()?.to_str()?;
+            // While pass two writes it, it is called so.
+            let whole = name.strip_suffix(UNFINISHED);
+            let whole = whole.and_then(|name| name.strip_suffix('.'));
             Some(Told {
                 number,
-                name,
+                name: whole.unwrap_or(name).to_owned(),
                 bytes: file.bytes,
             })
         })

@@ -11,7 +11,7 @@ from tonnage.report.markup import Html, tag
 def title(record: RunRecord) -> str:
     """The first sentence, without its full stop."""
     nodes = words.several(len(record.nodes), "node")
-    done = "Sorted" if record.job == "sort" else f"{record.job.capitalize()} of"
+    done = "Sorted" if record.job == "sort" else "MapReduce of"
     said = f"{done} {words.size(record.bytes)} on {nodes} in {words.seconds(record.seconds)}"
     planned = record.compared.planned if record.compared else None
     return f"{said}; planned {words.seconds(planned.seconds.median)}" if planned else said
