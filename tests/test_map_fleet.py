@@ -24,6 +24,7 @@ from support.disk import ROOT
 from support.sorters import SortMachines, Trouble, directories, has_copies
 from tonnage import Input, MapReduce, engine, per_record, sums
 from tonnage.artifacts import RunRecord
+from tonnage.fleet.job import SLOW
 from tonnage.fleet.map_site import _of_user
 from tonnage.fleet.maps import MapReduceAsked, _modules_of, asked_of
 from tonnage.fleet.site import Deterministic
@@ -277,6 +278,10 @@ def test_a_driver_that_is_killed_goes_on(
         assert done.count("pass_one") == 1
 
 
+LISTED = MapReduce(map=words)
+"""Each word each time: of parts that are not small."""
+
+
 def replicated(
     room: Path, job: MapReduce, inputs: Sequence[Input], cluster: SortMachines
 ) -> tuple[RunRecord, Rows]:
@@ -300,17 +305,36 @@ def test_each_file_has_a_copy_elsewhere(disk: Path, more: dict[str, int]) -> Non
 def test_a_machine_that_dies_is_done_without_and_all_have_copies(
     disk: Path, step: str, what: str
 ) -> None:
-    if step in ("copy", "seal") and what == "dies in the middle":
+    if step == "seal" and what == "dies in the middle":
         pytest.skip("it is done at once")
     inputs = texts(disk)
     cluster = SortMachines(*NODES, troubles={"b": [Trouble(step, what, wipes=what == "dies")]})
-    record, found = replicated(disk, COUNT, inputs, cluster)
-    assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
+    record, found = replicated(disk, LISTED, inputs, cluster)
+    assert collections.Counter(word for word, _ in found) == counted(inputs)
     lost = {node.node: node.lost for node in record.nodes}
     assert lost["a"] is None and lost["c"] is None and str(lost["b"]).startswith("died")
     if step == "seal":
         # What it had made others have: nothing was read or sent again for it.
         assert len(record.rounds) == 1
+
+
+def test_slow_machines_get_less_and_all_have_copies(disk: Path) -> None:
+    inputs = texts(disk)
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "crawls in the middle")]})
+    record, found = replicated(disk, COUNT, inputs, cluster)
+    assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
+    assert {node.node: node.lost for node in record.nodes} == {"a": None, "b": SLOW, "c": None}
+    # What it had finished stays.
+    assert "b" in {each["node"] for each in listed(disk)}
+
+
+@pytest.mark.parametrize("what", ["fails", "is full"])
+def test_a_disk_that_fails_while_copies_are_made(disk: Path, what: str) -> None:
+    inputs = texts(disk)
+    cluster = SortMachines(*NODES, troubles={"b": [Trouble("copy", what)]})
+    record, found = replicated(disk, COUNT, inputs, cluster)
+    assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
+    assert {node.node for node in record.nodes if node.lost} == {"b"}
 
 
 @pytest.mark.parametrize("at", ["pass_two", "inherit", "copy", "seal"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import random
@@ -570,6 +571,37 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     with pytest.raises(engine.Refused, match="give the same --memory to go on"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs, memory_bytes=32 << 20))
     refused("is not empty|earlier output")
+
+
+def test_copies_of_an_earlier_job_are_not_touched(disk: Path) -> None:
+    inputs = shared(disk, keyed(1, 100))
+    copies = disk / "b" / "out" / "_copies"
+    copies.mkdir(parents=True)
+    record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    judged(disk, keyed(1, 100), record)
+    assert not copies.exists()  # Nor is an empty directory left.
+    copies.mkdir()
+    (copies / "part-00007").write_bytes(b"another job's")
+    other = asked(disk, inputs, output=directories(disk, "out"))
+    for path in disk.glob("*/out/*"):
+        if path != copies:
+            path.unlink()
+    with pytest.raises(engine.Refused, match=r"is not empty \(it holds _copies\)"):
+        sort_fleet(SortMachines(*NODES), disk / "other", other)
+    assert (copies / "part-00007").read_bytes() == b"another job's"
+
+
+def test_the_list_of_files_tells_between_which_keys_they_lie(disk: Path) -> None:
+    sorted_whole(disk, keyed(3, 30_000), SortMachines(*NODES))
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    ends = [each["range"] for each in listed]
+    assert len(ends) > 2 and ends[0][0] is None and ends[-1][1] is None
+    assert all(one[1] == next[0] for one, next in itertools.pairwise(ends))
+    for each, (begin, end) in zip(listed, ends, strict=True):
+        data = Path(each["path"]).read_bytes()
+        keys = [data[at : at + 10].hex() for at in range(0, len(data), 100)]
+        assert begin is None or begin["key"] <= keys[0]
+        assert end is None or keys[-1] <= end["key"]
 
 
 def test_weights_say_how_much_each_sorts(disk: Path) -> None:

@@ -14,6 +14,9 @@ use tonnage_stages::work::{ENTRY_BYTES, combiner_memory, stride_memory};
 use crate::inputs::extent_stride;
 use crate::job::JobError;
 
+/// In the place of the size of a record, where the core does not know them and counts none.
+pub(crate) const UNCOUNTED: usize = usize::MAX;
+
 /// The longest extent of an input file: four transfers of the usual size.
 const EXTENT_BYTES: usize = 4 << 20;
 /// The longest block of an output file: one transfer.

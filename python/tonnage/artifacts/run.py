@@ -55,8 +55,8 @@ class RunRecord(Artifact):
     each other, ``durability`` is what is promised of the output when nodes are lost.
     ``compared`` has each phase beside its plan and its limit.
     Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
-    blocks; what was ``shuffled`` and ``written`` is told for it alone. Of object storage: how many
-    ``requests``, ``retries`` and ``errors``.
+    blocks, on a fleet of those that something was made of; what was ``shuffled`` and ``written`` is
+    told for it alone. Of object storage: how many ``requests``, ``retries`` and ``errors``.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"

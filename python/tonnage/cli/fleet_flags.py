@@ -60,3 +60,12 @@ Instances = Annotated[
         help="With --fleet: on so many machines. Default: all.",
     ),
 ]
+Capacities = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--capacities",
+        metavar="DIR...",
+        help="With --fleet: what tonnage measure disk, net and object --fleet kept: the limit of "
+        "each phase is told; a machine with slower disks gets less. Default: all get the same.",
+    ),
+]

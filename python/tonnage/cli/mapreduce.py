@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import importlib.util
 import json
@@ -25,11 +24,13 @@ from tonnage.cli.arguments import (
     refuse_filled,
     refuse_inside,
     refuse_twice,
+    refuse_unknown,
     whole_number,
 )
 from tonnage.cli.fleet_flags import (
     CONNECTIONS,
     PATIENCE_SECONDS,
+    Capacities,
     Connections,
     Fleet,
     Instances,
@@ -37,9 +38,8 @@ from tonnage.cli.fleet_flags import (
     Patience,
 )
 from tonnage.cli.run import in_words as phases_in_words
-from tonnage.cli.run_fleet import going_on, measured_at, weights
+from tonnage.cli.run_fleet import beside, going_on, measured_at, weights
 from tonnage.cli.run_fleet import in_words as fleet_in_words
-from tonnage.model.comparing import compare
 
 if TYPE_CHECKING:
     from tonnage.map_reduce import MapReduce
@@ -102,15 +102,7 @@ def run_mapreduce(
     connections: Connections = None,
     patience: Patience = None,
     instances: Instances = None,
-    capacities: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--capacities",
-            metavar="DIR...",
-            help="With --fleet: what tonnage measure disk --fleet kept: a machine with slower "
-            "disks gets less. Default: all get the same.",
-        ),
-    ] = None,
+    capacities: Capacities = None,
     durability: Annotated[
         str | None,
         typer.Option(
@@ -142,13 +134,16 @@ def run_mapreduce(
         from tonnage.fleet.home import RUN
         from tonnage.map_reduce import Fleet as Machines
 
+        if durability is not None:
+            refuse_unknown("--durability", [durability], ("none", "replicated"))
+        measured = measured_at(capacities or ())
         where = Machines(
             out or new_directory("tonnage-mapreduce"),
             fleet,
             connections or CONNECTIONS,
             patience or PATIENCE_SECONDS,
             instances,
-            weights(measured_at(capacities)) if capacities else None,
+            weights(measured),
             durability or "none",
         )
         found = loaded(job)
@@ -156,7 +151,7 @@ def run_mapreduce(
             record = found.run(
                 inputs, output, scratch, memory, workers, input_format, format, progress.of, where
             )
-        record = dataclasses.replace(record, compared=compare(record))
+        record = beside(record, measured)
         record.write(Path(where.out) / RUN)
         _show(record, as_json)
         if not as_json:

@@ -26,7 +26,7 @@ from tonnage.cli.arguments import (
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.fleet_flags import Connections, Fleet, Instances, Out, Patience
+from tonnage.cli.fleet_flags import Capacities, Connections, Fleet, Instances, Out, Patience
 from tonnage.cli.volumes import (
     Endpoint,
     Requests,
@@ -83,16 +83,7 @@ def run_sort(
     connections: Connections = None,
     patience: Patience = None,
     instances: Instances = None,
-    capacities: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--capacities",
-            metavar="DIR...",
-            help="With --fleet: what tonnage measure disk, net and object --fleet kept: the limit "
-            "of each phase is told; a machine with slower disks gets less. Default: all get the "
-            "same.",
-        ),
-    ] = None,
+    capacities: Capacities = None,
     plan: Annotated[
         Path | None,
         typer.Option(

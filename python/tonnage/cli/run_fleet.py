@@ -100,7 +100,7 @@ def sort_on_fleet(
         with engine.Progress("sorting") as progress:
             record = sort_fleet(cluster, out, asked, progress.of)
     if record.compared is None or measured or followed:
-        record = _compared(record, measured, followed)
+        record = beside(record, measured, followed)
         record.write(out / RUN)
     if as_json:
         print(json.dumps(record.to_json()))
@@ -127,7 +127,7 @@ def measured_at(paths: Sequence[Path]) -> list[FleetMeasurement]:
     """What fleets measured there.
 
     Raises:
-        Refused: Nothing that a sort depends on.
+        Refused: Nothing that a job depends on.
     """
     found = read_fleets([*paths])
     if paths and not any(carried(found, _nodes(found)).nodes.values()):
@@ -148,8 +148,8 @@ def _nodes(measured: Sequence[FleetMeasurement]) -> set[str]:
     return {row.node for each in measured for row in each.nodes}
 
 
-def _compared(
-    record: RunRecord, measured: Sequence[FleetMeasurement], followed: Followed | None
+def beside(
+    record: RunRecord, measured: Sequence[FleetMeasurement], followed: Followed | None = None
 ) -> RunRecord:
     """The record, with each phase beside its limit and its plan."""
     took_part = [node.node for node in record.nodes]

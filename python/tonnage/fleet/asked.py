@@ -161,6 +161,10 @@ class Asked(ABC):
         """What a partition's owner is told of it in pass two, beside its number."""
 
     @abstractmethod
+    def listed(self, job: Job, place: int) -> dict[str, Any]:
+        """What the list of the output's files tells of a partition, beside who has it and sums."""
+
+    @abstractmethod
     def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
         """Whether these are all files of a partition.
 
@@ -175,7 +179,7 @@ class Asked(ABC):
         """Looks at the sums of a job of which all is done.
 
         Raises:
-            Failed: What was written is not what was read.
+            Over: What was written is not what was read.
         """
 
     @abstractmethod

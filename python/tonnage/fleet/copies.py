@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage import engine
 from tonnage.artifacts import flush_names
+from tonnage.fleet.parts import COPIES
+from tonnage.fleet.told import brief
 
 if TYPE_CHECKING:
     from tonnage.fleet.site import Place
-
-COPIES = "_copies"
 
 OnProgress = engine.OnProgress
 
@@ -48,7 +48,6 @@ class Copies(ABC):
         config = {
             "files": asked["files"],
             "copies": self._copies(asked["mesh"]),
-            "record_bytes": self._place.record_bytes,
             "memory_bytes": self._place.memory_bytes,
         }
         return brief(engine.run("fleet_copy", config, on_progress))
@@ -92,15 +91,3 @@ class Copies(ABC):
     @abstractmethod
     def _forget(self, *, only: Collection[int] | None = None, but: Collection[int] = ()) -> None:
         """Removes partitions with their lines in the list of what is finished."""
-
-
-def inherited(copy: str) -> str:
-    """What a copy is called when it is the machine's own output."""
-    path = Path(copy)
-    return str(path.parent.parent / path.name)
-
-
-def brief(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome without its samples over time, which are most of it."""
-    phases = [{**phase, "timeline": []} for phase in outcome["phases"]]
-    return outcome | {"phases": phases}

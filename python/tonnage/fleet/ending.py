@@ -124,6 +124,7 @@ def _files_in_order(job: Job) -> list[dict[str, Any]]:
             "records": records,
             "bytes": size,
             "checksum": f"{checksum:x}",
+            **job.asked.listed(job, place),
             "copy": _copy(schedule, place, number),
         }
         for place in sorted(schedule.finished)

@@ -16,10 +16,9 @@ from typing import Any
 from tonnage import engine
 from tonnage.fleet import planning
 from tonnage.fleet.asked import Asked
-from tonnage.fleet.copies import inherited
 from tonnage.fleet.crew import GONE, Crew, foremost
 from tonnage.fleet.home import Home, Over, files_json, lost_event
-from tonnage.fleet.parts import number_of
+from tonnage.fleet.parts import inherited, number_of
 from tonnage.fleet.recording import told
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import Deterministic, Place
@@ -151,16 +150,20 @@ class Job:
         raise engine.Failed(why)
 
     def _show(self, step: str) -> None:
-        """Progress: records that lie with their owners, and those that are sorted."""
+        """Progress: records that lie with their owners, those that are sorted, and copies."""
         if step not in ("pass_one", "pass_two", "copy"):
             return
         schedule, now = self.schedule, sum(self._done.values())
         came, whole = schedule.came_bytes, schedule.input_bytes
+        afterwards = schedule.copies is not None and not self.asked.COPIED_AS_WRITTEN
+        moved = whole * (3 if afterwards else 2)
         if step == "pass_one":
             done = min(came + now, whole) + schedule.written.bytes
-        else:
+        elif step == "pass_two" or not afterwards:
             done = came + max(schedule.written.bytes, min(now, whole))
-        self._on_progress(min(done, 2 * whole), 2 * whole)
+        else:
+            done = 2 * whole + now
+        self._on_progress(min(done, moved), moved)
 
     def take_told(self) -> dict[str, dict[str, Any]]:
         """What nodes told of their steps since this was last asked."""

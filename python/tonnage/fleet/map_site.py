@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from tonnage import engine
 from tonnage.artifacts import flush_names, write_atomically
-from tonnage.fleet.copies import brief
 from tonnage.fleet.parts import UNFINISHED_PREFIX
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import (
@@ -36,6 +35,7 @@ from tonnage.fleet.site import (
     Site,
     Unread,
 )
+from tonnage.fleet.told import brief
 from tonnage.run.map_reduce import blocks
 from tonnage.run.map_reduce.crew import Crew
 from tonnage.run.map_reduce.inputs import (
@@ -67,11 +67,6 @@ class MapReducePlace(Place):
     """Its `Functions` and `Input`s, whose paths are `inputs` here."""
     format: str
     workers: int | None
-
-    @property
-    def record_bytes(self) -> int:
-        """Of files in formats of their own each byte counts alone."""
-        return 1
 
     def site(self) -> MapReduceSite:
         """The machine's part."""

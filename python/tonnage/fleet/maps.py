@@ -179,6 +179,10 @@ class MapReduceAsked(Asked):
         """Nothing."""
         return {}
 
+    def listed(self, job: Job, place: int) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
     def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
         """When all are there, and all that came was read for them.
 

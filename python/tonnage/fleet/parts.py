@@ -8,6 +8,8 @@ from collections.abc import Collection
 
 UNFINISHED_PREFIX = ".tonnage-unfinished-"
 MANIFEST = "_tonnage.json"
+COPIES = "_copies"
+"""The directory, in a machine's output, for copies of others'."""
 PART = re.compile(r"part-(\d{5,})(?:-\d{5,})*(?:\.[a-z]+)*")
 
 
@@ -23,3 +25,9 @@ def number_of(path: str) -> int:
     found = PART.fullmatch(os.path.basename(path))
     assert found, path
     return int(found[1])
+
+
+def inherited(copy: str) -> str:
+    """What a copy is called when it is the machine's own output."""
+    directory, name = os.path.split(copy)
+    return os.path.join(os.path.dirname(directory), name)

@@ -30,10 +30,11 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import write_atomically
-from tonnage.fleet.copies import COPIES, Copies, brief
+from tonnage.fleet.copies import Copies
 from tonnage.fleet.objects import Changed, Objects
-from tonnage.fleet.parts import MANIFEST, UNFINISHED_PREFIX, is_part
+from tonnage.fleet.parts import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.fleet.share import Seen, of_url, seen
+from tonnage.fleet.told import brief
 from tonnage.run.volumes import Volumes, is_url
 
 ROOM_PREFIX = "tonnage-"
@@ -58,11 +59,6 @@ class Place(ABC):
     folder: str | None = None
     """Where in object storage the output goes, if not to directories."""
     volumes: Volumes = field(default_factory=Volumes)
-
-    @property
-    @abstractmethod
-    def record_bytes(self) -> int:
-        """Size of what its output is counted in."""
 
     @abstractmethod
     def site(self) -> Site:
@@ -302,6 +298,9 @@ class Site(Objects, Copies):
                 self._remove_others(directory, parts[directory])
             with suppress(FileNotFoundError):
                 shutil.rmtree(home)  # While it is there nobody takes the output for whole.
+        for copies in self._copied_to:
+            with suppress(OSError):
+                copies.rmdir()  # If it keeps none.
 
     def _remove_others(self, directory: str, parts: Collection[str]) -> None:
         """Removes other parts, which count for nothing: whoever was to drop them may have died."""
@@ -439,7 +438,8 @@ class Site(Objects, Copies):
                     f"--output {directory}: another job writes there, or was abandoned: wait for "
                     f"it, or remove {name} and the parts"
                 )
-            if name == MANIFEST or not name.startswith(HIDDEN):
+            has_copies = name == COPIES and any(Path(directory, name).iterdir())
+            if has_copies or name == MANIFEST or not name.startswith(HIDDEN):
                 raise engine.Refused(
                     f"--output {directory} is not empty (it holds {name}): give an empty or new "
                     "directory"

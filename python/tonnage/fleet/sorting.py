@@ -7,7 +7,7 @@
     pass_one         round after round, until every record lies where its partition is owned
     pass_two         all owners at once; what is lost meanwhile goes through rounds again; where
                      copies are kept, they are sent as partitions are sorted
-    copy             of finished files, where a copy was lost
+    copy             of finished files that lack one: it was lost, or a MapReduce wrote them
     seal, leave      when the sum of what was written is that of what was read
 
     claim, find      in object storage: one node for all (`objects`); all show that they reach it
@@ -219,7 +219,7 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
 def _pace(job: Job, asked: Mapping[str, Mapping[str, Any]]) -> Pace:
     """Who is too slow in pass two; nobody, where others wait for its copies."""
     schedule = job.schedule
-    if schedule.copies is not None:
+    if schedule.copies is not None and job.asked.COPIED_AS_WRITTEN:
         return Pace()
     shares = {
         node: [schedule.came[each["number"]] for each in one["partitions"]]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from tonnage import engine
 from tonnage.fleet import planning
 from tonnage.fleet.asked import REPLICATED, Asked
-from tonnage.fleet.copies import brief
 from tonnage.fleet.home import Over
 from tonnage.fleet.sampling import sample
 from tonnage.fleet.share import Seen, cut
 from tonnage.fleet.site import Look, OnProgress, Place, Site
+from tonnage.fleet.told import brief
 from tonnage.run import division
 from tonnage.run.schedule import Finished, Round, Schedule, Split, Total
 from tonnage.run.sort import Layout
@@ -138,6 +138,13 @@ class SortAsked(Asked):
         assert plan is not None
         return {"single": plan["single"][place]}
 
+    def listed(self, job: Job, place: int) -> dict[str, Any]:
+        """The boundaries that its keys lie between; ``None`` where there is none."""
+        plan = job.home.plan
+        assert plan is not None
+        ends = [None, *plan["bounds"], None]
+        return {"range": ends[place : place + 2]}
+
     def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
         """When as many bytes were written as came."""
         return sum(file.total.bytes for file in files) == came
@@ -171,11 +178,6 @@ class SortPlace(Place):
     """A sort as one of its machines has it."""
 
     layout: Mapping[str, int]
-
-    @property
-    def record_bytes(self) -> int:
-        """The layout's."""
-        return self.layout["record_bytes"]
 
     def site(self) -> SortSite:
         """The machine's part."""
@@ -222,7 +224,7 @@ class SortSite(Site):
         return brief(engine.run("fleet_pass_two", config | self._common, on_progress))
 
     def _refuse_input(self, file: Seen) -> None:
-        record = self._place.record_bytes
+        record = self._place.layout["record_bytes"]
         if rest := file.bytes % record:
             raise engine.Refused(
                 f"input {file.path}: its {file.bytes} bytes are no multiple of the record's "

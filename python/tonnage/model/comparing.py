@@ -314,6 +314,8 @@ def _notes(
                     lacking.setdefault(words.resource(use.resource), {})[node.node] = None
     for resource, nodes in lacking.items():
         yield f"limits lack {resource}: it was not measured on {words.listing(nodes)}"
+    if measured and record.job == "mapreduce":
+        yield "limits lack the input and the output, which functions read and write"
     if planned and abs(record.bytes / planned.bytes - 1) > FAR:
         yield (
             f"it was planned for {words.size(planned.bytes)}: planned seconds are in proportion to "

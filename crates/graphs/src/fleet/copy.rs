@@ -1,4 +1,4 @@
-//! Copies of output files that are whole, where a keeper, or an owner, was lost.
+//! Copies of output files that are whole: of what lost its copy, and of what was written without one.
 //!
 //! ```text
 //!   copy   read -blocks-> send -wire-> receive -blocks-> write
@@ -23,8 +23,8 @@ use tonnage_stages::work::{Received, Sent};
 
 use crate::fleet::copies::Copies;
 use crate::fleet::list::List;
-use crate::job::{JobError, Phase, Watch, memory, workers};
-use crate::plan::{Plan, Shape};
+use crate::job::{JobError, Phase, Watch, memory};
+use crate::plan::{Plan, Shape, UNCOUNTED};
 use crate::wire::{Wire, connect};
 
 /// What to copy.
@@ -35,8 +35,6 @@ pub struct Config {
     pub files: Vec<Wanted>,
     /// Who takes part, and where this one keeps others'.
     pub copies: Copies,
-    /// Size of a record, for counting.
-    pub record_bytes: usize,
     /// Memory for all buffers.
     pub memory_bytes: usize,
     /// How to use the disks.
@@ -87,9 +85,9 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let own = own.collect::<Result<Vec<OutputFile>, JobError>>()?;
     let shape = Shape {
         bytes: own.iter().map(|file| file.bytes).sum(),
-        record_bytes: config.record_bytes,
+        record_bytes: 1,
         memory_bytes: config.memory_bytes,
-        workers: workers(),
+        workers: 1,
         devices: (1, 1, copies.output.len()),
         uploads: false,
         endpoints: copies.mesh.endpoints.len(),
@@ -101,7 +99,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let keepers: Vec<Option<usize>> = config.files.iter().map(|file| Some(file.keeper)).collect();
     let kept = copies.exchange(&mut mesh, &own, &keepers, control)?;
     let block_bytes = plan.output_block_bytes;
-    let mut wire = Wire::new(mesh, Some(here), config.record_bytes, block_bytes);
+    let mut wire = Wire::new(mesh, Some(here), UNCOUNTED, block_bytes);
     let lanes = wire.lanes_to(&keepers);
     let mut extents = vec![Vec::new(); wire.send.lanes.len()];
     for (number, (file, lane)) in own.iter().zip(lanes).enumerate() {
@@ -114,7 +112,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         buffers: plan.output_blocks.max(extents.len()),
         lanes: Arc::new(extents),
         gives: BLOCKS,
-        record_bytes: config.record_bytes,
+        record_bytes: UNCOUNTED,
         buffer_bytes: block_bytes,
         modes: Arc::new(Modes::default()),
     };
@@ -128,7 +126,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         disk: config.disk.clone(),
         target: Target::Files(Arc::clone(&files)),
         lanes: copies.output.len(),
-        record_bytes: config.record_bytes,
+        record_bytes: UNCOUNTED,
         inbox_bytes: config.disk.depth * block_bytes,
         on_whole: OnWhole::call(move |file| {
             list.add(

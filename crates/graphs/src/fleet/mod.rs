@@ -7,7 +7,7 @@
 //!   pass_one    read -> partition -> send -> receive -> write     its splits; the partitions it owns
 //!   pass_two    read -> sort -> write                             those partitions
 //!               read -> sort -> send -> receive -> write          and copies of others' output
-//!   copy        read -> send -> receive -> write                  of output that has lost its copy
+//!   copy        read -> send -> receive -> write                  of output that lacks its copy
 //! ```
 //!
 //! Pass one may be several rounds: what came from an endpoint that was lost in one, another one reads

@@ -24,11 +24,8 @@ use tonnage_stages::source::{Given, GivenBlock};
 use crate::fleet::round;
 use crate::job::{JobError, Watch, memory};
 use crate::passes::PassOne;
-use crate::plan::{Plan, Shape};
+use crate::plan::{Plan, Shape, UNCOUNTED};
 use crate::wire::connect;
-
-/// In the place of the size of a record: the core counts none, since it does not know them.
-pub(crate) const UNCOUNTED: usize = usize::MAX;
 
 /// An endpoint's part in a round.
 #[derive(Clone, Debug, Deserialize)]

@@ -19,9 +19,8 @@ use tonnage_stages::work::Unit;
 use crate::cut::Cut;
 use crate::fleet::pass_two::Round;
 use crate::job::{JobError, Phase, Watch, memory};
-use crate::map_reduce::pass_one::UNCOUNTED;
 use crate::passes::PassTwo;
-use crate::plan::{Plan, Shape};
+use crate::plan::{Plan, Shape, UNCOUNTED};
 
 /// What to take.
 #[derive(Clone, Debug, Deserialize)]
