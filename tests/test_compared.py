@@ -164,11 +164,11 @@ def test_what_was_not_measured_is_lacking_and_said() -> None:
 
 def test_losses_and_going_on_are_told() -> None:
     again = {node: [pass_one(), pass_one(3.0), pass_two()] for node in NODES[:3]}
-    found = compare(record(again, 20.0), capacities(lab(), NODES))
+    found = compare(dataclasses.replace(record(again, 20.0), commands=2), capacities(lab(), NODES))
     assert found.phases[0].seconds == pytest.approx(30.1)
     assert found.other_seconds is None
     assert found.notes == [
-        "it was taken up again: its seconds are those of the last command",
+        "it took 2 commands: its seconds are those of the last, its phases those of all",
         "4.00 GB were read again after a loss, which limits count as what had to be moved",
     ]
 

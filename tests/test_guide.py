@@ -13,7 +13,7 @@ import pytest
 from support.command import Tonnage
 from support.disk import ROOT
 from support.labs import needs_lab, untouched
-from tonnage.artifacts import FleetMeasurement
+from tonnage.artifacts import FleetMeasurement, RunRecord
 from tonnage.lab.description import Machine, parse
 from tonnage.lab.nodes import nodes_of
 
@@ -101,6 +101,10 @@ def test_a_fleet_in_a_lab_is_as_fast_as_was_set(tonnage: Tonnage, disk: Path) ->
             for name, rate in trials.items():
                 shares[node.node, name] = rates[name] / rate(machine)
         assert_held(shares)
+    record = RunRecord.read(disk / "out" / "sort" / "run.json")
+    assert record.bytes == 200_000_000 and record.compared and record.compared.limit
+    assert {node.node for node in record.nodes} == {*machines}
+    assert (disk / "out" / "sort.html").exists()
     (printed,) = re.findall(r"^\{.*\}$", done.stdout, re.MULTILINE)
     links = json.loads(printed)["links"]
     assert_held(

@@ -376,7 +376,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     s3.put("out/mine", b"x")
     refused(r"is not empty \(it holds mine\)")
     s3.put("out/.tonnage-unfinished-other", b"")
-    with pytest.raises(engine.Refused, match="another job writes there, or was abandoned"):
+    with pytest.raises(engine.Refused, match="another job writes there, or was interrupted"):
         sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     with pytest.raises(engine.Refused, match="does not let these keys in"):

@@ -707,6 +707,8 @@ def test_a_driver_that_is_killed_goes_on_with_copies(
     record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
     judged(disk, data, record)
     has_copies(disk, record, "sorted.json")
+    assert record.commands == 2
+    assert "for the last of 2 commands, " in in_words(record)[1]
 
 
 def test_two_machines_that_die_with_what_they_keep_for_each_other(disk: Path) -> None:

@@ -83,4 +83,6 @@ class RunRecord(Artifact):
     rounds: list[RoundRun] = field(default_factory=list)
     durability: str | None = None
     network_bytes: int = 0
+    commands: int = 1
+    """How many commands it took on a fleet; ``seconds`` are those of the last."""
     compared: Compared | None = None

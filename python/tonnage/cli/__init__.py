@@ -26,7 +26,7 @@ def main() -> None:
         code, said = commands.call(sys.argv[1:])
     except KeyboardInterrupt as why:
         code = 143 if isinstance(why, Terminated) else 130
-        said = "interrupted: what was unfinished is removed"
+        said = str(why.args[0]) if why.args else "interrupted: what was unfinished is removed"
     if said:
         print(f"tonnage: {' '.join(said.split())}", file=sys.stderr)
     sys.exit(code)

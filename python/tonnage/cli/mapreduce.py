@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,7 +37,7 @@ from tonnage.cli.fleet_flags import (
     Patience,
 )
 from tonnage.cli.run import in_words as phases_in_words
-from tonnage.cli.run_fleet import beside, going_on, measured_at, weights
+from tonnage.cli.run_fleet import beside, going_on, measured_at, show, weights
 from tonnage.cli.run_fleet import in_words as fleet_in_words
 
 if TYPE_CHECKING:
@@ -184,7 +183,7 @@ def run_mapreduce(
 
 def _show(record: RunRecord, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(record.to_json()))
+        show(record)
         return
     print("\n".join(in_words(record)))
 

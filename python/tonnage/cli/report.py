@@ -103,11 +103,16 @@ def report(
 def _run_at(path: Path) -> Path | None:
     """The record of a job on a fleet: a file itself, or that of the job's own directory."""
     place = path / RUN if (path / JOB).is_file() else path
+    if place != path and not place.is_file():
+        raise engine.Refused(
+            f"{path} is of a job that has not finished: the same command goes on, with --out {path}"
+        )
     return place if place.is_file() and says(place, RunRecord) else None
 
 
 def _report_run(place: Path, out: Path, as_json: bool) -> None:
     from tonnage.cli.compared import lines
+    from tonnage.cli.run_fleet import lost
     from tonnage.report.fleet import write_run
 
     try:
@@ -123,8 +128,9 @@ def _report_run(place: Path, out: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps(record.to_json()))
         return
-    if record.compared:
-        print("\n".join(lines(record.compared, record.seconds)))
+    compared = lines(record.compared, record.seconds) if record.compared else ()
+    for said in (*compared, *lost(record)):
+        print(said)
     print(f"Report: {page}")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonnage import engine, words
-from tonnage.artifacts import FleetMeasurement, NodeRun, RunRecord
+from tonnage.artifacts import FleetMeasurement, RunRecord
 from tonnage.cli import compared
 from tonnage.cli.arguments import command, new_directory
 from tonnage.cli.fleet import refuse_without_ray
@@ -103,10 +103,17 @@ def sort_on_fleet(
         record = beside(record, measured, followed)
         record.write(out / RUN)
     if as_json:
-        print(json.dumps(record.to_json()))
+        show(record)
         return
     print("\n".join(in_words(record)))
     print(f"Kept in {out}; the output's files: {out / 'sorted.json'}")
+
+
+def show(record: RunRecord) -> None:
+    """Prints a record as JSON; of nodes that were lost a person is told all the same."""
+    for said in lost(record):
+        print(f"tonnage: {said}", file=sys.stderr)
+    print(json.dumps(record.to_json()))
 
 
 @contextmanager
@@ -114,12 +121,17 @@ def going_on(out: Path) -> Iterator[None]:
     """Says that the same command goes on, if it ends early and would."""
     from tonnage.fleet.home import Over
 
+    said = f"the same command goes on, with --out {out}"
     try:
         yield
-    except (KeyboardInterrupt, engine.Failed) as why:
+    except KeyboardInterrupt as why:
+        if any(out.glob("*")):
+            why.args = (f"interrupted: what was done stays; {said}",)
+        raise
+    except engine.Failed as why:
         # What would fail on any machine has left nothing that could go on.
         if not isinstance(why, Over) and any(out.glob("*")):
-            print(f"tonnage: the same command goes on, with --out {out}", file=sys.stderr)
+            print(f"tonnage: {said}", file=sys.stderr)
         raise
 
 
@@ -169,10 +181,12 @@ def in_words(record: RunRecord) -> list[str]:
     cpu, rate = words.significant(record.cpu_seconds), "no time"
     if record.seconds:
         rate = words.rate(record.bytes / record.seconds)
+    took = f"{words.seconds(record.seconds)}, {rate} sorted"
+    if record.commands > 1:
+        took = f"{words.seconds(record.seconds)} for the last of {record.commands} commands"
     lines = [
         f"{record.records} records, {record.bytes} bytes, checksum {record.checksum}",
-        f"{words.seconds(record.seconds)}, {rate} sorted, {cpu} core seconds on "
-        f"{words.several(len(record.nodes), 'node')}",
+        f"{took}, {cpu} core seconds on {words.several(len(record.nodes), 'node')}",
         f"{words.size(record.network_bytes)} went from node to node, in "
         f"{words.several(len(record.rounds), 'round')} of pass one",
     ]
@@ -184,13 +198,14 @@ def in_words(record: RunRecord) -> list[str]:
     if record.repartitioned_bytes:
         again = words.size(record.repartitioned_bytes)
         lines.append(f"{again} were divided once more, since --memory is small for them: give more")
-    lines += [_lost(node) for node in record.nodes if node.lost]
+    lines += lost(record)
     phases = (phase for node in record.nodes for phase in node.phases)
     return [*lines, *disk_warnings(phases)]
 
 
-def _lost(node: NodeRun) -> str:
-    return f"Lost: {node.node}: {node.lost}"
+def lost(record: RunRecord) -> list[str]:
+    """The nodes that were lost, and why."""
+    return [f"Lost: {node.node}: {node.lost}" for node in record.nodes if node.lost]
 
 
 def _promised(durability: str | None, folders: Sequence[str]) -> str:

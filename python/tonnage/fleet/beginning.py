@@ -117,6 +117,7 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
         for split in job.asked.splits(job.held)
     ]
     schedule = job.schedule = _schedule(job, splits)
+    job.home.keep({"event": "command"})
     heirs: dict[int, tuple[str, Sequence[Finished]]] = {}
     for event in job.home.events:
         replay(schedule, event)

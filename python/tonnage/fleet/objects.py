@@ -189,7 +189,8 @@ class Objects(ABC):
         place = f"--output {self._place.folder}"
         if name.startswith(UNFINISHED_PREFIX):
             raise engine.Refused(
-                f"{place}: another job writes there, or was abandoned: wait for it, or remove "
+                f"{place}: another job writes there, or was interrupted: wait for it, go on "
+                "with it (the same command with --out of the first), or remove "
                 f"{name} and the parts"
             )
         raise engine.Refused(

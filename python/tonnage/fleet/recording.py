@@ -89,6 +89,7 @@ def recorded(
         durability=settings["durability"],
         requests=_requests(step["requests"] for of_node in steps.values() for step in of_node),
         network_bytes=sum(node.sent_bytes for node in nodes),
+        commands=1 + sum(event["event"] == "command" for event in kept.events),
     )
 
 

@@ -435,8 +435,9 @@ class Site(Objects, Copies):
         for name in names:
             if name.startswith(UNFINISHED_PREFIX):
                 raise engine.Refused(
-                    f"--output {directory}: another job writes there, or was abandoned: wait for "
-                    f"it, or remove {name} and the parts"
+                    f"--output {directory}: another job writes there, or was interrupted: wait for "
+                    "it, go on with it (the same command with --out of the first), or remove "
+                    f"{name} and the parts"
                 )
             has_copies = name == COPIES and any(Path(directory, name).iterdir())
             if has_copies or name == MANIFEST or not name.startswith(HIDDEN):

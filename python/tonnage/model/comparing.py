@@ -94,7 +94,8 @@ def compare(
         scale = planned.seconds.median / candidate.seconds.median
         phases = [_beside(each, candidate, scale) for each in phases]
     seconds = sum(phase.seconds for phase in phases)
-    other = record.seconds - seconds if record.seconds >= seconds else None
+    is_one = record.commands == 1 and record.seconds >= seconds
+    other = record.seconds - seconds if is_one else None
     least = [phase.limit_seconds for phase in phases]
     limits = [each for each in least if each is not None]
     limit, share = None, None
@@ -293,8 +294,11 @@ def _notes(
     measured: Capacities | None,
     planned: Planned | None,
 ) -> Iterable[str]:
-    if other is None and phases:
-        yield "it was taken up again: its seconds are those of the last command"
+    if record.commands > 1:
+        yield (
+            f"it took {record.commands} commands: its seconds are those of the last, its phases "
+            "those of all"
+        )
     read = sum(
         use.amount
         for phase in phases

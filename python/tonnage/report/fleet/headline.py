@@ -13,6 +13,8 @@ def title(record: RunRecord) -> str:
     nodes = words.several(len(record.nodes), "node")
     done = "Sorted" if record.job == "sort" else "MapReduce of"
     said = f"{done} {words.size(record.bytes)} on {nodes} in {words.seconds(record.seconds)}"
+    if record.commands > 1:
+        said += f", the last of {record.commands} commands"
     planned = record.compared.planned if record.compared else None
     return f"{said}; planned {words.seconds(planned.seconds.median)}" if planned else said
 
@@ -52,7 +54,10 @@ def _lead(record: RunRecord) -> str:
 
 def _tiles(record: RunRecord) -> list[Tile]:
     compared = record.compared
-    found = [Tile("Took", words.seconds(record.seconds), "from the command's beginning to its end")]
+    of = "from the first look at the machines to the end"
+    if record.commands > 1:
+        of = f"the last of {record.commands} commands, {of}"
+    found = [Tile("Took", words.seconds(record.seconds), of)]
     if compared:
         outside = ""
         if compared.other_seconds is not None:
