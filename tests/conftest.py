@@ -1,8 +1,11 @@
 """What every test may ask for."""
 
+import fcntl
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,10 +24,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_lab_of_killed_tests() -> None:
-    """Labs that tests made which were killed are gone: they would be in the way of other tests."""
-    for left in sorted(ROOM.glob("test-*")) if os.geteuid() == 0 else []:
-        Tonnage().run("lab", "down", "--lab", left.name, check=True)
+def no_lab_of_killed_tests() -> Iterator[None]:
+    """Labs that tests made which were killed are gone: they would be in the way of other tests.
+
+    While another run is under way, which holds the lock, they may be its own.
+    """
+    with (Path(tempfile.gettempdir()) / f"tonnage-tests-{os.geteuid()}.lock").open("w") as lock:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for left in sorted(ROOM.glob("test-*")) if os.geteuid() == 0 else []:
+                Tonnage().run("lab", "down", "--lab", left.name, check=True)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(scope="session")
