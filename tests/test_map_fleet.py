@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.disk import ROOT
-from support.sorters import SortMachines, Trouble, directories, has_copies
+from support.sorters import SortMachines, Trouble, directories, driver, has_copies
 from tonnage import Input, MapReduce, engine, per_record, sums
 from tonnage.artifacts import RunRecord
 from tonnage.fleet.job import SLOW
@@ -245,37 +245,18 @@ def test_all_but_one_may_be_lost_at_any_time(disk: Path, seed: int) -> None:
     assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
 
 
-class Killed(BaseException):
-    """What ends a driver in a test: it has no time to say anything."""
-
-
-@pytest.mark.parametrize("dies_at", range(1, 7))
-def test_a_driver_that_is_killed_goes_on(
-    disk: Path, dies_at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tonnage.fleet.crew import Crew
-
+@pytest.mark.parametrize("dies", range(1, 7))
+def test_a_driver_that_is_killed_goes_on(disk: Path, dies: int) -> None:
     inputs = texts(disk)
     want = asked(disk, COUNT, inputs)
-    do, done = Crew.do, list[str]()
-
-    def dying(self: Crew, step: str, *arguments: Any) -> Any:
-        ended = do(self, step, *arguments)
-        done.append(step)
-        if len(done) == dies_at:
-            raise Killed
-        return ended
-
-    monkeypatch.setattr(Crew, "do", dying)
-    with pytest.raises(Killed):
+    with driver(dies=dies) as first:
         sort_fleet(SortMachines(*NODES), disk / "job", want)
-    first = [*done]
-    dies_at = 1000
-    record = sort_fleet(SortMachines(*NODES), disk / "job", want)
+    with driver() as then:
+        record = sort_fleet(SortMachines(*NODES), disk / "job", want)
     found = rows_of(disk, record)
     assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
     if "pass_two" in first:
-        assert done.count("pass_one") == 1
+        assert [*first, *then].count("pass_one") == 1
 
 
 LISTED = MapReduce(map=words)
@@ -338,26 +319,12 @@ def test_a_disk_that_fails_while_copies_are_made(disk: Path, what: str) -> None:
 
 
 @pytest.mark.parametrize("at", ["pass_two", "inherit", "copy", "seal"])
-def test_a_driver_that_is_killed_goes_on_with_copies(
-    disk: Path, at: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tonnage.fleet.crew import Crew
-
+def test_a_driver_that_is_killed_goes_on_with_copies(disk: Path, at: str) -> None:
     inputs = texts(disk)
     want = asked(disk, COUNT, inputs, durability="replicated")
-    do = Crew.do
-
-    def dying(self: Crew, step: str, *arguments: Any) -> Any:
-        ended = do(self, step, *arguments)
-        if step == at:
-            raise Killed
-        return ended
-
-    monkeypatch.setattr(Crew, "do", dying)
     troubles = {"b": [Trouble("copy", "dies at the end", wipes=True)]}
-    with pytest.raises(Killed):
+    with driver(dies=at):
         sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
-    monkeypatch.undo()
     record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
     found = rows_of(disk, record)
     assert len(found) == len(dict(found)) and dict(found) == counted(inputs)

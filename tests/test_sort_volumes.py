@@ -15,11 +15,10 @@ import pytest
 from support.command import Tonnage
 from support.records import blob, checksum, cut
 from support.s3 import BUCKET, KEYS, Bucket, server
-from support.sorters import SortMachines, Trouble, directories
+from support.sorters import SortMachines, Trouble, directories, driver
 from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
-from tonnage.fleet.crew import Crew
 from tonnage.fleet.objects import Objects
 from tonnage.fleet.sorting import sort_fleet
 from tonnage.fleet.sorts import SortAsked, SortSite
@@ -204,10 +203,6 @@ def test_what_the_only_one_asked_cannot_put_another_one_does(
     }
 
 
-class Killed(BaseException):
-    """What ends a driver in a test: it has no time to say anything."""
-
-
 @pytest.mark.parametrize(
     ("at", "wipes"),
     [
@@ -226,21 +221,9 @@ def test_a_driver_that_is_killed_goes_on(
     disk: Path, s3: Bucket, at: str, wipes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = given(s3, 9, 40_000)
-    do = Crew.do
-    did: list[str] = []
-
-    def dying(self: Crew, step: str, *arguments: Any) -> Any:
-        ended = do(self, step, *arguments)
-        did.append(step)
-        if step == at:
-            raise Killed
-        return ended
-
-    monkeypatch.setattr(Crew, "do", dying)
     cluster = SortMachines(*NODES)
-    with pytest.raises(Killed):
+    with driver(dies=at) as first:
         sort_fleet(cluster, disk / "job", asked(disk, s3))
-    monkeypatch.undo()
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     unfinished = [name for name in s3.content("out") if name.startswith(".tonnage-unfinished-")]
@@ -252,9 +235,10 @@ def test_a_driver_that_is_killed_goes_on(
         cluster.sorters["b"].die(wipe=True)
     # A spare takes over: it reads objects as any other does.
     there = ("a", "c", "spare") if wipes else NODES
-    record = sorted_whole(disk, s3, records, SortMachines(*there))
+    with driver() as then:
+        record = sorted_whole(disk, s3, records, SortMachines(*there))
     if at == "pass_two" and not wipes:
-        assert len(record.rounds) == 1 and did.count("pass_two") == 1
+        assert len(record.rounds) == 1 and [*first, *then].count("pass_two") == 1
 
 
 def test_parts_and_uploads_of_earlier_tries_are_removed(

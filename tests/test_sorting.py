@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support.records import blob, checksum, cut
-from support.sorters import SortMachines, Trouble, directories, has_copies
+from support.sorters import Killed, SortMachines, Trouble, directories, driver, has_copies, killed
 from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.cli.run_fleet import in_words
@@ -209,11 +209,7 @@ def test_what_a_machine_left_at_the_end_is_finished_by_who_sees_it(
     want = asked(disk, shared(disk, data))
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("leave", "dies")]})
     if killed:
-
-        def dying(_: object) -> None:
-            raise Killed
-
-        monkeypatch.setattr(ending, "leave", dying)
+        monkeypatch.setattr(ending, "leave", killed)
         with pytest.raises(Killed):
             sort_fleet(SortMachines(*NODES), disk / "job", want)
         monkeypatch.undo()
@@ -432,38 +428,16 @@ def test_a_machine_that_others_twice_cannot_hear_is_lost(disk: Path) -> None:
         sort_fleet(cluster, disk / "job", asked(disk, inputs))
 
 
-class Killed(BaseException):
-    """What ends a driver in a test: it has no time to say anything."""
-
-
 @pytest.mark.parametrize("seed", range(8))
-def test_a_driver_that_is_killed_goes_on(
-    disk: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_that_is_killed_goes_on(disk: Path, seed: int) -> None:
     data = keyed(seed, 20_000)
     want = asked(disk, shared(disk, data))
-    draw = random.Random(seed)
-    from tonnage.fleet.crew import Crew
-
-    do, dies_at = Crew.do, draw.randint(1, 7)
-    done: list[str] = []
-
-    def dying(self: Crew, step: str, *arguments: Any) -> Any:
-        done.append(step)
-        if len(done) == dies_at and seed % 2:
-            raise Killed
-        ended = do(self, step, *arguments)
-        if len(done) == dies_at:
-            raise Killed
-        return ended
-
-    monkeypatch.setattr(Crew, "do", dying)
-    with pytest.raises(Killed):
+    dies = random.Random(seed).randint(1, 7)
+    with driver(dies=dies, before=bool(seed % 2)) as first:
         sort_fleet(SortMachines(*NODES), disk / "job", want)
-    first, done = done, []
-    dies_at = 100
     troubles = {"b": [Trouble("pass_two", "dies", wipes=True)]} if seed % 4 == 3 else {}
-    record = sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    with driver() as done:
+        record = sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
     judged(disk, data, record)
     if "pass_two" in first and not troubles:
         assert "pass_one" not in done and "sample" not in done
@@ -478,7 +452,7 @@ def test_what_began_with_so_many_machines_goes_on_with_fewer(
     want = asked(disk, shared(disk, data), instances=3)
     from tonnage.fleet import sorting
 
-    monkeypatch.setattr(sorting, "_pass_two", _killed)
+    monkeypatch.setattr(sorting, "_pass_two", killed)
     with pytest.raises(Killed):
         sort_fleet(SortMachines("b", "c", "d", "e"), disk / "job", want)
     monkeypatch.undo()
@@ -682,28 +656,13 @@ def test_a_copy_takes_a_second_machine_to_the_end(disk: Path) -> None:
         replicated(disk, keyed(1, 5_000), SortMachines(*NODES, troubles=troubles))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_driver_that_is_killed_goes_on_with_copies(
-    disk: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = keyed(seed, 20_000)
+@pytest.mark.parametrize("at", ["pass_two", "inherit", "copy", "seal"])
+def test_a_driver_that_is_killed_goes_on_with_copies(disk: Path, at: str) -> None:
+    data = keyed(3, 20_000)
     want = asked(disk, shared(disk, data), durability="replicated")
-    from tonnage.fleet.crew import Crew
-
-    do = Crew.do
-    at = ("pass_two", "inherit", "copy", "seal")[seed]
-
-    def dying(self: Crew, step: str, *arguments: Any) -> Any:
-        ended = do(self, step, *arguments)
-        if step == at:
-            raise Killed
-        return ended
-
-    monkeypatch.setattr(Crew, "do", dying)
     troubles = {"b": [Trouble("pass_two", "dies at the end", wipes=True)]}
-    with pytest.raises(Killed):
+    with driver(dies=at):
         sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
-    monkeypatch.undo()
     record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
     judged(disk, data, record)
     has_copies(disk, record, "sorted.json")
@@ -722,7 +681,7 @@ def test_what_a_driver_believes_finished_is_looked_for_when_it_goes_on(
     data = keyed(13, 20_000)
     want = asked(disk, shared(disk, data))
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies at the end")]})
-    monkeypatch.setattr(ending, "sealed", _killed)
+    monkeypatch.setattr(ending, "sealed", killed)
     with pytest.raises(Killed):
         sort_fleet(cluster, disk / "job", want)
     monkeypatch.undo()
@@ -731,10 +690,6 @@ def test_what_a_driver_believes_finished_is_looked_for_when_it_goes_on(
     record = sort_fleet(SortMachines(*NODES), disk / "job", want)
     judged(disk, data, record)
     assert all(node.lost is None for node in record.nodes)
-
-
-def _killed(*_: Any) -> bool:
-    raise Killed
 
 
 @pytest.mark.parametrize("who", ["takes part again", "is only read from"])
@@ -749,7 +704,7 @@ def test_parts_that_count_for_nothing_do_not_stay_if_nobody_dropped_them(
         # Others did again what it had, and nobody saw that it was there.
         dies = {"c": [Trouble("pass_two", "dies in the middle")]}
         with monkeypatch.context() as patched, pytest.raises(Killed):
-            patched.setattr(ending, "sealed", _killed)
+            patched.setattr(ending, "sealed", killed)
             patched.setattr(Job, "_seen_by_another", lambda *_: set())
             sort_fleet(SortMachines(*NODES, troubles=dies), disk / "job", want)
     monkeypatch.setattr(Site, "drop", lambda *_: None)
@@ -766,7 +721,7 @@ def test_what_a_lost_machine_left_is_finished_although_the_driver_died_first(
     data = keyed(27, 20_000)
     want = asked(disk, shared(disk, data))
     troubles = {"b": [Trouble("seal", "dies")]}
-    monkeypatch.setattr(ending, "leave", _killed)
+    monkeypatch.setattr(ending, "leave", killed)
     with pytest.raises(Killed):
         sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
     monkeypatch.undo()

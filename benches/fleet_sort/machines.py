@@ -101,11 +101,6 @@ class Run:
         return found
 
     @property
-    def phase_seconds(self) -> float:
-        """Of both passes."""
-        return float(self.compared["phase_seconds"])
-
-    @property
     def efficiency(self) -> float:
         """The phases' limits over all of the run."""
         return float(self.compared["limit"]["seconds"]) / float(self.record["seconds"])

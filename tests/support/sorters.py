@@ -6,17 +6,21 @@ import itertools
 import json
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from support.machines import Actor, Machines
 from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.fleet.cluster import Machine
+from tonnage.fleet.crew import Crew
 from tonnage.fleet.map_site import MapReduceSite
 from tonnage.fleet.site import Place, Site
 from tonnage.fleet.sorter import Sorter
@@ -243,6 +247,36 @@ class SortMachines(Machines):
     def place(self, machine: Machine, kind: Callable[[], Any]) -> Any:
         self.sorters[machine.name] = SorterActor(machine.name, self)
         return self.sorters[machine.name]
+
+
+class Killed(BaseException):
+    """What ends a driver in a test: it has no time to say anything."""
+
+
+def killed(*_: Any) -> Any:
+    """In place of what a driver does when it dies."""
+    raise Killed
+
+
+@contextmanager
+def driver(*, dies: int | str | None = None, before: bool = False) -> Iterator[list[str]]:
+    """The steps that drivers have crews do meanwhile; one dies after the step of this number or
+    this name, or before it."""
+    do = Crew.do
+    began: list[str] = []
+
+    def noted(crew: Crew, step: str, *arguments: Any) -> Any:
+        began.append(step)
+        now = dies in (step, len(began))
+        if now and before:
+            raise Killed
+        ended = do(crew, step, *arguments)
+        if now:
+            raise Killed
+        return ended
+
+    with patch.object(Crew, "do", noted), nullcontext() if dies is None else pytest.raises(Killed):
+        yield began
 
 
 def directories(room: Path, name: str) -> tuple[str, ...]:

@@ -156,8 +156,8 @@ impl Buffer {
         self.len += bytes.len();
     }
 
-    /// Has memory begin to fetch the ends of a part of the slot, which is read soon: of a record
-    /// that is short the lines between come by themselves, as was measured.
+    /// Has memory begin to fetch the ends of a part of the slot, which is read soon. Fetching the
+    /// lines between of a record of 100 bytes, too, was measured, and was no faster.
     #[inline]
     pub fn prefetch(&self, part: std::ops::Range<usize>) {
         debug_assert!(part.end <= self.capacity());

@@ -60,3 +60,9 @@ def timeline(phases: list[dict[str, Any]]) -> dict[str, list[Any]]:
                 for counter in counters:
                     columns[counter].append(values[counter])
     return columns
+
+
+def brief(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without its samples over time, which are most of it."""
+    phases = [{**phase, "timeline": []} for phase in outcome["phases"]]
+    return outcome | {"phases": phases}

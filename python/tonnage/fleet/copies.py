@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage import engine
 from tonnage.artifacts import flush_names
+from tonnage.engine.probes import brief
 from tonnage.fleet.parts import COPIES
-from tonnage.fleet.told import brief
 
 if TYPE_CHECKING:
     from tonnage.fleet.site import Place

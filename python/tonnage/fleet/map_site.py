@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from tonnage import engine
 from tonnage.artifacts import flush_names, write_atomically
+from tonnage.engine.probes import brief
 from tonnage.fleet.parts import UNFINISHED_PREFIX
 from tonnage.fleet.share import Seen
 from tonnage.fleet.site import (
@@ -35,7 +36,6 @@ from tonnage.fleet.site import (
     Site,
     Unread,
 )
-from tonnage.fleet.told import brief
 from tonnage.run.map_reduce import blocks
 from tonnage.run.map_reduce.crew import Crew
 from tonnage.run.map_reduce.inputs import (

@@ -30,11 +30,11 @@ from typing import Any
 
 from tonnage import engine
 from tonnage.artifacts import write_atomically
+from tonnage.engine.probes import brief
 from tonnage.fleet.copies import Copies
 from tonnage.fleet.objects import Changed, Objects
 from tonnage.fleet.parts import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.fleet.share import Seen, of_url, seen
-from tonnage.fleet.told import brief
 from tonnage.run.volumes import Volumes, is_url
 
 ROOM_PREFIX = "tonnage-"

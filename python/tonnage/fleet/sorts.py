@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage import engine
+from tonnage.engine.probes import brief
 from tonnage.fleet import planning
 from tonnage.fleet.asked import REPLICATED, Asked
 from tonnage.fleet.home import Over
 from tonnage.fleet.sampling import sample
 from tonnage.fleet.share import Seen, cut
 from tonnage.fleet.site import Look, OnProgress, Place, Site
-from tonnage.fleet.told import brief
 from tonnage.run import division
 from tonnage.run.schedule import Finished, Round, Schedule, Split, Total
 from tonnage.run.sort import Layout

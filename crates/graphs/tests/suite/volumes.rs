@@ -4,7 +4,6 @@
 //! The store is a real server; requests are made to fail on this side of it, by a seed.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use tonnage_object::{Client, Effect, Faults, Method, Rule, Settings};
 use tonnage_pipeline::Control;
 use tonnage_records::Layout;
 
-use crate::common::{DISTRIBUTIONS, Keys, disk, is_sort_of, names, records, run};
+use crate::common::{DISTRIBUTIONS, Keys, addresses, disk, is_sort_of, names, records, run};
 
 #[path = "../../../io/object/tests/common/mod.rs"]
 mod server;
@@ -356,9 +355,7 @@ fn endpoint(store: &Store, splits: &[serde_json::Value]) -> (sample::Outcome, pa
         partitions: 5,
     };
     let wanted = boundaries::run(&wanted, &Control::default()).expect("boundaries");
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = free.local_addr().expect("an address");
-    drop(free);
+    let address = addresses(1)[0];
     let owners = vec![Some(0); wanted.single.len()];
     let mut config: pass_one::Config = serde_json::from_value(with(serde_json::json!({
         "mesh": {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -270,12 +271,16 @@ impl Place {
     }
 }
 
-/// So many addresses on loopback that nobody listens on.
+/// So many addresses on loopback that nobody listens on. Below the ports that the kernel gives
+/// out, and none twice: a test that binds port 0 meanwhile cannot be given one of these.
 pub fn addresses(count: usize) -> Vec<SocketAddr> {
-    let bind = |_| TcpListener::bind("127.0.0.1:0").expect("a port");
-    let listeners: Vec<TcpListener> = (0..count).map(bind).collect();
-    let address = |listener: &TcpListener| listener.local_addr().expect("an address");
-    listeners.iter().map(address).collect()
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id();
+    std::iter::repeat_with(|| 10_000 + (first + TRIED.fetch_add(1, Relaxed)) % 20_000)
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port as u16)))
+        .filter(|address| TcpListener::bind(address).is_ok())
+        .take(count)
+        .collect()
 }
 
 /// How an endpoint meets those at these addresses, of which it is one.

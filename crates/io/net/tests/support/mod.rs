@@ -1,17 +1,19 @@
 //! What tests of endpoints on loopback share.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use tonnage_net::{Head, Secret, Settings};
 
-/// Addresses that nobody listened on a moment ago.
+/// Addresses that nobody listens on. Below the ports that the kernel gives out, and none twice: a
+/// test that binds port 0 meanwhile cannot be given one of these.
 pub fn addresses(count: usize) -> Vec<SocketAddr> {
-    let listeners: Vec<TcpListener> = (0..count)
-        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
-        .collect();
-    listeners
-        .iter()
-        .map(|listener| listener.local_addr().expect("an address"))
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id();
+    std::iter::repeat_with(|| 10_000 + (first + TRIED.fetch_add(1, Relaxed)) % 20_000)
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port as u16)))
+        .filter(|address| TcpListener::bind(address).is_ok())
+        .take(count)
         .collect()
 }
 
