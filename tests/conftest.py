@@ -14,6 +14,7 @@ from hypothesis import settings
 from support.browser import Browser, chromium
 from support.command import Tonnage
 from support.disk import room
+from support.s3 import KEYS, Bucket, server
 from tonnage.lab import ROOM
 
 # A disk answers when it can: how long an example takes says nothing about the code.
@@ -56,3 +57,18 @@ def browser() -> Iterator[Browser]:
     """One Chromium for all tests; each opens its own windows."""
     with chromium() as running:
         yield running
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The S3 server's keys, and no others, in the environment."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+
+
+@pytest.fixture
+def s3(keys: None) -> Iterator[Bucket]:
+    """The bucket of an S3 server that is as fast as it can be, and does not fail."""
+    with server() as running:
+        yield Bucket(running)

@@ -4,7 +4,6 @@ import json
 import random
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +18,6 @@ from tonnage.run.volumes import Volumes, find
 
 LAYOUT = Layout()
 MIB = 1 << 20
-
-
-@pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's keys, and no others, in the environment."""
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-
-
-@pytest.fixture
-def s3(keys: None) -> Iterator[Bucket]:
-    """The bucket of a server that is as fast as it can be, and does not fail."""
-    with server() as running:
-        yield Bucket(running)
 
 
 def check(bucket: Bucket, records: list[bytes]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,21 +29,6 @@ LAYOUT = Layout()
 MEMORY = 64 << 20
 NODES = ("a", "b", "c")
 IN, OUT = f"s3://{BUCKET}/in/", f"s3://{BUCKET}/out/"
-
-
-@pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's keys, and no others, in the environment."""
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-
-
-@pytest.fixture
-def s3(keys: None) -> Iterator[Bucket]:
-    """The bucket of a server that is as fast as it can be, and does not fail."""
-    with server() as running:
-        yield Bucket(running)
 
 
 def given(bucket: Bucket, seed: int, count: int, objects: int = 3) -> list[bytes]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tonnage.map_reduce import Fleet, MapReduce
     from tonnage.run.map_reduce import Input, counts, groups, per_record, sums
+    from tonnage.run.volumes import Volumes
 
-__all__ = ["Fleet", "Input", "MapReduce", "counts", "groups", "per_record", "sums"]
+__all__ = ["Fleet", "Input", "MapReduce", "Volumes", "counts", "groups", "per_record", "sums"]
 __version__ = "0.1.0"
 
 
@@ -23,4 +24,4 @@ def __getattr__(name: str) -> Any:
     from tonnage import map_reduce
     from tonnage.run import map_reduce as helpers
 
-    return getattr(map_reduce if name in ("Fleet", "MapReduce") else helpers, name)
+    return getattr(map_reduce if name in ("Fleet", "MapReduce", "Volumes") else helpers, name)

@@ -13,6 +13,7 @@ from tonnage.artifacts import RunRecord
 from tonnage.measure import environment
 from tonnage.measure.trials import now
 from tonnage.run.map_reduce import Functions, Input, map_reduce
+from tonnage.run.volumes import Volumes, is_url
 from tonnage.words import bytes_of
 
 Source = Path | str | Input
@@ -33,7 +34,8 @@ class Fleet:
         weights: What share of the partitions each machine has; by default the same.
         durability: What becomes of the output when a machine is lost: with ``none`` its share is
             done again while the job runs, and gone afterwards; with ``replicated`` another machine
-            has a copy of each file.
+            has a copy of each file; with ``volumes``, which is the default if the output is a url,
+            it is in object storage.
     """
 
     out: Path | str
@@ -42,7 +44,7 @@ class Fleet:
     patience_seconds: float = 60.0
     instances: int | None = None
     weights: Mapping[str, float] | None = None
-    durability: str = "none"
+    durability: str | None = None
 
 
 class MapReduce(Functions):
@@ -59,12 +61,14 @@ class MapReduce(Functions):
         format: str = "parquet",
         on_progress: Callable[[int, int], None] | None = None,
         fleet: Fleet | None = None,
+        volumes: Volumes | None = None,
     ) -> RunRecord:
         """Reads ``inputs`` and leaves parts, and a list of them, in ``output``.
 
         Args:
-            inputs: Files or directories of them, or an `Input` where one has a map of its own.
-            output: A new or empty directory.
+            inputs: Files or directories of them, objects or folders of them
+                (``s3://BUCKET/KEY``), or an `Input` where one has a map of its own.
+            output: A new or empty directory; with ``fleet`` it may be ``s3://BUCKET/PREFIX``.
             scratch: Directories, one for each device.
             memory: For buffers and gathered rows, like ``1GiB``, or a number of bytes.
             workers: Threads; by default as many as there are cores.
@@ -74,6 +78,7 @@ class MapReduce(Functions):
             fleet: Whose machines do it, instead of this one alone. Then paths are on each of them,
                 and begin with ``/``; ``{node}`` in one is the machine's name, and output and
                 scratch have to be its own. Memory and workers are of each.
+            volumes: How object storage is reached; by default as the environment says.
 
         Raises:
             Refused: Arguments or inputs cannot be used.
@@ -82,15 +87,30 @@ class MapReduce(Functions):
         """
         sources = [inputs] if isinstance(inputs, (Path, str, Input)) else inputs
         places = [scratch] if isinstance(scratch, (Path, str)) else scratch
-        directories = [Path(output), *map(Path, places)]
+        reached = volumes or Volumes()
         memory_bytes = bytes_of(memory) if isinstance(memory, str) else memory
         if memory_bytes is None:
             raise engine.Refused(f"memory {memory!r} is no size: write it like 1GiB")
         given = [_as_input(source, input_format) for source in sources]
         if fleet is not None:
             return _on_fleet(
-                self, fleet, given, directories, memory_bytes, workers, format, on_progress
+                self,
+                fleet,
+                given,
+                str(output),
+                [str(each) for each in places],
+                reached,
+                memory_bytes,
+                workers,
+                format,
+                on_progress,
             )
+        if is_url(str(output)):
+            raise engine.Refused(
+                f"output {output}: of one machine it goes to a directory; give a fleet, which may "
+                "be of one, for object storage"
+            )
+        directories = [Path(output), *map(Path, places)]
         near = (path if path.exists() else path.parent for path in directories)
         return map_reduce(
             self,
@@ -103,6 +123,7 @@ class MapReduce(Functions):
             command=list(sys.argv),
             workers=workers,
             format=format,
+            volumes=reached,
             on_progress=on_progress,
         )
 
@@ -111,7 +132,9 @@ def _on_fleet(
     functions: Functions,
     fleet: Fleet,
     inputs: Sequence[Input],
-    directories: Sequence[Path],
+    output: str,
+    scratch: Sequence[str],
+    volumes: Volumes,
     memory_bytes: int,
     workers: int | None,
     format: str,
@@ -119,29 +142,29 @@ def _on_fleet(
 ) -> RunRecord:
     if importlib.util.find_spec("ray") is None:
         raise engine.Refused("a fleet needs Ray: pip install 'tonnage[fleet]'")
-    from tonnage.fleet.asked import refuse_nowhere
+    from tonnage.fleet.asked import promised, refuse_nowhere
     from tonnage.fleet.cluster import attached
     from tonnage.fleet.maps import asked_of
     from tonnage.fleet.sorting import sort_fleet
 
-    output, scratch = [str(directories[0])], [str(each) for each in directories[1:]]
     paths = [str(each.path) for each in inputs]
-    for flag, given in (("input", paths), ("--output", output), ("--scratch", scratch)):
-        refuse_nowhere(flag, given)
+    for flag, given in (("input", paths), ("--output", [output]), ("--scratch", scratch)):
+        refuse_nowhere(flag, (each for each in given if not is_url(each)))
     asked = asked_of(
         functions,
         inputs,
         format=format,
         workers=workers,
-        output=output,
+        output=[output],
         scratch=scratch,
+        volumes=volumes,
         memory_bytes=memory_bytes,
         connections=fleet.connections,
         patience_seconds=fleet.patience_seconds,
         command=list(sys.argv),
         instances=fleet.instances,
         weights=fleet.weights,
-        durability=fleet.durability,
+        durability=promised(fleet.durability, [output]),
     )
     with attached(fleet.address) as cluster:
         return sort_fleet(cluster, Path(fleet.out), asked, on_progress or (lambda *_: None))

@@ -105,7 +105,10 @@ class Faulty(Site):
                 progress(done)
 
             stalling = _faulty(asked["mesh"], {"stall": STALL})
-            return run({**asked, "mesh": stalling}, dying)
+            done = run({**asked, "mesh": stalling}, dying)
+            if self._actor.alive:  # It had less to do than it takes to look.
+                self._actor.die(wipe=trouble.wipes, heard=what != "dies unheard")
+            return done
         return run(asked, progress)
 
     def sample(self, asked: Any, on_progress: Any) -> Any:

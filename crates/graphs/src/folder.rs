@@ -29,7 +29,7 @@ impl Place {
         Client::new(&self.store).map_err(|why| failed(&why))
     }
 
-    fn key(&self, name: &str) -> String {
+    pub(crate) fn key(&self, name: &str) -> String {
         match self.folder.as_str() {
             "" => name.to_owned(),
             folder => format!("{folder}/{name}"),

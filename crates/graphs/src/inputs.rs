@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use tonnage_object::Settings;
 use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Object, Piece};
+use tonnage_stages::sink::OutputFile;
 use tonnage_stages::source::Fetch;
 
 use crate::job::JobError;
@@ -336,4 +337,23 @@ fn lanes(extents: impl IntoIterator<Item = (Option<u64>, Extent)>) -> Vec<Vec<Ar
     } else {
         lanes
     }
+}
+
+/// A file in blocks, each read on its own.
+pub fn blocks_of(
+    number: usize,
+    file: &OutputFile,
+    block_bytes: usize,
+) -> impl Iterator<Item = Arc<Extent>> {
+    let (bytes, path): (u64, Arc<Path>) = (file.bytes, file.path.as_path().into());
+    (0..bytes).step_by(block_bytes).map(move |offset| {
+        let len = (bytes - offset).min(block_bytes as u64) as usize;
+        let file = FileRef::Path(Arc::clone(&path));
+        Arc::new(Extent {
+            number,
+            offset,
+            in_order: false,
+            pieces: vec![Piece { file, offset, len }],
+        })
+    })
 }

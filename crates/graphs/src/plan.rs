@@ -23,7 +23,7 @@ const EXTENT_BYTES: usize = 4 << 20;
 const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
 /// Parts of an object: stores take no shorter ones (but a last), and of longer ones fewer fit. An output
 /// file, which was in memory, is below 4 GiB, so that it has far fewer than the 10,000 that it may have.
-const PART_BYTES: [usize; 2] = [5 << 20, 16 << 20];
+pub(crate) const PART_BYTES: [usize; 2] = [5 << 20, 16 << 20];
 /// Blocks of partitions. Longer ones hold back more at the end of pass one; shorter ones cost
 /// seeks, so partitions grow before blocks go below the second, and below the third never.
 const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];

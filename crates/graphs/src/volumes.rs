@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tonnage_object::{Client, Found, ObjectError, Settings, Tally, Trouble};
+use tonnage_object::{Client, Found, Tally, Trouble};
+pub use tonnage_object::{ObjectError, Ranges, Settings};
 use tonnage_pipeline::Control;
 use tonnage_stages::extent::Object;
 use tonnage_stages::source::Fetch;

@@ -20,7 +20,7 @@ use tonnage_disk::Disk;
 use tonnage_graphs::job::{self, JobError};
 use tonnage_graphs::{
     Plan, Shape, cpu_bench, disk_bench, fleet, folder, gensort, hash, map_reduce, net_bench,
-    object_bench, ops_bench, sort, valsort, volumes,
+    object_bench, ops_bench, sort, upload, valsort, volumes,
 };
 use tonnage_pipeline::Control;
 
@@ -28,6 +28,7 @@ use crate::gates::{Given, Taken};
 
 mod gates;
 mod output;
+mod ranges;
 
 create_exception!(
     _core,
@@ -80,6 +81,7 @@ impl Job {
             "folder_list" => start(config, folder::list, &control),
             "folder_put" => start(config, folder::put, &control),
             "folder_clear" => start(config, folder::clear, &control),
+            "upload" => start(config, upload::run, &control),
             "object_remove" => start(config, object_bench::remove, &control),
             "ops_bench" => start(config, ops_bench::run, &control),
             "fleet_sample" => start(config, fleet::sample::run, &control),
@@ -236,6 +238,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Given>()?;
     module.add_class::<Taken>()?;
     module.add_class::<output::Output>()?;
+    module.add_class::<ranges::Ranges>()?;
     module.add("Shut", module.py().get_type::<gates::Shut>())?;
     module.add_function(wrap_pyfunction!(mix_rows, module)?)?;
     module.add("Refused", module.py().get_type::<Refused>())?;

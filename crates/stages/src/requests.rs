@@ -5,6 +5,7 @@
 //! of its time that does: whole ones alone would be too few, and those at the end too fast, since
 //! others have ended by then.
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -104,7 +105,10 @@ impl Requests {
 pub(crate) fn failure(error: &ObjectError) -> StageError {
     match error {
         ObjectError::Stopped => StageError::Stopped,
-        other => Failure::new(other.to_string()).into(),
+        other => match other.changed() {
+            Some(name) => Failure::at(Path::new(name), 0, other.to_string()).into(),
+            None => Failure::new(other.to_string()).into(),
+        },
     }
 }
 

@@ -16,7 +16,6 @@ from tonnage.artifacts import RunRecord
 from tonnage.cli.arguments import (
     Json,
     Memory,
-    bytes_in,
     new_directory,
     refuse_again,
     refuse_files,
@@ -39,6 +38,16 @@ from tonnage.cli.fleet_flags import (
 from tonnage.cli.run import in_words as phases_in_words
 from tonnage.cli.run_fleet import beside, going_on, measured_at, show, weights
 from tonnage.cli.run_fleet import in_words as fleet_in_words
+from tonnage.cli.volumes import (
+    Endpoint,
+    Requests,
+    bytes_to_read,
+    divided,
+    reached,
+    refuse_of_nodes,
+    refuse_read_again,
+    refuse_twice_read,
+)
 
 if TYPE_CHECKING:
     from tonnage.map_reduce import MapReduce
@@ -60,12 +69,21 @@ def run_mapreduce(
         typer.Argument(metavar="MODULE:NAME", help="A MapReduce: in a module, or in a file x.py."),
     ],
     inputs: Annotated[
-        list[Path],
-        typer.Argument(metavar="INPUT...", help="Files or directories; before the flags."),
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Files or directories; objects, s3://BUCKET/KEY, or folders of them; before the "
+            "flags.",
+        ),
     ],
     output: Annotated[
-        Path,
-        typer.Option("--output", metavar="DIR", help="An empty or new directory for the parts."),
+        str,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="An empty or new directory for the parts; with --fleet it may be "
+            "s3://BUCKET/PREFIX, under which nothing is.",
+        ),
     ],
     scratch: Annotated[
         list[Path],
@@ -106,12 +124,15 @@ def run_mapreduce(
         str | None,
         typer.Option(
             "--durability",
-            metavar="none|replicated",
+            metavar="none|replicated|volumes",
             help="With --fleet: what becomes of the output when a machine is lost. With none its "
             "share is done again while the job runs, and gone afterwards; with replicated another "
-            "machine has a copy of each file. Default: none.",
+            "machine has a copy of each file; with volumes, which is the default if --output is a "
+            "url, it is in object storage. Default: none.",
         ),
     ] = None,
+    endpoint: Endpoint = None,
+    requests: Requests = None,
     as_json: Json = False,
 ) -> None:
     """Do a MapReduce: functions over Arrow record batches, between the sort's two passes.
@@ -129,12 +150,17 @@ def run_mapreduce(
         "--capacities": capacities,
         "--durability": durability,
     }
+    (paths, urls), (directories, folders) = divided(inputs), divided([output])
+    volumes = reached(endpoint, requests)
+    refuse_of_nodes([*urls, *folders])
+    refuse_twice_read(urls)
+    refuse_read_again(folders, urls)
     if fleet is not None:
         from tonnage.fleet.home import RUN
         from tonnage.map_reduce import Fleet as Machines
 
         if durability is not None:
-            refuse_unknown("--durability", [durability], ("none", "replicated"))
+            refuse_unknown("--durability", [durability], ("none", "replicated", "volumes"))
         measured = measured_at(capacities or ())
         where = Machines(
             out or new_directory("tonnage-mapreduce"),
@@ -143,12 +169,21 @@ def run_mapreduce(
             patience or PATIENCE_SECONDS,
             instances,
             weights(measured),
-            durability or "none",
+            durability,
         )
         found = loaded(job)
         with engine.Progress("mapreduce") as progress, going_on(Path(where.out)):
             record = found.run(
-                inputs, output, scratch, memory, workers, input_format, format, progress.of, where
+                inputs,
+                output,
+                scratch,
+                memory,
+                workers,
+                input_format,
+                format,
+                progress.of,
+                where,
+                volumes,
             )
         record = beside(record, measured)
         record.write(Path(where.out) / RUN)
@@ -159,15 +194,20 @@ def run_mapreduce(
     for flag, given in of_fleet.items():
         if given is not None:
             raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
-    refuse_again(inputs)
-    for flag, directories in (("--output", [output]), ("--scratch", scratch)):
-        refuse_files(flag, directories)
-        refuse_twice(flag, directories)
-    refuse_filled("--output", [output])
-    refuse_inside("--output", [output], inputs)
-    refuse_inside("--scratch", scratch, [*inputs, output])
+    if folders:
+        raise engine.Refused(
+            f"--output {output}: of one machine it goes to a directory: give one, or --fleet, of "
+            "which one machine is enough"
+        )
+    refuse_again(paths)
+    for flag, places in (("--output", directories), ("--scratch", scratch)):
+        refuse_files(flag, places)
+        refuse_twice(flag, places)
+    refuse_filled("--output", directories)
+    refuse_inside("--output", directories, paths)
+    refuse_inside("--scratch", scratch, [*paths, *directories])
     found = loaded(job)
-    with engine.Progress("mapreduce", bytes_in(inputs)) as progress:
+    with engine.Progress("mapreduce", bytes_to_read(paths, urls, volumes)) as progress:
         record = found.run(
             inputs,
             output,
@@ -177,6 +217,7 @@ def run_mapreduce(
             input_format,
             format,
             on_progress=lambda done, _: progress(done // 2),  # of two passes
+            volumes=volumes,
         )
     _show(record, as_json)
 

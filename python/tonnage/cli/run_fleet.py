@@ -54,7 +54,7 @@ def sort_on_fleet(
         Failed: It cannot be done any more, or what came out is not what went in.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
-    from tonnage.fleet.asked import NONE, refuse_nowhere
+    from tonnage.fleet.asked import NONE, promised, refuse_nowhere
 
     (paths, urls), (directories, folders) = divided(inputs), divided(output)
     for flag, places in (("input", paths), ("--output", directories), ("--scratch", scratch)):
@@ -87,7 +87,7 @@ def sort_on_fleet(
         command=command(),
         instances=followed.candidate.nodes if followed else instances,
         weights=weights(measured),
-        durability=_promised(durability or planned, folders),
+        durability=promised(durability or planned, folders),
         volumes=volumes,
     )
     out = out or new_directory("tonnage-sort")
@@ -206,19 +206,3 @@ def in_words(record: RunRecord) -> list[str]:
 def lost(record: RunRecord) -> list[str]:
     """The nodes that were lost, and why."""
     return [f"Lost: {node.node}: {node.lost}" for node in record.nodes if node.lost]
-
-
-def _promised(durability: str | None, folders: Sequence[str]) -> str:
-    """What is promised of an output that goes to these folders, if to any."""
-    from tonnage.fleet.asked import NONE, VOLUMES
-
-    if folders and durability not in (None, VOLUMES):
-        raise engine.Refused(
-            f"--durability {durability}: --output {folders[0]} is in object storage, whoever is "
-            "lost: leave it out, or give --output directories"
-        )
-    if durability == VOLUMES and not folders:
-        raise engine.Refused(
-            "--durability volumes: --output is on machines' own disks: give s3://BUCKET/PREFIX"
-        )
-    return VOLUMES if folders else durability or NONE

@@ -3,7 +3,8 @@
 ``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``probes`` turns what the
 core reports into the records of `artifacts`. ``refuse_full`` asks devices for room, ``workspace``
 is a directory that goes again. ``Beside`` is a job that runs meanwhile, with a gate (``Given``,
-``Taken``) by which this side gives or takes; ``Output`` is one whose parts are written here.
+``Taken``) by which this side gives or takes; ``Output`` is one whose parts are written here;
+``Ranges`` reads objects here and there.
 """
 
 from tonnage.engine.job import (
@@ -13,6 +14,7 @@ from tonnage.engine.job import (
     Given,
     OnProgress,
     Output,
+    Ranges,
     Refused,
     Shut,
     Taken,
@@ -36,6 +38,7 @@ __all__ = [
     "OnProgress",
     "Output",
     "Progress",
+    "Ranges",
     "Refused",
     "Shut",
     "Taken",

@@ -18,6 +18,7 @@ Cancelled = _core.Cancelled
 Failed = _core.Failed
 Given = _core.Given
 Output = _core.Output
+Ranges = _core.Ranges
 Refused = _core.Refused
 Shut = _core.Shut
 Taken = _core.Taken

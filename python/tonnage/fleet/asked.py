@@ -43,6 +43,25 @@ def refuse_nowhere(flag: str, paths: Iterable[str]) -> None:
             )
 
 
+def promised(durability: str | None, output: Iterable[str]) -> str:
+    """What is promised of an output that goes there, if somebody asks for this or for nothing.
+
+    Raises:
+        Refused: Of an output there, that cannot be.
+    """
+    folder = next(filter(is_url, output), None)
+    if folder is not None and durability not in (None, VOLUMES):
+        raise engine.Refused(
+            f"--durability {durability}: --output {folder} is in object storage, whoever is "
+            "lost: leave it out, or give --output directories"
+        )
+    if durability == VOLUMES and folder is None:
+        raise engine.Refused(
+            "--durability volumes: --output is on machines' own disks: give s3://BUCKET/PREFIX"
+        )
+    return VOLUMES if folder is not None else durability or NONE
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked(ABC):
     """What is asked of a fleet."""
@@ -114,6 +133,8 @@ class Asked(ABC):
             "output": self.on(node, self.output),
             "scratch": self.on(node, self.scratch),
             "memory_bytes": self.memory_bytes,
+            "folder": self.folder,
+            "volumes": self.volumes,
         }
 
     @abstractmethod

@@ -135,7 +135,8 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
                     "begin again with another --out"
                 )
         for line in look.finished:
-            if not is_url(line["path"]) or job.stored.get(line["path"]) == line["bytes"]:
+            # Of nothing there is no object.
+            if not is_url(line["path"]) or job.stored.get(line["path"], 0) == line["bytes"]:
                 job.finish(node, line)
     job.vanished = {
         file.path

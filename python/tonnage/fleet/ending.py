@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tonnage import engine
 from tonnage.artifacts import RunRecord
 from tonnage.fleet.home import files_json
 from tonnage.fleet.job import Job
 from tonnage.fleet.recording import recorded
-from tonnage.run.schedule import Schedule
+from tonnage.run.schedule import NobodyLeft, Schedule
 from tonnage.run.volumes import is_url
 
 
@@ -112,6 +114,10 @@ def abandon(job: Job) -> None:
     nodes = job.crew.nodes
     job.crew.do("drop", {node: {"keeps": []} for node in nodes})
     job.crew.do("leave", {node: {} for node in nodes})
+    if job.asked.folder is not None:
+        with suppress(engine.Refused, engine.Failed, NobodyLeft):  # Why it ends says more.
+            job.once("clear", None)
+            job.once("release", None)
     job.home.forget()
 
 

@@ -4,7 +4,8 @@ Pass one maps splits, and gives blocks of the rows to the core, which sends them
 their partitions. Beside each round's index lies what came, counted block by block (``.came``):
 pass two compares it with what it reads of a partition before any of it is decoded. It lists the
 parts of a partition when all have their names. One of which reduce made nothing is listed with an
-empty file in the directory that says that the output is unfinished.
+empty file in the directory that says that the output is unfinished. Parts that go to a folder of
+object storage are written to scratch first, since formats end with what only who wrote all knows.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from tonnage.fleet.site import (
 from tonnage.run.map_reduce import blocks
 from tonnage.run.map_reduce.crew import Crew
 from tonnage.run.map_reduce.inputs import (
+    PARTED,
     Input,
     Split,
     format_of,
@@ -50,7 +52,9 @@ from tonnage.run.map_reduce.job import Functions, refuse_shares
 from tonnage.run.map_reduce.mapping import Mapper, called
 from tonnage.run.map_reduce.reducing import Reducing, bounds_of
 from tonnage.run.map_reduce.shuffle import Came, Dealing, Round, Shares, Tally, gather
+from tonnage.run.map_reduce.sources import File, Sources
 from tonnage.run.map_reduce.writing import SUFFIXES, Part
+from tonnage.run.volumes import summed
 
 CAME = ".came"
 AGAIN = "again-"
@@ -64,7 +68,8 @@ class MapReducePlace(Place):
     """A MapReduce as one of its machines has it."""
 
     packed: bytes
-    """Its `Functions` and `Input`s, whose paths are `inputs` here."""
+    """Its `Functions` and `Input`s, whose places are ``sources`` here."""
+    sources: tuple[str, ...]
     format: str
     workers: int | None
 
@@ -80,16 +85,17 @@ class MapReduceSite(Site):
 
     def prepare(self, _: None, on_progress: OnProgress) -> None:
         """Makes itself at home; see `Site.prepare`."""
-        refuse_shares(self._shares)
+        refuse_shares(self._shares, uploads=self._place.folder is not None)
         assert self._job
         super().prepare(None, on_progress)
 
-    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> bytes:
-        """Keys of the beginnings of some splits, as an Arrow stream each, end to end."""
+    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """Keys of the beginnings of some splits, as ``rows``: an Arrow stream each, end to end."""
         self._refuse_changed(asked["files"])
-        splits = self._splits(asked["splits"])
+        sources = self._sources
+        splits = self._splits(asked["splits"], sources)
         every = max(len(splits) // asked["chunks"], 1)
-        mapper, crew = self._mapper, Crew(self._shares.workers)
+        mapper, crew = self._mapper(sources), Crew(self._shares.workers, sources.stop)
         found: list[bytes] = []
 
         def work() -> None:
@@ -97,9 +103,9 @@ class MapReduceSite(Site):
                 if (sample := mapper.sampled(split)) is not None:
                     found.append(as_stream(sample))
 
-        with _of_user():
+        with self._unchanged(asked["splits"]), _of_user():
             crew.run(work, lambda: on_progress(len(found)))
-        return b"".join(found)
+        return {"rows": b"".join(found), "requests": sources.requests}
 
     def _gather(self, config: dict[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         functions, _ = self._job
@@ -107,20 +113,21 @@ class MapReduceSite(Site):
         shares = replace(self._shares, links=config.pop("links"))
         firsts = dealing["firsts"]
         bounds = None if firsts is None else bounds_of(rows_of_text(firsts), functions.keys)
-        tally, mapper, done = Tally(), self._mapper, 0
+        tally, sources, done = Tally(), self._sources, 0
+        mapper = self._mapper(sources)
 
         def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
             nonlocal done
             for rows in mapper.rows_of(split, tally):
                 done += 1  # Whoever watches is to see that it moves.
                 yield rows
-            if split.format not in ("parquet", "arrow"):
+            if split.format not in PARTED:
                 done += split.end - split.begin
 
         with _of_user():
             told = gather(
-                Crew(self._shares.workers),
-                iter(self._splits(splits)),
+                Crew(self._shares.workers, sources.stop),
+                iter(self._splits(splits, sources)),
                 rows_of,
                 Dealing(functions.keys, dealing["partitions"], 0, bounds),
                 shares,
@@ -136,6 +143,7 @@ class MapReduceSite(Site):
         return told | {
             "read": {"records": tally.read, "bytes": size, "checksum": 0},
             "input_bytes": size,
+            "requests": sources.requests,
             "rows": tally.given,
             "came": left["came"],
             "schemas": [
@@ -165,11 +173,21 @@ class MapReduceSite(Site):
             look=lambda done: on_progress(done + reducing.moved),
         )
         lock, output_bytes = threading.Lock(), 0
+        asked_for: list[dict[str, Any]] = []
+
+        def moves(more: int) -> None:
+            reducing.moved += more  # Whoever watches is to see that it moves.
+            on_progress(reducing.moved)
 
         def whole(number: int, parts: list[Part]) -> None:
             nonlocal output_bytes
+            if self._place.folder is None:
+                lines = self._named(number, parts)
+            else:
+                lines, requests = self._put(number, parts, moves)
+                asked_for.extend(requests)
             with lock:
-                output_bytes += self._finish(number, parts, round.came[number])
+                output_bytes += self._list_whole(lines, round.came[number])
                 if round.spans[number] > self._shares.portion_bytes:
                     self._forget_again()
 
@@ -184,40 +202,70 @@ class MapReduceSite(Site):
                 "phases": reducing.phases,
                 "repartitioned_bytes": reducing.divided_bytes,
                 "output_bytes": output_bytes,
+                "requests": summed(asked_for),
                 "sent": [],
                 "received": [],
             }
         )
 
-    def _finish(self, number: int, parts: Sequence[Part], came: Came) -> int:
-        """Gives a partition's parts their names, durably, and lists them; tells their bytes."""
+    def _named(self, number: int, parts: Sequence[Part]) -> list[dict[str, Any]]:
+        """Gives a partition's parts their names, durably; what the list says of them."""
         directory = self._directory(number)
-        suffix = SUFFIXES[self._place.format]
         named = []
-        for place, part in enumerate(parts):
-            more = f"-{place:05}" if len(parts) > 1 else ""
-            path = directory / f"part-{number:05}{more}{suffix}"
-            part.path.rename(path)
-            named.append((path, part.rows))
+        for name, part in self._names(number, parts):
+            part.path.rename(directory / name)
+            named.append((directory / name, part.rows))
         if not named:
             path = directory / f"{UNFINISHED_PREFIX}{self._place.job}" / f"part-{number:05}"
             path.touch()
             named.append((path, 0))
         flush_names(named[0][0].parent)
-        shares = [came.checksum] + [0] * (len(named) - 1)
-        lines: list[dict[str, Any]] = [
-            {
-                "path": str(path),
-                "records": rows,
-                "bytes": path.stat().st_size,
-                "checksum": f"{share:x}",
-                "files": len(named),
-                "taken": came.bytes,
-            }
-            for (path, rows), share in zip(named, shares, strict=True)
+        return [
+            {"path": str(path), "records": rows, "bytes": path.stat().st_size}
+            for path, rows in named
         ]
-        self._add_lines(lines)
-        written: int = sum(line["bytes"] for line in lines)
+
+    def _put(
+        self, number: int, parts: Sequence[Part], moves: OnProgress
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Puts a partition's parts where all see them; what the list says, and requests."""
+        lines, requests = [], []
+        for name, part in self._names(number, parts):
+            moved = 0
+
+            def on_progress(now: int) -> None:
+                nonlocal moved
+                moves(now - moved)
+                moved = now
+
+            config = {
+                "path": str(part.path),
+                "place": self._folder,
+                "name": name,
+                "memory_bytes": self._shares.upload_bytes,
+                "requests": self._place.volumes.at_once,
+            }
+            done = engine.run("upload", config, on_progress)
+            part.path.unlink()
+            requests.append(done["requests"])
+            lines.append({"path": self._url(name), "records": part.rows, "bytes": done["bytes"]})
+        nothing = {"path": self._url(f"part-{number:05}"), "records": 0, "bytes": 0}
+        return lines or [nothing], requests
+
+    def _names(self, number: int, parts: Sequence[Part]) -> Iterator[tuple[str, Part]]:
+        """What a partition's parts are called."""
+        for place, part in enumerate(parts):
+            more = f"-{place:05}" if len(parts) > 1 else ""
+            yield f"part-{number:05}{more}{SUFFIXES[self._place.format]}", part
+
+    def _list_whole(self, files: Sequence[Mapping[str, Any]], came: Came) -> int:
+        """Lists the files of a partition, all at once; tells their bytes."""
+        shares = [came.checksum] + [0] * (len(files) - 1)
+        self._add_lines(
+            {**file, "checksum": f"{share:x}", "files": len(files), "taken": came.bytes}
+            for file, share in zip(files, shares, strict=True)
+        )
+        written: int = sum(file["bytes"] for file in files)
         return written
 
     def _left(self, numbers: Sequence[int], partitions: Sequence[int]) -> Round:
@@ -246,24 +294,30 @@ class MapReduceSite(Site):
                 yield number
 
     def _refuse_input(self, file: Seen) -> None:
-        given, path = self._input_of(file.path), Path(file.path)
-        refuse_broken(path, format_of(given, path), file.bytes)
+        found = File(file.path, file.bytes, file.etag)
+        refuse_broken(found, format_of(self._input_of(file.path), file.path), self._sources)
 
-    def _splits(self, spans: Sequence[Mapping[str, Any]]) -> list[Split]:
+    def _split(self, split: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(split)  # What reads it is here.
+
+    def _splits(self, spans: Sequence[Mapping[str, Any]], sources: Sources) -> list[Split]:
         """What threads read of these spans of files."""
         found = []
         for span in spans:
-            path, given = Path(span["path"]), self._input_of(span["path"])
-            kind, ends = format_of(given, path), (span["offset"], span["offset"] + span["bytes"])
+            file = File(span["path"], span["file_bytes"], span["etag"])
+            given = self._input_of(file.name)
+            kind, ends = (
+                format_of(given, file.name),
+                (span["offset"], span["offset"] + span["bytes"]),
+            )
             try:
-                size = path.stat().st_size
-                found += splits_of(given, path, kind, ends, size, self._shares.split_bytes)
+                found += splits_of(given, file, kind, ends, self._shares.split_bytes, sources)
             except OSError as why:
-                raise Unread(f"input {path}: {why.strerror or why}") from why
+                raise Unread(f"input {file.name}: {why.strerror or why}") from why
         return found
 
-    def _input_of(self, path: str) -> Input:
-        return input_of(self._job[1], Path(path))
+    def _input_of(self, name: str) -> Input:
+        return input_of(self._job[1], name)
 
     @cached_property
     def _job(self) -> tuple[Functions, list[Input]]:
@@ -274,13 +328,16 @@ class MapReduceSite(Site):
                 f"the job cannot be loaded: {type(why).__name__}: {why}: install there what its "
                 "functions import"
             ) from why
-        own = zip(inputs, self._place.inputs, strict=True)
-        return functions, [Input(path, each.map, each.format, each.schema) for each, path in own]
+        own = zip(inputs, self._place.sources, strict=True)
+        return functions, [replace(each, path=path) for each, path in own]
+
+    def _mapper(self, sources: Sources) -> Mapper:
+        functions, _ = self._job
+        return Mapper(functions.map, functions.keys, sources)
 
     @property
-    def _mapper(self) -> Mapper:
-        functions, _ = self._job
-        return Mapper(functions.map, functions.keys)
+    def _sources(self) -> Sources:
+        return Sources(self._place.volumes, self._shares.workers)
 
     @property
     def _shares(self) -> Shares:
@@ -297,7 +354,9 @@ class MapReduceSite(Site):
                 path.unlink()
 
     def _directory(self, number: int) -> Path:
-        return Path(self._place.output[number % len(self._place.output)])
+        """Where a partition's parts are written: those of a folder first to scratch."""
+        places = [Path(each) for each in self._place.output] or self._rooms
+        return places[number % len(places)]
 
     def _unfinished(self, place: tuple[int, ...]) -> Path:
         more = "".join(f"-{number:05}" for number in place[1:])

@@ -14,13 +14,13 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tonnage import engine
-from tonnage.fleet.asked import NONE, REPLICATED, Asked
+from tonnage.fleet.asked import NODE, Asked
 from tonnage.fleet.cluster import packed
 from tonnage.fleet.home import Over
 from tonnage.fleet.map_site import (
@@ -84,6 +84,7 @@ class MapReduceAsked(Asked):
         return MapReducePlace(
             **self.of_node(job, node),
             packed=self.job,
+            sources=tuple(each.replace(NODE, node) for each in self.inputs),
             format=self.format,
             workers=self.workers,
         )
@@ -94,13 +95,22 @@ class MapReduceAsked(Asked):
         total = sum(each.bytes for each in held)
         found = []
         for each, holders in held.items():
-            own = zip(self.given, self.on(holders[0], self.inputs), strict=True)
-            inputs = [Input(path, format=given.format) for given, path in own]
-            kind = format_of(input_of(inputs, Path(each.path)), Path(each.path))
+            inputs = [
+                replace(given, path=path.replace(NODE, holders[0]))
+                for given, path in zip(self.given, self.inputs, strict=True)
+            ]
+            kind = format_of(input_of(inputs, each.path), each.path)
             record = record_bytes(kind) if kind.startswith("records:") else 1
             length = division.stride(total, len(nodes), record)
             found += [
-                Split(each.path, offset, min(length, each.bytes - offset), holders)
+                Split(
+                    each.path,
+                    offset,
+                    min(length, each.bytes - offset),
+                    holders,
+                    each.etag,
+                    each.bytes,
+                )
                 for offset in range(0, each.bytes, length)
             ]
         return found
@@ -120,7 +130,7 @@ class MapReduceAsked(Asked):
         if not self.functions.ordered:
             return {"partitions": partitions, "firsts": None}
         answers = sample(job, splits, max(SAMPLES, partitions))
-        samples = [rows for answer in answers for rows in blocks.batches(answer)]
+        samples = [rows for answer in answers for rows in blocks.batches(answer["rows"])]
         firsts = first_rows(samples, self.functions.keys, partitions)
         if firsts is None:
             return {"partitions": 1, "firsts": None}
@@ -233,11 +243,6 @@ def asked_of(
     Raises:
         Refused: No node could do it.
     """
-    if (durability := more.get("durability", NONE)) not in (NONE, REPLICATED):
-        raise engine.Refused(
-            f"--durability {durability}: a MapReduce writes to machines' own directories: give "
-            f"{NONE} or {REPLICATED}"
-        )
     scratch = more["scratch"]
     shares = Shares(more["memory_bytes"], workers or 1, len(scratch))
     refuse(functions, scratch, shares, format)

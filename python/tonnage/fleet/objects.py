@@ -90,12 +90,13 @@ class Objects(ABC):
         marker = self._url(self._marker)
         return {"there": there, "marker": marker, "requests": listed["requests"]}
 
-    def clear(self, places: Collection[int], on_progress: OnProgress) -> dict[str, Any]:
-        """Removes partitions that are done again, and uploads that lost machines have left."""
+    def clear(self, places: Collection[int] | None, on_progress: OnProgress) -> dict[str, Any]:
+        """Removes partitions that are done again, or all, and uploads that somebody has left."""
+        only = None if places is None else {*places}
         names = [
             each["name"]
             for each in self._run("folder_list")["objects"]
-            if is_part(each["name"], only=set(places))
+            if is_part(each["name"], only=only)
         ]
         return self._run("folder_clear", names=names, uploads=True)
 

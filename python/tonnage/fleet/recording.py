@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tonnage.artifacts import NodeRun, RoundRun, RunRecord
@@ -12,6 +11,7 @@ from tonnage.fleet.home import Home
 from tonnage.fleet.sorter import Ended
 from tonnage.measure import environment
 from tonnage.run.schedule import Schedule
+from tonnage.run.volumes import summed
 
 
 def told(end: Ended) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def recorded(
         nodes=nodes,
         rounds=rounds,
         durability=settings["durability"],
-        requests=_requests(step["requests"] for of_node in steps.values() for step in of_node),
+        requests=summed(step["requests"] for of_node in steps.values() for step in of_node),
         network_bytes=sum(node.sent_bytes for node in nodes),
         commands=1 + sum(event["event"] == "command" for event in kept.events),
     )
@@ -106,16 +106,6 @@ def _node(node: str, steps: list[Mapping[str, Any]], lost: str | None) -> NodeRu
         seconds=sum(step["seconds"] for step in steps),
         lost=lost,
     )
-
-
-def _requests(steps: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was asked of object storage, over all steps; nothing if it was not used."""
-    asked = [step for step in steps if step.get("requests")]
-    errors: Counter[str] = Counter()
-    for step in asked:
-        errors.update(step["errors"])
-    counts = {name: sum(step[name] for step in asked) for name in ("requests", "retries")}
-    return counts | {"errors": dict(errors)} if counts["requests"] else {}
 
 
 def _of_kind(phases: list[dict[str, Any]], kind: str) -> int:

@@ -78,4 +78,5 @@ def split_json(split: Split) -> dict[str, Any]:
         "offset": split.offset,
         "bytes": split.bytes,
         "etag": split.etag,
+        "file_bytes": split.file_bytes,
     }

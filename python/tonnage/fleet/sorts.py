@@ -51,8 +51,6 @@ class SortAsked(Asked):
         """A node's place in the job."""
         return SortPlace(
             **self.of_node(job, node),
-            folder=self.folder,
-            volumes=self.volumes,
             layout=self.layout.to_json(),
         )
 

@@ -50,6 +50,8 @@ class Split:
     """The nodes that have the file."""
     etag: str | None = None
     """Of an object: what tells it from any other of its name, if the store says."""
+    file_bytes: int = 0
+    """Of the whole file or object, where who reads it has to know."""
 
     def __str__(self) -> str:
         end = self.offset + self.bytes

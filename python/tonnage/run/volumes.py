@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,3 +82,13 @@ def parted(url: str) -> tuple[str, str]:
     """The bucket of a url, and the key or the folder in it."""
     bucket, _, key = url.removeprefix(SCHEME).partition("/")
     return bucket, key
+
+
+def summed(asked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What was asked of object storage in all; nothing if it was not used."""
+    used = [each for each in asked if each.get("requests")]
+    errors: Counter[str] = Counter()
+    for each in used:
+        errors.update(each["errors"])
+    counts = {name: sum(each[name] for each in used) for name in ("requests", "retries")}
+    return counts | {"errors": dict(errors)} if counts["requests"] else {}

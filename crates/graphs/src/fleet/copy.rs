@@ -7,7 +7,7 @@
 //! What pass two does as it sorts, of files that lie on disk.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,6 @@ use serde_json::json;
 use tonnage_disk::Disk;
 use tonnage_pipeline::{Control, Graph, Node};
 use tonnage_stages::BLOCKS;
-use tonnage_stages::extent::{Extent, FileRef, Piece};
 use tonnage_stages::ledger::Modes;
 use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
 use tonnage_stages::source::{Fetch, Read};
@@ -23,6 +22,7 @@ use tonnage_stages::work::{Received, Sent};
 
 use crate::fleet::copies::Copies;
 use crate::fleet::list::List;
+use crate::inputs::blocks_of;
 use crate::job::{JobError, Phase, Watch, memory};
 use crate::plan::{Plan, Shape, UNCOUNTED};
 use crate::wire::{Wire, connect};
@@ -149,24 +149,5 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         received,
         phases: vec![phase?],
         seconds: watch.epoch.elapsed().as_secs_f64(),
-    })
-}
-
-/// A file in blocks, each read on its own.
-fn blocks_of(
-    number: usize,
-    file: &OutputFile,
-    block_bytes: usize,
-) -> impl Iterator<Item = Arc<Extent>> {
-    let (bytes, path): (u64, Arc<Path>) = (file.bytes, file.path.as_path().into());
-    (0..bytes).step_by(block_bytes).map(move |offset| {
-        let len = (bytes - offset).min(block_bytes as u64) as usize;
-        let file = FileRef::Path(Arc::clone(&path));
-        Arc::new(Extent {
-            number,
-            offset,
-            in_order: false,
-            pieces: vec![Piece { file, offset, len }],
-        })
     })
 }

@@ -12,6 +12,7 @@ use tonnage_disk::Rule as DiskRule;
 use tonnage_graphs::fleet::{boundaries, pass_one, pass_two, sample};
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::sort::{Config, Outcome};
+use tonnage_graphs::upload;
 use tonnage_graphs::valsort;
 use tonnage_graphs::volumes::Volumes;
 use tonnage_object::{Client, Effect, Faults, Method, Rule, Settings};
@@ -440,4 +441,54 @@ fn an_endpoint_sorts_splits_of_objects_into_objects() {
         Ok(())
     );
     assert_eq!(store.server.unfinished(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_file_is_put_whole_or_not_at_all() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    // On a disk, which direct I/O needs.
+    let directory = tempfile::TempDir::with_prefix_in("upload-", env!("CARGO_TARGET_TMPDIR"));
+    let directory = directory.expect("a directory");
+    let content: Vec<u8> = (0..13 << 20).map(|at: u32| (at % 251) as u8).collect();
+    let path = directory.path().join("part");
+    fs::write(&path, &content).expect("written");
+    let put = |bytes: usize, memory_bytes: usize, rules: Vec<Rule>| {
+        fs::write(&path, &content[..bytes]).expect("written");
+        let config = serde_json::json!({
+            "path": path, "name": "part", "memory_bytes": memory_bytes, "requests": 4,
+            "place": {"store": {}, "folder": "out"},
+        });
+        let mut config: upload::Config = serde_json::from_value(config).expect("a configuration");
+        config.place.store = Settings {
+            faults: Some(Faults { seed: 3, rules }),
+            ..server.settings()
+        };
+        upload::run(&config, &Control::default())
+    };
+    let client = Client::new(&server.settings()).expect("a client");
+    let stored = || {
+        let found = client.find("out/part").expect("asked")?;
+        let mut memory = vec![0; found.bytes as usize];
+        let got = client.get_range("out/part", None, 0, &mut memory, running);
+        got.expect("got");
+        Some(memory)
+    };
+    for (bytes, memory) in [(1, 10 << 20), (5 << 20, 10 << 20), (13 << 20, 40 << 20)] {
+        let done = put(bytes, memory, Vec::new()).expect("put");
+        assert_eq!(done.bytes, bytes as u64);
+        assert!(stored().expect("there") == content[..bytes]);
+        client.remove("out/part").expect("removed");
+    }
+    let fails = Rule {
+        path_contains: Some("partNumber=2".to_owned()),
+        ..Rule::new(Method::Put, Effect::Status { status: 403 })
+    };
+    assert!(put(13 << 20, 10 << 20, vec![fails]).is_err());
+    assert!(stored().is_none());
+    let left = client.uploads("out").expect("listed").expect("told");
+    assert_eq!(left, []);
+    let small = put(1, 6 << 20, Vec::new()).expect_err("no two parts");
+    assert!(small.to_string().contains("--memory"), "{small}");
 }

@@ -16,7 +16,7 @@ pub enum ObjectError {
     #[error("{0}")]
     Settings(String),
     /// A request failed, also when it was repeated.
-    #[error("{doing} {name}: {what}{}", after(*.requests))]
+    #[error("{}", told(.doing, .name, *.trouble, .what, *.requests))]
     Failed {
         /// `getting`, `putting` and so on.
         doing: &'static str,
@@ -45,6 +45,28 @@ impl ObjectError {
                 ..
             }
         )
+    }
+
+    /// The object that is not any more what was found, if that is what went wrong.
+    #[must_use]
+    pub fn changed(&self) -> Option<&str> {
+        match self {
+            Self::Failed {
+                trouble: Trouble::Changed,
+                name,
+                ..
+            } => Some(name),
+            _ => None,
+        }
+    }
+}
+
+fn told(doing: &str, name: &str, trouble: Trouble, what: &str, requests: u64) -> String {
+    match trouble {
+        Trouble::Changed => {
+            format!("{name} was changed while it was read: begin again when nobody writes there")
+        }
+        _ => format!("{doing} {name}: {what}{}", after(requests)),
     }
 }
 

@@ -4,6 +4,7 @@
 //! settings.rs     which bucket, where, how patiently
 //! credentials.rs  keys from the files that AWS' own tools keep
 //! client.rs       blocking calls, each with its time to the first byte; a runtime of its own
+//! ranges.rs       parts of objects, each by several clients side by side
 //! unfinished.rs   uploads that were neither completed nor given up
 //! service.rs      every HTTP request passes here and is counted, with what became of it
 //!   null.rs         answers at once, from nowhere
@@ -21,6 +22,7 @@ mod credentials;
 mod error;
 mod faults;
 mod null;
+mod ranges;
 mod service;
 mod settings;
 mod tally;
@@ -29,5 +31,6 @@ mod unfinished;
 pub use client::{Client, Done, Found, Part, Upload};
 pub use error::ObjectError;
 pub use faults::{Effect, Faults, Method, Rule};
+pub use ranges::Ranges;
 pub use settings::{Engine, Keys, Settings};
 pub use tally::{Tally, Trouble};

@@ -4,11 +4,10 @@
 //! are one lane with as many workers as there shall be requests, and whoever is free takes the next
 //! extent: a request that is slow, or has to be repeated, holds up no other.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use tonnage_object::{Client, ObjectError, Settings, Trouble};
+use tonnage_object::{Client, ObjectError, Settings};
 use tonnage_pipeline::{Failure, Flow, Stage, StageError};
 
 use super::read::Read;
@@ -59,7 +58,7 @@ impl Stage for Fetcher {
             let (etag, stopped) = (object.etag.as_deref(), || flow.check().is_err());
             let client = self.client(&object.store).map_err(|why| failure(&why))?;
             let got = client.get_range(&object.key, etag, offset, memory, stopped);
-            got.map_err(|why| changed(&why).unwrap_or_else(|| failure(&why)))?;
+            got.map_err(|why| failure(&why))?;
             flow.moved(extent.len(), extent.len() / self.read.record_bytes);
             flow.send(buffer)?;
         }
@@ -78,26 +77,5 @@ fn object(extent: &Extent) -> Result<(&Object, u64), Failure> {
             _ => Err(Failure::new("a file is among the objects of a lane")),
         },
         _ => Err(Failure::new("an extent of an object is one range")),
-    }
-}
-
-/// What is said of an object that is not any more what was found.
-fn changed(why: &ObjectError) -> Option<StageError> {
-    match why {
-        ObjectError::Failed {
-            trouble: Trouble::Changed,
-            name,
-            ..
-        } => Some(
-            Failure::at(
-                Path::new(name),
-                0,
-                format!(
-                    "{name} was changed while it was read: begin again when nobody writes there"
-                ),
-            )
-            .into(),
-        ),
-        _ => None,
     }
 }

@@ -23,10 +23,11 @@ class Crew:
 
     Args:
         workers: How many.
+        on_ending: Called when they end early: has whatever they wait for come to its end.
     """
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, workers: int, on_ending: Callable[[], None] = lambda: None) -> None:
+        self.workers, self._on_ending = workers, on_ending
         self._ending = threading.Event()
         self._failure: BaseException | None = None
         self._lock, self._failing = threading.Lock(), threading.Lock()
@@ -71,7 +72,7 @@ class Crew:
                 look()
         finally:
             if left:
-                self._ending.set()
+                self._end()
             for thread in threads:
                 if thread.ident is not None:  # It was started.
                     thread.join()
@@ -86,6 +87,10 @@ class Crew:
         except BaseException as why:
             with self._failing:
                 self._failure = self._failure or why
-            self._ending.set()
+            self._end()
         finally:
             self._done.release()
+
+    def _end(self) -> None:
+        self._ending.set()
+        self._on_ending()

@@ -7,15 +7,17 @@ row group, a batch. A line belongs to the split that it begins in, however long 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tonnage import engine
+from tonnage.run.map_reduce.sources import File, Sources, holds
 
 FORMATS = {
     ".arrow": "arrow",
@@ -31,7 +33,11 @@ FORMATS = {
 }
 """What a file is by the end of its name."""
 KNOWN = ("auto", "lines", "csv", "json", "parquet", "arrow", "records:N")
-HIDDEN = (".", "_")
+PARTED = {"parquet": "row group", "arrow": "batch"}
+"""What files are made of that say where their parts are."""
+
+AT_ONCE = 16
+"""Files that are looked at, at once."""
 
 Map = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -41,7 +47,8 @@ class Input:
     """A file, or a directory of files, with what is particular to it.
 
     Args:
-        path: Where it is. Names that begin with ``.`` or ``_`` are left out of a directory.
+        path: Where it is: a path, or a url, ``s3://BUCKET/KEY``, of an object or a folder of them.
+            Names that begin with ``.`` or ``_`` are left out of a directory.
         map: What is called with its batches, instead of the job's own ``map``.
         format: ``lines`` (a column ``line``), ``csv``, ``json`` (an object a line), ``parquet``,
             ``arrow`` (files, not streams), ``records:N`` (a column ``record`` of N bytes each);
@@ -60,16 +67,15 @@ class Split:
     """A part of a file: bytes from ``begin`` to ``end``, or the row group or batch ``begin``."""
 
     input: Input
-    path: Path
+    file: File
     format: str
     begin: int
     end: int
 
     def __str__(self) -> str:
-        if self.format in ("parquet", "arrow"):
-            what = "row group" if self.format == "parquet" else "batch"
-            return f"{self.path}, {what} {self.begin}"
-        return f"{self.path}, bytes {self.begin} to {self.end}"
+        if self.format in PARTED:
+            return f"{self.file.name}, {PARTED[self.format]} {self.begin}"
+        return f"{self.file.name}, bytes {self.begin} to {self.end}"
 
 
 @dataclass(frozen=True)
@@ -81,27 +87,25 @@ class Found:
     memory_bytes: int
 
 
-def find(inputs: Sequence[Input], split_bytes: int) -> Found:
+def find(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> Found:
     """The splits of all files.
 
     Raises:
         Refused: One is not there, is empty of files, or is of no format that is known.
     """
-    splits: list[Split] = []
-    on_file = in_memory = 0
-    for given in inputs:
-        for path in _files(Path(given.path)):
-            size = path.stat().st_size
-            found, decoded = _cut(given, path, size, split_bytes)
-            splits += found
-            on_file += size
-            in_memory += decoded
-    return Found(splits, on_file, in_memory)
+    given = [(each, file) for each in inputs for file in sources.find(str(each.path))]
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # Of each object something is asked.
+        cut = list(pool.map(lambda each: _cut(each[0], each[1], split_bytes, sources), given))
+    return Found(
+        [split for splits, _ in cut for split in splits],
+        sum(file.bytes for _, file in given),
+        sum(decoded for _, decoded in cut),
+    )
 
 
-def input_of(inputs: Sequence[Input], path: Path) -> Input:
+def input_of(inputs: Sequence[Input], name: str) -> Input:
     """The input that a file is of, or is."""
-    return next(each for each in inputs if Path(each.path) in (path, path.parent))
+    return next(each for each in inputs if holds(str(each.path), name))
 
 
 def record_bytes(name: str) -> int:
@@ -109,19 +113,7 @@ def record_bytes(name: str) -> int:
     return int(name.partition(":")[2])
 
 
-def _files(path: Path) -> Iterator[Path]:
-    if not path.exists():
-        raise engine.Refused(f"input {path}: it is not there; name a file or a directory")
-    if path.is_dir():
-        files = sorted(each for each in path.iterdir() if not each.name.startswith(HIDDEN))
-        if not files and not (path / "_tonnage.json").is_file():
-            raise engine.Refused(f"input {path}: the directory holds no files to read")
-        yield from files
-    else:
-        yield path
-
-
-def format_of(given: Input, path: Path) -> str:
+def format_of(given: Input, name: str) -> str:
     """What a file is: as it is given, or as its name ends."""
     if re.fullmatch(r"lines|csv|json|parquet|arrow|records:[1-9]\d{0,8}", given.format):
         return given.format
@@ -129,42 +121,45 @@ def format_of(given: Input, path: Path) -> str:
         raise engine.Refused(
             f"--input-format {given.format}: there are {', '.join(KNOWN)} (N bytes a record)"
         )
-    found = FORMATS.get(path.suffix.lower())
+    found = FORMATS.get(PurePosixPath(name).suffix.lower())
     if found is None:
         raise engine.Refused(
-            f"input {path}: its name does not say what it is; give --input-format, one of "
+            f"input {name}: its name does not say what it is; give --input-format, one of "
             f"{', '.join(KNOWN[1:])}"
         )
     return found
 
 
-def _cut(given: Input, path: Path, size: int, split_bytes: int) -> tuple[list[Split], int]:
+def _cut(given: Input, file: File, split_bytes: int, sources: Sources) -> tuple[list[Split], int]:
     """A file's splits, and about how many bytes they are in memory."""
-    if not path.is_file():
-        raise engine.Refused(f"input {path} is no regular file: give files, or directories of them")
-    kind = format_of(given, path)
-    decoded = refuse_broken(path, kind, size)
-    return splits_of(given, path, kind, (0, size), size, split_bytes), decoded
+    kind = format_of(given, file.name)
+    decoded = refuse_broken(file, kind, sources)
+    return splits_of(given, file, kind, (0, file.bytes), split_bytes, sources), decoded
 
 
-def refuse_broken(path: Path, kind: str, size: int) -> int:
+def refuse_broken(file: File, kind: str, sources: Sources) -> int:
     """Refuses a file that is none of its format; tells about how many bytes it is in memory."""
-    if kind in ("parquet", "arrow"):
+    if kind in PARTED:
         try:
-            return _parts(path, kind)[1]
+            return _parts(file, kind, sources)[1]
         except (pa.ArrowException, OSError) as why:
-            raise engine.Refused(f"input {path} is no whole {kind} file: {why}") from why
-    if kind.startswith("records:") and (rest := size % record_bytes(kind)):
+            raise engine.Refused(f"input {file.name} is no whole {kind} file: {why}") from why
+    if kind.startswith("records:") and (rest := file.bytes % record_bytes(kind)):
         raise engine.Refused(
-            f"input {path}: its {size} bytes are no multiple of the record's "
-            f"{record_bytes(kind)}; after the last whole record, at offset {size - rest}, some "
-            "are left"
+            f"input {file.name}: its {file.bytes} bytes are no multiple of the record's "
+            f"{record_bytes(kind)}; after the last whole record, at offset {file.bytes - rest}, "
+            "some are left"
         )
-    return size
+    return file.bytes
 
 
 def splits_of(
-    given: Input, path: Path, kind: str, span: tuple[int, int], size: int, split_bytes: int
+    given: Input,
+    file: File,
+    kind: str,
+    span: tuple[int, int],
+    split_bytes: int,
+    sources: Sources,
 ) -> list[Split]:
     """The splits of what begins in a span of a file's bytes: spans that cover it give all once.
 
@@ -174,25 +169,25 @@ def splits_of(
     begin, end = span
 
     def split(begin: int, end: int) -> Split:
-        return Split(given, path, kind, begin, end)
+        return Split(given, file, kind, begin, end)
 
-    if kind in ("parquet", "arrow"):
-        count, _ = _parts(path, kind)
-        own = [number for number in range(count) if begin <= number * size // count < end]
+    if kind in PARTED:
+        count, _ = _parts(file, kind, sources)
+        own = [number for number in range(count) if begin <= number * file.bytes // count < end]
         return [split(number, number + 1) for number in own]
     step = split_bytes
     if kind.startswith("records:"):
         step = max(split_bytes // record_bytes(kind), 1) * record_bytes(kind)
     if kind == "csv":
-        with path.open("rb") as file:
-            begin = max(begin, len(file.readline()))  # the names of columns
+        with sources.open(file) as opened:
+            begin = max(begin, len(opened.readline()))  # the names of columns
     return [split(at, min(at + step, end)) for at in range(begin, end, step)]
 
 
-def _parts(path: Path, kind: str) -> tuple[int, int]:
-    if kind == "arrow":
-        with pa.OSFile(str(path), "rb") as source:
-            return pa.ipc.open_file(source).num_record_batches, path.stat().st_size
-    about: Any = pq.read_metadata(path)
+def _parts(file: File, kind: str, sources: Sources) -> tuple[int, int]:
+    with sources.arrow(file) as source:
+        if kind == "arrow":
+            return pa.ipc.open_file(source).num_record_batches, file.bytes
+        about: Any = pq.read_metadata(source)
     sizes = [about.row_group(number).total_byte_size for number in range(about.num_row_groups)]
     return len(sizes), sum(sizes)

@@ -22,19 +22,22 @@ from tonnage.artifacts import Environment, RunRecord
 from tonnage.engine import probes
 from tonnage.run.map_reduce.crew import Crew
 from tonnage.run.map_reduce.functions import Function
-from tonnage.run.map_reduce.inputs import Found, Input, Split, find
+from tonnage.run.map_reduce.inputs import PARTED, Found, Input, Split, find
 from tonnage.run.map_reduce.mapping import Mapper, called
 from tonnage.run.map_reduce.reducing import Reducing, quantiles
 from tonnage.run.map_reduce.shuffle import (
     LEAST_MEMORY_BYTES,
+    LEAST_UPLOAD_BYTES,
     Dealing,
     Round,
     Shares,
     Tally,
     shuffle,
 )
+from tonnage.run.map_reduce.sources import Sources
 from tonnage.run.map_reduce.writing import SUFFIXES, Part
 from tonnage.run.sort import peak_memory_bytes
+from tonnage.run.volumes import Volumes, summed
 
 UNFINISHED = ".tonnage-unfinished-scratch-"
 SAMPLED_SPLITS = 64
@@ -82,6 +85,7 @@ def map_reduce(
     command: list[str],
     workers: int | None = None,
     format: str = "parquet",
+    volumes: Volumes | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RunRecord:
     """Does a MapReduce: parts in ``output``, named ``part-00000`` and so on, and a list of them.
@@ -97,6 +101,7 @@ def map_reduce(
         command: How it can be repeated.
         workers: Threads; by default as many as there are cores.
         format: ``parquet``, ``arrow``, ``csv`` or ``json`` (an object a line).
+        volumes: How object storage is reached, if inputs are there.
         on_progress: Called with bytes done of how many, as far as that is known.
 
     Raises:
@@ -108,13 +113,14 @@ def map_reduce(
     threads = engine.workers() if workers is None else workers
     shares = Shares(memory_bytes, threads, len(scratch))
     refuse(functions, scratch, shares, format)
-    found = find(inputs, shares.split_bytes)
+    sources = Sources(volumes or Volumes(), threads)
+    found = find(inputs, shares.split_bytes, sources)
     progress = on_progress or (lambda _done, _of: None)
     with ExitStack() as stack:
         sealing = engine.Output([str(output)], SUFFIXES[format])
         stack.callback(sealing.abandon)
         rooms = [stack.enter_context(_room(directory)) for directory in scratch]
-        job = _Job(functions, found, shares, rooms, progress)
+        job = _Job(functions, found, sources, shares, rooms, progress)
         round, tally = job.pass_one()
         reducing = job.reducing(round, sealing, format)
         parts = reducing.parts(round, tally.given)
@@ -144,6 +150,7 @@ def map_reduce(
         cpu_seconds=_cpu_seconds() - cpu_before,
         peak_memory_bytes=peak_memory_bytes(),
         repartitioned_bytes=reducing.divided_bytes,
+        requests=summed([sources.requests]),
         shuffled_records=tally.given,
         shuffled_bytes=round.bytes,
         written_records=rows_out,
@@ -159,13 +166,15 @@ class _Job:
         self,
         functions: Functions,
         found: Found,
+        sources: Sources,
         shares: Shares,
         rooms: list[Path],
         progress: Callable[[int, int], None],
     ) -> None:
         self._functions, self._found, self._shares = functions, found, shares
         self._rooms, self._progress = rooms, progress
-        self._mapper = Mapper(functions.map, functions.keys)
+        self._sources = sources
+        self._mapper = Mapper(functions.map, functions.keys, sources)
         self._rounds = 0
 
     def pass_one(self) -> tuple[Round, Tally]:
@@ -176,11 +185,11 @@ class _Job:
         def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
             nonlocal done
             yield from self._mapper.rows_of(split, tally)
-            if split.format not in ("parquet", "arrow"):
+            if split.format not in PARTED:
                 done += split.end - split.begin
 
         round = shuffle(
-            Crew(self._shares.workers),
+            self._crew,
             iter(self._found.splits),
             rows_of,
             self._dealing(),
@@ -221,7 +230,7 @@ class _Job:
         if not self._functions.ordered:
             return Dealing(self._functions.keys, wanted)
         samples: list[pa.RecordBatch] = []
-        crew = Crew(self._shares.workers)
+        crew = self._crew
 
         def work() -> None:
             for split in crew.share(iter(self._sampled())):
@@ -231,6 +240,10 @@ class _Job:
         crew.run(work, lambda: self._progress(0, 2 * self._found.bytes))
         bounds = quantiles(samples, self._functions.keys, wanted)
         return Dealing(self._functions.keys, len(bounds) + 1, 0, bounds)
+
+    @property
+    def _crew(self) -> Crew:
+        return Crew(self._shares.workers, self._sources.stop)
 
     def _sampled(self) -> list[Split]:
         """Splits, evenly spread."""
@@ -256,9 +269,11 @@ def refuse(functions: Functions, scratch: Sequence[Any], shares: Shares, format:
         raise engine.Refused("--scratch: give at least one directory")
 
 
-def refuse_shares(shares: Shares) -> None:
-    """Refuses memory that is too small for so many threads."""
+def refuse_shares(shares: Shares, uploads: bool = False) -> None:
+    """Refuses memory that is too small for so many threads, each of which may upload a part."""
     least = LEAST_MEMORY_BYTES * max(shares.workers // 2, 1)
+    if uploads:
+        least = max(least, LEAST_UPLOAD_BYTES * 2 * shares.workers)
     if shares.memory_bytes < least:
         raise engine.Refused(
             f"--memory of {shares.memory_bytes} bytes is too small for {shares.workers} workers: "

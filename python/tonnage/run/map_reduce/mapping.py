@@ -7,6 +7,7 @@ A function gets a batch of a split, and gives rows with a key (`Mapper`); what `
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +15,11 @@ import pyarrow as pa
 from tonnage import engine
 from tonnage.run.map_reduce import blocks, keys
 from tonnage.run.map_reduce.functions import Function
-from tonnage.run.map_reduce.inputs import Split
+from tonnage.run.map_reduce.inputs import PARTED, Split
 from tonnage.run.map_reduce.reading import Reader
 from tonnage.run.map_reduce.reducing import Call, sampled
 from tonnage.run.map_reduce.shuffle import Tally
+from tonnage.run.map_reduce.sources import Sources
 
 SAMPLED_BYTES = 256 << 10
 SAMPLED_ROWS = 1 << 14
@@ -29,11 +31,12 @@ class Mapper:
     Args:
         function: What is called for inputs that have no map of their own.
         key: The key's columns.
+        sources: What opens files.
     """
 
-    def __init__(self, function: Function | None, key: tuple[str, ...]) -> None:
+    def __init__(self, function: Function | None, key: tuple[str, ...], sources: Sources) -> None:
         self._function, self._key = function, key
-        self._reader, self.schemas = Reader(), blocks.Schemas()
+        self._reader, self.schemas = Reader(sources), blocks.Schemas()
 
     def rows_of(self, split: Split, tally: Tally) -> Iterator[pa.RecordBatch]:
         """The rows of a split, what is read and mapped one batch at a time; no empty batches."""
@@ -63,11 +66,11 @@ class Mapper:
 
 
 def _beginning(split: Split) -> Split:
-    if split.format in ("parquet", "arrow"):
+    if split.format in PARTED:
         return split
     step = int(split.format.partition(":")[2] or 1)
     end = split.begin + max(SAMPLED_BYTES // step, 1) * step
-    return Split(split.input, split.path, split.format, split.begin, min(end, split.end))
+    return replace(split, end=min(end, split.end))
 
 
 def called(name: str, function: Function | None, key: tuple[str, ...]) -> Call | None:

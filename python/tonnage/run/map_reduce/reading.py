@@ -10,7 +10,7 @@ import io
 import re
 import threading
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,13 @@ import pyarrow.parquet as pq
 from tonnage import engine
 from tonnage.run.map_reduce.blocks import one_batch
 from tonnage.run.map_reduce.inputs import Split, record_bytes
+from tonnage.run.map_reduce.sources import File, Sources
+from tonnage.run.volumes import is_url
 
 BEGINNING_BYTES = 1 << 20
 """So much of a file tells the types of its columns."""
+TAIL_BYTES = 16 << 10
+"""Read beyond a split of text at once: most lines end by then."""
 BATCH_ROWS = 1 << 16
 """Rows of a Parquet file in a batch, at most."""
 
@@ -33,8 +37,9 @@ BATCH_ROWS = 1 << 16
 class Reader:
     """Reads splits, by any thread; what the beginnings of files told is kept."""
 
-    def __init__(self) -> None:
-        self._told: dict[Path, pa.Schema] = {}
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._told: dict[File, pa.Schema] = {}
         self._lock = threading.Lock()
 
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
@@ -48,24 +53,29 @@ class Reader:
                 if batch.num_rows:
                     yield batch
         except (pa.ArrowException, OSError) as why:
-            said = f"reading {split}: {_with_line(split, str(why))}"
-            raise engine.Failed(said, "read", str(split.path), split.begin) from why
+            said = f"reading {split}: {self._with_line(split, str(why))}"
+            raise engine.Failed(said, "read", split.file.name, split.begin) from why
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
         if split.format == "parquet":
-            with pq.ParquetFile(split.path) as file:
+            # Of an object the columns' parts side by side.
+            buffered = is_url(split.file.name)
+            with (
+                self._sources.arrow(split.file) as source,
+                pq.ParquetFile(source, pre_buffer=buffered) as file,
+            ):
                 yield from file.iter_batches(
                     BATCH_ROWS, row_groups=[split.begin], use_threads=False
                 )
         elif split.format == "arrow":
-            with pa.OSFile(str(split.path), "rb") as source:
+            with self._sources.arrow(split.file) as source:
                 yield pa.ipc.open_file(source).get_batch(split.begin)
         elif split.format.startswith("records:"):
-            with split.path.open("rb") as file:
+            with self._sources.open(split.file) as file:
                 file.seek(split.begin)
                 yield _records(file.read(split.end - split.begin), record_bytes(split.format))
         else:
-            _, text = _lines_of(split)
+            _, text = self._lines_of(split)
             if split.format == "lines":
                 yield _as_lines(text)
             elif text:
@@ -75,32 +85,70 @@ class Reader:
     def _schema(self, split: Split, read: Any) -> pa.Schema:
         """The columns of a file of text, as given or as its beginning tells."""
         with self._lock:
-            if split.path not in self._told:
+            if split.file not in self._told:
                 if split.format == "csv":
-                    self._told[split.path] = _csv_schema(split)
+                    self._told[split.file] = self._csv_schema(split)
                 elif split.input.schema is not None:
-                    self._told[split.path] = split.input.schema
+                    self._told[split.file] = split.input.schema
                 else:
-                    begins = Split(split.input, split.path, "json", 0, BEGINNING_BYTES)
-                    self._told[split.path] = read(_lines_of(begins)[1], None).schema
-            return self._told[split.path]
+                    begins = replace(split, begin=0, end=BEGINNING_BYTES)
+                    self._told[split.file] = read(self._lines_of(begins)[1], None).schema
+            return self._told[split.file]
 
+    def _csv_schema(self, split: Split) -> pa.Schema:
+        """The columns of a CSV file: names by its first line, types as given, or as others tell."""
+        text = self._lines_of(replace(split, begin=0, end=BEGINNING_BYTES))[1]
+        options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        told = pcsv.read_csv(io.BytesIO(text), options).schema
+        types = split.input.schema
+        if types is None:
+            return told
+        return pa.schema(
+            [field if field.name not in types.names else types.field(field.name) for field in told]
+        )
 
-def _lines_of(split: Split) -> tuple[int, bytes]:
-    """Where the first line that begins in a split begins, and all such lines."""
-    with split.path.open("rb") as file:
-        first = _first_line(file, split)
-        if first >= split.end:
-            return first, b""
-        text = file.read(split.end - first)
-        return first, text if text.endswith(b"\n") else text + file.readline()
+    def _lines_of(self, split: Split) -> tuple[int, bytes]:
+        """Where the first line that begins in a split begins, and all such lines."""
+        # With the byte before: where that ends a line, another one begins with the split.
+        before = min(split.begin, 1)
+        begin, end = split.begin - before, split.end - split.begin + before
+        with self._sources.open(split.file) as file:
+            file.seek(begin)
+            text = file.read(end + TAIL_BYTES)
+            first = text.find(b"\n") + 1 if before else 0
+            if first >= end or (before and not first):
+                return split.end, b""
+            ends = text.find(b"\n", end - 1) + 1
+            whole = text[first:ends] if ends else text[first:] + file.readline()
+        return begin + first, whole
 
+    def _with_line(self, split: Split, said: str) -> str:
+        """What Arrow said, with the number of the line in the file if it told one in the split."""
+        if split.format == "lines":
+            line = self._not_text(split)
+            return f"{said} (line {line} of the file)" if line else said
+        row = re.search(r"[Rr]ow #?(\d+)", said)
+        if row is None or split.format not in ("csv", "json"):
+            return said
+        counted_from = 1 if split.format == "csv" else 0
+        before = self._lines_before(split, self._lines_of(split)[0])
+        return f"{said} (line {before + int(row[1]) - counted_from + 1} of the file)"
 
-def _first_line(file: io.BufferedReader, split: Split) -> int:
-    if split.begin:
-        file.seek(split.begin - 1)
-        file.readline()
-    return file.tell()
+    def _not_text(self, split: Split) -> int | None:
+        """The first line of a split that is no UTF-8, counted from 1 in its file."""
+        first, text = self._lines_of(split)
+        for number, line in enumerate(text.split(b"\n")):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return self._lines_before(split, first) + number + 1
+        return None
+
+    def _lines_before(self, split: Split, place: int) -> int:
+        """How many lines of a split's file end before a place."""
+        with self._sources.open(split.file) as file:
+            parts = range(0, place, BEGINNING_BYTES)
+            return sum(file.read(min(BEGINNING_BYTES, place - at)).count(b"\n") for at in parts)
 
 
 def _records(data: bytes, length: int) -> pa.RecordBatch:
@@ -118,20 +166,6 @@ def _as_lines(text: bytes) -> pa.RecordBatch:
     with_ends = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
     lines = with_ends.cast(pa.large_string()).cast(pa.string())  # which asks whether it is UTF-8
     return pa.record_batch({"line": pc.ascii_rtrim(lines, characters="\r\n")})
-
-
-def _csv_schema(split: Split) -> pa.Schema:
-    """The columns of a CSV file: names from its first line, types as given or as others tell."""
-    begins = Split(split.input, split.path, "csv", 0, BEGINNING_BYTES)
-    text = _lines_of(begins)[1]
-    options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
-    told = pcsv.read_csv(io.BytesIO(text), options).schema
-    types = split.input.schema
-    if types is None:
-        return told
-    return pa.schema(
-        [field if field.name not in types.names else types.field(field.name) for field in told]
-    )
 
 
 def _csv(text: bytes, schema: pa.Schema) -> pa.Table:
@@ -152,30 +186,3 @@ def _json(text: bytes, schema: pa.Schema | None) -> pa.Table:
         read_options=pjson.ReadOptions(use_threads=False, block_size=len(text) + 1),
         parse_options=pjson.ParseOptions(explicit_schema=schema),
     )
-
-
-def _with_line(split: Split, said: str) -> str:
-    """What Arrow said, with the number of the line in the file if it told one in the split."""
-    if split.format == "lines":
-        line = _not_text(split)
-        return f"{said} (line {line} of the file)" if line else said
-    row = re.search(r"[Rr]ow #?(\d+)", said)
-    if row is None or split.format not in ("csv", "json"):
-        return said
-    counted_from = 1 if split.format == "csv" else 0
-    first = _lines_of(split)[0]
-    with split.path.open("rb") as file:
-        before = file.read(first).count(b"\n")
-    return f"{said} (line {before + int(row[1]) - counted_from + 1} of the file)"
-
-
-def _not_text(split: Split) -> int | None:
-    """The first line of a split that is no UTF-8, counted from 1 in its file."""
-    first, text = _lines_of(split)
-    for number, line in enumerate(text.split(b"\n")):
-        try:
-            line.decode()
-        except UnicodeDecodeError:
-            with split.path.open("rb") as file:
-                return file.read(first).count(b"\n") + number + 1
-    return None

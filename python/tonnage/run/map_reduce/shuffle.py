@@ -22,6 +22,8 @@ from tonnage.run.map_reduce import blocks, keys
 from tonnage.run.map_reduce.crew import Crew
 
 LEAST_MEMORY_BYTES = 16 << 20
+LEAST_UPLOAD_BYTES = 10 << 20
+"""Two parts of an object, of which stores take no shorter ones."""
 LONGEST_PORTION = 1 << 30
 """Beyond this the offsets of Arrow's strings are too small."""
 
@@ -78,6 +80,11 @@ class Shares:
         half = self.memory_bytes // 2
         of_half = half // max(4 * self.workers, self._portions)
         return min(max(of_half, self.memory_bytes // 64), LONGEST_PORTION)
+
+    @property
+    def upload_bytes(self) -> int:
+        """What a thread has for a part's upload: the rows that it was written of are gone."""
+        return 4 * self.portion_bytes
 
     @property
     def taking_bytes(self) -> int:

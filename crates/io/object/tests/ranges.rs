@@ -1,0 +1,96 @@
+//! Parts of objects by several requests at once: they hold what the object does, or say why not.
+
+mod common;
+
+use std::thread;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tonnage_object::{Client, Effect, Engine, Faults, Method, ObjectError, Ranges, Rule, Settings};
+
+use common::{BUCKET, Server, bytes};
+
+const MIB: usize = 1 << 20;
+
+fn faulty(rules: Vec<Rule>) -> Settings {
+    Settings {
+        engine: Engine::Null,
+        faults: Some(Faults { seed: 1, rules }),
+        retries: 0,
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn parts_hold_what_the_object_does() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let (settings, whole) = (server.settings(), bytes(1, 9 * MIB + 17));
+    let client = Client::new(&settings).expect("a client");
+    let put = client.put("at/one", whole.clone().into(), || false);
+    put.expect("put");
+    let found = client.find("at/one").expect("asked").expect("there");
+    proptest!(ProptestConfig::with_cases(24), |(
+        offset in 0..whole.len(),
+        len in 0..9 * MIB,
+        at_once in 1..9_usize,
+    )| {
+        let len = len.min(whole.len() - offset);
+        let ranges = Ranges::new(&settings, at_once);
+        let mut memory = vec![1; len];
+        let etag = found.etag.as_deref();
+        ranges.read(BUCKET, "at/one", etag, offset as u64, &mut memory).expect("read");
+        prop_assert!(memory == whole[offset..offset + len]);
+        let asked = len.div_ceil(len.div_ceil(at_once).max(MIB)) as u64;
+        prop_assert_eq!(ranges.tally().requests, asked);
+    });
+    let put = client.put("at/one", bytes(2, 9 * MIB).into(), || false);
+    put.expect("put");
+    let ranges = Ranges::new(&settings, 4);
+    let why = ranges.read(
+        BUCKET,
+        "at/one",
+        found.etag.as_deref(),
+        0,
+        &mut vec![0; 5 * MIB],
+    );
+    let why = why.expect_err("another object");
+    assert_eq!(why.changed(), Some("s3://tests/at/one"), "{why}");
+}
+
+#[test]
+fn the_first_failure_is_told_and_ends_the_others() {
+    let delayed = Rule::new(
+        Method::Get,
+        Effect::Stall {
+            milliseconds: 20_000,
+        },
+    );
+    let refused = Rule {
+        times: Some(1),
+        ..Rule::new(Method::Get, Effect::Status { status: 403 })
+    };
+    // Each client has its faults from the first on: all are refused, at once.
+    let ranges = Ranges::new(&faulty(vec![refused, delayed]), 4);
+    let why = ranges.read(BUCKET, "x", None, 0, &mut vec![0; 4 * MIB]);
+    assert!(matches!(why, Err(ObjectError::Failed { .. })), "{why:?}");
+}
+
+#[test]
+fn who_waits_can_be_stopped() {
+    let delayed = Rule::new(
+        Method::Get,
+        Effect::Stall {
+            milliseconds: 20_000,
+        },
+    );
+    let ranges = Ranges::new(&faulty(vec![delayed]), 4);
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| ranges.read(BUCKET, "x", None, 0, &mut vec![0; 4 * MIB]));
+        thread::sleep(Duration::from_millis(50));
+        ranges.stop();
+        let why = reading.join().expect("no panic");
+        assert!(matches!(why, Err(ObjectError::Stopped)), "{why:?}");
+    });
+}

@@ -1,0 +1,165 @@
+"""Where the bytes of the input are: in files, or in objects, read from anywhere.
+
+What is asked of an object is fetched by several requests at once (``crates/io/object/src/ranges``),
+of the object that was found: one that was changed since is an error.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+
+from tonnage import engine
+from tonnage.run import volumes
+from tonnage.run.volumes import Volumes, is_url, parted
+
+HIDDEN = (".", "_")
+LINE_BYTES = 256 << 10
+"""Read of an object at once where a line is to be found."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file or an object, as it was found.
+
+    Attributes:
+        name: Its path or url.
+        bytes: Its length.
+        etag: Of an object: what tells it from any other of its name, if the store says.
+    """
+
+    name: str
+    bytes: int
+    etag: str | None = None
+
+
+class Sources:
+    """Opens files and objects, in any thread.
+
+    Args:
+        reached: How stores are reached.
+        readers: Threads that read at the same time: each has its share of the requests at once.
+    """
+
+    def __init__(self, reached: Volumes, readers: int) -> None:
+        self._volumes, self._readers = reached, readers
+
+    def find(self, place: str) -> Iterator[File]:
+        """The file or object of this name, or those in the directory or folder.
+
+        Raises:
+            Refused: There is none.
+        """
+        if is_url(place):
+            for each in volumes.find([place], self._volumes):
+                yield File(f"s3://{each.bucket}/{each.key}", each.bytes, each.etag)
+            return
+        for path in _files(Path(place)):
+            if not path.is_file():
+                raise engine.Refused(
+                    f"input {path} is no regular file: give files, or directories of them"
+                )
+            yield File(str(path), path.stat().st_size)
+
+    def open(self, file: File) -> BinaryIO:
+        """The file, to read and seek in."""
+        if not is_url(file.name):
+            return Path(file.name).open("rb")
+        return cast("BinaryIO", self._object(file))
+
+    def arrow(self, file: File) -> pa.NativeFile:
+        """The file as Arrow's readers take it."""
+        if not is_url(file.name):
+            return pa.OSFile(file.name, "rb")
+        return pa.PythonFile(self._object(file), "r")
+
+    def stop(self) -> None:
+        """Has what reads objects fail."""
+        self._ranges.stop()
+
+    @property
+    def requests(self) -> dict[str, Any]:
+        """What was asked of stores."""
+        told: dict[str, Any] = json.loads(self._ranges.requests())
+        return told
+
+    def _object(self, file: File) -> _Object:
+        return _Object(self._ranges, file)
+
+    @cached_property
+    def _ranges(self) -> engine.Ranges:
+        each = max(self._volumes.at_once // self._readers, 1)
+        return engine.Ranges(json.dumps(self._volumes.store("")), each)
+
+
+class _Object(io.RawIOBase):
+    """An object as a file."""
+
+    def __init__(self, ranges: engine.Ranges, file: File) -> None:
+        self._ranges, self._file, self._at = ranges, file, 0
+        self._bucket, self._key = parted(file.name)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        begins = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.bytes}
+        self._at = begins[whence] + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(self._file.bytes - self._at, 0)
+        length = left if size is None or size < 0 else min(size, left)
+        if not length:
+            return b""
+        found = self._ranges.read(self._bucket, self._key, self._file.etag, self._at, length)
+        self._at += length
+        return found
+
+    def readline(self, size: int | None = -1) -> bytes:
+        assert size == -1
+        found = begins = b""
+        at = self._at
+        while not begins.endswith(b"\n") and (begins := self.read(LINE_BYTES)):
+            begins = begins[: begins.find(b"\n") + 1] or begins
+            found += begins
+        self._at = at + len(found)
+        return found
+
+    def readinto(self, memory: Any) -> int:
+        found = self.read(len(memory))
+        memory[: len(found)] = found
+        return len(found)
+
+
+def holds(place: str, name: str) -> bool:
+    """Whether a place is this file or object, or the directory or folder that it is in."""
+    above = re.sub(r"/+$", "", place) if is_url(place) else os.path.normpath(place)
+    return name == above or name.startswith(f"{above}/")
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.exists():
+        raise engine.Refused(f"input {path}: it is not there; name a file or a directory")
+    if path.is_dir():
+        files = sorted(each for each in path.iterdir() if not each.name.startswith(HIDDEN))
+        if not files and not (path / "_tonnage.json").is_file():
+            raise engine.Refused(f"input {path}: the directory holds no files to read")
+        yield from files
+    else:
+        yield path
