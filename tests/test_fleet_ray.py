@@ -170,7 +170,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     cluster.add("delta", {"machine-type": "small"}, python_path=other)
     out = disk / "out"
     command = asked(cluster, shared, out, *short(4, 0.4), "--patience", "3s")
-    with started_with(tonnage, command, cluster) as run:
+    with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: all(begun(out, name, 2) for name in ALL))
         hung = cluster.agent("gamma")
         os.kill(hung, signal.SIGSTOP)
@@ -214,13 +214,13 @@ def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
 ) -> None:
     out = disk / "out"
     command = asked(cluster, shared, out, *short(2, 0.4), "--one-at-a-time")
-    with started_with(tonnage, command, cluster) as run:
+    with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: (out / "beta" / "node.json").exists() and begun(out, "gamma", 1))
         run.end(signal.SIGKILL)
     first = gather(out / "beta")
     assert not (out / "fleet.json").exists() and not (out / "head" / "begun.json").exists()
     assert len(places(out)) == 2
-    with started_with(tonnage, command, cluster) as run:
+    with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: begun(out, "gamma", 2))
         code, _, stderr = run.end(signal.SIGTERM)
     assert (code, stderr.splitlines()[-1]) == (
@@ -421,12 +421,6 @@ def test_a_nodes_directory_lies_in_the_fleets(node: str, name: str) -> None:
     assert directory(node) == name
 
 
-def started_with(tonnage: Tonnage, command: list[str], cluster: Rays) -> Any:
-    """The command, begun with what lets it into the cluster."""
-    with_env = [f"{name}={value}" for name, value in cluster.env.items()]
-    return started(["env", *with_env, str(tonnage.path), *command])
-
-
 def test_labels_are_compared_side_by_side() -> None:
     made = []
     for number, (region, rate) in enumerate([("east", 100.0), ("west", 50.0)] * 4):
@@ -479,7 +473,7 @@ def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(
     common, out = shared / "with-the-dead", disk / "out"
     common.mkdir()
     command = streamed(cluster, str(common), out, "--repetitions", "4")
-    with started_with(tonnage, command, cluster) as run:
+    with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: begun(out, "beta", 2))
         os.kill(cluster.agent("beta"), signal.SIGKILL)  # The first by name, which made the files.
         stdout, stderr = run.process.communicate(timeout=60)
@@ -551,7 +545,7 @@ def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing
 ) -> None:
     out = disk / "out"
     command = network(cluster, out, "--rounds", "1")
-    with started_with(tonnage, command, cluster) as run:
+    with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: begun(out, "beta", 3))
         os.kill(cluster.agent("beta", "Endpoint"), signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)

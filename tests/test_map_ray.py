@@ -7,9 +7,7 @@ import json
 import os
 import random
 import signal
-import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ import pytest
 
 from support.command import Tonnage
 from support.disk import ROOT, room
-from support.processes import Running
+from support.processes import started
 from support.rays import Rays, rays
 
 NODES = ("beta", "gamma")
@@ -71,24 +69,6 @@ def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
     return record
 
 
-@contextmanager
-def started(tonnage: Tonnage, command: Sequence[str], cluster: Rays) -> Iterator[Running]:
-    """The command under way, let in by the cluster."""
-    process = subprocess.Popen(
-        [tonnage.path, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | cluster.env,
-    )
-    with process:
-        try:
-            yield Running(process)
-        finally:
-            process.kill()
-
-
 def test_three_nodes_count_words_by_a_file_that_only_one_has(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:
@@ -104,7 +84,7 @@ def test_three_nodes_count_words_by_a_file_that_only_one_has(
 def test_an_agent_that_is_killed_is_done_without(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path, where: str
 ) -> None:
-    with started(tonnage, count(cluster, shared, disk), cluster) as run:
+    with started([tonnage.path, *count(cluster, shared, disk)], env=cluster.env) as run:
         agent = cluster.agent("gamma", "Sorter")
         run.until(lambda: any((disk / "gamma").glob(where)))
         os.kill(agent, signal.SIGKILL)

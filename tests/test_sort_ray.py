@@ -6,8 +6,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 
 from support.command import Tonnage
 from support.disk import room
-from support.processes import Running
+from support.processes import started
 from support.rays import Rays, rays
 from support.runs import RATES, disks, network, plan_of
 from tonnage.run.records import generate, validate
@@ -63,24 +63,6 @@ def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
     assert found["records"] == record["records"] == RECORDS
     assert found["checksum"] == given["checksum"] == record["checksum"]
     return record
-
-
-@contextmanager
-def started(tonnage: Tonnage, command: Sequence[str], cluster: Rays) -> Iterator[Running]:
-    """The command under way, let in by the cluster."""
-    process = subprocess.Popen(
-        [tonnage.path, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | cluster.env,
-    )
-    with process:
-        try:
-            yield Running(process)
-        finally:
-            process.kill()
 
 
 def test_three_nodes_sort_together(
@@ -144,7 +126,7 @@ def test_an_agent_that_is_killed_is_done_without(
     disk: Path,
     when: Callable[[Path, str], Callable[[], bool]],
 ) -> None:
-    with started(tonnage, sort(cluster, shared, disk), cluster) as run:
+    with started([tonnage.path, *sort(cluster, shared, disk)], env=cluster.env) as run:
         agent = cluster.agent("gamma", "Sorter")
         run.until(when(disk, "gamma"))
         os.kill(agent, signal.SIGKILL)
@@ -160,7 +142,7 @@ def test_an_agent_that_hangs_is_given_up_and_those_that_wait_for_it_go_on(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:
     command = [each if each != "10s" else "3s" for each in sort(cluster, shared, disk)]
-    with started(tonnage, command, cluster) as run:
+    with started([tonnage.path, *command], env=cluster.env) as run:
         agent = cluster.agent("beta", "Sorter")
         run.until(gathering(disk, "beta"))
         os.kill(agent, signal.SIGSTOP)
@@ -185,7 +167,7 @@ def test_a_node_that_is_gone_is_done_without(
     when: Callable[[Path, str], Callable[[], bool]],
 ) -> None:
     cluster.add("delta", {})
-    with started(tonnage, sort(cluster, shared, disk), cluster) as run:
+    with started([tonnage.path, *sort(cluster, shared, disk)], env=cluster.env) as run:
         run.until(when(disk, "delta"))
         cluster.kill("delta")
         stdout, stderr = run.process.communicate(timeout=120)
@@ -198,7 +180,7 @@ def test_a_driver_that_is_killed_goes_on_without_a_node_that_is_gone(
 ) -> None:
     cluster.add("delta", {})
     command = sort(cluster, shared, disk)
-    with started(tonnage, command, cluster) as run:
+    with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(gathering(disk, "delta"))
         run.end(signal.SIGKILL)
     cluster.kill("delta")
@@ -214,7 +196,7 @@ def test_an_interrupted_sort_goes_on(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path, number: signal.Signals
 ) -> None:
     command = sort(cluster, shared, disk)
-    with started(tonnage, command, cluster) as run:
+    with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(gathering(disk, "beta"))
         code, stdout, stderr = run.end(number)
     assert (code, stdout) == (128 + number, "")

@@ -1,19 +1,22 @@
-"""`tonnage run sort --fleet` from object storage to object storage, on a real Ray cluster."""
+"""Sort and MapReduce from object storage to object storage, on a real Ray cluster."""
 
 from __future__ import annotations
 
+import collections
+import io
 import json
 import os
+import random
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from support.command import Tonnage
-from support.disk import room
-from support.processes import Running
+from support.disk import ROOT, room
+from support.processes import started
 from support.rays import Rays, rays
 from support.records import blob
 from support.s3 import BUCKET, KEYS, Bucket, server
@@ -53,20 +56,9 @@ def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
         *("--scratch", f"{disk}/{{node}}/scratch", "--endpoint", s3.endpoint, "--requests", "4"),
         *("--fleet", cluster.address, "--out", str(disk / "job"), "--memory", "64MiB", "--json"),
     ]
-    with subprocess.Popen(
-        [tonnage.path, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | cluster.env,
-    ) as process:
-        run = Running(process)
-        try:
-            run.until(lambda: any((disk / "beta" / "scratch").glob("tonnage-*/round-*.device")))
-            code, _, stderr = run.end(signal.SIGINT)
-        finally:
-            process.kill()
+    with started([tonnage.path, *command], env=cluster.env) as run:
+        run.until(lambda: any((disk / "beta" / "scratch").glob("tonnage-*/round-*.device")))
+        code, _, stderr = run.end(signal.SIGINT)
     assert code == 130 and "the same command goes on" in stderr
     assert s3.uploads() == []
 
@@ -87,3 +79,35 @@ def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
     assert judged.stdout.splitlines()[-1] == "SUCCESS: all records are in order"
     kept = "".join(path.read_text() for path in (disk / "job").iterdir())
     assert not any(secret in kept + done.stdout for secret in KEYS.values())
+
+
+def test_a_fleet_counts_the_words_of_objects_although_a_node_is_killed(
+    tonnage: Tonnage, cluster: Rays, s3: Bucket, disk: Path
+) -> None:
+    draw, words = random.Random(1), collections.Counter[str]()
+    for number in range(3):
+        drawn = [[f"w{int(50_000 * draw.random() ** 2)}" for _ in range(12)] for _ in range(70_000)]
+        words.update(word for line in drawn for word in line)
+        s3.put(f"texts/{number}.txt", "\n".join(map(" ".join, drawn)).encode())
+    command = [
+        *("run", "mapreduce", f"{ROOT}/examples/word_count.py:JOB", f"s3://{BUCKET}/texts/"),
+        *("--output", f"s3://{BUCKET}/words", "--scratch", f"{disk}/{{node}}/scratch"),
+        *("--endpoint", s3.endpoint, "--requests", "4", "--memory", "64MiB", "--json"),
+        *("--fleet", cluster.address, "--out", str(disk / "job"), "--patience", "10s"),
+    ]
+    with started([tonnage.path, *command], env=cluster.env) as run:
+        agent = cluster.agent("gamma", "Sorter")
+        run.until(lambda: any((disk / "gamma" / "scratch").glob("tonnage-*/round-*.device")))
+        os.kill(agent, signal.SIGKILL)
+        stdout, stderr = run.process.communicate(timeout=120)
+    assert run.process.returncode == 0, stderr
+    record = json.loads(stdout)
+    lost = {node["node"]: node["lost"] for node in record["nodes"]}
+    assert str(lost.pop("gamma")).startswith("died") and not any(lost.values())
+    assert (record["durability"], record["records"]) == ("volumes", 210_000)
+    content = s3.content("words")
+    parts = json.loads(content.pop("_tonnage.json"))["parts"]
+    assert sorted(content) == parts and s3.uploads() == []
+    rows = [row for part in parts for row in pq.read_table(io.BytesIO(content[part])).to_pylist()]
+    found = {row["key"]: row["n"] for row in rows}
+    assert len(found) == len(rows) and found == words

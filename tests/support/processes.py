@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +85,10 @@ class Running:
 
 
 @contextmanager
-def started(command: Sequence[str | Path], cwd: Path | None = None) -> Iterator[Running]:
-    """Start a command, and kill it at the end if nothing else has ended it."""
+def started(
+    command: Sequence[str | Path], cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[Running]:
+    """Start a command, with more in its environment, and kill it if nothing else has ended it."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -94,6 +96,7 @@ def started(command: Sequence[str | Path], cwd: Path | None = None) -> Iterator[
         stderr=subprocess.PIPE,
         text=True,
         cwd=cwd,
+        env=os.environ | (env or {}),
     )
     with process:
         try:
