@@ -11,6 +11,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ import pytest
 
 from support.disk import ROOT
 from support.sorters import SortMachines, Trouble, directories, driver, has_copies
-from tonnage import Input, MapReduce, engine, per_record, sums
+from tonnage import Fleet, Input, MapReduce, engine, per_record, sums
 from tonnage.artifacts import RunRecord
+from tonnage.fleet import cluster as clusters
 from tonnage.fleet.job import SLOW
 from tonnage.fleet.map_site import _of_user
 from tonnage.fleet.maps import MapReduceAsked, _modules_of, asked_of
@@ -200,6 +202,17 @@ def test_a_fleet_makes_what_one_machine_makes(
     assert RunRecord.read(disk / "job" / "run.json") == record
     # Done is done.
     assert sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, job, inputs)) == record
+
+
+def test_python_has_a_fleet_do_it(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, cluster = texts(disk), SortMachines(*NODES)
+    monkeypatch.setattr(clusters, "attached", lambda _: nullcontext(cluster))
+    (output,), scratch = directories(disk, "out"), directories(disk, "scratch")
+    fleet = Fleet(disk / "job", instances=2, durability="replicated")
+    record = COUNT.run(inputs, output, scratch, LEAST, 2, fleet=fleet)
+    assert [node.node for node in record.nodes] == ["a", "b"]
+    assert {word: n for word, n in rows_of(disk, record)} == counted(inputs)
+    has_copies(disk, record, "reduced.json")
 
 
 @pytest.mark.parametrize("step", ["sample", "pass_one", "pass_two", "seal"])

@@ -20,7 +20,7 @@ from tonnage.artifacts import RunRecord
 from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
 from tonnage.artifacts.plan import Plan
 from tonnage.cli import run_fleet
-from tonnage.cli.followed import follow, refuse_other_fleet
+from tonnage.cli.followed import Followed, follow, refuse_other_fleet
 from tonnage.fleet import cluster as clusters
 from tonnage.model.jobs.mapreduce import mapreduce
 from tonnage.run.sort import Layout
@@ -33,6 +33,13 @@ SIZE = 3_000_000
 def kept(room: Path, plan: Plan) -> Path:
     """The plan's file."""
     return plan.write(room / "the-plan.json")
+
+
+def following(path: Path, *given: Any) -> Followed:
+    """What a sort follows of the plan there; ``given`` are its candidate and flags."""
+    found = follow("sort", path, *(*given, None, None, None)[:3])
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -136,7 +143,7 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     def refused(said: str, path: Path = plan, *given: Any) -> None:
         number, instances, durability = (*given, None, None, None)[:3]
         with pytest.raises(engine.Refused, match=said):
-            follow(path, number, instances, durability)
+            follow("sort", path, number, instances, durability)
 
     refused("--instances 3: --plan .*the-plan.json is of 4 nodes", plan, None, 3)
     refused("--durability replicated: --plan .* is of none", plan, None, None, "replicated")
@@ -145,16 +152,19 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     (disk / "other.json").write_text("{}")
     refused("give what tonnage plan sort --json printed", disk / "other.json")
     other = dataclasses.replace(plan_of(4), job=mapreduce())
-    refused("it is of mapreduce, not of a sort", other.write(disk / "mapreduce.json"))
+    refused(
+        "it is of mapreduce: give what tonnage plan sort --json printed",
+        other.write(disk / "mapreduce.json"),
+    )
     empty = dataclasses.replace(plan_of(4), candidates=[])
     refused("it has no candidate", empty.write(disk / "empty.json"))
-    assert follow(plan, 1, 4, "none").candidate.nodes == 4
+    assert following(plan, 1, 4, "none").nodes == 4
     on_volumes = plan_of(4, durability="volumes").write(disk / "volumes.json")
-    assert follow(on_volumes, None, None, None).durability == "none"
+    assert following(on_volumes).durability == "none"
 
 
 def test_another_fleet_than_planned_is_refused(disk: Path) -> None:
-    followed = follow(kept(disk, plan_of(3)), None, None, None)
+    followed = following(kept(disk, plan_of(3)))
     labels = {PROVIDER: "lab", MACHINE_TYPE: "n"}
     fleet = [(node, labels) for node in NODES]
     assert refuse_other_fleet(followed, fleet) is None
@@ -191,4 +201,4 @@ def test_the_plan_that_is_printed_is_one_to_follow(tonnage: Tonnage, disk: Path)
     printed = tonnage.run("plan", "sort", *asked, check=True).stdout
     (disk / "plan.json").write_text(printed)
     assert "survey" in json.loads(printed)
-    assert follow(disk / "plan.json", None, None, None).candidate.nodes == 178
+    assert following(disk / "plan.json").nodes == 178

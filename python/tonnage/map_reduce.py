@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tonnage import engine
 from tonnage.artifacts import RunRecord
@@ -15,6 +16,9 @@ from tonnage.measure.trials import now
 from tonnage.run.map_reduce import Functions, Input, map_reduce
 from tonnage.run.volumes import Volumes, is_url
 from tonnage.words import bytes_of
+
+if TYPE_CHECKING:
+    from tonnage.fleet.maps import MapReduceAsked
 
 Source = Path | str | Input
 
@@ -93,7 +97,7 @@ class MapReduce(Functions):
             raise engine.Refused(f"memory {memory!r} is no size: write it like 1GiB")
         given = [_as_input(source, input_format) for source in sources]
         if fleet is not None:
-            return _on_fleet(
+            asked = asked_of_fleet(
                 self,
                 fleet,
                 given,
@@ -103,8 +107,12 @@ class MapReduce(Functions):
                 memory_bytes,
                 workers,
                 format,
-                on_progress,
             )
+            from tonnage.fleet.cluster import attached
+            from tonnage.fleet.sorting import sort_fleet
+
+            with attached(fleet.address) as cluster:
+                return sort_fleet(cluster, Path(fleet.out), asked, on_progress or (lambda *_: None))
         if is_url(str(output)):
             raise engine.Refused(
                 f"output {output}: of one machine it goes to a directory; give a fleet, which may "
@@ -128,7 +136,7 @@ class MapReduce(Functions):
         )
 
 
-def _on_fleet(
+def asked_of_fleet(
     functions: Functions,
     fleet: Fleet,
     inputs: Sequence[Input],
@@ -138,19 +146,32 @@ def _on_fleet(
     memory_bytes: int,
     workers: int | None,
     format: str,
-    on_progress: Callable[[int, int], None] | None,
-) -> RunRecord:
+) -> MapReduceAsked:
+    """What is asked of the machines of a fleet, whoever attaches to them.
+
+    Args:
+        functions: What to do.
+        fleet: How they do it.
+        inputs: What to read; paths on each of them, or urls.
+        output: Where to, a directory of each, or ``s3://BUCKET/PREFIX``.
+        scratch: Directories of each.
+        volumes: How object storage is reached.
+        memory_bytes: Of each machine.
+        workers: Threads of each; by default as many as it has cores.
+        format: What is written.
+
+    Raises:
+        Refused: Ray is not there, or nobody could do it.
+    """
     if importlib.util.find_spec("ray") is None:
         raise engine.Refused("a fleet needs Ray: pip install 'tonnage[fleet]'")
     from tonnage.fleet.asked import promised, refuse_nowhere
-    from tonnage.fleet.cluster import attached
     from tonnage.fleet.maps import asked_of
-    from tonnage.fleet.sorting import sort_fleet
 
     paths = [str(each.path) for each in inputs]
     for flag, given in (("input", paths), ("--output", [output]), ("--scratch", scratch)):
         refuse_nowhere(flag, (each for each in given if not is_url(each)))
-    asked = asked_of(
+    return asked_of(
         functions,
         inputs,
         format=format,
@@ -166,8 +187,6 @@ def _on_fleet(
         weights=fleet.weights,
         durability=promised(fleet.durability, [output]),
     )
-    with attached(fleet.address) as cluster:
-        return sort_fleet(cluster, Path(fleet.out), asked, on_progress or (lambda *_: None))
 
 
 def _as_input(source: Source, format: str) -> Input:

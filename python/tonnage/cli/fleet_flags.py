@@ -60,6 +60,24 @@ Instances = Annotated[
         help="With --fleet: on so many machines. Default: all.",
     ),
 ]
+Plan = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="With --fleet: what tonnage plan --json printed of such a job; so many machines, and "
+        "what is promised, are as planned, and the plan stands beside what came.",
+    ),
+]
+Candidate = Annotated[
+    int | None,
+    typer.Option(
+        "--candidate",
+        parser=whole_number(1, 1_000_000),
+        metavar="N",
+        help="With --plan: not the best but the N-th.",
+    ),
+]
 Capacities = Annotated[
     list[Path] | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""``--plan`` of ``tonnage run sort --fleet``: what a plan decides, and whether this is its fleet.
+"""``--plan`` of ``tonnage run JOB --fleet``: what a plan decides, and whether this is its fleet.
 
 A plan says how many machines, of which type, and what is promised of the output. Where things lie
 on them the paths say, and memory no plan has decided yet: both are the command's own.
@@ -15,9 +15,8 @@ from tonnage.artifacts import ArtifactError
 from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
 from tonnage.artifacts.plan import Candidate, Plan
 
-SORT = "sort"
 PROMISES = {"none": "none", "replicated": "replicated", "volumes": "none"}
-"""What a sort promises by itself where a plan does: volumes keep what is on them."""
+"""What a job promises by itself where a plan does: volumes keep what is on them."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,19 @@ class Followed:
     candidate: Candidate
 
     @property
+    def nodes(self) -> int:
+        """How many machines do it."""
+        return self.candidate.nodes
+
+    @property
     def durability(self) -> str:
         """What the run promises of its output."""
         return PROMISES[str(self.plan.job.settings.get("durability", "none"))]
+
+    @property
+    def promised(self) -> str | None:
+        """The same, or ``None`` where none is: what goes to object storage is kept all the same."""
+        return None if self.durability == "none" else self.durability
 
     @property
     def said(self) -> str:
@@ -45,28 +54,37 @@ class Followed:
 
 
 def follow(
-    path: Path, number: int | None, instances: int | None, durability: str | None
-) -> Followed:
-    """The plan at ``path``, which flags do not contradict.
+    job: str, path: Path | None, number: int | None, instances: int | None, durability: str | None
+) -> Followed | None:
+    """The plan at ``path``, which flags do not contradict; ``None`` if none was given.
 
     Args:
-        path: What ``tonnage plan sort --json`` printed.
+        job: Whose plan it has to be: sort or mapreduce.
+        path: What ``tonnage plan JOB --json`` printed.
         number: Which of its candidates, from 1; ``None`` for the best.
         instances: ``--instances``, if it was given.
         durability: ``--durability``, if it was given.
 
     Raises:
-        Refused: It is no plan of a sort, or a flag says otherwise than it does.
+        Refused: It is no plan of this job, or a flag says otherwise than it does.
     """
+    if path is None:
+        if number is None:
+            return None
+        raise engine.Refused(f"--candidate {number}: it is one of a plan's: give --plan too")
     flag = f"--plan {path}"
     try:
         plan = Plan.read(path)
     except ArtifactError as why:
-        raise engine.Refused(f"{flag}: {why}: give what tonnage plan sort --json printed") from None
+        raise engine.Refused(
+            f"{flag}: {why}: give what tonnage plan {job} --json printed"
+        ) from None
     except OSError as why:
         raise engine.Refused(f"{flag}: {why.strerror}") from None
-    if plan.job.name != SORT:
-        raise engine.Refused(f"{flag}: it is of {plan.job.name}, not of a sort")
+    if plan.job.name != job:
+        raise engine.Refused(
+            f"{flag}: it is of {plan.job.name}: give what tonnage plan {job} --json printed"
+        )
     if not plan.candidates:
         raise engine.Refused(f"{flag}: it has no candidate: plan with other limits")
     wanted = number or 1
@@ -75,7 +93,7 @@ def follow(
             f"--candidate {wanted}: {flag} has {words.several(len(plan.candidates), 'candidate')}"
         )
     found = Followed(path, plan, plan.candidates[wanted - 1])
-    nodes = found.candidate.nodes
+    nodes = found.nodes
     if instances not in (None, nodes):
         raise engine.Refused(
             f"--instances {instances}: {flag} is of {words.several(nodes, 'node')}: give one of "

@@ -28,16 +28,19 @@ from tonnage.cli.arguments import (
 from tonnage.cli.fleet_flags import (
     CONNECTIONS,
     PATIENCE_SECONDS,
+    Candidate,
     Capacities,
     Connections,
     Fleet,
     Instances,
     Out,
     Patience,
+    Plan,
 )
+from tonnage.cli.followed import follow
 from tonnage.cli.run import in_words as phases_in_words
-from tonnage.cli.run_fleet import beside, going_on, measured_at, show, weights
 from tonnage.cli.run_fleet import in_words as fleet_in_words
+from tonnage.cli.run_fleet import measured_at, run_asked, show, weights
 from tonnage.cli.volumes import (
     Endpoint,
     Requests,
@@ -120,6 +123,8 @@ def run_mapreduce(
     patience: Patience = None,
     instances: Instances = None,
     capacities: Capacities = None,
+    plan: Plan = None,
+    candidate: Candidate = None,
     durability: Annotated[
         str | None,
         typer.Option(
@@ -148,6 +153,8 @@ def run_mapreduce(
         "--patience": patience,
         "--instances": instances,
         "--capacities": capacities,
+        "--plan": plan,
+        "--candidate": candidate,
         "--durability": durability,
     }
     (paths, urls), (directories, folders) = divided(inputs), divided([output])
@@ -156,40 +163,39 @@ def run_mapreduce(
     refuse_twice_read(urls)
     refuse_read_again(folders, urls)
     if fleet is not None:
-        from tonnage.fleet.home import RUN
         from tonnage.map_reduce import Fleet as Machines
+        from tonnage.map_reduce import asked_of_fleet
+        from tonnage.run.map_reduce import Input
 
         if durability is not None:
             refuse_unknown("--durability", [durability], ("none", "replicated", "volumes"))
+        followed = follow("mapreduce", plan, candidate, instances, durability)
         measured = measured_at(capacities or ())
+        out = out or new_directory("tonnage-mapreduce")
         where = Machines(
-            out or new_directory("tonnage-mapreduce"),
+            out,
             fleet,
             connections or CONNECTIONS,
             patience or PATIENCE_SECONDS,
-            instances,
+            followed.nodes if followed else instances,
             weights(measured),
-            durability,
+            durability or (followed.promised if followed else None),
         )
-        found = loaded(job)
-        with engine.Progress("mapreduce") as progress, going_on(Path(where.out)):
-            record = found.run(
-                inputs,
-                output,
-                scratch,
-                memory,
-                workers,
-                input_format,
-                format,
-                progress.of,
-                where,
-                volumes,
-            )
-        record = beside(record, measured)
-        record.write(Path(where.out) / RUN)
+        asked = asked_of_fleet(
+            loaded(job),
+            where,
+            [Input(place, format=input_format) for place in inputs],
+            output,
+            [str(path) for path in scratch],
+            volumes,
+            memory,
+            workers,
+            format,
+        )
+        record = run_asked(asked, fleet, out, "mapreduce", measured, followed)
         _show(record, as_json)
         if not as_json:
-            print(f"Kept in {where.out}; the output's files: {where.out}/reduced.json")
+            print(f"Kept in {out}; the output's files: {out / 'reduced.json'}")
         return
     for flag, given in of_fleet.items():
         if given is not None:

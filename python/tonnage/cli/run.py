@@ -24,9 +24,17 @@ from tonnage.cli.arguments import (
     refuse_inside,
     refuse_twice,
     refuse_unknown,
-    whole_number,
 )
-from tonnage.cli.fleet_flags import Capacities, Connections, Fleet, Instances, Out, Patience
+from tonnage.cli.fleet_flags import (
+    Candidate,
+    Capacities,
+    Connections,
+    Fleet,
+    Instances,
+    Out,
+    Patience,
+    Plan,
+)
 from tonnage.cli.volumes import (
     Endpoint,
     Requests,
@@ -84,24 +92,8 @@ def run_sort(
     patience: Patience = None,
     instances: Instances = None,
     capacities: Capacities = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan",
-            metavar="FILE",
-            help="With --fleet: what tonnage plan sort --json printed; so many machines, and what "
-            "is promised, are as planned, and the plan stands beside what came.",
-        ),
-    ] = None,
-    candidate: Annotated[
-        int | None,
-        typer.Option(
-            "--candidate",
-            parser=whole_number(1, 1_000_000),
-            metavar="N",
-            help="With --plan: not the best but the N-th.",
-        ),
-    ] = None,
+    plan: Plan = None,
+    candidate: Candidate = None,
     durability: Annotated[
         str | None,
         typer.Option(

@@ -1,4 +1,7 @@
-"""``tonnage run sort --fleet``: paths are each machine's own; what befell each of them is told."""
+"""``tonnage run sort --fleet``: paths are each machine's own; what befell each of them is told.
+
+What any job on a fleet needs of its command is here too: `run_asked`, and the record in words.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ from tonnage.model.comparing import compare
 from tonnage.model.findings import disk_warnings
 
 if TYPE_CHECKING:
+    from tonnage.fleet.asked import Asked
     from tonnage.run.sort import Layout
     from tonnage.run.volumes import Volumes
 
@@ -54,7 +58,7 @@ def sort_on_fleet(
         Failed: It cannot be done any more, or what came out is not what went in.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
-    from tonnage.fleet.asked import NONE, promised, refuse_nowhere
+    from tonnage.fleet.asked import promised, refuse_nowhere
 
     (paths, urls), (directories, folders) = divided(inputs), divided(output)
     for flag, places in (("input", paths), ("--output", directories), ("--scratch", scratch)):
@@ -64,16 +68,9 @@ def sort_on_fleet(
     refuse_read_again(folders, urls)
     if folders and len(output) > 1:
         raise engine.Refused("--output: give directories, or one url")
-    followed = follow(plan, candidate, instances, durability) if plan else None
-    # None is what is promised if nobody says; what goes to object storage is kept all the same.
-    planned = followed.durability if followed and followed.durability != NONE else None
-    if candidate and not followed:
-        raise engine.Refused(f"--candidate {candidate}: it is one of a plan's: give --plan too")
+    followed = follow("sort", plan, candidate, instances, durability)
     measured = measured_at(capacities)
     refuse_without_ray()
-    from tonnage.fleet.cluster import attached
-    from tonnage.fleet.home import PLAN, RUN
-    from tonnage.fleet.sorting import sort_fleet
     from tonnage.fleet.sorts import SortAsked
 
     asked = SortAsked(
@@ -85,28 +82,59 @@ def sort_on_fleet(
         connections=connections or CONNECTIONS,
         patience_seconds=patience_seconds or PATIENCE_SECONDS,
         command=command(),
-        instances=followed.candidate.nodes if followed else instances,
+        instances=followed.nodes if followed else instances,
         weights=weights(measured),
-        durability=promised(durability or planned, folders),
+        durability=promised(durability or (followed.promised if followed else None), folders),
         volumes=volumes,
     )
     out = out or new_directory("tonnage-sort")
+    record = run_asked(asked, address, out, "sorting", measured, followed)
+    if as_json:
+        show(record)
+        return
+    print("\n".join(in_words(record)))
+    print(f"Kept in {out}; the output's files: {out / 'sorted.json'}")
+
+
+def run_asked(
+    asked: Asked,
+    address: str,
+    out: Path,
+    doing: str,
+    measured: Sequence[FleetMeasurement],
+    followed: Followed | None,
+) -> RunRecord:
+    """Has a fleet do what is asked, as planned if there is a plan; keeps what is beside it, too.
+
+    Args:
+        asked: The job.
+        address: Of the cluster.
+        out: Where what befell is kept.
+        doing: What progress calls it.
+        measured: What the machines were measured to carry.
+        followed: What was planned.
+
+    Raises:
+        Refused: The cluster, its machines or the input cannot be used; nothing is begun.
+        Failed: It cannot be done any more, or what came out is not what went in.
+        KeyboardInterrupt: Ctrl-C; the same command goes on.
+    """
+    from tonnage.fleet.cluster import attached
+    from tonnage.fleet.home import PLAN, RUN
+    from tonnage.fleet.sorting import sort_fleet
+
     with going_on(out), attached(address) as cluster:
         if followed and not (out / PLAN).exists():  # Else it goes on, with whom there is.
             machines = [(each.name, each.labels) for each in cluster.machines]
             doubt = refuse_other_fleet(followed, machines)
             for said in filter(None, (f"as planned: {followed.said}", doubt)):
                 print(words.sentence(said), file=sys.stderr)
-        with engine.Progress("sorting") as progress:
+        with engine.Progress(doing) as progress:
             record = sort_fleet(cluster, out, asked, progress.of)
     if record.compared is None or measured or followed:
         record = beside(record, measured, followed)
         record.write(out / RUN)
-    if as_json:
-        show(record)
-        return
-    print("\n".join(in_words(record)))
-    print(f"Kept in {out}; the output's files: {out / 'sorted.json'}")
+    return record
 
 
 def show(record: RunRecord) -> None:

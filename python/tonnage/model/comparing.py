@@ -10,6 +10,9 @@ What it gets from an object store it also receives, and what it puts there it al
 nobody while they are at work: one that was so for most of the time that the slowest node took held
 up all. Those of the network are at work also while a peer has nothing for them, so that it was the
 network's turn is what is left if there is no such stage, and who sends was held up.
+
+**The plan** is taken in proportion to the bytes that were read. Planned seconds are of the shares
+that functions were planned to make of them: where they made others, that is said.
 """
 
 from __future__ import annotations
@@ -52,6 +55,8 @@ ALIKE = {
 """Which resources a bottleneck may stand for: who waits for one waits for the other."""
 PASSES = ("pass_one", "pass_two")
 """The phases of a run, in the order of a plan's."""
+COPY = "copy"
+"""Copies of what pass two has written, where they were not sent meanwhile."""
 THINGS = {
     **dict.fromkeys((READ, WRITE, BOTH_WAYS), ("local disks", "volumes")),
     **dict.fromkeys(NETWORK, ("network",)),
@@ -114,7 +119,10 @@ def compare(
         limit=limit,
         phase_efficiency=share,
         planned=planned,
-        notes=list(_notes(record, phases, other, measured, planned)),
+        notes=[
+            *_notes(record, phases, other, measured, planned),
+            *(_made(record, plan) if plan and planned else ()),
+        ],
     )
 
 
@@ -325,3 +333,23 @@ def _notes(
             f"it was planned for {words.size(planned.bytes)}: planned seconds are in proportion to "
             f"the {words.size(record.bytes)} that there were"
         )
+    if planned and any(phase.name == COPY for phase in phases):
+        yield "copies that were made after pass two are planned as a part of it"
+
+
+def _made(record: RunRecord, plan: Plan) -> Iterable[str]:
+    """What functions made of what they were given, if it is not what was planned."""
+    if not record.bytes or not record.shuffled_bytes or record.written_bytes is None:
+        return
+    made = {
+        "map_share": record.shuffled_bytes / record.bytes,
+        "reduce_share": record.written_bytes / record.shuffled_bytes,
+    }
+    for name, share in made.items():
+        wanted = float(plan.job.settings.get(name, 1.0))
+        if abs(share / wanted - 1) > FAR:
+            again = ", what was sent again too" if len(record.rounds) > 1 else ""
+            yield (
+                f"it was planned with --{name.replace('_', '-')} {wanted:g}, and functions made "
+                f"{words.significant(share)}{again}: planned seconds are of the former"
+            )
