@@ -154,6 +154,18 @@ def test_what_a_checksum_is_of_is_said() -> None:
     assert "the input&#x27;s" not in page
 
 
+def test_functions_are_said_to_be_in_no_phases_core_seconds() -> None:
+    run = compared()
+    assert "without functions" not in render(run) and run.compared
+    assert not any("functions" in note for note in run.compared.notes)
+    run = dataclasses.replace(run, job="mapreduce")
+    run = dataclasses.replace(run, compared=compare(run))
+    page = render(run)
+    # Of each of four nodes, five stages of pass one and three of pass two took a second.
+    assert "Core seconds of phases are without those of functions: 32.0 of 36.0." in page
+    assert page.count("the CPU, without functions") == 2 * len(NODES)
+
+
 def test_what_an_older_record_lacks_is_said() -> None:
     page = render(dataclasses.replace(compared(), compared=None))
     assert "This record has no phases to show" in page and "chart-bytes" in page

@@ -328,6 +328,18 @@ def _notes(
         yield f"limits lack {resource}: it was not measured on {words.listing(nodes)}"
     if measured and record.job == "mapreduce":
         yield "limits lack the input and the output, which functions read and write"
+    if record.job == "mapreduce":
+        counted = sum(
+            use.amount
+            for phase in phases
+            for node in phase.nodes
+            for use in node.uses
+            if use.resource == CPU
+        )
+        yield (
+            f"core seconds of phases are without those of functions: {words.significant(counted)} "
+            f"of {words.significant(record.cpu_seconds)}"
+        )
     if planned and abs(record.bytes / planned.bytes - 1) > FAR:
         yield (
             f"it was planned for {words.size(planned.bytes)}: planned seconds are in proportion to "

@@ -42,7 +42,7 @@ def nodes(record: RunRecord) -> tuple[Html, list[Chart]]:
             chart.element(),
             _folded(
                 f"What each resource carried in {words.phase(phase.name)}",
-                _uses(phase),
+                _uses(phase, record.job == "mapreduce"),
                 len(phase.nodes),
             ),
             _slowest(record, phase),
@@ -176,7 +176,8 @@ def _table(nodes: Sequence[NodeRun]) -> Html:
     return _folded(caption, table(caption, NODES, rows, numeric=NODES[1:]), len(nodes))
 
 
-def _uses(phase: ComparedPhase) -> Html:
+def _uses(phase: ComparedPhase, functions: bool) -> Html:
+    """A row for each resource; where functions are called, its CPU is without theirs."""
     seconds = words.seconds_like(phase.seconds)
     rows: list[list[Child]] = []
     marked = []
@@ -184,7 +185,10 @@ def _uses(phase: ComparedPhase) -> Html:
         for use in node.uses:
             if (use.resource, node.node) == (phase.limit, phase.limit_node):
                 marked.append(len(rows))
-            rows.append(_use(node, use, phase, seconds(use.seconds) if use.seconds else "–"))
+            row = _use(node, use, phase, seconds(use.seconds) if use.seconds else "–")
+            if functions and use.unit == "core seconds":
+                row[1] = f"{words.resource(use.resource)}, without functions"
+            rows.append(row)
     return table(
         f"What each resource carried in {words.phase(phase.name)}, and what that takes at least",
         USES,
