@@ -161,6 +161,10 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     assert following(plan, 1, 4, "none").nodes == 4
     on_volumes = plan_of(4, durability="volumes").write(disk / "volumes.json")
     assert following(on_volumes).durability == "none"
+    assert follow("sort", on_volumes, None, None, "volumes")
+    refused(
+        "--durability replicated: --plan .* is of volumes", on_volumes, None, None, "replicated"
+    )
 
 
 def test_another_fleet_than_planned_is_refused(disk: Path) -> None:

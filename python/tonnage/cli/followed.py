@@ -99,9 +99,10 @@ def follow(
             f"--instances {instances}: {flag} is of {words.several(nodes, 'node')}: give one of "
             "the two"
         )
-    if durability not in (None, found.durability):
+    planned = str(plan.job.settings.get("durability", found.durability))
+    if durability not in (None, planned, found.durability):
         raise engine.Refused(
-            f"--durability {durability}: {flag} is of {found.durability}: give one of the two"
+            f"--durability {durability}: {flag} is of {planned}: give one of the two"
         )
     return found
 
