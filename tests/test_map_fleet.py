@@ -512,7 +512,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
         for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
             pytest.fail(f"{left} is left")
 
-    refused("--durability volumes: .* give none or replicated", durability="volumes")
+    refused("--durability volumes: --output is on machines' own disks", durability="volumes")
     refused("--durability replicated: a copy takes a second", nodes="a", durability="replicated")
     refused("--format xml", format="xml")
     refused("too small for 2 workers", memory_bytes=1 << 20)

@@ -24,7 +24,6 @@ from support.s3 import BUCKET, KEYS, Bucket, server
 from support.sorters import SortMachines, Trouble, directories, driver
 from tonnage import Input, MapReduce, engine, sums
 from tonnage.artifacts import RunRecord
-from tonnage.fleet.asked import promised
 from tonnage.fleet.maps import MapReduceAsked, asked_of
 from tonnage.fleet.sorting import sort_fleet
 from tonnage.run.map_reduce.inputs import Split
@@ -80,7 +79,7 @@ def asked(room: Path, bucket: Bucket, job: MapReduce = COUNT, **more: Any) -> Ma
     }
     usual |= more
     inputs = usual.pop("inputs")
-    return asked_of(job, inputs, durability=promised(None, usual["output"]), **usual)
+    return asked_of(job, inputs, **usual)
 
 
 def rows_of(room: Path, bucket: Bucket, record: RunRecord) -> Rows:
@@ -173,9 +172,7 @@ def test_a_machine_that_dies_is_done_without(disk: Path, s3: Bucket, step: str, 
 @pytest.mark.parametrize(
     "at", ["claim", "pass_one", "clear", "pass_two", "publish", "leave", "release"]
 )
-def test_a_driver_that_is_killed_goes_on(
-    disk: Path, s3: Bucket, at: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_that_is_killed_goes_on(disk: Path, s3: Bucket, at: str) -> None:
     count = texts(s3)
     # With so many partitions some are of nothing.
     job = MapReduce(map=words, reduce=lambda rows: rows.slice(0, 0), partitions=6)
@@ -213,6 +210,12 @@ def test_a_tenth_of_requests_may_fail(
     with server("-errors", "0.06", "-cuts", "0.06", "-seed", "7") as running:
         bucket = Bucket(running)
         count = texts(bucket, 48_000)
+        lines = [f"column word{number % 500}" for number in range(40_000)]
+        count.update(word for line in lines for word in line.split())
+        sink = io.BytesIO()
+        pq.write_table(pa.table({"line": lines[:20_000]}), sink, row_group_size=3_000)
+        bucket.put("in/8.parquet", sink.getvalue())
+        bucket.put("in/9.csv", "\n".join(["line", *lines[20_000:]]).encode())
         cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies at the end")]})
         record, found = on_fleet(disk, bucket, cluster)
     assert len(found) == len(count) and dict(found) == count
@@ -236,6 +239,41 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
     assert "_tonnage.json" not in s3.content("out")
 
 
+def test_one_that_is_changed_before_it_is_sampled_is_named_too(
+    disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.put("in/1.csv", b"key,n\n" + b"k,1\n" * 90_000)
+    divided = MapReduceAsked.divided
+
+    def changing(*arguments: Any) -> Any:
+        s3.put("in/1.csv", b"key,n\n" + b"j,1\n" * 90_000)
+        return divided(*arguments)
+
+    monkeypatch.setattr(MapReduceAsked, "divided", changing)
+    job = MapReduce(reduce=sums("n"), ordered=True)
+    with pytest.raises(engine.Failed, match=r"s3://tests/in/1.csv was changed while it was read"):
+        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3, job))
+
+
+def test_each_input_has_its_own_map(disk: Path, s3: Bucket) -> None:
+    s3.put("in/a.txt", b"one two\n")
+    s3.put("in/_side/b.txt", b"one two\n")
+
+    def apart(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch({"key": batch["line"], "n": pa.repeat(10, batch.num_rows)})
+
+    (disk / "own").mkdir()
+    (disk / "own" / "c.txt").write_text("two\n")
+    inputs = [
+        Input(IN, map=words),
+        Input(f"s3://{BUCKET}/in/_side/", map=apart),
+        Input(f"{disk}//own/../own/", map=words),
+    ]
+    job = MapReduce(reduce=sums("n"))
+    _, found = on_fleet(disk, s3, SortMachines(*NODES), job=job, inputs=inputs)
+    assert dict(found) == {"one": 1, "two": 2, "one two": 10}
+
+
 def test_what_is_no_text_ends_it_and_leaves_nothing(disk: Path, s3: Bucket) -> None:
     texts(s3)
     s3.put("in/9.txt", b"fine\n" * 50_000 + b"\xff\xfe\n")
@@ -257,6 +295,9 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
     refused("there is no object", inputs=[Input(f"s3://{BUCKET}/nothing/")])
     refused("its name does not say what it is", inputs=[Input(f"s3://{BUCKET}/in/_notes")])
     refused(r"--memory of 33554432 bytes is too small for 2 workers", memory_bytes=32 << 20)
+    refused(r"input s3://tests/in/ is given twice", inputs=[Input(IN), Input(IN)])
+    refused("would be taken for records there", output=[f"{IN}x"])
+    refused("--durability replicate: there are none, ", durability="replicate")
 
 
 def test_one_machine_reads_objects(disk: Path, s3: Bucket) -> None:

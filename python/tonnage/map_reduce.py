@@ -165,12 +165,12 @@ def asked_of_fleet(
     """
     if importlib.util.find_spec("ray") is None:
         raise engine.Refused("a fleet needs Ray: pip install 'tonnage[fleet]'")
-    from tonnage.fleet.asked import promised, refuse_nowhere
+    from tonnage.fleet.asked import refuse_nowhere
     from tonnage.fleet.maps import asked_of
 
-    paths = [str(each.path) for each in inputs]
-    for flag, given in (("input", paths), ("--output", [output]), ("--scratch", scratch)):
+    for flag, given in (("input", (str(each.path) for each in inputs)), ("--output", [output])):
         refuse_nowhere(flag, (each for each in given if not is_url(each)))
+    refuse_nowhere("--scratch", scratch)
     return asked_of(
         functions,
         inputs,
@@ -185,7 +185,7 @@ def asked_of_fleet(
         command=list(sys.argv),
         instances=fleet.instances,
         weights=fleet.weights,
-        durability=promised(fleet.durability, [output]),
+        durability=fleet.durability,
     )
 
 

@@ -4,7 +4,7 @@
 //!   sort        read -> partition -> write | read -> sort -> write      the job, two passes
 //!   fleet       read -> partition -> send -> receive -> write | the same pass two    an endpoint's part
 //!               read -> send -> receive -> write     copies of output, where one is lacking
-//!   upload      read -> put                       a file as an object
+//!   upload      read -> write                     a file as an object
 //!   map_reduce  given -> write | read -> taken    the same passes, with functions from outside between them
 //!   disk_bench  pass one with its work replaced by a tag, or cut off     what the disks carry
 //!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry

@@ -2,7 +2,7 @@
 //! wants to seek in it, or counts before all of it may be seen.
 //!
 //! ```text
-//!   upload   read -blocks-> put
+//!   upload   read -blocks-> write
 //! ```
 
 use std::fs;
@@ -14,6 +14,7 @@ use tonnage_disk::Disk;
 use tonnage_object::Tally;
 use tonnage_pipeline::{Control, Graph, Node};
 use tonnage_stages::BLOCKS;
+use tonnage_stages::extent::ALIGNMENT;
 use tonnage_stages::ledger::Modes;
 use tonnage_stages::sink::{OnWhole, OutputFile, Target, Write};
 use tonnage_stages::source::Read;
@@ -67,7 +68,8 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
     let about = about.map_err(|why| JobError::file("reading", &config.path, &why))?;
     let [least, most] = PART_BYTES;
     // One in each request's hands, and one that is read meanwhile.
-    let part_bytes = (config.memory_bytes / (fetch.requests + 1)).clamp(least, most);
+    let part_bytes = config.memory_bytes / (fetch.requests + 1) / ALIGNMENT * ALIGNMENT;
+    let part_bytes = part_bytes.clamp(least, most);
     let buffers = (config.memory_bytes / part_bytes).min(fetch.requests + 1);
     if buffers < 2 {
         return Err(refused(format!(
@@ -110,7 +112,7 @@ pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
         on_whole: OnWhole::default(),
         modes: Arc::new(Modes::default()),
     };
-    let graph = Graph::chain([Node::new("read", read), Node::new("put", write)]);
+    let graph = Graph::chain([Node::new("read", read), Node::new("write", write)]);
     let phase = watch.run("upload", &graph, &memory(graph.memory_bytes())?, None)?;
     drop(graph);
     Ok(Outcome {

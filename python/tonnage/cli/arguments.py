@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage import engine, words
+from tonnage.run.volumes import HIDDEN
 
 if TYPE_CHECKING:
     from tonnage.run.sort import Layout
@@ -37,8 +38,6 @@ SEVERAL = (
     "--sizes",
 )
 """Flags that several values may follow."""
-HIDDEN = (".", "_")
-"""What begins so in a directory of records is not taken for records."""
 LARGEST = (1 << 63) - 1
 """Sizes and counts beyond this are mistakes; the core could not hold them."""
 LEAST_MEASURABLE = 1_000_000

@@ -38,11 +38,6 @@ class Followed:
         return PROMISES[str(self.plan.job.settings.get("durability", "none"))]
 
     @property
-    def promised(self) -> str | None:
-        """The same, or ``None`` where none is: what goes to object storage is kept all the same."""
-        return None if self.durability == "none" else self.durability
-
-    @property
     def said(self) -> str:
         """The candidate, and what is planned of it."""
         each = self.candidate
@@ -105,6 +100,26 @@ def follow(
             f"--durability {durability}: {flag} is of {planned}: give one of the two"
         )
     return found
+
+
+def durability_of(
+    followed: Followed | None, durability: str | None, folders: Sequence[str]
+) -> str | None:
+    """What is asked to be promised of an output: by the flag, else by the plan, if there is one.
+
+    Where a plan promises nothing it is left to the output: what goes to object storage is kept.
+
+    Raises:
+        Refused: The plan is of copies, and the output goes to object storage.
+    """
+    if durability is not None or followed is None or followed.durability == "none":
+        return durability
+    if folders:
+        raise engine.Refused(
+            f"--plan {followed.path}: it is of {followed.durability}, and --output {folders[0]} is "
+            "in object storage: plan with --durability volumes, or give --output directories"
+        )
+    return followed.durability
 
 
 def refuse_other_fleet(

@@ -37,7 +37,7 @@ from tonnage.cli.fleet_flags import (
     Patience,
     Plan,
 )
-from tonnage.cli.followed import follow
+from tonnage.cli.followed import durability_of, follow
 from tonnage.cli.run import in_words as phases_in_words
 from tonnage.cli.run_fleet import in_words as fleet_in_words
 from tonnage.cli.run_fleet import measured_at, run_asked, show, weights
@@ -48,9 +48,8 @@ from tonnage.cli.volumes import (
     divided,
     reached,
     refuse_of_nodes,
-    refuse_read_again,
-    refuse_twice_read,
 )
+from tonnage.run.volumes import refuse_read_again, refuse_twice_read
 
 if TYPE_CHECKING:
     from tonnage.map_reduce import MapReduce
@@ -179,7 +178,7 @@ def run_mapreduce(
             patience or PATIENCE_SECONDS,
             followed.nodes if followed else instances,
             weights(measured),
-            durability or (followed.promised if followed else None),
+            durability_of(followed, durability, folders),
         )
         asked = asked_of_fleet(
             loaded(job),

@@ -36,7 +36,8 @@ from tonnage.cli.measured import (
     line,
     where,
 )
-from tonnage.cli.volumes import Endpoint, parse_place, refuse_endpoint
+from tonnage.cli.volumes import Endpoint, refuse_endpoint
+from tonnage.run.volumes import parse_place
 
 if TYPE_CHECKING:
     from tonnage.measure.object import Knee

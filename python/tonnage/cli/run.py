@@ -41,10 +41,9 @@ from tonnage.cli.volumes import (
     bytes_to_read,
     divided,
     reached,
-    refuse_read_again,
-    refuse_twice_read,
 )
 from tonnage.model.findings import disk_warnings
+from tonnage.run.volumes import refuse_read_again, refuse_twice_read
 
 if TYPE_CHECKING:
     from tonnage.run.sort import Layout

@@ -19,13 +19,14 @@ from tonnage.cli import compared
 from tonnage.cli.arguments import command, new_directory
 from tonnage.cli.fleet import refuse_without_ray
 from tonnage.cli.fleet_flags import CONNECTIONS, PATIENCE_SECONDS
-from tonnage.cli.followed import Followed, follow, refuse_other_fleet
+from tonnage.cli.followed import Followed, durability_of, follow, refuse_other_fleet
 from tonnage.cli.gathered import read_fleets
-from tonnage.cli.volumes import divided, refuse_of_nodes, refuse_read_again, refuse_twice_read
+from tonnage.cli.volumes import divided, refuse_of_nodes
 from tonnage.model.carried import capacities as carried
 from tonnage.model.carried import shares
 from tonnage.model.comparing import compare
 from tonnage.model.findings import disk_warnings
+from tonnage.run.volumes import refuse_read_again, refuse_twice_read
 
 if TYPE_CHECKING:
     from tonnage.fleet.asked import Asked
@@ -84,7 +85,7 @@ def sort_on_fleet(
         command=command(),
         instances=followed.nodes if followed else instances,
         weights=weights(measured),
-        durability=promised(durability or (followed.promised if followed else None), folders),
+        durability=promised(durability_of(followed, durability, folders), folders),
         volumes=volumes,
     )
     out = out or new_directory("tonnage-sort")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage import engine
-from tonnage.cli.arguments import HIDDEN, bytes_in, whole_number
+from tonnage.cli.arguments import bytes_in, whole_number
 from tonnage.cli.measured import NODE
-from tonnage.run.volumes import is_url
+from tonnage.run.volumes import is_url, parse_place
 
 if TYPE_CHECKING:
     from tonnage.run.volumes import Volumes
@@ -68,15 +68,6 @@ def bytes_to_read(paths: Iterable[Path], urls: list[str], volumes: Volumes) -> i
     return bytes_in(paths) + sum(each.bytes for each in found)
 
 
-def parse_place(text: str) -> tuple[str, str]:
-    """The bucket and the folder in it that ``s3://BUCKET/PREFIX`` names."""
-    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", text)
-    prefix = (found[2] or "").strip("/") if found else ""
-    if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
-        raise engine.Refused(f"{text}: write s3://BUCKET or s3://BUCKET/PREFIX")
-    return found[1], prefix
-
-
 def refuse_endpoint(endpoint: str | None) -> None:
     """Refuses what is no address of a store."""
     if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
@@ -88,31 +79,3 @@ def refuse_of_nodes(urls: Iterable[str]) -> None:
     for url in urls:
         if NODE in url:
             raise engine.Refused(f"{url}: a url is the same for all nodes: write it without {NODE}")
-
-
-def refuse_twice_read(urls: list[str]) -> None:
-    """Refuses urls of which one holds another: its objects would be read twice."""
-    for place, url in enumerate(urls):
-        for other in urls[:place]:
-            if _within(url, other) is not None or _within(other, url) is not None:
-                raise engine.Refused(f"input {url} is given twice, also by {other}: give it once")
-
-
-def refuse_read_again(outputs: list[str], inputs: list[str]) -> None:
-    """Refuses outputs that would be taken for records of a folder that is an input."""
-    for output in outputs:
-        for folder in inputs:
-            inside = _within(output, folder)
-            if inside and not any(part.startswith(HIDDEN) for part in inside):
-                raise engine.Refused(
-                    f"--output {output} lies in {folder} and would be taken for records there: "
-                    "give a url elsewhere"
-                )
-
-
-def _within(url: str, folder: str) -> list[str] | None:
-    """The names that lead from a folder to what is in it; None if it is elsewhere."""
-    (bucket, key), (other_bucket, other) = parse_place(url), parse_place(folder)
-    names, above = ([part for part in each.split("/") if part] for each in (key, other))
-    inside = bucket == other_bucket and names[: len(above)] == above
-    return names[len(above) :] if inside else None

@@ -47,8 +47,12 @@ def promised(durability: str | None, output: Iterable[str]) -> str:
     """What is promised of an output that goes there, if somebody asks for this or for nothing.
 
     Raises:
-        Refused: Of an output there, that cannot be.
+        Refused: There is no such promise, or of an output there it cannot be.
     """
+    if durability not in (None, NONE, REPLICATED, VOLUMES):
+        raise engine.Refused(
+            f"--durability {durability}: there are {NONE}, {REPLICATED} and {VOLUMES}"
+        )
     folder = next(filter(is_url, output), None)
     if folder is not None and durability not in (None, VOLUMES):
         raise engine.Refused(

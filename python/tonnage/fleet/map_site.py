@@ -16,7 +16,7 @@ import itertools
 import json
 import pickle
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -68,8 +68,8 @@ class MapReducePlace(Place):
     """A MapReduce as one of its machines has it."""
 
     packed: bytes
-    """Its `Functions` and `Input`s, whose places are ``sources`` here."""
-    sources: tuple[str, ...]
+    """Its `Functions` and `Input`s, which are at ``places`` here."""
+    places: tuple[str, ...]
     format: str
     workers: int | None
 
@@ -92,8 +92,9 @@ class MapReduceSite(Site):
     def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         """Keys of the beginnings of some splits, as ``rows``: an Arrow stream each, end to end."""
         self._refuse_changed(asked["files"])
-        sources = self._sources
-        splits = self._splits(asked["splits"], sources)
+        sources = self._opened()
+        with self._unchanged(asked["splits"]):
+            splits = self._splits(asked["splits"], sources, on_progress)
         every = max(len(splits) // asked["chunks"], 1)
         mapper, crew = self._mapper(sources), Crew(self._shares.workers, sources.stop)
         found: list[bytes] = []
@@ -113,8 +114,9 @@ class MapReduceSite(Site):
         shares = replace(self._shares, links=config.pop("links"))
         firsts = dealing["firsts"]
         bounds = None if firsts is None else bounds_of(rows_of_text(firsts), functions.keys)
-        tally, sources, done = Tally(), self._sources, 0
+        tally, sources, done = Tally(), self._opened(), 0
         mapper = self._mapper(sources)
+        own = self._splits(splits, sources, on_progress)
 
         def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
             nonlocal done
@@ -127,7 +129,7 @@ class MapReduceSite(Site):
         with _of_user():
             told = gather(
                 Crew(self._shares.workers, sources.stop),
-                iter(self._splits(splits, sources)),
+                iter(own),
                 rows_of,
                 Dealing(functions.keys, dealing["partitions"], 0, bounds),
                 shares,
@@ -175,16 +177,18 @@ class MapReduceSite(Site):
         lock, output_bytes = threading.Lock(), 0
         asked_for: list[dict[str, Any]] = []
 
-        def moves(more: int) -> None:
-            reducing.moved += more  # Whoever watches is to see that it moves.
-            on_progress(reducing.moved)
-
-        def whole(number: int, parts: list[Part]) -> None:
+        def whole(number: int, parts: list[Part], check: Callable[[], None]) -> None:
             nonlocal output_bytes
+
+            def look(moved: bool) -> None:
+                check()
+                if moved:
+                    reducing.moves()
+
             if self._place.folder is None:
                 lines = self._named(number, parts)
             else:
-                lines, requests = self._put(number, parts, moves)
+                lines, requests = self._put(number, parts, look)
                 asked_for.extend(requests)
             with lock:
                 output_bytes += self._list_whole(lines, round.came[number])
@@ -197,6 +201,7 @@ class MapReduceSite(Site):
                 reducing.each(round, numbers, whole)
         finally:
             self._forget_again()
+            self._forget_unfinished()
         return brief(
             {
                 "phases": reducing.phases,
@@ -226,29 +231,29 @@ class MapReduceSite(Site):
         ]
 
     def _put(
-        self, number: int, parts: Sequence[Part], moves: OnProgress
+        self, number: int, parts: Sequence[Part], look: Callable[[bool], None]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Puts a partition's parts where all see them; what the list says, and requests."""
         lines, requests = [], []
         for name, part in self._names(number, parts):
-            moved = 0
+            done = 0
 
             def on_progress(now: int) -> None:
-                nonlocal moved
-                moves(now - moved)
-                moved = now
+                nonlocal done
+                look(now != done)
+                done = now
 
             config = {
                 "path": str(part.path),
                 "place": self._folder,
                 "name": name,
                 "memory_bytes": self._shares.upload_bytes,
-                "requests": self._place.volumes.at_once,
+                "requests": max(self._place.volumes.at_once // self._shares.workers, 1),
             }
-            done = engine.run("upload", config, on_progress)
+            put = engine.run("upload", config, on_progress)
             part.path.unlink()
-            requests.append(done["requests"])
-            lines.append({"path": self._url(name), "records": part.rows, "bytes": done["bytes"]})
+            requests.append(put["requests"])
+            lines.append({"path": self._url(name), "records": part.rows, "bytes": put["bytes"]})
         nothing = {"path": self._url(f"part-{number:05}"), "records": 0, "bytes": 0}
         return lines or [nothing], requests
 
@@ -294,27 +299,37 @@ class MapReduceSite(Site):
                 yield number
 
     def _refuse_input(self, file: Seen) -> None:
-        found = File(file.path, file.bytes, file.etag)
-        refuse_broken(found, format_of(self._input_of(file.path), file.path), self._sources)
+        self._refuse_inputs([file], lambda _: None)
+
+    def _refuse_inputs(self, files: Sequence[Seen], on_progress: OnProgress) -> dict[str, Any]:
+        sources = self._opened()
+
+        def refuse(file: Seen) -> None:
+            found = File(file.path, file.bytes, file.etag)
+            refuse_broken(found, format_of(self._input_of(file.path), file.path), sources)
+
+        sources.of_each(files, refuse, on_progress)
+        return sources.requests
 
     def _split(self, split: Mapping[str, Any]) -> dict[str, Any]:
         return dict(split)  # What reads it is here.
 
-    def _splits(self, spans: Sequence[Mapping[str, Any]], sources: Sources) -> list[Split]:
+    def _splits(
+        self, spans: Sequence[Mapping[str, Any]], sources: Sources, look: OnProgress
+    ) -> list[Split]:
         """What threads read of these spans of files."""
-        found = []
-        for span in spans:
+
+        def cut(span: Mapping[str, Any]) -> list[Split]:
             file = File(span["path"], span["file_bytes"], span["etag"])
             given = self._input_of(file.name)
-            kind, ends = (
-                format_of(given, file.name),
-                (span["offset"], span["offset"] + span["bytes"]),
-            )
+            kind, begin = format_of(given, file.name), span["offset"]
+            own, most = (begin, begin + span["bytes"]), self._shares.split_bytes
             try:
-                found += splits_of(given, file, kind, ends, self._shares.split_bytes, sources)
+                return splits_of(given, file, kind, own, most, sources)
             except OSError as why:
                 raise Unread(f"input {file.name}: {why.strerror or why}") from why
-        return found
+
+        return [split for found in sources.of_each(spans, cut, look) for split in found]
 
     def _input_of(self, name: str) -> Input:
         return input_of(self._job[1], name)
@@ -328,15 +343,15 @@ class MapReduceSite(Site):
                 f"the job cannot be loaded: {type(why).__name__}: {why}: install there what its "
                 "functions import"
             ) from why
-        own = zip(inputs, self._place.sources, strict=True)
+        own = zip(inputs, self._place.places, strict=True)
         return functions, [replace(each, path=path) for each, path in own]
 
     def _mapper(self, sources: Sources) -> Mapper:
         functions, _ = self._job
         return Mapper(functions.map, functions.keys, sources)
 
-    @property
-    def _sources(self) -> Sources:
+    def _opened(self) -> Sources:
+        """What opens files and objects for a step."""
         return Sources(self._place.volumes, self._shares.workers)
 
     @property
@@ -351,6 +366,12 @@ class MapReduceSite(Site):
     def _forget_again(self) -> None:
         for room in self._rooms:
             for path in room.glob(f"{AGAIN}*"):
+                path.unlink()
+
+    def _forget_unfinished(self) -> None:
+        """Removes parts that nobody will put."""
+        for room in self._rooms:
+            for path in room.glob("part-*.unfinished"):
                 path.unlink()
 
     def _directory(self, number: int) -> Path:

@@ -10,6 +10,7 @@ anywhere: the job ends, and leaves nothing.
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tonnage import engine
-from tonnage.fleet.asked import NODE, Asked
+from tonnage.fleet.asked import NODE, Asked, promised
 from tonnage.fleet.cluster import packed
 from tonnage.fleet.home import Over
 from tonnage.fleet.map_site import (
@@ -39,6 +40,7 @@ from tonnage.run.map_reduce.job import Functions, refuse
 from tonnage.run.map_reduce.reducing import bounds_of, first_rows
 from tonnage.run.map_reduce.shuffle import Shares
 from tonnage.run.schedule import Finished, Round, Schedule, Split
+from tonnage.run.volumes import is_url, refuse_read_again, refuse_twice_read
 
 if TYPE_CHECKING:
     from tonnage.fleet.job import Job
@@ -84,7 +86,7 @@ class MapReduceAsked(Asked):
         return MapReducePlace(
             **self.of_node(job, node),
             packed=self.job,
-            sources=tuple(each.replace(NODE, node) for each in self.inputs),
+            places=tuple(each.replace(NODE, node) for each in self.inputs),
             format=self.format,
             workers=self.workers,
         )
@@ -228,6 +230,7 @@ def asked_of(
     *,
     format: str,
     workers: int | None,
+    durability: str | None = None,
     **more: Any,
 ) -> MapReduceAsked:
     """What is asked of a fleet that is to do a MapReduce.
@@ -238,6 +241,7 @@ def asked_of(
         inputs: What to read; paths on the nodes.
         format: ``parquet``, ``arrow``, ``csv`` or ``json``.
         workers: Threads on each node; by default as many as it has cores.
+        durability: What is promised of the output; by default what goes with where it is.
         more: What any job has (`Asked`).
 
     Raises:
@@ -246,6 +250,12 @@ def asked_of(
     scratch = more["scratch"]
     shares = Shares(more["memory_bytes"], workers or 1, len(scratch))
     refuse(functions, scratch, shares, format)
+    inputs = [replace(each, path=_plain(str(each.path))) for each in inputs]
+    refuse_twice_read([str(each.path) for each in inputs if is_url(str(each.path))])
+    refuse_read_again(
+        [each for each in more["output"] if is_url(each)],
+        [str(each.path) for each in inputs if is_url(str(each.path))],
+    )
     own = list(_own_modules(functions, inputs))
     try:
         job = packed((functions, list(inputs)), own)
@@ -261,8 +271,14 @@ def asked_of(
         code=_digest(own),
         format=format,
         workers=workers,
+        durability=promised(durability, more["output"]),
         **more,
     )
+
+
+def _plain(place: str) -> str:
+    """A path as who lists a directory has it; a url as it is."""
+    return place if is_url(place) else os.path.normpath(place)
 
 
 def _own_modules(functions: Functions, inputs: Sequence[Input]) -> Iterator[ModuleType]:

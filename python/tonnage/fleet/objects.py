@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage import engine
 from tonnage.fleet.parts import MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.fleet.share import Seen, of_url
-from tonnage.run.volumes import is_url, parted
+from tonnage.run.volumes import is_url, parted, summed
 
 if TYPE_CHECKING:
     from tonnage.fleet.site import Place
@@ -55,9 +55,8 @@ class Objects(ABC):
             of_url(f"s3://{each['bucket']}/{each['key']}", each["bytes"], each["etag"])
             for each in found["objects"]
         ]
-        for each in objects:
-            self._refuse_input(each)
-        return {"objects": objects, "requests": found["requests"]}
+        more = self._refuse_inputs(objects, on_progress)
+        return {"objects": objects, "requests": summed([found["requests"], more])}
 
     def reach(self, urls: Sequence[str], on_progress: OnProgress) -> dict[str, Any]:
         """Looks at these objects: it is let in.
@@ -133,6 +132,12 @@ class Objects(ABC):
     @abstractmethod
     def _refuse_input(self, file: Seen) -> None:
         """Refuses a file or an object that this kind of job cannot read."""
+
+    def _refuse_inputs(self, files: Sequence[Seen], on_progress: OnProgress) -> dict[str, Any]:
+        """Refuses if one cannot be read; what was asked of stores for that."""
+        for each in files:
+            self._refuse_input(each)
+        return {}
 
     @contextmanager
     def _unchanged(self, splits: Iterable[Mapping[str, Any]]) -> Iterator[None]:

@@ -35,13 +35,11 @@ from tonnage.fleet.copies import Copies
 from tonnage.fleet.objects import Changed, Objects
 from tonnage.fleet.parts import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.fleet.share import Seen, of_url, seen
-from tonnage.run.volumes import Volumes, is_url
+from tonnage.run.volumes import HIDDEN, Volumes, is_url
 
 ROOM_PREFIX = "tonnage-"
 FINISHED = "finished.jsonl"
 OWNER = "node-"
-HIDDEN = (".", "_")
-"""What begins so in a directory of records is not taken for records."""
 
 OnProgress = engine.OnProgress
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any
 from tonnage import engine
 
 SCHEME = "s3://"
+HIDDEN = (".", "_")
+"""What begins so in a directory or a folder of input is no input."""
 REQUESTS = 16
 """At once, if nobody says how many."""
 RETRIES = 10
@@ -92,3 +95,41 @@ def summed(asked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         errors.update(each["errors"])
     counts = {name: sum(each[name] for each in used) for name in ("requests", "retries")}
     return counts | {"errors": dict(errors)} if counts["requests"] else {}
+
+
+def parse_place(text: str) -> tuple[str, str]:
+    """The bucket and the folder in it that ``s3://BUCKET/PREFIX`` names."""
+    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", text)
+    prefix = (found[2] or "").strip("/") if found else ""
+    if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
+        raise engine.Refused(f"{text}: write s3://BUCKET or s3://BUCKET/PREFIX")
+    return found[1], prefix
+
+
+def refuse_twice_read(urls: list[str]) -> None:
+    """Refuses urls of which one holds another: its objects would be read twice."""
+    for place, url in enumerate(urls):
+        for other in urls[:place]:
+            if _within(url, other) is not None or _within(other, url) is not None:
+                raise engine.Refused(f"input {url} is given twice, also by {other}: give it once")
+
+
+def refuse_read_again(outputs: list[str], inputs: list[str]) -> None:
+    """Refuses outputs that would be taken for records of a folder that is an input."""
+    for output in outputs:
+        for folder in inputs:
+            if _within(output, folder):
+                raise engine.Refused(
+                    f"--output {output} lies in {folder} and would be taken for records there: "
+                    "give a url elsewhere"
+                )
+
+
+def _within(url: str, folder: str) -> list[str] | None:
+    """The names that lead from a folder to what is read with it; ``None`` if it is not."""
+    (bucket, key), (other_bucket, other) = parse_place(url), parse_place(folder)
+    names, above = ([part for part in each.split("/") if part] for each in (key, other))
+    inside = names[len(above) :]
+    if bucket != other_bucket or names[: len(above)] != above:
+        return None
+    return None if any(part.startswith(HIDDEN) for part in inside) else inside

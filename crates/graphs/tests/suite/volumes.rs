@@ -3,11 +3,13 @@
 //!
 //! The store is a real server; requests are made to fail on this side of it, by a seed.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use proptest::prelude::*;
 use tonnage_disk::Rule as DiskRule;
 use tonnage_graphs::fleet::{boundaries, pass_one, pass_two, sample};
 use tonnage_graphs::job::JobError;
@@ -454,10 +456,11 @@ fn a_file_is_put_whole_or_not_at_all() {
     let content: Vec<u8> = (0..13 << 20).map(|at: u32| (at % 251) as u8).collect();
     let path = directory.path().join("part");
     fs::write(&path, &content).expect("written");
+    let requests = Cell::new(4);
     let put = |bytes: usize, memory_bytes: usize, rules: Vec<Rule>| {
         fs::write(&path, &content[..bytes]).expect("written");
         let config = serde_json::json!({
-            "path": path, "name": "part", "memory_bytes": memory_bytes, "requests": 4,
+            "path": path, "name": "part", "memory_bytes": memory_bytes, "requests": requests.get(),
             "place": {"store": {}, "folder": "out"},
         });
         let mut config: upload::Config = serde_json::from_value(config).expect("a configuration");
@@ -481,6 +484,17 @@ fn a_file_is_put_whole_or_not_at_all() {
         assert!(stored().expect("there") == content[..bytes]);
         client.remove("out/part").expect("removed");
     }
+    proptest!(ProptestConfig::with_cases(12), |(
+        bytes in 1..content.len(),
+        memory in 10_usize << 20..600 << 20,
+        at_once in 1..40_usize,
+    )| {
+        requests.set(at_once);
+        put(bytes, memory, Vec::new()).expect("put");
+        prop_assert!(stored().expect("there") == content[..bytes]);
+        client.remove("out/part").expect("removed");
+    });
+    requests.set(4);
     let fails = Rule {
         path_contains: Some("partNumber=2".to_owned()),
         ..Rule::new(Method::Put, Effect::Status { status: 403 })

@@ -51,7 +51,8 @@ impl Ranges {
         offset: u64,
         memory: &mut [u8],
     ) -> Result<(), ObjectError> {
-        let len = memory.len().div_ceil(self.at_once).max(RANGE_BYTES);
+        let count = memory.len().div_ceil(RANGE_BYTES).clamp(1, self.at_once);
+        let len = memory.len().div_ceil(count).max(1);
         let failed = AtomicBool::new(false);
         let get = |(offset, part): (u64, &mut [u8])| {
             let client = self.client(bucket)?;
@@ -82,7 +83,7 @@ impl Ranges {
         })
     }
 
-    /// Has all that reads, and whatever would, fail.
+    /// Has whoever waits for an answer fail, and whoever would.
     pub fn stop(&self) {
         self.stopped.store(true, Relaxed);
     }

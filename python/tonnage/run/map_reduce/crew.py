@@ -5,6 +5,7 @@ Threads, not processes: docs/decisions/0019-threads-for-functions.md.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -47,10 +48,10 @@ class Crew:
         while True:
             self.check()
             with self._lock:
-                thing = next(things, None)
-            if thing is None:
+                taken = list(itertools.islice(things, 1))
+            if not taken:
                 return
-            yield thing
+            yield taken.pop()  # Whoever takes it may let go of it.
 
     def run(self, work: Callable[[], None], look: Callable[[], None] = lambda: None) -> None:
         """Has every thread do ``work``, and waits.

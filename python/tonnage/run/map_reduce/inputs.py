@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tonnage import engine
-from tonnage.run.map_reduce.sources import File, Sources, holds
+from tonnage.run.map_reduce.sources import File, Sources, place_of
 
 FORMATS = {
     ".arrow": "arrow",
@@ -35,9 +33,6 @@ FORMATS = {
 KNOWN = ("auto", "lines", "csv", "json", "parquet", "arrow", "records:N")
 PARTED = {"parquet": "row group", "arrow": "batch"}
 """What files are made of that say where their parts are."""
-
-AT_ONCE = 16
-"""Files that are looked at, at once."""
 
 Map = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -94,8 +89,8 @@ def find(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> Found:
         Refused: One is not there, is empty of files, or is of no format that is known.
     """
     given = [(each, file) for each in inputs for file in sources.find(str(each.path))]
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # Of each object something is asked.
-        cut = list(pool.map(lambda each: _cut(each[0], each[1], split_bytes, sources), given))
+    # Of each object something is asked.
+    cut = sources.of_each(given, lambda each: _cut(each[0], each[1], split_bytes, sources))
     return Found(
         [split for splits, _ in cut for split in splits],
         sum(file.bytes for _, file in given),
@@ -105,7 +100,7 @@ def find(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> Found:
 
 def input_of(inputs: Sequence[Input], name: str) -> Input:
     """The input that a file is of, or is."""
-    return next(each for each in inputs if holds(str(each.path), name))
+    return inputs[place_of([str(each.path) for each in inputs], name)]
 
 
 def record_bytes(name: str) -> int:
@@ -185,9 +180,10 @@ def splits_of(
 
 
 def _parts(file: File, kind: str, sources: Sources) -> tuple[int, int]:
-    with sources.arrow(file) as source:
-        if kind == "arrow":
+    """How many parts there are, and about how many bytes they are in memory."""
+    if kind == "arrow":
+        with sources.arrow(file) as source:
             return pa.ipc.open_file(source).num_record_batches, file.bytes
-        about: Any = pq.read_metadata(source)
+    about: Any = sources.footer(file)
     sizes = [about.row_group(number).total_byte_size for number in range(about.num_row_groups)]
     return len(sizes), sum(sizes)

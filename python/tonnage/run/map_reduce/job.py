@@ -272,8 +272,13 @@ def refuse(functions: Functions, scratch: Sequence[Any], shares: Shares, format:
 def refuse_shares(shares: Shares, uploads: bool = False) -> None:
     """Refuses memory that is too small for so many threads, each of which may upload a part."""
     least = LEAST_MEMORY_BYTES * max(shares.workers // 2, 1)
-    if uploads:
-        least = max(least, LEAST_UPLOAD_BYTES * 2 * shares.workers)
+    if uploads and shares.upload_bytes < LEAST_UPLOAD_BYTES:
+        raise engine.Refused(
+            f"--memory of {shares.memory_bytes} bytes is too small for {shares.workers} workers "
+            "that each put a part to object storage, in two buffers of 5 MiB: give "
+            f"{-(-shares.memory_bytes * LEAST_UPLOAD_BYTES // shares.upload_bytes) >> 20}MiB, or "
+            "fewer --workers"
+        )
     if shares.memory_bytes < least:
         raise engine.Refused(
             f"--memory of {shares.memory_bytes} bytes is too small for {shares.workers} workers: "

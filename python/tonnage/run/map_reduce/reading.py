@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -28,6 +27,8 @@ from tonnage.run.volumes import is_url
 
 BEGINNING_BYTES = 1 << 20
 """So much of a file tells the types of its columns."""
+COUNTED_BYTES = 64 << 20
+"""Lines are counted up to here; further on it would be too long until an error is told."""
 TAIL_BYTES = 16 << 10
 """Read beyond a split of text at once: most lines end by then."""
 BATCH_ROWS = 1 << 16
@@ -40,7 +41,6 @@ class Reader:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._told: dict[File, pa.Schema] = {}
-        self._lock = threading.Lock()
 
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The batches of a split; no empty ones.
@@ -58,11 +58,12 @@ class Reader:
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
         if split.format == "parquet":
-            # Of an object the columns' parts side by side.
+            about = self._sources.footer(split.file)
+            # Of an object in few requests, each of which is several ranges at once.
             buffered = is_url(split.file.name)
             with (
                 self._sources.arrow(split.file) as source,
-                pq.ParquetFile(source, pre_buffer=buffered) as file,
+                pq.ParquetFile(source, metadata=about, pre_buffer=buffered) as file,
             ):
                 yield from file.iter_batches(
                     BATCH_ROWS, row_groups=[split.begin], use_threads=False
@@ -84,20 +85,22 @@ class Reader:
 
     def _schema(self, split: Split, read: Any) -> pa.Schema:
         """The columns of a file of text, as given or as its beginning tells."""
-        with self._lock:
-            if split.file not in self._told:
-                if split.format == "csv":
-                    self._told[split.file] = self._csv_schema(split)
-                elif split.input.schema is not None:
-                    self._told[split.file] = split.input.schema
-                else:
-                    begins = replace(split, begin=0, end=BEGINNING_BYTES)
-                    self._told[split.file] = read(self._lines_of(begins)[1], None).schema
-            return self._told[split.file]
+        known = self._told.get(split.file)
+        if known is not None:
+            return known
+        # Threads that ask at the same time are told the same.
+        begins = replace(split, begin=0, end=BEGINNING_BYTES)
+        if split.format == "csv":
+            told = self._csv_schema(begins)
+        elif split.input.schema is not None:
+            told = split.input.schema
+        else:
+            told = read(self._lines_of(begins)[1], None).schema
+        return self._told.setdefault(split.file, told)
 
     def _csv_schema(self, split: Split) -> pa.Schema:
         """The columns of a CSV file: names by its first line, types as given, or as others tell."""
-        text = self._lines_of(replace(split, begin=0, end=BEGINNING_BYTES))[1]
+        text = self._lines_of(split)[1]
         options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
         told = pcsv.read_csv(io.BytesIO(text), options).schema
         types = split.input.schema
@@ -124,6 +127,8 @@ class Reader:
 
     def _with_line(self, split: Split, said: str) -> str:
         """What Arrow said, with the number of the line in the file if it told one in the split."""
+        if split.begin > COUNTED_BYTES:
+            return said
         if split.format == "lines":
             line = self._not_text(split)
             return f"{said} (line {line} of the file)" if line else said

@@ -87,6 +87,12 @@ class Reducing:
     _agreed: Agreed = field(default_factory=Agreed)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def moves(self) -> None:
+        """Tells whoever watches that it moves."""
+        with self._lock:
+            self.moved += 1
+        self.look(self._done_bytes)
+
     def parts(self, round: Round, rows: int) -> list[Part]:
         """Writes all parts, in the order of their partitions.
 
@@ -109,23 +115,27 @@ class Reducing:
         return [part for _, part in sorted(self._parts.items()) if part.rows]
 
     def each(
-        self, round: Round, wanted: Sequence[int], on_whole: Callable[[int, list[Part]], None]
+        self,
+        round: Round,
+        wanted: Sequence[int],
+        on_whole: Callable[[int, list[Part], Callable[[], None]], None],
     ) -> None:
         """Writes the parts of each of these partitions; tells of each as soon as it is whole.
 
         Args:
             round: What pass one has left.
             wanted: Their numbers.
-            on_whole: Called, by any thread, with the number, and its parts in order.
+            on_whole: Called, by any thread, with the number, its parts in order, and what raises
+                an exception when the others have ended.
 
         Raises:
             Failed: A function or a device failed, or a group is larger than memory.
         """
         large = [each for each in wanted if round.spans[each] > self.shares.portion_bytes]
 
-        def whole(leaf: Leaf) -> None:
+        def whole(leaf: Leaf, check: Callable[[], None]) -> None:
             part = self._parts.pop(leaf.place)
-            on_whole(leaf.partition, [part] if part.rows else [])
+            on_whole(leaf.partition, [part] if part.rows else [], check)
 
         small = [Leaf(round, (each,)) for each in wanted if each not in {*large}]
         self._reduce_all(small, whole)
@@ -133,7 +143,7 @@ class Reducing:
             leaves, _ = self._leaves(round, (), [number], 0)
             self._reduce_all(leaves)
             parts = [self._parts.pop(place) for place in sorted(self._parts)]
-            on_whole(number, [part for part in parts if part.rows])
+            on_whole(number, [part for part in parts if part.rows], lambda: None)
 
     def _leaves(
         self, round: Round, above: tuple[int, ...], partitions: Iterable[int], rows: int
@@ -210,7 +220,9 @@ class Reducing:
         return quantiles(samples, self.key, wanted)
 
     def _reduce_all(
-        self, leaves: list[Leaf], on_whole: Callable[[Leaf], None] = lambda _: None
+        self,
+        leaves: list[Leaf],
+        on_whole: Callable[[Leaf, Callable[[], None]], None] = lambda *_: None,
     ) -> None:
         """Reduces leaves, round by round; tells of each that is whole."""
         rounds = {id(leaf.round): leaf.round for leaf in leaves}
@@ -221,7 +233,8 @@ class Reducing:
             def work(crew: Crew, portions: Any, whole: dict[int, Leaf] = whole) -> None:
                 for partition, data in crew.share(portions):
                     self._reduce(crew, whole[partition], data)
-                    on_whole(whole[partition])
+                    del data  # Its memory is what is done with the part.
+                    on_whole(whole[partition], crew.check)
 
             if whole:
                 with self._taking(round, list(whole)) as (crew, portions):

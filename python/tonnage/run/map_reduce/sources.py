@@ -9,22 +9,24 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tonnage import engine
 from tonnage.run import volumes
-from tonnage.run.volumes import Volumes, is_url, parted
+from tonnage.run.map_reduce.crew import Crew
+from tonnage.run.volumes import HIDDEN, Volumes, is_url, parted
 
-HIDDEN = (".", "_")
 LINE_BYTES = 256 << 10
 """Read of an object at once where a line is to be found."""
+
+Thing = TypeVar("Thing")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,10 @@ class Sources:
     """
 
     def __init__(self, reached: Volumes, readers: int) -> None:
-        self._volumes, self._readers = reached, readers
+        self._volumes, self.at_once = reached, reached.at_once
+        each = max(self.at_once // readers, 1)
+        self._ranges = engine.Ranges(json.dumps(reached.store("")), each)
+        self._footers: dict[File, pq.FileMetaData] = {}
 
     def find(self, place: str) -> Iterator[File]:
         """The file or object of this name, or those in the directory or folder.
@@ -82,8 +87,39 @@ class Sources:
             return pa.OSFile(file.name, "rb")
         return pa.PythonFile(self._object(file), "r")
 
+    def footer(self, file: File) -> pq.FileMetaData:
+        """What a Parquet file says of itself."""
+        found = self._footers.get(file)
+        if found is None:
+            with self.arrow(file) as opened:
+                found = self._footers[file] = pq.read_metadata(opened)
+        return found
+
+    def of_each(
+        self,
+        things: Sequence[Thing],
+        work: Callable[[Thing], Made],
+        look: Callable[[int], None] = lambda _: None,
+    ) -> list[Made]:
+        """What ``work`` makes of each, several at once: so much of that is waiting for a store.
+
+        Args:
+            things: What there is.
+            work: What is done with one; the first failure ends it.
+            look: Called now and then with how many are done; what it raises ends it.
+        """
+        made: dict[int, Made] = {}
+        crew = Crew(min(self.at_once, len(things)), self.stop)
+
+        def some() -> None:
+            for place, thing in crew.share(iter(enumerate(things))):
+                made[place] = work(thing)
+
+        crew.run(some, lambda: look(len(made)))
+        return [made[place] for place in range(len(things))]
+
     def stop(self) -> None:
-        """Has what reads objects fail."""
+        """Has whoever waits for objects fail."""
         self._ranges.stop()
 
     @property
@@ -94,11 +130,6 @@ class Sources:
 
     def _object(self, file: File) -> _Object:
         return _Object(self._ranges, file)
-
-    @cached_property
-    def _ranges(self) -> engine.Ranges:
-        each = max(self._volumes.at_once // self._readers, 1)
-        return engine.Ranges(json.dumps(self._volumes.store("")), each)
 
 
 class _Object(io.RawIOBase):
@@ -147,10 +178,23 @@ class _Object(io.RawIOBase):
         return len(found)
 
 
-def holds(place: str, name: str) -> bool:
-    """Whether a place is this file or object, or the directory or folder that it is in."""
-    above = re.sub(r"/+$", "", place) if is_url(place) else os.path.normpath(place)
-    return name == above or name.startswith(f"{above}/")
+def place_of(places: Sequence[str], name: str) -> int:
+    """Which of these places is this file or object, or the directory or folder that it is in.
+
+    Of folders of which one is in the other it is the inner one.
+    """
+    inside = [number for number, place in enumerate(places) if _holds(place, name)]
+    return max(inside, key=lambda number: len(places[number]))
+
+
+def _holds(place: str, name: str) -> bool:
+    if is_url(place):
+        above = place.rstrip("/")
+        return name == above or name.startswith(f"{above}/")
+    return os.path.normpath(place) in (
+        os.path.normpath(name),
+        os.path.dirname(os.path.normpath(name)),
+    )
 
 
 def _files(path: Path) -> Iterator[Path]:
