@@ -78,6 +78,10 @@ def test_three_nodes_count_words_by_a_file_that_only_one_has(
     assert all(node["lost"] is None and node["cpu_seconds"] > 0 for node in record["nodes"])
     for node in ALL:
         assert list((disk / node / "scratch").iterdir()) == []
+    assert "earlier command" not in done.stderr
+    again = tonnage.run(*count(cluster, shared, disk), env=cluster.env, check=True)
+    assert json.loads(again.stdout) == record
+    assert again.stderr.endswith("and this tells what that one did\n")
 
 
 @pytest.mark.parametrize("where", ["scratch/tonnage-*/round-*.device", "out/part-*"])

@@ -361,6 +361,35 @@ def test_each_line_is_in_the_split_in_which_it_begins(
     assert found == text
 
 
+@pytest.mark.parametrize(
+    ("format", "header", "good", "bad", "many"),
+    [
+        ("csv", b"user,amount\n", b"u1,3\n", b"u2,xx,4\n", 300_000),
+        ("json", b"", b'{"user": "u1"}\n', b'{"user": \n', 150_000),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 97, -2])
+@pytest.mark.parametrize("blank", [b"", b"\n"])
+def test_the_line_that_cannot_be_read_is_told(
+    disk: Path,
+    format: str,
+    header: bytes,
+    good: bytes,
+    bad: bytes,
+    many: int,
+    place: int,
+    blank: bytes,
+) -> None:
+    lines = [good] * many
+    lines[place] = blank + bad
+    path = disk / "lines"
+    path.write_bytes(header + b"".join(lines))
+    line = path.read_bytes().split(b"\n").index(bad.rstrip(b"\n")) + 1
+    job = MapReduce(map=lambda rows: rows.slice(0, 0), key="user")
+    with pytest.raises(engine.Failed, match=rf"\(line {line} of the file\)"):
+        job.run(path, disk / "out", disk / "scratch", MEMORY, input_format=format)
+
+
 Move = tuple[str, int]
 MOVES = some.lists(
     some.tuples(some.sampled_from(["read", "seek", "line", "end"]), some.integers(0, 700_000)),

@@ -38,6 +38,11 @@ class Followed:
         return PROMISES[str(self.plan.job.settings.get("durability", "none"))]
 
     @property
+    def on_volumes(self) -> bool:
+        """Whether input and output were planned to be on volumes."""
+        return self.plan.job.settings.get("durability") == "volumes"
+
+    @property
     def said(self) -> str:
         """The candidate, and what is planned of it."""
         each = self.candidate

@@ -124,14 +124,21 @@ def run_asked(
     from tonnage.fleet.home import PLAN, RUN
     from tonnage.fleet.sorting import sort_fleet
 
+    done = (out / RUN).exists()
     with going_on(out), attached(address) as cluster:
         if followed and not (out / PLAN).exists():  # Else it goes on, with whom there is.
             machines = [(each.name, each.labels) for each in cluster.machines]
             doubt = refuse_other_fleet(followed, machines)
-            for said in filter(None, (f"as planned: {followed.said}", doubt)):
+            elsewhere = None
+            if asked.folder is not None and not followed.on_volumes:
+                elsewhere = f"the output goes to {asked.folder}, which was not planned"
+            for said in filter(None, (f"as planned: {followed.said}", doubt, elsewhere)):
                 print(words.sentence(said), file=sys.stderr)
         with engine.Progress(doing) as progress:
             record = sort_fleet(cluster, out, asked, progress.of)
+    if done:
+        said = "an earlier command had done all of it, and this tells what that one did"
+        print(f"tonnage: {out}: {said}", file=sys.stderr)
     if record.compared is None or measured or followed:
         record = beside(record, measured, followed)
         record.write(out / RUN)

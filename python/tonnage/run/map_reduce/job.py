@@ -271,18 +271,15 @@ def refuse(functions: Functions, scratch: Sequence[Any], shares: Shares, format:
 
 def refuse_shares(shares: Shares, uploads: bool = False) -> None:
     """Refuses memory that is too small for so many threads, each of which may upload a part."""
-    least = LEAST_MEMORY_BYTES * max(shares.workers // 2, 1)
+    least, why = LEAST_MEMORY_BYTES * max(shares.workers // 2, 1), ""
     if uploads and shares.upload_bytes < LEAST_UPLOAD_BYTES:
-        raise engine.Refused(
-            f"--memory of {shares.memory_bytes} bytes is too small for {shares.workers} workers "
-            "that each put a part to object storage, in two buffers of 5 MiB: give "
-            f"{-(-shares.memory_bytes * LEAST_UPLOAD_BYTES // shares.upload_bytes) >> 20}MiB, or "
-            "fewer --workers"
-        )
+        for_uploads = -(-shares.memory_bytes * LEAST_UPLOAD_BYTES // shares.upload_bytes)
+        least, why = max(least, for_uploads), ", each of which puts parts to object storage"
     if shares.memory_bytes < least:
         raise engine.Refused(
-            f"--memory of {shares.memory_bytes} bytes is too small for {shares.workers} workers: "
-            f"give at least {least >> 20}MiB"
+            f"--memory of {shares.memory_bytes} bytes is too small for "
+            f"{shares.workers} worker{'s' * (shares.workers > 1)}{why}: give at least "
+            f"{least >> 20}MiB, or fewer --workers"
         )
     if shares.workers < 1:
         raise engine.Refused(f"--workers {shares.workers}: give at least 1")

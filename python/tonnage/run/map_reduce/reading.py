@@ -7,6 +7,7 @@ file agree; a value further on that is not of them is an error, and ``Input(sche
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,6 +32,8 @@ COUNTED_BYTES = 64 << 20
 """Lines are counted up to here; further on it would be too long until an error is told."""
 TAIL_BYTES = 16 << 10
 """Read beyond a split of text at once: most lines end by then."""
+ROW = re.compile(r"[Rr]ow #?(\d+)")
+"""How Arrow tells a row."""
 BATCH_ROWS = 1 << 16
 """Rows of a Parquet file in a batch, at most."""
 
@@ -88,27 +91,18 @@ class Reader:
         known = self._told.get(split.file)
         if known is not None:
             return known
+        given = split.input.schema
+        if split.format == "json" and given is not None:
+            return self._told.setdefault(split.file, given)
         # Threads that ask at the same time are told the same.
-        begins = replace(split, begin=0, end=BEGINNING_BYTES)
-        if split.format == "csv":
-            told = self._csv_schema(begins)
-        elif split.input.schema is not None:
-            told = split.input.schema
-        else:
-            told = read(self._lines_of(begins)[1], None).schema
+        _, text = self._lines_of(replace(split, begin=0, end=BEGINNING_BYTES))
+        try:
+            told = _csv_schema(text, given) if split.format == "csv" else read(text, None).schema
+        except pa.ArrowInvalid as why:
+            # Of the beginning, whichever split it is that asks.
+            said = f"reading {split.file.name}: {_with_row(str(why), split.format, text, 0)}"
+            raise engine.Failed(said, "read", split.file.name, 0) from why
         return self._told.setdefault(split.file, told)
-
-    def _csv_schema(self, split: Split) -> pa.Schema:
-        """The columns of a CSV file: names by its first line, types as given, or as others tell."""
-        text = self._lines_of(split)[1]
-        options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
-        told = pcsv.read_csv(io.BytesIO(text), options).schema
-        types = split.input.schema
-        if types is None:
-            return told
-        return pa.schema(
-            [field if field.name not in types.names else types.field(field.name) for field in told]
-        )
 
     def _lines_of(self, split: Split) -> tuple[int, bytes]:
         """Where the first line that begins in a split begins, and all such lines."""
@@ -132,12 +126,10 @@ class Reader:
         if split.format == "lines":
             line = self._not_text(split)
             return f"{said} (line {line} of the file)" if line else said
-        row = re.search(r"[Rr]ow #?(\d+)", said)
-        if row is None or split.format not in ("csv", "json"):
+        if split.format not in ("csv", "json"):
             return said
-        counted_from = 1 if split.format == "csv" else 0
-        before = self._lines_before(split, self._lines_of(split)[0])
-        return f"{said} (line {before + int(row[1]) - counted_from + 1} of the file)"
+        place, text = self._lines_of(split)
+        return _with_row(said, split.format, text, self._lines_before(split, place))
 
     def _not_text(self, split: Split) -> int | None:
         """The first line of a split that is no UTF-8, counted from 1 in its file."""
@@ -154,6 +146,35 @@ class Reader:
         with self._sources.open(split.file) as file:
             parts = range(0, place, BEGINNING_BYTES)
             return sum(file.read(min(BEGINNING_BYTES, place - at)).count(b"\n") for at in parts)
+
+
+def _with_row(said: str, format: str, text: bytes, before: int) -> str:
+    """What Arrow said of a text, with the line in the file of the row that it told, if it did.
+
+    Args:
+        said: That.
+        format: Rows of ``csv`` count from 1, those of ``json`` from 0; lines of nothing are none.
+        text: The text.
+        before: How many lines come before it.
+    """
+    found = ROW.search(said)
+    if found is None:
+        return said
+    row = int(found[1]) - (format == "csv")
+    lines = (number for number, line in enumerate(text.split(b"\n"), 1) if line.strip())
+    line = next(itertools.islice(lines, max(row, 0), None), None)
+    return said if line is None else f"{said} (line {before + line} of the file)"
+
+
+def _csv_schema(text: bytes, types: pa.Schema | None) -> pa.Schema:
+    """The columns of a CSV file by its beginning: names by its first line, types as given."""
+    options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
+    told = pcsv.read_csv(io.BytesIO(text), options).schema
+    if types is None:
+        return told
+    return pa.schema(
+        [field if field.name not in types.names else types.field(field.name) for field in told]
+    )
 
 
 def _records(data: bytes, length: int) -> pa.RecordBatch:
