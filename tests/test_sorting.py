@@ -201,14 +201,14 @@ def test_a_machine_that_dies_is_done_without(disk: Path, step: str, what: str, w
     assert "Lost: b: died: its machine is gone" in in_words(record)
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["at the end", "while the driver is dead"])
+@pytest.mark.parametrize("again", [False, True], ids=["at the end", "while the driver is dead"])
 def test_what_a_machine_left_at_the_end_is_finished_by_who_sees_it(
-    disk: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
+    disk: Path, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = keyed(13, 20_000)
     want = asked(disk, shared(disk, data))
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("leave", "dies")]})
-    if killed:
+    if again:
         monkeypatch.setattr(ending, "leave", killed)
         with pytest.raises(Killed):
             sort_fleet(SortMachines(*NODES), disk / "job", want)
