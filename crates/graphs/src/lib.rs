@@ -6,6 +6,7 @@
 //!               read -> send -> receive -> write     copies of output, where one is lacking
 //!   upload      read -> write                     a file as an object
 //!   map_reduce  given -> write | read -> taken    the same passes, with functions from outside between them
+//!   reduce      retrieve -> hand    chunks of files and objects, which are reduced outside
 //!   disk_bench  pass one with its work replaced by a tag, or cut off     what the disks carry
 //!   cpu_bench   the work of each pass, fed and drained without a disk    what the cores carry
 //!   net_bench   generate -> send -> receive -> discard   what the network carries, all to all
@@ -33,6 +34,7 @@ pub mod ops_bench;
 mod output;
 pub mod passes;
 mod plan;
+pub mod reduce;
 mod room;
 mod seal;
 pub mod sort;

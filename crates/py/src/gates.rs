@@ -17,7 +17,7 @@ create_exception!(
     "Nothing passes a gate any more: its job has ended."
 );
 
-fn shut(_: tonnage_graphs::gate::Shut) -> PyErr {
+pub(crate) fn shut(_: tonnage_graphs::gate::Shut) -> PyErr {
     Shut::new_err("the job has ended; its result says why")
 }
 

@@ -20,15 +20,18 @@ use tonnage_disk::Disk;
 use tonnage_graphs::job::{self, JobError};
 use tonnage_graphs::{
     Plan, Shape, cpu_bench, disk_bench, fleet, folder, gensort, hash, map_reduce, net_bench,
-    object_bench, ops_bench, sort, upload, valsort, volumes,
+    object_bench, ops_bench, reduce, sort, upload, valsort, volumes,
 };
 use tonnage_pipeline::Control;
 
 use crate::gates::{Given, Taken};
+use crate::retrieval::{Chunk, Retrieval};
 
 mod gates;
 mod output;
 mod ranges;
+mod reductions;
+mod retrieval;
 
 create_exception!(
     _core,
@@ -70,6 +73,12 @@ impl Job {
                 let job = move |config: &_, control: &_| {
                     map_reduce::pass_two::run(config, &gate, control)
                 };
+                start(config, job, &control)
+            }
+            "retrieval" => {
+                let ends = of_job::<Retrieval>(name, gate)?.get().ends();
+                let job =
+                    move |config: &_, control: &_| reduce::retrieval::run(config, &ends, control);
                 start(config, job, &control)
             }
             "sort" => start(config, sort::run, &control),
@@ -237,10 +246,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Job>()?;
     module.add_class::<Given>()?;
     module.add_class::<Taken>()?;
+    module.add_class::<Retrieval>()?;
+    module.add_class::<Chunk>()?;
+    module.add_class::<reductions::Centres>()?;
     module.add_class::<output::Output>()?;
     module.add_class::<ranges::Ranges>()?;
     module.add("Shut", module.py().get_type::<gates::Shut>())?;
     module.add_function(wrap_pyfunction!(mix_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(reductions::count_edges, module)?)?;
+    module.add_function(wrap_pyfunction!(reductions::give_rank, module)?)?;
     module.add("Refused", module.py().get_type::<Refused>())?;
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add("Cancelled", module.py().get_type::<Cancelled>())?;

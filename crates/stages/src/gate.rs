@@ -94,6 +94,13 @@ impl<T> Gate<T> {
         Ok(thing)
     }
 
+    /// Whether nothing more will come.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let waiting = self.lock();
+        waiting.shut || (waiting.closed && waiting.things.is_empty())
+    }
+
     /// No more will be put; what waits can still be taken.
     pub fn close(&self) {
         self.lock().closed = true;

@@ -6,6 +6,7 @@
 //!             operate    single blocks of a file, at random
 //!             get        chunks of objects, by ranges
 //!             given      blocks that others have made
+//!             retrieve   chunks that others ask for, by several ranges at once
 //!   work/     partition  records to the blocks of partitions    tag        whole buffers, unread
 //!             sort       a partition in memory, in key order
 //!             send       blocks to other endpoints            receive    blocks from them
@@ -13,6 +14,7 @@
 //!                        (upload: objects, by parts)
 //!             summarise  order, count, checksum of records      keys       keys of sampled records
 //!             put        objects, or parts of one       taken      partitions, by others
+//!             hand       chunks, to others
 //! ```
 //!
 //! `generate` and `discard` are the null twins of `read` and `write`; `tag` is that of `partition`.
@@ -39,11 +41,13 @@ pub mod source {
     mod given;
     mod operate;
     mod read;
+    mod retrieve;
     pub use generate::{Chunk, Content, Generate};
     pub use get::Get;
     pub use given::{Given, GivenBlock};
     pub use operate::{Operate, Pattern, Seen};
     pub use read::{Fetch, Read};
+    pub use retrieve::{Pace, Retrieve};
 }
 
 /// Stages that data passes.
@@ -63,6 +67,7 @@ pub mod work {
 /// Stages that data ends in.
 pub mod sink {
     mod discard;
+    mod hand;
     mod keys;
     mod put;
     mod summarise;
@@ -70,6 +75,7 @@ pub mod sink {
     mod upload;
     mod write;
     pub use discard::Discard;
+    pub use hand::Hand;
     pub use keys::Keys;
     pub use put::{Put, PutAs};
     pub use summarise::{Summaries, Summarise};
@@ -83,6 +89,8 @@ use tonnage_pipeline::Port;
 pub const RECORDS: Port = Port("records");
 /// Bytes with a destination: a partition's block, or a place in a file.
 pub const BLOCKS: Port = Port("blocks");
+/// Chunks of files, each in one buffer.
+pub const CHUNKS: Port = Port("chunks");
 /// Blocks on the network between two endpoints.
 pub const WIRE: Port = Port("wire");
 /// All blocks of one partition, in one buffer.

@@ -1,5 +1,6 @@
 //! One thread's client: calls that block, on a runtime that runs only while one of them waits.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,14 +12,15 @@ use object_store::client::HttpClient;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    GetOptions, GetRange, MultipartId, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload,
-    Result as Outcome,
+    MultipartId, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, Result as Outcome,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::error::{ObjectError, in_words};
+use crate::range::{Front, Range};
 use crate::settings::Settings;
+use crate::tail::Tail;
 use crate::tally::{Counts, Tally, Trouble};
 use crate::unfinished;
 
@@ -35,6 +37,7 @@ pub struct Client {
     store: AmazonS3,
     http: HttpClient, // for what the library has no call for
     counts: Arc<Counts>,
+    tail: Option<Arc<Tail>>,
     runtime: Runtime,
 }
 
@@ -88,9 +91,20 @@ impl Client {
             store,
             http,
             counts,
+            tail: None,
             runtime: runtime
                 .map_err(|why| ObjectError::Settings(format!("starting a runtime: {why}")))?,
         })
+    }
+
+    /// The same, which asks a second time for ranges of objects whose ETag is known when they take as
+    /// long as the tail of those that it has seen does, or any other client of it.
+    #[must_use]
+    pub fn hedging(self, tail: &Arc<Tail>) -> Self {
+        Self {
+            tail: Some(Arc::clone(tail)),
+            ..self
+        }
     }
 
     /// Fills `memory` with the object's bytes from `offset` on, unless `stopped` says so first. With
@@ -109,41 +123,21 @@ impl Client {
         memory: &mut [u8],
         stopped: impl Fn() -> bool,
     ) -> Result<Done, ObjectError> {
-        let began = Instant::now();
-        let len = memory.len();
+        let (began, bytes) = (Instant::now(), memory.len());
         let work = async {
-            let key = path(key)?;
-            let (mut filled, mut first_byte) = (0, None);
-            for _ in 0..=self.settings.retries {
-                let (from, to) = (offset + filled as u64, offset + len as u64);
-                let options = GetOptions {
-                    range: Some(GetRange::Bounded(from..to)),
-                    if_match: etag.map(ToOwned::to_owned),
-                    ..GetOptions::default()
-                };
-                let answer = self.store.get_opts(&key, options).await?;
-                let ends_before = answer.range.end < to;
-                let mut body = answer.into_stream();
-                while let Some(part) = poll_fn(|context| body.as_mut().poll_next(context)).await {
-                    let part = part?;
-                    first_byte.get_or_insert_with(|| began.elapsed());
-                    let room = &mut memory[filled..];
-                    let some = part.len().min(room.len());
-                    room[..some].copy_from_slice(&part[..some]);
-                    filled += some;
-                }
-                if filled == len {
-                    return Ok(first_byte);
-                }
-                if ends_before {
-                    break;
-                }
-            }
-            Err(generic(format!("{filled} of {len} bytes came")))
+            let range = Range {
+                store: &self.store,
+                key: path(key)?,
+                etag,
+                offset,
+                retries: self.settings.retries,
+                front: RefCell::new(Front::new(memory)),
+            };
+            range.get(self.tail.as_deref(), &self.counts).await
         };
         let (requests, first_byte) = self.wait("getting", key, (&stopped, Duration::ZERO), work)?;
         Ok(Done {
-            bytes: len,
+            bytes,
             first_byte,
             took: began.elapsed(),
             requests,
@@ -424,11 +418,4 @@ const NEVER: Stop = (&|| false, Duration::ZERO);
 
 fn path(key: &str) -> Outcome<Path> {
     Ok(Path::parse(key)?)
-}
-
-fn generic(what: String) -> object_store::Error {
-    object_store::Error::Generic {
-        store: "S3",
-        source: what.into(),
-    }
 }

@@ -94,6 +94,14 @@ pub(crate) fn in_words(error: &object_store::Error) -> String {
     cause.to_string().trim().trim_end_matches(':').to_owned()
 }
 
+/// An error of the library's kind, for what it does not notice.
+pub(crate) fn generic(what: String) -> object_store::Error {
+    object_store::Error::Generic {
+        store: "S3",
+        source: what.into(),
+    }
+}
+
 /// What stands in an element of an answer in XML.
 pub(crate) fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
@@ -106,10 +114,7 @@ mod tests {
 
     #[test]
     fn the_store_speaks_for_itself() {
-        let error = |source: &str| object_store::Error::Generic {
-            store: "S3",
-            source: source.to_owned().into(),
-        };
+        let error = |source: &str| generic(source.to_owned());
         let answer = "Error: 503: <Error><Code>SlowDown</Code><Message>Less.</Message></Error>";
         assert_eq!(in_words(&error(answer)), "SlowDown: Less.");
         assert_eq!(in_words(&error("connection refused")), "connection refused");

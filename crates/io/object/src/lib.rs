@@ -4,6 +4,8 @@
 //! settings.rs     which bucket, where, how patiently
 //! credentials.rs  keys from the files that AWS' own tools keep
 //! client.rs       blocking calls, each with its time to the first byte; a runtime of its own
+//! range.rs        one range, straight into its place: by one request, or two that race
+//! tail.rs         when a second one is made
 //! ranges.rs       parts of objects, each by several clients side by side
 //! unfinished.rs   uploads that were neither completed nor given up
 //! service.rs      every HTTP request passes here and is counted, with what became of it
@@ -22,9 +24,11 @@ mod credentials;
 mod error;
 mod faults;
 mod null;
+mod range;
 mod ranges;
 mod service;
 mod settings;
+mod tail;
 mod tally;
 mod unfinished;
 
@@ -33,4 +37,5 @@ pub use error::ObjectError;
 pub use faults::{Effect, Faults, Method, Rule};
 pub use ranges::Ranges;
 pub use settings::{Engine, Keys, Settings};
+pub use tail::Tail;
 pub use tally::{Tally, Trouble};

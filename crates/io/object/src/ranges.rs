@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::client::Client;
 use crate::error::ObjectError;
 use crate::settings::Settings;
+use crate::tail::Tail;
 use crate::tally::Tally;
 
 /// The shortest range worth a request of its own: of a store that takes 40 ms to the first byte and
@@ -24,6 +25,7 @@ pub struct Ranges {
     store: Settings,
     at_once: usize,
     idle: Mutex<HashMap<String, Vec<Client>>>,
+    tail: Arc<Tail>,
     stopped: AtomicBool,
 }
 
@@ -35,6 +37,7 @@ impl Ranges {
             store: store.clone(),
             at_once: at_once.max(1),
             idle: Mutex::default(),
+            tail: Arc::default(),
             stopped: AtomicBool::new(false),
         }
     }
@@ -102,10 +105,11 @@ impl Ranges {
         let idle = self.lock().get_mut(bucket).and_then(Vec::pop);
         idle.map_or_else(
             || {
-                Client::new(&Settings {
+                let settings = Settings {
                     bucket: bucket.to_owned(),
                     ..self.store.clone()
-                })
+                };
+                Ok(Client::new(&settings)?.hedging(&self.tail))
             },
             Ok,
         )

@@ -51,6 +51,8 @@ pub struct Tally {
     pub requests: u64,
     /// Those of them that were sent since an earlier one had failed.
     pub retries: u64,
+    /// Those of them that were sent since an earlier one took long, beside it.
+    pub hedged: u64,
     /// Those of them that failed.
     pub errors: BTreeMap<Trouble, u64>,
 }
@@ -60,6 +62,7 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.retries += other.retries;
+        self.hedged += other.hedged;
         for (trouble, count) in &other.errors {
             *self.errors.entry(*trouble).or_default() += count;
         }
@@ -73,8 +76,17 @@ pub(crate) struct Counts(Mutex<Counted>);
 #[derive(Debug, Default)]
 struct Counted {
     tally: Tally,
-    failed: u64, // the sum of the errors
+    failed: u64,   // the sum of the errors
+    given_up: u64, // neither well nor failed: another was faster
     last: Option<Trouble>,
+}
+
+/// How much there was when an operation began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began {
+    requests: u64,
+    hedged: u64,
+    ended: u64, // failed, or given up
 }
 
 impl Counts {
@@ -91,40 +103,58 @@ impl Counts {
         *counted.tally.errors.entry(trouble).or_default() += 1;
     }
 
+    /// The same is asked for a second time, beside the first.
+    pub fn hedged(&self) {
+        self.lock().tally.hedged += 1;
+    }
+
+    /// How things stand, for [`Counts::waits_since`].
+    pub fn now(&self) -> Began {
+        self.lock().now()
+    }
+
+    /// Whether one request was sent since, which has not failed.
+    pub fn waits_since(&self, began: Began) -> bool {
+        let now = self.now();
+        (now.requests - began.requests, now.ended - began.ended) == (1, 0)
+    }
+
+    /// A request that was sent is not waited for any more.
+    pub fn given_up(&self) {
+        self.lock().given_up += 1;
+    }
+
     /// An operation begins, of one request if all goes well.
-    pub fn begin(&self) -> (u64, u64) {
+    pub fn begin(&self) -> Began {
         let mut counted = self.lock();
         counted.last = None;
-        (counted.tally.requests, counted.failed)
+        counted.now()
     }
 
     /// The operation that began then, of one request if all goes well, has ended: what its answers
     /// did not tell is found out. An answer that begins well and breaks off is a request without an
     /// error. Gives the requests, and why the last that failed did.
-    pub fn end(&self, began: (u64, u64), well: bool) -> (u64, Trouble) {
-        let (sent, told) = self.since(began);
-        let broken = sent.saturating_sub(told + u64::from(well));
+    pub fn end(&self, began: Began, well: bool) -> (u64, Trouble) {
         let mut counted = self.lock();
+        let now = counted.now();
+        let (sent, hedged) = (now.requests - began.requests, now.hedged - began.hedged);
+        let broken = sent.saturating_sub(now.ended - began.ended + u64::from(well));
         if broken > 0 {
             counted.failed += broken;
             counted.last = counted.last.or(Some(Trouble::Broken));
             *counted.tally.errors.entry(Trouble::Broken).or_default() += broken;
         }
-        counted.tally.retries += sent.saturating_sub(1);
+        counted.tally.retries += sent.saturating_sub(1 + hedged);
         (sent, counted.last.unwrap_or(Trouble::Refused))
     }
 
     /// The same of an operation of several requests, of which it is known only which failed.
-    pub fn end_of_several(&self, began: (u64, u64)) -> (u64, Trouble) {
-        let (sent, told) = self.since(began);
+    pub fn end_of_several(&self, began: Began) -> (u64, Trouble) {
         let mut counted = self.lock();
-        counted.tally.retries += told.min(sent.saturating_sub(1));
+        let now = counted.now();
+        let sent = now.requests - began.requests;
+        counted.tally.retries += (now.ended - began.ended).min(sent.saturating_sub(1));
         (sent, counted.last.unwrap_or(Trouble::Broken))
-    }
-
-    fn since(&self, began: (u64, u64)) -> (u64, u64) {
-        let counted = self.lock();
-        (counted.tally.requests - began.0, counted.failed - began.1)
     }
 
     /// All so far.
@@ -134,6 +164,16 @@ impl Counts {
 
     fn lock(&self) -> MutexGuard<'_, Counted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counted {
+    fn now(&self) -> Began {
+        Began {
+            requests: self.tally.requests,
+            hedged: self.tally.hedged,
+            ended: self.failed + self.given_up,
+        }
     }
 }
 
@@ -171,5 +211,21 @@ mod tests {
         let began = counts.begin();
         assert_eq!(counts.end(began, false), (0, Trouble::Refused));
         assert_eq!(counts.tally(), Tally::default());
+    }
+
+    #[test]
+    fn what_is_given_up_since_another_was_faster_is_no_error() {
+        let counts = Counts::default();
+        let began = counts.begin();
+        counts.request();
+        counts.failed(Trouble::Server);
+        counts.request();
+        counts.hedged();
+        counts.request();
+        counts.given_up();
+        assert_eq!(counts.end(began, true).0, 3);
+        let tally = counts.tally();
+        assert_eq!((tally.requests, tally.retries, tally.hedged), (3, 1, 1));
+        assert_eq!(tally.errors.values().sum::<u64>(), 1);
     }
 }

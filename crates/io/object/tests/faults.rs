@@ -72,6 +72,7 @@ fn what_passes_is_repeated_and_counted() {
         let expected = Tally {
             requests: 5,
             retries: 3,
+            hedged: 0,
             errors: BTreeMap::from([(trouble, 3)]),
         };
         assert_eq!(client.tally(), expected);

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use tonnage_object::{Client, ObjectError, Settings};
 use tonnage_pipeline::{Failure, Flow, Stage, StageError};
 
-use super::read::Read;
+use super::read::{Fetch, Read};
 use crate::extent::{Extent, FileRef, Object};
 use crate::requests::failure;
 
@@ -29,18 +29,23 @@ impl Fetcher {
             clients: Vec::new(),
         }
     }
+}
 
-    fn client(&mut self, store: &Arc<Settings>) -> Result<&Client, ObjectError> {
-        let known = self.clients.iter().position(|(of, _)| of == store);
-        let place = match known {
-            Some(place) => place,
-            None => {
-                self.clients.push((Arc::clone(store), Client::new(store)?));
-                self.clients.len() - 1
-            }
-        };
-        Ok(&self.clients[place].1)
-    }
+/// A worker's client for a store.
+pub(super) fn client_of<'a>(
+    clients: &'a mut Vec<(Arc<Settings>, Client)>,
+    store: &Arc<Settings>,
+    fetch: &Fetch,
+) -> Result<&'a Client, ObjectError> {
+    let known = clients.iter().position(|(of, _)| of == store);
+    let place = match known {
+        Some(place) => place,
+        None => {
+            clients.push((Arc::clone(store), fetch.client(store)?));
+            clients.len() - 1
+        }
+    };
+    Ok(&clients[place].1)
 }
 
 impl Stage for Fetcher {
@@ -56,7 +61,8 @@ impl Stage for Fetcher {
             (buffer.lane, buffer.len) = (self.lane, extent.len());
             let memory = &mut buffer.slot_mut()[..extent.len()];
             let (etag, stopped) = (object.etag.as_deref(), || flow.check().is_err());
-            let client = self.client(&object.store).map_err(|why| failure(&why))?;
+            let client = client_of(&mut self.clients, &object.store, &self.read.fetch);
+            let client = client.map_err(|why| failure(&why))?;
             let got = client.get_range(&object.key, etag, offset, memory, stopped);
             got.map_err(|why| failure(&why))?;
             flow.moved(extent.len(), extent.len() / self.read.record_bytes);

@@ -1,0 +1,185 @@
+//! One range of an object, straight into its place: by one request after another, or two at once.
+//!
+//! A range is filled from its beginning on, up to its *front*. A request asks for what is missing
+//! when it begins, so whatever it brings is of what was filled already, up to the front, or goes on
+//! from there. Two that race need no memory of their own: either moves the front, one at a time, as
+//! they are driven by the thread that waits for them; and what one has brought is not lost when the
+//! other is faster. They bring the same bytes, for both ask for the object of one ETag.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use object_store::aws::AmazonS3;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStore, Result as Outcome};
+use tokio::time::timeout;
+
+use crate::error::generic;
+use crate::tail::Tail;
+use crate::tally::Counts;
+
+/// A range that is asked for.
+pub(crate) struct Range<'a> {
+    pub store: &'a AmazonS3,
+    pub key: Path,
+    pub etag: Option<&'a str>,
+    pub offset: u64,
+    /// How often a short answer is gone on with.
+    pub retries: usize,
+    pub front: RefCell<Front<'a>>,
+}
+
+/// How far a range is filled.
+pub(crate) struct Front<'a> {
+    memory: &'a mut [u8],
+    filled: usize,
+    began: Instant,
+    first_byte: Option<Duration>,
+}
+
+impl<'a> Front<'a> {
+    pub fn new(memory: &'a mut [u8]) -> Self {
+        Self {
+            memory,
+            filled: 0,
+            began: Instant::now(),
+            first_byte: None,
+        }
+    }
+
+    /// Takes what came for the place `at`, which is not beyond the front; gives where that ends.
+    fn take(&mut self, at: usize, part: &[u8]) -> usize {
+        self.first_byte.get_or_insert_with(|| self.began.elapsed());
+        let end = (at + part.len()).min(self.memory.len());
+        if end > self.filled {
+            self.memory[self.filled..end].copy_from_slice(&part[self.filled - at..end - at]);
+            self.filled = end;
+        }
+        end
+    }
+}
+
+impl Range<'_> {
+    /// Fills it; gives the time to the first byte. With a `tail`, what takes as long as that is asked
+    /// for a second time.
+    pub async fn get(&self, tail: Option<&Tail>, counts: &Counts) -> Outcome<Option<Duration>> {
+        match tail {
+            Some(tail) if self.etag.is_some() => self.hedged(tail, counts).await?,
+            _ => self.fill().await?,
+        }
+        Ok(self.front.borrow().first_byte)
+    }
+
+    async fn hedged(&self, tail: &Tail, counts: &Counts) -> Outcome<()> {
+        let (began, before) = (Instant::now(), counts.now());
+        let mut first = pin!(self.fill());
+        let early = match tail.begins() {
+            Some(late) => timeout(late, first.as_mut()).await.ok(),
+            None => Some(first.as_mut().await),
+        };
+        match early {
+            Some(ended) => ended?,
+            // One that has failed is repeated after a pause, which is there for the store's sake.
+            None if counts.waits_since(before) && tail.grant() => {
+                counts.hedged();
+                either(first, self.fill(), || counts.given_up()).await?;
+            }
+            None => first.await?,
+        }
+        tail.saw(began.elapsed());
+        Ok(())
+    }
+
+    /// Fills what is missing.
+    async fn fill(&self) -> Outcome<()> {
+        let (mut at, len) = {
+            let front = self.front.borrow();
+            (front.filled, front.memory.len())
+        };
+        for _ in 0..=self.retries {
+            let (from, to) = (self.offset + at as u64, self.offset + len as u64);
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(from..to)),
+                if_match: self.etag.map(ToOwned::to_owned),
+                ..GetOptions::default()
+            };
+            let answer = self.store.get_opts(&self.key, options).await?;
+            let ends_before = answer.range.end < to;
+            let mut body = answer.into_stream();
+            while let Some(part) = poll_fn(|context| body.as_mut().poll_next(context)).await {
+                at = self.front.borrow_mut().take(at, &part?);
+            }
+            if at == len {
+                return Ok(());
+            }
+            if ends_before {
+                break;
+            }
+        }
+        Err(generic(format!("{at} of {len} bytes came")))
+    }
+}
+
+/// Waits for the first of two that does well, and drops the other; if one fails, for the other.
+async fn either<T>(
+    one: impl Future<Output = Outcome<T>>,
+    other: impl Future<Output = Outcome<T>>,
+    dropped: impl FnOnce(),
+) -> Outcome<T> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (ended, was_one) = poll_fn(|context| match one.as_mut().poll(context) {
+        Poll::Ready(ended) => Poll::Ready((ended, true)),
+        Poll::Pending => other.as_mut().poll(context).map(|ended| (ended, false)),
+    })
+    .await;
+    match ended {
+        Ok(given) => {
+            dropped();
+            Ok(given)
+        }
+        Err(_) if was_one => other.await,
+        Err(_) => one.await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn two_that_race_fill_it_with_what_either_brings(
+            whole in prop::collection::vec(any::<u8>(), 1..300),
+            turns in prop::collection::vec((any::<bool>(), 1..40_usize), 1..100),
+            begins in 0..10_usize,
+        ) {
+            let mut memory = vec![0; whole.len()];
+            let mut front = Front::new(&mut memory);
+            let mut at = [0, usize::MAX];
+            for (turn, (second, len)) in turns.into_iter().enumerate() {
+                let one = usize::from(second && turn >= begins);
+                at[one] = at[one].min(front.filled);
+                let end = (at[one] + len).min(whole.len());
+                at[one] = front.take(at[one], &whole[at[one]..end]);
+                prop_assert_eq!(at[one], end);
+                let furthest = at.into_iter().filter(|at| *at != usize::MAX).max();
+                prop_assert_eq!(front.filled, furthest.unwrap());
+            }
+            let filled = front.filled;
+            prop_assert_eq!(&memory[..filled], &whole[..filled]);
+            prop_assert!(memory[filled..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn more_than_was_asked_for_is_not_taken() {
+        let mut memory = [0; 3];
+        assert_eq!(Front::new(&mut memory).take(0, &[1, 2, 3, 4]), 3);
+        assert_eq!(memory, [1, 2, 3]);
+    }
+}

@@ -1,0 +1,337 @@
+//! `retrieve`: chunks of objects and files as they are asked for, each by several ranges at once.
+//!
+//! It is MATE-EC2's threaded retrieval: a chunk has one buffer, and each range of it is written by a
+//! worker straight to its place. Workers take the next range of whatever chunk was begun last, and
+//! begin the next chunk when all ranges of that are under way: nobody waits for a chunk to be whole,
+//! and the next ones are fetched while one is processed, as far as there are buffers.
+//!
+//! Which chunks, others say while it runs, through a gate (selective job assignment is theirs), and
+//! how many workers are at work at once may change meanwhile; what says so are answers ([`Pace`]). A chunk of a file is read by
+//! one worker, by direct I/O, in as many transfers at once as its disk takes.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tonnage_disk::{Direction, Disk, Queue, Request, Segment};
+use tonnage_object::{Client, Done, Settings, Trouble};
+use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Part, Port, Spec, Stage, StageError};
+
+use super::fetch::client_of;
+use super::read::Fetch;
+use crate::CHUNKS;
+use crate::extent::{FileRef, Object, Piece, aligned};
+use crate::gate::Gate;
+use crate::inflight::{InFlight, failure, queue};
+use crate::requests;
+
+/// How long a worker that is to rest does so before it looks again.
+const REST: Duration = Duration::from_millis(20);
+
+/// A chunk that is asked for: its number when it comes, the place of its file, where in that it
+/// begins, and its length.
+pub type Asked = (usize, usize, u64, usize);
+
+/// Retrieves chunks.
+#[derive(Clone)]
+pub struct Retrieve {
+    /// Which chunks, in this order; closed when there are no more.
+    pub asked: Arc<Gate<Asked>>,
+    /// Files and objects that chunks are of.
+    pub files: Arc<Vec<FileRef>>,
+    /// Size of a range.
+    pub range_bytes: usize,
+    /// Workers, at most.
+    pub workers: usize,
+    /// Workers that may be at work, and what they saw.
+    pub pace: Arc<Pace>,
+    /// Chunks that are under way or wait to be taken.
+    pub buffers: usize,
+    /// Size of the largest chunk, aligned before and after.
+    pub buffer_bytes: usize,
+    /// The disks that files lie on.
+    pub disk: Disk,
+    /// All that was asked for.
+    pub fetch: Fetch,
+    /// Ranges of chunks that were begun, which nobody gets yet.
+    pub begun: Arc<Mutex<VecDeque<Range>>>,
+}
+
+/// How many requests there may be at once, and what their answers say of that.
+#[derive(Debug)]
+pub struct Pace {
+    at_once: AtomicUsize,
+    first_byte_nanos: AtomicU64, // the shortest
+    throttled: AtomicU64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            at_once: AtomicUsize::new(usize::MAX),
+            first_byte_nanos: AtomicU64::new(u64::MAX),
+            throttled: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Pace {
+    /// Says how many there may be from now on.
+    pub fn set_at_once(&self, requests: usize) {
+        self.at_once.store(requests, Relaxed);
+    }
+
+    /// The shortest time to the first byte of any answer so far: what the way to the store takes,
+    /// since whatever else is in the way made the others longer.
+    pub fn first_byte(&self) -> Option<Duration> {
+        let nanos = self.first_byte_nanos.load(Relaxed);
+        (nanos < u64::MAX).then_some(Duration::from_nanos(nanos))
+    }
+
+    /// Requests to which the store said that there are too many.
+    pub fn throttled(&self) -> u64 {
+        self.throttled.load(Relaxed)
+    }
+
+    /// A client got what `done` says, having been throttled so often before and after.
+    fn saw(&self, done: &Done, (before, after): (u64, u64)) {
+        if let Some(first) = done.first_byte {
+            let nanos = u64::try_from(first.as_nanos()).unwrap_or(u64::MAX);
+            self.first_byte_nanos.fetch_min(nanos, Relaxed);
+        }
+        self.throttled.fetch_add(after - before, Relaxed);
+    }
+}
+
+/// A range of a chunk, and the memory that it goes to.
+pub struct Range {
+    object: Arc<Object>,
+    offset: u64,
+    part: Part,
+}
+
+impl fmt::Debug for Retrieve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrieve")
+            .field("workers", &self.workers)
+            .field("range_bytes", &self.range_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Spec for Retrieve {
+    fn kind(&self) -> &'static str {
+        "retrieve"
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "disk": self.disk,
+            "range_bytes": self.range_bytes,
+            "buffers": self.buffers,
+            "buffer_bytes": self.buffer_bytes,
+        })
+    }
+
+    fn input(&self) -> Option<Port> {
+        None
+    }
+
+    fn output(&self) -> Option<Port> {
+        Some(CHUNKS)
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn memory(&self) -> MemoryNeed {
+        MemoryNeed {
+            buffers: self.buffers,
+            buffer_bytes: self.buffer_bytes,
+            private_bytes: 0,
+        }
+    }
+
+    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(Retriever {
+            retrieve: self.clone(),
+            queue: None,
+            clients: Vec::new(),
+        }))
+    }
+}
+
+/// What a worker does next.
+enum Turn {
+    Get(Range),
+    Read(Piece, Buffer),
+    End,
+}
+
+struct Retriever {
+    retrieve: Retrieve,
+    queue: Option<Box<dyn Queue<InFlight>>>, // once a file is read: it pins all memory
+    clients: Vec<(Arc<Settings>, Client)>,   // one for each bucket
+}
+
+impl Stage for Retriever {
+    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+        loop {
+            self.rest(flow)?;
+            let whole = match self.turn(flow)? {
+                Turn::Get(range) => self.get(range, flow)?,
+                Turn::Read(piece, buffer) => Some(self.read(&piece, buffer, flow)?),
+                Turn::End => break,
+            };
+            if let Some(chunk) = whole {
+                flow.moved(chunk.len, 1);
+                flow.send(chunk)?;
+            }
+        }
+        for (_, client) in &self.clients {
+            self.retrieve.fetch.count(&client.tally());
+        }
+        Ok(())
+    }
+}
+
+impl Retriever {
+    /// Waits as long as fewer workers are to be at work.
+    fn rest(&self, flow: &Flow) -> Result<(), StageError> {
+        while flow.worker() >= self.retrieve.pace.at_once.load(Relaxed).max(1) {
+            flow.check()?;
+            if self.retrieve.asked.is_over() && self.begun().is_empty() {
+                break;
+            }
+            thread::sleep(REST);
+        }
+        Ok(())
+    }
+
+    /// The next range of the chunk that was begun, or the next chunk. Whoever waits for one, or for
+    /// memory, does so for all: there is nothing else to do.
+    fn turn(&self, flow: &mut Flow) -> Result<Turn, StageError> {
+        let mut begun = self.begun();
+        if let Some(range) = begun.pop_front() {
+            return Ok(Turn::Get(range));
+        }
+        let asked = self.retrieve.asked.take(|| flow.check().is_err());
+        let Some((number, place, offset, len)) = asked.map_err(|_| StageError::Stopped)? else {
+            return Ok(Turn::End);
+        };
+        let file = self.retrieve.files[place].clone();
+        let piece = Piece { file, offset, len };
+        let mut buffer = flow.buffer()?;
+        debug_assert!(aligned(piece.head() + piece.len) <= buffer.capacity());
+        (buffer.number, buffer.offset) = (number, piece.offset);
+        (buffer.head, buffer.len) = (piece.head(), piece.len);
+        let FileRef::Object(object) = &piece.file else {
+            return Ok(Turn::Read(piece, buffer));
+        };
+        let mut offset = piece.offset;
+        for mut part in Part::divide(buffer, self.retrieve.range_bytes) {
+            let len = part.memory().len() as u64;
+            begun.push_back(Range {
+                object: Arc::clone(object),
+                offset,
+                part,
+            });
+            offset += len;
+        }
+        Ok(begun.pop_front().map_or(Turn::End, Turn::Get))
+    }
+
+    /// Gets a range; gives the chunk if that was its last.
+    fn get(&mut self, mut range: Range, flow: &Flow) -> Result<Option<Buffer>, StageError> {
+        let object = Arc::clone(&range.object);
+        let client = client_of(&mut self.clients, &object.store, &self.retrieve.fetch);
+        let client = client.map_err(|why| requests::failure(&why))?;
+        let (etag, stopped) = (object.etag.as_deref(), || flow.check().is_err());
+        let before = throttled(client);
+        let got = client.get_range(
+            &object.key,
+            etag,
+            range.offset,
+            range.part.memory(),
+            stopped,
+        );
+        let done = got.map_err(|why| requests::failure(&why))?;
+        let after = throttled(client);
+        self.retrieve.pace.saw(&done, (before, after));
+        Ok(range.part.join())
+    }
+
+    /// Reads a chunk of a file.
+    fn read(&mut self, piece: &Piece, buffer: Buffer, flow: &Flow) -> Result<Buffer, StageError> {
+        let queue = match &mut self.queue {
+            Some(queue) => queue,
+            none => none.insert(queue(&self.retrieve.disk, flow)?),
+        };
+        let path = piece.file.name();
+        let file = self.retrieve.disk.open_read(&path);
+        let segment = Segment {
+            file: file.map_err(|why| failure(&why))?,
+            offset: piece.offset - piece.head() as u64,
+            at: 0,
+            len: aligned(piece.head() + piece.len),
+        };
+        queue.submit(Request {
+            direction: Direction::Read,
+            memory: InFlight(buffer),
+            segments: vec![segment],
+            tag: 0,
+        });
+        let done = queue.wait().expect("one was submitted");
+        let got = done.result.map_err(|why| failure(&why))?;
+        if got < piece.head() + piece.len {
+            let (offset, shown) = (piece.offset + got as u64, path.display());
+            let what =
+                format!("{shown} ends at offset {offset}: it became shorter since it was indexed");
+            return Err(Failure::at(&path, offset, what).into());
+        }
+        let InFlight(buffer) = done.memory;
+        Ok(buffer)
+    }
+
+    fn begun(&self) -> std::sync::MutexGuard<'_, VecDeque<Range>> {
+        let begun = self.retrieve.begun.lock();
+        begun.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How often the client was told that there are too many requests.
+fn throttled(client: &Client) -> u64 {
+    client
+        .tally()
+        .errors
+        .get(&Trouble::Throttled)
+        .copied()
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_time_to_a_first_byte_is_kept() {
+        let (pace, of) = (Pace::default(), |first_byte| Done {
+            bytes: 1,
+            first_byte,
+            took: Duration::from_secs(1),
+            requests: 1,
+        });
+        assert_eq!((pace.first_byte(), pace.throttled()), (None, 0));
+        for millis in [7, 3, 9] {
+            pace.saw(&of(Some(Duration::from_millis(millis))), (1, 2));
+        }
+        pace.saw(&of(None), (5, 5));
+        assert_eq!(pace.first_byte(), Some(Duration::from_millis(3)));
+        assert_eq!(pace.throttled(), 3);
+    }
+}
