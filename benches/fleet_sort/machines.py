@@ -20,21 +20,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import stores
+
 from tonnage import lab as labs
 from tonnage.artifacts import RunRecord
 from tonnage.lab.nodes import Node
 from tonnage.measure.counters import cores
 
-ROOT = Path(__file__).resolve().parents[2]
-SERVER = ROOT / ".tools" / "s3server"
 UPLOAD = Path(__file__).with_name("upload.py")
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "tester",
-    "AWS_SECRET_ACCESS_KEY": "a secret for tests",
-    "AWS_REGION": "us-east-1",
-}
-BUCKET = "bench"
-PORT = 9000
 LAB = "sorts"
 VOLUMES = "volumes"
 STORE = "store-0"
@@ -148,7 +143,7 @@ class Fleet:
             Path(file).parent.mkdir()
         tonnage("gensort", str(self.records), *files)
         if self._store:
-            self._on(STORE, sys.executable, str(UPLOAD), self._store[0], BUCKET, *files)
+            self._on(STORE, sys.executable, str(UPLOAD), self._store[0], stores.BUCKET, *files)
         os.sync()  # What is measured next is not what this has still to write.
 
     def keep_in(self, endpoint: str, room: Path) -> None:
@@ -222,8 +217,10 @@ class Fleet:
     def _place(self, durability: str) -> Place:
         if durability == VOLUMES:
             assert self._store
-            output = f"s3://{BUCKET}/out"
-            return Place(f"s3://{BUCKET}/in/", output, [output], ["--endpoint", self._store[0]])
+            output = f"s3://{stores.BUCKET}/out"
+            return Place(
+                f"s3://{stores.BUCKET}/in/", output, [output], ["--endpoint", self._store[0]]
+            )
         outputs = [f"{disk}/out" for disk in self._disks]
         flags = ["--durability", durability]
         return Place(f"{self._disk}/in", f"{self._disk}/out", outputs, flags)
@@ -231,7 +228,7 @@ class Fleet:
     def _clear(self) -> None:
         """Nothing of an earlier sort, nor in the page cache to be written."""
         places = [f"{disk}/{name}" for disk in self._disks for name in ("out", "scratch")]
-        places += [str(self._store[1] / BUCKET / "out")] if self._store else []
+        places += [str(self._store[1] / stores.BUCKET / "out")] if self._store else []
         for place in places:
             shutil.rmtree(place, ignore_errors=True)
         os.sync()
@@ -271,30 +268,12 @@ def standing(count: int, setting: Setting) -> Iterator[Fleet]:
         tonnage("lab", "up", file.name)
     with ExitStack() as stack:
         stack.callback(tonnage, "lab", "down", "--lab", LAB)
-        os.environ.update(KEYS if setting.has_store else {})
+        os.environ.update(stores.KEYS if setting.has_store else {})
         tonnage("lab", "ray", "--lab", LAB)
         kept = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         nodes = labs.standing(labs.ROOM, LAB).nodes(labs.ROOM)
         fleet = Fleet(nodes[:count], setting, kept)
         if setting.has_store:
             room = nodes[count].devices[0].mount
-            fleet.keep_in(stack.enter_context(_serving(nodes[count], room)), room)
+            fleet.keep_in(stack.enter_context(stores.served_on(LAB, nodes[count], room)), room)
         yield fleet
-
-
-@contextmanager
-def _serving(node: Node, room: Path) -> Iterator[str]:
-    """An S3 server on a machine, over a directory: its address."""
-    command = [
-        *(*TONNAGE, "lab", "exec", "--lab", LAB, node.name, "--", str(SERVER)),
-        *("-root", str(room), "-bucket", BUCKET, "-address", f"{node.address}:{PORT}"),
-    ]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout
-            lines = (line.strip() for line in process.stdout)
-            yield next(line for line in lines if line.startswith("http://"))
-        finally:
-            process.kill()

@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +30,13 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def descendants() -> list[Process]:
-    """Every process below this one, at any depth."""
+def descendants(leave: Collection[int] = ()) -> list[Process]:
+    """Every process below this one, at any depth, without those to leave and what is below them."""
     children: dict[int, list[Process]] = {}
     for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and (process := _read(int(entry.name))):
+        if not entry.name.isdigit() or int(entry.name) in leave:
+            continue
+        if process := _read(int(entry.name)):
             children.setdefault(process.parent, []).append(process)
     found: list[Process] = []
     waiting = [os.getpid()]
@@ -44,9 +47,9 @@ def descendants() -> list[Process]:
     return found
 
 
-def end_descendants() -> None:
+def end_descendants(leave: Collection[int] = ()) -> None:
     """Kill and reap whatever a command left behind."""
-    while left := descendants():
+    while left := descendants(leave):
         for process in left:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
@@ -72,8 +75,9 @@ class Sampler(threading.Thread):
     Pages that processes share are counted once in each of them, so the sum can exceed the truth.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, leave: Collection[int] = ()) -> None:
         super().__init__(daemon=True)
+        self._leave = leave
         self.peak_rss_bytes = 0
         self._cpu_seconds: dict[int, float] = {}
         self._over = threading.Event()
@@ -84,9 +88,13 @@ class Sampler(threading.Thread):
 
     def run(self) -> None:
         while not self._over.wait(PERIOD_SECONDS):
-            running = descendants()
-            self._cpu_seconds |= {process.pid: process.cpu_seconds for process in running}
-            self.peak_rss_bytes = max(self.peak_rss_bytes, sum(p.rss_bytes for p in running))
+            self.look()
+
+    def look(self) -> None:
+        """Samples now; in any thread."""
+        running = descendants(self._leave)
+        self._cpu_seconds |= {process.pid: process.cpu_seconds for process in running}
+        self.peak_rss_bytes = max(self.peak_rss_bytes, sum(p.rss_bytes for p in running))
 
     def __enter__(self) -> Self:
         self.start()

@@ -1,0 +1,180 @@
+"""One run of one system at one job: start-up, the job several times, CPU, memory, answers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from processes import Sampler, descendants, end_descendants
+from roster import System, environment
+from task import Task
+
+from data import Data, off
+
+SAID_LINES = 12
+PATIENCE_SECONDS = 20
+"""That a peer has to end by itself."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """The job once."""
+
+    seconds: float
+    """As the peer's own clock has it, from being asked to the answer in its memory."""
+    cpu_seconds: float
+    """Of all processes of the system."""
+    off: float
+    """How far the answer is from what is expected (`data.off`)."""
+
+
+@dataclass
+class Run:
+    """A process of a system, from its start to its end."""
+
+    system: str
+    job: str
+    round: int
+    load_before: float
+    ready_seconds: float | None = None
+    """From its start until it is ready for its first iteration."""
+    cold_seconds: float | None = None
+    """From its start until its first answer."""
+    iterations: list[Iteration] = field(default_factory=list)
+    peak_rss_bytes: int = 0
+    """Of all processes of the system together, at any time."""
+    failure: str | None = None
+    said_last: str = ""
+
+    @property
+    def warm(self) -> list[Iteration]:
+        """All iterations but the first."""
+        return self.iterations[1:]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is the same for all."""
+
+    data: Data
+    leave: set[int]
+    """Processes that are nobody's: the server."""
+    workers: int
+    iterations: int
+    timeout_seconds: float
+
+
+class Ended(Exception):
+    """A process has ended that was to say something."""
+
+
+def run_once(system: System, job: str, number: int, rules: Rules) -> Run:
+    """Starts a system, has it do a job so many times, and ends it."""
+    run = Run(system.name, job, number, os.getloadavg()[0])
+    answer, tolerance = rules.data.answer(job), system.tolerance(job)
+    # Sockets of Ray's lie there, whose names may not be long.
+    with tempfile.TemporaryDirectory(prefix="rp-", ignore_cleanup_errors=True) as made:
+        room = Path(made)
+        task = _task(rules, job, room)
+        with Sampler(rules.leave) as sampler, (room / "log").open("w") as log:
+            began = time.perf_counter()
+            try:
+                with _started(system, room, log, rules.timeout_seconds, rules.leave) as process:
+                    _said("#ready", process)
+                    run.ready_seconds = time.perf_counter() - began
+                    for _ in range(2 if system.slow else rules.iterations):
+                        sampler.look()
+                        before = sampler.cpu_seconds
+                        seconds = _asked(process)
+                        sampler.look()
+                        if run.cold_seconds is None:
+                            run.cold_seconds = time.perf_counter() - began
+                        found = off(np.fromfile(task.result), answer)
+                        cpu = sampler.cpu_seconds - before
+                        run.iterations.append(Iteration(seconds, cpu, found))
+            except Ended:
+                late = time.perf_counter() - began >= rules.timeout_seconds
+                run.failure = "it took too long" if late else "it ended before its answer"
+        run.peak_rss_bytes = sampler.peak_rss_bytes
+        if run.failure:
+            said = (room / "log").read_text(errors="replace").splitlines()
+            run.said_last = "\n".join(said[-SAID_LINES:])
+    worst = max((each.off for each in run.iterations), default=0.0)
+    if not worst <= tolerance:
+        run.failure = f"its answer is off by {worst:.2g}, more than {tolerance:g}"
+    return run
+
+
+def _task(rules: Rules, job: str, room: Path) -> Task:
+    scratch = room / "scratch"
+    scratch.mkdir()
+    told = rules.data.task(job) | {"result": str(room / "result"), "scratch": str(scratch)}
+    task = Task(workers=rules.workers, **told)
+    task.write(room / "task")
+    return task
+
+
+@contextmanager
+def _started(
+    system: System, room: Path, log: object, timeout_seconds: float, leave: set[int]
+) -> Iterator[subprocess.Popen[str]]:
+    """A process of a system; with it ends all that it started."""
+    process = subprocess.Popen(
+        system.command(room / "task"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,  # type: ignore[arg-type]
+        text=True,
+        cwd=room,
+        env=environment() | {"TMPDIR": str(room)},
+    )
+    clock = threading.Timer(timeout_seconds, _kill, [leave])
+    clock.start()
+    try:
+        yield process
+        assert process.stdin
+        process.stdin.close()
+        process.wait(PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass  # It has said all that counts.
+    finally:
+        clock.cancel()
+        process.kill()
+        process.wait()
+        end_descendants(leave)
+
+
+def _kill(leave: set[int]) -> None:
+    """All of the system's processes: any of them may hold open what is read here."""
+    for each in descendants(leave):
+        with suppress(ProcessLookupError):
+            os.kill(each.pid, signal.SIGKILL)
+
+
+def _asked(process: subprocess.Popen[str]) -> float:
+    """Has it do its job; gives the seconds that it says."""
+    assert process.stdin
+    try:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    except BrokenPipeError as why:
+        raise Ended from why
+    return float(_said("#done", process))
+
+
+def _said(word: str, process: subprocess.Popen[str]) -> str:
+    """What follows a word in the line that begins with it."""
+    assert process.stdout
+    for line in process.stdout:
+        if line.startswith(word):
+            return line.removeprefix(word)
+    raise Ended

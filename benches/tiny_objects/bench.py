@@ -1,0 +1,106 @@
+"""Are 100,000 tiny objects indexed in less than 30 s, and reduced?
+
+    .venv/bin/python benches/tiny_objects/bench.py [--objects N] [--suffix .npy]
+
+The claim: `tonnage index` of a folder of 100,000 objects of ten rows each, on the tests' own S3
+server on this machine, takes less than 30 s from the command's start to its end; `tonnage run
+reduce histogram` of it, by that index, ends with every row, within its memory and 100 MiB. Objects
+are written to the server's directory before, as it keeps them. Rows of a size are cut by their
+lengths alone; with a suffix of another format each object is looked at, which is not claimed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from support.command import Tonnage
+from support.s3 import BUCKET, KEYS, server
+
+ROWS = 10
+MOST_SECONDS = 30
+MEMORY = 256 << 20
+SPARE = 100 << 20
+
+
+def content(number: int, suffix: str) -> bytes:
+    """What an object holds."""
+    rows = np.arange(2 * ROWS * number, 2 * ROWS * (number + 1), dtype=np.float64).reshape(-1, 2)
+    file = io.BytesIO()
+    if suffix == ".npy":
+        np.save(file, rows)
+    elif suffix == ".parquet":
+        pq.write_table(pa.table({"x": rows[:, 0], "y": rows[:, 1]}), file)
+    else:
+        file.write(rows.tobytes())
+    return file.getvalue()
+
+
+def timed(command: Callable[[], str], what: str) -> tuple[float, dict]:
+    """How long a command took, and what it told."""
+    before, began = os.times(), time.perf_counter()
+    told = json.loads(command())
+    seconds, after = time.perf_counter() - began, os.times()
+    cores = after.children_user + after.children_system
+    cores -= before.children_user + before.children_system
+    print(f"{what}: {seconds:.1f} s, {cores:.1f} core seconds", flush=True)
+    return seconds, told
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--objects", type=int, default=100_000)
+    parser.add_argument("--suffix", default="", help=".npy or .parquet; rows of a size by default")
+    asked = parser.parse_args()
+    os.environ.update(KEYS | {"AWS_REGION": "us-east-1"})
+    tonnage, missed = Tonnage(), []
+    with server() as running:
+        folder = running.directory / BUCKET / "tiny"
+        folder.mkdir()
+        for number in range(asked.objects):
+            (folder / f"{number:06}{asked.suffix}").write_bytes(content(number, asked.suffix))
+        url = f"s3://{BUCKET}/tiny/"
+        more = ("--endpoint", running.endpoint, "--json")
+        typed = () if asked.suffix else ("--dtype", "2f8")
+
+        def run(*args: str) -> Callable[[], str]:
+            return lambda: tonnage.run(*args, *more, check=True, timeout=3600).stdout
+
+        seconds, told = timed(run("index", url, *typed), "index")
+        rows = ROWS * asked.objects
+        if seconds > MOST_SECONDS and not asked.suffix:
+            missed.append(f"index took {seconds:.1f} s, more than {MOST_SECONDS} s")
+        if (told["files"], told["rows"]) != (asked.objects, rows):
+            missed.append(f"the index has {told['files']} files and {told['rows']} rows")
+        _, again = timed(run("index", url), "index again, nothing changed")
+        if again["known"] != asked.objects:
+            missed.append(f"of an index made again {again['known']} were known")
+        _, record = timed(
+            run("run", "reduce", "histogram", url, "--memory", str(MEMORY)), "run reduce"
+        )
+        found = [column["rows"] for column in record["result"]]
+        print(
+            f"of that {record['seconds']:.1f} s reducing, {record['requests']['requests']} "
+            f"requests, {record['peak_memory_bytes'] >> 20} MiB at most"
+        )
+        if found != [rows, rows] or record["result"][1]["most"] != 2 * rows - 1:
+            missed.append(f"{found} values were reduced of {rows} in each column")
+        if record["peak_memory_bytes"] > MEMORY + SPARE:
+            missed.append(f"it took {record['peak_memory_bytes'] >> 20} MiB")
+    print("\n".join(["missed:", *missed]) if missed else "held")
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
