@@ -23,6 +23,7 @@ from tonnage.artifacts import (
     Measurement,
     Observation,
     Prediction,
+    ReductionRecord,
     RunRecord,
     Study,
     Trial,
@@ -34,6 +35,7 @@ from tonnage.artifacts.analysis import Analysis
 from tonnage.artifacts.job import Job
 from tonnage.artifacts.plan import Explanation, Plan
 from tonnage.artifacts.profile import Profile
+from tonnage.artifacts.sweep import ReductionSweep
 
 DATA = ROOT / "tests" / "data" / "artifacts"
 KINDS: dict[str, type[Artifact]] = {
@@ -48,8 +50,10 @@ KINDS: dict[str, type[Artifact]] = {
     "plan": Plan,
     "prediction": Prediction,
     "profile": Profile,
+    "reduction": ReductionRecord,
     "run": RunRecord,
     "study": Study,
+    "sweep": ReductionSweep,
     "trial": Trial,
 }
 KEPT = sorted(DATA.glob("*.json"))

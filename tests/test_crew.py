@@ -30,10 +30,10 @@ def test_why_there_is_no_agent_is_told() -> None:
     assert Found(*seat.look()) == found_here()
     seat.become(Broken)
     with pytest.raises(RuntimeError, match="could not start an agent: OSError: no such directory"):
-        seat.call("tell", (0, 0.0))
+        seat.call("tell", 0, 0.0)
     seat.become(Quiet)
-    seat.call("begin", (7, "look", None))
-    assert seat.call("tell", (0, 0.0)).number == 7
+    seat.call("begin", 7, "look", None)
+    assert seat.call("tell", 0, 0.0).number == 7
 
 
 class Quiet:

@@ -28,7 +28,7 @@ from support.offers import law, profile
 from tonnage.artifacts.plan import AttachedVolumes, Candidate, Fit, Range
 from tonnage.catalog import find, load, names
 from tonnage.cli.handover import written
-from tonnage.model.jobs.reduction import reduction
+from tonnage.model.jobs.reduce import reduce
 from tonnage.plan.handover import KINDS, HandoverError, Rental, ray
 
 STUDY = ("plan", "sort", "--data", "100TB", "--catalog", "aws-us-east-1-2014")
@@ -458,7 +458,7 @@ def test_the_table_tells_which_candidate_is_the_nth(tonnage: Tonnage) -> None:
 
 def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
     # No catalog has what GCP's object storage costs: a job that pays for no requests.
-    dataclasses.replace(reduction(1), requests=[]).write(tmp_path / "job.json")
+    dataclasses.replace(reduce(1), requests=[]).write(tmp_path / "job.json")
     known = profile({"n2-standard-8": [law("object get", 5e8), law("cpu", 1.0)]}, provider="gcp")
     known.write(tmp_path / "known" / "p.json")
     arguments = ("plan", str(tmp_path / "job.json"), "--data", "1TB", "--catalog")

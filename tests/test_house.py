@@ -14,9 +14,10 @@ PACKAGE = ROOT / "python" / "tonnage"
 # What each part of the package may import. Measuring and running are apart, and so are predicting
 # and reporting: each reads what the one before it wrote, so any of them can be run again alone.
 PARTS = {
-    "__init__": {"map_reduce", "run"},
+    "__init__": {"map_reduce", "reduction", "run"},
     "artifacts": set(),
     "words": set(),
+    "combine": set(),
     "statistics": set(),
     "cloud_truth": {"artifacts", "words"},
     "catalog": {"artifacts", "words"},
@@ -27,12 +28,14 @@ PARTS = {
     "changes": {"artifacts", "engine"},
     "lab": {"artifacts", "words", "catalog", "changes"},
     "measure": {"artifacts", "engine", "statistics", "cloud_truth", "changes"},
-    "run": {"artifacts", "engine"},
+    "run": {"artifacts", "engine", "combine"},
     "simulate": {"artifacts", "statistics", "engine", "model", "plan", "run"},
     "fleet": {"artifacts", "words", "engine", "statistics", "measure", "run"},
 }
 # A job of a user's own functions: it runs, and says on which machine.
 PARTS["map_reduce"] = {"artifacts", "words", "engine", "measure", "run", "fleet"}
+PARTS["reduction"] = {"artifacts", "words", "engine", "measure", "run", "fleet"}
+PARTS["testing"] = {"run"}
 PARTS["study"] = set(PARTS) - {"__init__"}
 PARTS["cli"] = PARTS["study"] | {"study"}
 PARTS["__main__"] = {"cli"}
@@ -44,9 +47,10 @@ CRATES = {
     "net": set(),
     "object": set(),
     "records": set(),
+    "reductions": set(),
     "stages": {"pipeline", "disk", "net", "object", "records"},
     "graphs": {"stages", "pipeline", "disk", "net", "object", "records"},
-    "py": {"graphs", "pipeline", "disk"},
+    "py": {"graphs", "pipeline", "disk", "reductions"},
 }
 
 LONGEST = 800

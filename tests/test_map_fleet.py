@@ -26,9 +26,10 @@ from support.sorters import SortMachines, Trouble, directories, driver, has_copi
 from tonnage import Fleet, Input, MapReduce, engine, per_record, sums
 from tonnage.artifacts import RunRecord
 from tonnage.fleet import cluster as clusters
+from tonnage.fleet.code import _modules_of
 from tonnage.fleet.job import SLOW
 from tonnage.fleet.map_site import _of_user
-from tonnage.fleet.maps import MapReduceAsked, _modules_of, asked_of
+from tonnage.fleet.maps import MapReduceAsked, asked_of
 from tonnage.fleet.site import Deterministic
 from tonnage.fleet.sorting import sort_fleet
 

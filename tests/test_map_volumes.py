@@ -28,7 +28,7 @@ from tonnage.fleet.maps import MapReduceAsked, asked_of
 from tonnage.fleet.sorting import sort_fleet
 from tonnage.run.map_reduce.inputs import Split
 from tonnage.run.map_reduce.reading import Reader
-from tonnage.run.map_reduce.sources import File, Sources
+from tonnage.run.sources import File, Sources
 from tonnage.run.volumes import Volumes
 
 NODES = ("a", "b", "c")

@@ -18,7 +18,15 @@ from support.s3 import BUCKET, KEYS, Server, server
 from tonnage import engine
 from tonnage.artifacts import Measurement, Reading, Source, Stage, Step, Trial
 from tonnage.cli.measure_object import parse_place
-from tonnage.measure.object import Knee, Settings, agenda, knees, measure_object, memory_bytes
+from tonnage.measure.object import (
+    Knee,
+    Settings,
+    agenda,
+    enough,
+    knees,
+    measure_object,
+    memory_bytes,
+)
 from tonnage.run.records import generate
 from tonnage.statistics.knee import knee
 
@@ -167,6 +175,23 @@ def test_knees_are_of_the_medians_of_each_size() -> None:
         Knee("get", 4, 2, 7.0),
         Knee("put", 1, 8, 5.0),
     ]
+
+
+def test_enough_is_the_knee_of_the_nearest_size_that_was_got() -> None:
+    trials = [trial("get", 1, 2, 9.0), trial("get", 64, 8, 9.0), trial("put", 8, 32, 9.0)]
+    measured = Measurement(
+        id="m",
+        kind="object",
+        began_at="",
+        command=[],
+        environment=None,
+        settings={},
+        stopping_rule="",
+        page_cache="",
+        trials=trials,
+    )
+    assert [enough([measured], size) for size in (1, 4, 16, 640)] == [2, 2, 8, 8]
+    assert enough([dataclasses.replace(measured, trials=trials[2:])], 8) is None
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from support.command import Tonnage
@@ -104,7 +105,7 @@ def test_a_jobs_file_is_planned_as_the_job(tonnage: Tonnage, tmp_path: Path) -> 
 
 
 def test_a_reductions_own_work_counts(tonnage: Tonnage) -> None:
-    arguments = ("plan", "reduction", "--data", "1TB", "--provider", "aws", "--json")
+    arguments = ("plan", "reduce", "--data", "1TB", "--provider", "aws", "--json")
     idle, busy = (
         json.loads(tonnage.run(*arguments, *more, check=True).stdout)["candidates"][0]
         for more in ((), ("--core-seconds", "10000"))
@@ -113,6 +114,25 @@ def test_a_reductions_own_work_counts(tonnage: Tonnage) -> None:
     assert busy["phases"][0]["bottleneck"] == "cpu"
     assert not busy["offer"].startswith("t"), "what lasts of its cores is not known"
     assert busy["cost_usd"]["median"] > idle["cost_usd"]["median"]
+
+
+def test_a_reduction_that_was_run_is_planned_for_other_data(
+    tonnage: Tonnage, tmp_path: Path
+) -> None:
+    np.random.default_rng(1).random((50_000, 4)).tofile(tmp_path / "rows")
+    ran = ("kmeans", str(tmp_path / "rows"), "--dtype", "4f8", "--k", "3", "--iterations", "2")
+    done = tonnage.run("run", "reduce", *ran, "--json", check=True)
+    (tmp_path / "record.json").write_text(done.stdout)
+    record = json.loads(done.stdout)
+    arguments = (str(tmp_path / "record.json"), "--data", "1TB", "--provider", "aws", "--json")
+    plan = json.loads(tonnage.run("plan", *arguments, check=True).stdout)
+    best = plan["candidates"][0]
+    assert [phase["name"] for phase in best["phases"]] == ["pass 1", "pass 2"]
+    seconds = str(1e9 * record["cpu_seconds"] / (2 * record["bytes"]))
+    given = ("reduce", "--passes", "2", "--chunk", "1MiB", "--core-seconds", seconds)
+    same = json.loads(tonnage.run("plan", *given, *arguments[1:], check=True).stdout)
+    assert same["candidates"][0]["offer"] == best["offer"]
+    assert same["candidates"][0]["seconds"] == pytest.approx(best["seconds"])
 
 
 def test_every_number_of_nodes(tonnage: Tonnage) -> None:
@@ -168,8 +188,8 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
             "gcp-us-central1-2026 has no volumes (522 of 522",
         ),
-        (("sort", *STUDY, "--passes", "2"), "--passes is of reduction, not of sort: leave it out"),
-        (("reduction", *STUDY, "--durability", "volumes"), "--durability is of sort and mapreduce"),
+        (("sort", *STUDY, "--passes", "2"), "--passes is of reduce, not of sort: leave it out"),
+        (("reduce", *STUDY, "--durability", "volumes"), "--durability is of sort and mapreduce"),
         (("sort", "--data", "100TB", "--all"), "--all: "),
     ],
 )

@@ -15,7 +15,7 @@ from tonnage.artifacts.profile import Mode, Scaling
 from tonnage.model import laws
 from tonnage.model.bucket import Bucket
 from tonnage.model.jobs.mapreduce import mapreduce
-from tonnage.model.jobs.reduction import reduction
+from tonnage.model.jobs.reduce import reduce
 from tonnage.model.known import ProfileError, known, read
 from tonnage.model.scaling import curve
 from tonnage.model.slowest import Fleets
@@ -168,10 +168,10 @@ def test_rows_are_the_equations() -> None:
 
 
 def test_a_reduction_asks_for_every_chunk_in_every_pass() -> None:
-    job = reduction(3, chunk_bytes=1_000)
+    job = reduce(3, chunk_bytes=1_000)
     assert len(job.phases) == 3
     assert job.requests[0].per_byte * 1_000_000 == pytest.approx(3_000)
-    worked = reduction(2, cpu_seconds_per_byte=3e-9)
+    worked = reduce(2, cpu_seconds_per_byte=3e-9)
     assert [phase.demands[-1].per_byte for phase in worked.phases] == [3e-9, 3e-9]
     with pytest.raises(ValueError):
-        reduction(0)
+        reduce(0)

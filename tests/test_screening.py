@@ -19,7 +19,7 @@ from tonnage.cli.measure_screen import Asked, show, unjudged
 from tonnage.cli.measured import Where
 from tonnage.fleet.cluster import Machine
 from tonnage.model.jobs.mapreduce import mapreduce, sort
-from tonnage.model.jobs.reduction import reduction
+from tonnage.model.jobs.reduce import reduce
 from tonnage.model.screening import FAULTY, carried, screen, too_few
 from tonnage.plan.without import CannotTell, Node, beyond, gain
 
@@ -229,7 +229,7 @@ def test_what_cannot_be_told_is_said() -> None:
         gain(sort(), 1, [nodes[0], Node("b", rates | {"network": 0.0}, None, None)], [])
     assert beyond(sort()) == []
     assert beyond(mapreduce("volumes")) == ["volumes"]
-    assert beyond(reduction()) == ["object storage"]
+    assert beyond(reduce()) == ["object storage"]
 
 
 def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +260,7 @@ def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str])
     [
         (("--data", "1TB"), "--data is of a job: give --job too"),
         (("--job", "sort"), "--job: give its --data too, like 1TB"),
-        (("--job", "reduction", "--data", "1TB"), "--job reduction: it needs object storage"),
+        (("--job", "reduce", "--data", "1TB"), "--job reduce: it needs object storage"),
         (("--job", "sort", "--data", "1TB", "--catalog", "no"), "--catalog: no catalog no"),
     ],
 )

@@ -2,26 +2,53 @@
 
 The loop is in the packages: ``measure`` gives a `Measurement`, ``model`` turns measurements into a
 `Prediction`, ``run`` does the job and gives a `RunRecord`, ``report`` shows one beside the other.
-``artifacts`` holds those records; ``study`` is the whole loop on one machine. `MapReduce` is a job
-of one's own functions.
+``artifacts`` holds those records; ``study`` is the whole loop on one machine. `MapReduce` and
+`reduce` are jobs of one's own functions; ``combine`` is what those of `reduce` are made of.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tonnage.map_reduce import Fleet, MapReduce
+    from tonnage.reduction import OnFleet, reduce
     from tonnage.run.map_reduce import Input, counts, groups, per_record, sums
+    from tonnage.run.reduce import Combined, Reduction
     from tonnage.run.volumes import Volumes
 
-__all__ = ["Fleet", "Input", "MapReduce", "Volumes", "counts", "groups", "per_record", "sums"]
+_WHERE = {
+    "Combined": "run.reduce",
+    "Fleet": "map_reduce",
+    "Input": "run.map_reduce",
+    "MapReduce": "map_reduce",
+    "OnFleet": "reduction",
+    "Reduction": "run.reduce",
+    "Volumes": "run.volumes",
+    "counts": "run.map_reduce",
+    "groups": "run.map_reduce",
+    "per_record": "run.map_reduce",
+    "reduce": "reduction",
+    "sums": "run.map_reduce",
+}
+__all__ = [
+    "Combined",
+    "Fleet",
+    "Input",
+    "MapReduce",
+    "OnFleet",
+    "Reduction",
+    "Volumes",
+    "counts",
+    "groups",
+    "per_record",
+    "reduce",
+    "sums",
+]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     """Public names, imported when they are asked for: a command that needs no Arrow loads none."""
-    if name not in __all__:
+    if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tonnage import map_reduce
-    from tonnage.run import map_reduce as helpers
-
-    return getattr(map_reduce if name in ("Fleet", "MapReduce", "Volumes") else helpers, name)
+    return getattr(importlib.import_module(f"tonnage.{_WHERE[name]}"), name)

@@ -30,7 +30,12 @@ class Actor:
 
     def ask(self, method: str, *arguments: Any) -> Future[Any]:
         """Calls a method."""
-        return self._pool.submit(getattr(self._made, method), *arguments)
+
+        def call() -> Any:
+            given = [each.result() if isinstance(each, Future) else each for each in arguments]
+            return getattr(self._made, method)(*given)
+
+        return self._pool.submit(call)
 
     def kill(self) -> None:
         """Takes no more calls."""

@@ -23,7 +23,7 @@ from tonnage.fleet.cluster import Machine
 from tonnage.fleet.crew import Crew
 from tonnage.fleet.map_site import MapReduceSite
 from tonnage.fleet.site import Place, Site
-from tonnage.fleet.sorter import Sorter
+from tonnage.fleet.sorter import Part, Sorter, Steps
 from tonnage.fleet.sorts import SortPlace, SortSite
 
 STALL = {"milliseconds": 500}
@@ -172,7 +172,8 @@ class SorterActor(Actor):
         actor = self
 
         class FaultySorter(Sorter):
-            def settle(self, place: Place) -> Site:
+            def settle(self, place: Part) -> Steps:
+                assert isinstance(place, Place)
                 actor._place = place
                 kind = FaultySort if isinstance(place, SortPlace) else FaultyMapReduce
                 made: Faulty = kind(place)

@@ -30,6 +30,7 @@ from tonnage.artifacts.measurement import (
 from tonnage.artifacts.observation import Observation, ObservedPhase
 from tonnage.artifacts.phase import Phase, Stage
 from tonnage.artifacts.prediction import Limit, PredictedPhase, Prediction, Term
+from tonnage.artifacts.reduction import ReductionRecord, Tuning, WorkerRun
 from tonnage.artifacts.run import NodeRun, RoundRun, RunRecord
 from tonnage.artifacts.study import Actual, ActualPhase, Study, Validation
 
@@ -63,6 +64,7 @@ __all__ = [
     "PredictedPhase",
     "Prediction",
     "Reading",
+    "ReductionRecord",
     "Room",
     "RoundRun",
     "Rule",
@@ -73,8 +75,10 @@ __all__ = [
     "Study",
     "Term",
     "Trial",
+    "Tuning",
     "Use",
     "Validation",
+    "WorkerRun",
     "flush_names",
     "gather",
     "read_table",

@@ -56,7 +56,8 @@ class RunRecord(Artifact):
     ``compared`` has each phase beside its plan and its limit.
     Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
     blocks, on a fleet of those that something was made of; what was ``shuffled`` and ``written`` is
-    told for it alone. Of object storage: how many ``requests``, ``retries`` and ``errors``.
+    told for it alone. Of object storage: how many ``requests``, of them ``retries`` and ``hedged``
+    (beside one that was slow), and ``errors`` by kind.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"

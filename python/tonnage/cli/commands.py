@@ -25,6 +25,7 @@ COMMANDS = {
         {
             "sort": "run:run_sort:InputsFirst",
             "mapreduce": "mapreduce:run_mapreduce:JobFirst",
+            "reduce": "reduce:run_reduce:JobFirst",
         },
     ),
     "measure": (
@@ -65,6 +66,8 @@ COMMANDS = {
         "Run a job on a fleet that is not there.",
         {"sort": "simulate:simulate_sort"},
     ),
+    "index": "reduce:index",
+    "split": "split:split",
     "study": "study:study",
     "report": "report:report",
     "profile": "profile:profile",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +35,7 @@ from tonnage.cli.fleet_flags import (
     Plan,
 )
 from tonnage.cli.followed import durability_of, follow
+from tonnage.cli.modules import held_by
 from tonnage.cli.run import in_words as phases_in_words
 from tonnage.cli.run_fleet import in_words as fleet_in_words
 from tonnage.cli.run_fleet import measured_at, run_asked, show, weights
@@ -242,22 +240,11 @@ def loaded(place: str) -> MapReduce:
     """
     from tonnage.map_reduce import MapReduce
 
-    module, separator, name = place.rpartition(":")
-    if not separator or not name:
-        raise engine.Refused(f"{place}: write MODULE:NAME, like words.py:COUNT")
-    try:
-        held = _from_file(Path(module)) if module.endswith(".py") else _imported(module)
-    except Exception as why:
-        raise engine.Refused(f"{module} cannot be loaded: {type(why).__name__}: {why}") from why
-    if not hasattr(held, name):
-        own = [each for each, value in vars(held).items() if isinstance(value, MapReduce)]
-        there = f"it has {', '.join(own)}" if own else "nor any other MapReduce"
-        raise engine.Refused(f"{module} has no {name}; {there}")
-    found = getattr(held, name)
-    if not isinstance(found, MapReduce):
-        kind = type(found).__name__
-        raise engine.Refused(f"{place} is a {kind}: name a tonnage.MapReduce")
-    return found
+    found = held_by(place, MapReduce, "tonnage.MapReduce")
+    if isinstance(found, type):
+        raise engine.Refused(f"{place} is a type: name a tonnage.MapReduce")
+    job: MapReduce = found
+    return job
 
 
 def in_words(record: RunRecord) -> list[str]:
@@ -271,17 +258,3 @@ def in_words(record: RunRecord) -> list[str]:
         f"{words.size(written)} written",
         *(line.replace(" sorted", " read") for line in others),
     ]
-
-
-def _imported(module: str) -> Any:
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
-    return importlib.import_module(module)
-
-
-def _from_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None  # Its name ends with .py.
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module

@@ -30,7 +30,10 @@ ARCHITECTURES = ("x86_64", "arm64")
 def plan(
     job: Annotated[
         str,
-        typer.Argument(metavar="JOB", help="sort, mapreduce, reduction, or a job's JSON file."),
+        typer.Argument(
+            metavar="JOB",
+            help="sort, mapreduce, reduce, or a job's JSON file; of a reduction its record is one.",
+        ),
     ],
     data: Annotated[
         int, typer.Option("--data", parser=parse_size, metavar="SIZE", help="Input, like 100TB.")
@@ -85,13 +88,13 @@ def plan(
             "--passes",
             parser=whole_number(1, 10_000),
             metavar="N",
-            help="Of reduction: how often all data is gone through.",
+            help="Of reduce: how often all data is gone through.",
         ),
     ] = None,
     chunk: Annotated[
         int | None,
         typer.Option(
-            "--chunk", parser=parse_size, metavar="SIZE", help="Of reduction: what a request gets."
+            "--chunk", parser=parse_size, metavar="SIZE", help="Of reduce: what a request gets."
         ),
     ] = None,
     core_seconds: Annotated[
@@ -100,7 +103,7 @@ def plan(
             "--core-seconds",
             parser=number(0, 1e6),
             metavar="N",
-            help="Of reduction: what its own work takes of a core for each GB, in each pass.",
+            help="Of reduce: what its own work takes of a core for each GB, in each pass.",
         ),
     ] = None,
     deadline: Annotated[

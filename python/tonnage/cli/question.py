@@ -22,7 +22,7 @@ BUILT_IN = "themis-2014"
 FLAGS = {
     "sort": ("--durability",),
     "mapreduce": ("--durability", "--map-share", "--reduce-share"),
-    "reduction": ("--passes", "--chunk", "--core-seconds"),
+    "reduce": ("--passes", "--chunk", "--core-seconds"),
 }
 """Which flags say what a kind of job is like."""
 DEFAULT_CHUNK = 8 << 20
@@ -94,10 +94,8 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
         about: Flags that say what such a job is like, as they were given; ``None`` were not.
         taken_out: Bytes that leave the provider for each byte of input, if that was given.
     """
-    from tonnage.artifacts.artifact import ArtifactError
-    from tonnage.artifacts.job import Job
     from tonnage.model.jobs.mapreduce import DURABILITIES, mapreduce, sort
-    from tonnage.model.jobs.reduction import reduction
+    from tonnage.model.jobs.reduce import reduce
 
     given = {flag: value for flag, value in about.items() if value is not None}
     for flag in given:
@@ -114,25 +112,37 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
             map_share=given.get("--map-share", 1.0),
             reduce_share=given.get("--reduce-share", 1.0),
         )
-    elif name == "reduction":
+    elif name == "reduce":
         chunk = given.get("--chunk", DEFAULT_CHUNK)
         if not 0 < chunk <= LARGEST:
             raise engine.Refused("--chunk 0: a request gets at least a byte")
         seconds = given.get("--core-seconds")
-        made = reduction(
+        made = reduce(
             given.get("--passes", 1),
             chunk_bytes=chunk,
             cpu_seconds_per_byte=None if seconds is None else seconds / 1e9,
         )
     elif Path(name).is_file():
-        try:
-            made = Job.read(Path(name))
-        except ArtifactError as why:
-            raise engine.Refused(f"JOB {why}") from why
+        made = _in_file(Path(name))
     else:
         close = difflib.get_close_matches(name, FLAGS, n=1)
         meant = f" (did you mean {close[0]}?)" if close else ""
         raise engine.Refused(
-            f"JOB {name}: give sort, mapreduce, reduction or a job's JSON file{meant}"
+            f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file{meant}"
         )
     return made if taken_out is None else dataclasses.replace(made, taken_out_per_byte=taken_out)
+
+
+def _in_file(path: Path) -> Job:
+    """The job that a file holds, or that a reduction was of which it holds the record."""
+    from tonnage.artifacts import ReductionRecord
+    from tonnage.artifacts.artifact import ArtifactError
+    from tonnage.artifacts.job import Job
+    from tonnage.model.jobs.reduce import reduce_as
+
+    try:
+        if ReductionRecord.SCHEMA in path.read_text():
+            return reduce_as(ReductionRecord.read(path))
+        return Job.read(path)
+    except (ArtifactError, UnicodeDecodeError, ValueError) as why:
+        raise engine.Refused(f"JOB {why}") from why

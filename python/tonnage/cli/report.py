@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tonnage import engine, words
-from tonnage.artifacts import ArtifactError, RunRecord
+from tonnage.artifacts import ArtifactError, ReductionRecord, RunRecord
 from tonnage.artifacts.gathering import bytes_at, says
 from tonnage.cli.arguments import Json, whole_number
 from tonnage.cli.gathered import measured_places, read_all, read_fleets
@@ -24,7 +24,7 @@ def report(
         typer.Argument(
             metavar="MEASUREMENT_OR_DIR...",
             help="Measurements, or directories that hold some, at any depth; or the --out of a job "
-            "on a fleet, or its run.json.",
+            "on a fleet, or its run.json; or records of reductions, or a directory of them.",
         ),
     ],
     price: Annotated[
@@ -62,13 +62,16 @@ def report(
     """Analyse measurements of one machine or of a fleet, and write a page to look at.
 
     Of a job on a fleet, a sort or a MapReduce: its phases beside their limits and its plan, node
-    by node.
+    by node. Of reductions: what chunks and threads made of them.
     """
     from tonnage.cli.prices import prices
     from tonnage.model.analysis import analyse
     from tonnage.report.analysis import write_analysis
 
     _refuse_out(out)
+    if reductions := [place for path in paths for place in _reductions_at(path)]:
+        _report_reductions(reductions, out, as_json)
+        return
     if runs := [place for path in paths if (place := _run_at(path))]:
         for flag, given in (("--price", price), ("--catalog", catalog)):
             if given:
@@ -97,6 +100,29 @@ def report(
         print(said)
     for rule in analysis.scorecard:
         print(f"{words.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}.")
+    print(f"Report: {page}")
+
+
+def _reductions_at(path: Path) -> list[Path]:
+    """Records of reductions: a file itself, or those right in a directory."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    return [each for each in files if each.is_file() and says(each, ReductionRecord)]
+
+
+def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
+    from tonnage.model.sweeping import sweep
+    from tonnage.report.sweep import found_in_words, name_of, write_sweep
+
+    try:
+        put_together = sweep([ReductionRecord.read(place) for place in places])
+    except ArtifactError as why:
+        raise engine.Refused(str(why)) from None
+    page = write_sweep(put_together, out)
+    if as_json:
+        print(json.dumps(put_together.to_json()))
+        return
+    for swept in put_together.swept:
+        print(f"{name_of(swept)}. {found_in_words(swept)}")
     print(f"Report: {page}")
 
 

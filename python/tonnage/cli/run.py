@@ -38,6 +38,7 @@ from tonnage.cli.fleet_flags import (
 from tonnage.cli.volumes import (
     Endpoint,
     Requests,
+    asked_of_stores,
     bytes_to_read,
     divided,
     reached,
@@ -228,8 +229,7 @@ def in_words(record: RunRecord) -> list[str]:
         spent = words.seconds(sum(phase.seconds for phase in phases))
         said.append(f"{name}: {times}{spent}, limited by {bottlenecks}")
     if record.requests.get("requests"):
-        asked, repeated = record.requests["requests"], record.requests["retries"]
-        said.append(f"{asked} requests to object storage, {repeated} of them repetitions")
+        said.append(asked_of_stores(record.requests))
     if record.repartitioned_bytes:
         again = words.size(record.repartitioned_bytes)
         said.append(f"{again} were divided once more, since --memory is small for them: give more")

@@ -21,7 +21,7 @@ from tonnage.cli.fleet import refuse_without_ray
 from tonnage.cli.fleet_flags import CONNECTIONS, PATIENCE_SECONDS
 from tonnage.cli.followed import Followed, durability_of, follow, refuse_other_fleet
 from tonnage.cli.gathered import read_fleets
-from tonnage.cli.volumes import divided, refuse_of_nodes
+from tonnage.cli.volumes import asked_of_stores, divided, refuse_of_nodes
 from tonnage.model.carried import capacities as carried
 from tonnage.model.carried import shares
 from tonnage.model.comparing import compare
@@ -229,8 +229,7 @@ def in_words(record: RunRecord) -> list[str]:
     if record.compared:
         lines += compared.lines(record.compared, record.seconds)
     if record.requests:
-        asked, repeated = record.requests["requests"], record.requests["retries"]
-        lines.append(f"{asked} requests to object storage, {repeated} of them repetitions")
+        lines.append(asked_of_stores(record.requests))
     if record.repartitioned_bytes:
         again = words.size(record.repartitioned_bytes)
         lines.append(f"{again} were divided once more, since --memory is small for them: give more")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ Endpoint = Annotated[
     str | None,
     typer.Option(
         "--endpoint",
+        "--endpoint-url",
         metavar="URL",
         help="The store's address, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, or AWS.",
     ),
@@ -54,6 +55,13 @@ def reached(endpoint: str | None, requests: int | None) -> Volumes:
 
     refuse_endpoint(endpoint)
     return Volumes(endpoint=endpoint, requests=requests)
+
+
+def asked_of_stores(requests: Mapping[str, Any]) -> str:
+    """What a record's requests to object storage were, in words."""
+    said = f"{requests['requests']} requests to object storage, {requests['retries']} of them "
+    hedged = requests.get("hedged")
+    return said + "repetitions" + (f", {hedged} beside one that was slow" if hedged else "")
 
 
 def bytes_to_read(paths: Iterable[Path], urls: list[str], volumes: Volumes) -> int:

@@ -15,11 +15,16 @@ from typing import Any
 from tonnage import _core
 
 Cancelled = _core.Cancelled
+Centres = _core.Centres
+Chunk = _core.Chunk
+count_edges = _core.count_edges
+give_rank = _core.give_rank
 Failed = _core.Failed
 Given = _core.Given
 Output = _core.Output
 Ranges = _core.Ranges
 Refused = _core.Refused
+Retrieval = _core.Retrieval
 Shut = _core.Shut
 Taken = _core.Taken
 is_debug_build = _core.is_debug_build
@@ -73,7 +78,7 @@ class Beside:
         Failed: The job failed. Both also where its gate was shut for that (`Shut`).
     """
 
-    def __init__(self, name: str, config: dict[str, Any], gate: Given | Taken) -> None:
+    def __init__(self, name: str, config: dict[str, Any], gate: Given | Taken | Retrieval) -> None:
         self._job = _core.Job(name, _as_json(config), gate)
         self.outcome: dict[str, Any] = {}
 

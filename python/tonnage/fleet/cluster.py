@@ -86,8 +86,11 @@ class Actor:
         self._handle.become.remote(self._kind)
 
     def ask(self, method: str, *arguments: Any) -> Call:
-        """Calls a method; `answer` gives what it returned."""
-        return self._handle.call.remote(method, arguments)
+        """Calls a method; `answer` gives what it returned.
+
+        An argument that is a `Call` is what that is answered; it goes from machine to machine.
+        """
+        return self._handle.call.remote(method, *arguments)
 
     def kill(self) -> None:
         """Ends its process at once, if it is there."""

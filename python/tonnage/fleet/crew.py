@@ -22,8 +22,7 @@ from tonnage import engine
 from tonnage.fleet import objects, probe
 from tonnage.fleet.cluster import Actor, Call, Cluster, Lost, Machine, found_here
 from tonnage.fleet.probe import Found
-from tonnage.fleet.site import Place
-from tonnage.fleet.sorter import Ended, Sorter, Told
+from tonnage.fleet.sorter import Ended, Part, Sorter, Told
 
 ASK_SECONDS = 1.0
 """So long an agent that is asked may wait for news."""
@@ -112,7 +111,7 @@ class Crew:
         """Who is there, in order."""
         return sorted(node for node, each in self.members.items() if each.gone is None)
 
-    def ready(self, place: Callable[[str], Place]) -> None:
+    def ready(self, place: Callable[[str], Part]) -> None:
         """Has an agent, in its place, on each machine that has what it needs.
 
         Args:
@@ -127,7 +126,7 @@ class Crew:
                 self.lose(member.node, lacking)
         self._settle(self._left, place)
 
-    def renew(self, nodes: Iterable[str], place: Callable[[str], Place]) -> list[str]:
+    def renew(self, nodes: Iterable[str], place: Callable[[str], Part]) -> list[str]:
         """Has a new agent on each of these machines, whose own is gone; gives those that have one.
 
         Args:
@@ -139,7 +138,7 @@ class Crew:
         self._settle(renewed, place)
         return [member.node for member in renewed if member.gone is None]
 
-    def _settle(self, members: Sequence[Member], place: Callable[[str], Place]) -> None:
+    def _settle(self, members: Sequence[Member], place: Callable[[str], Part]) -> None:
         for member in members:
             member.actor = member.actor or self._cluster.place(member.machine, self._kind)
             member.actor.become()
@@ -149,9 +148,18 @@ class Crew:
 
     def addresses(self, nodes: Sequence[str]) -> dict[str, str]:
         """A free address on each of these nodes; those that do not tell are gone."""
-        there = set(self.nodes)
-        members = [self.members[node] for node in nodes if node in there]
-        calls = {each.node: each.ask("listen", each.machine.address) for each in members}
+        there = set(self.nodes).intersection(nodes)
+        return self.ask("listen", {node: [self.members[node].machine.address] for node in there})
+
+    def ask(self, method: str, arguments: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+        """What a method of these nodes' agents answers; those that do not answer are gone.
+
+        Args:
+            method: Which; no step is under way.
+            arguments: Of each node. What was asked of another agent and is not answered yet goes
+                from there to here, not by this process.
+        """
+        calls = {node: self.members[node].ask(method, *of) for node, of in arguments.items()}
         return {member.node: answer for member, answer in self._answers(calls)}
 
     def do(

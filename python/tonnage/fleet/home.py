@@ -52,6 +52,11 @@ FLAGS = {
     "input_formats": "--input-format",
     "format": "--format",
     "workers": "--workers",
+    "reduction": "JOB, of code that is as it was",
+    "of_reduction": "flags of JOB",
+    "state": "reduction, made of the same",
+    "dtype": "--dtype",
+    "chunk_bytes": "--chunk-bytes",
 }
 """What says each setting."""
 
@@ -62,14 +67,40 @@ class Over(engine.Failed):
     """The job failed, and so would the same command."""
 
 
-class Home:
-    """The directory, held by one command at a time; made by `home`."""
+class Claimed:
+    """A job's directory, held by one command at a time; made of what `claimed` gives."""
 
-    def __init__(self, out: Path, job: Mapping[str, Any], listed: str) -> None:
-        self._out, self._listed = out, listed
+    def __init__(self, out: Path, job: Mapping[str, Any]) -> None:
+        self._out = out
         self.job: str = job["job"]
         self.began_at: str = job["began_at"]
         self.plan: dict[str, Any] | None = self._read(PLAN)
+
+    def begin(self, plan: dict[str, Any]) -> None:
+        """Keeps what was found and decided before the first round."""
+        self.plan = plan
+        self._write(PLAN, plan)
+
+    def _read(self, name: str) -> Any:
+        try:
+            return json.loads((self._out / name).read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError as why:
+            raise engine.Refused(
+                f"--out {self._out}: {name} is not whole ({why}): give another directory"
+            ) from why
+
+    def _write(self, name: str, values: Any) -> None:
+        write_atomically(self._out / name, json.dumps(values).encode() + b"\n")
+
+
+class Home(Claimed):
+    """The directory of a job that has an output; made by `home`."""
+
+    def __init__(self, out: Path, job: Mapping[str, Any], listed: str) -> None:
+        super().__init__(out, job)
+        self._listed = listed
         self.events: list[Event] = self._read(ROUNDS) or []
 
     def forget(self) -> None:
@@ -77,11 +108,6 @@ class Home:
         for name in (ROUNDS, PLAN, JOB):
             (self._out / name).unlink(missing_ok=True)
         self.plan, self.events = None, []
-
-    def begin(self, plan: dict[str, Any]) -> None:
-        """Keeps what was found and decided before the first round."""
-        self.plan = plan
-        self._write(PLAN, plan)
 
     def keep(self, event: Event) -> None:
         """Keeps what befell."""
@@ -111,19 +137,6 @@ class Home:
         """Keeps that all is done, on these nodes."""
         self._write(LEFT, list(nodes))
 
-    def _read(self, name: str) -> Any:
-        try:
-            return json.loads((self._out / name).read_bytes())
-        except FileNotFoundError:
-            return None
-        except ValueError as why:
-            raise engine.Refused(
-                f"--out {self._out}: {name} is not whole ({why}): give another directory"
-            ) from why
-
-    def _write(self, name: str, values: Any) -> None:
-        write_atomically(self._out / name, json.dumps(values).encode() + b"\n")
-
 
 @contextmanager
 def home(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[Home]:
@@ -132,8 +145,26 @@ def home(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[Home]:
     Raises:
         Refused: It holds something else, was begun with other settings, or is in use.
     """
+    with claimed(out, settings, [PLAN, ROUNDS, listed, RUN, LEFT]) as job:
+        yield Home(out, job, listed)
+
+
+@contextmanager
+def claimed(
+    out: Path, settings: Mapping[str, Any], parts: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Claims the directory ``out`` for a job of these settings: what `JOB` says of it.
+
+    Args:
+        out: The directory.
+        settings: What has to be the same for the same command to go on.
+        parts: What else may be in it.
+
+    Raises:
+        Refused: It holds something else, was begun with other settings, or is in use.
+    """
     wanted = json.loads(json.dumps(settings))
-    with parted(out, [JOB, PLAN, ROUNDS, listed, RUN, LEFT]):
+    with parted(out, [JOB, *parts]):
         path = out / JOB
         if path.exists():
             job = json.loads(path.read_bytes())
@@ -152,7 +183,7 @@ def home(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[Home]:
                 "settings": wanted,
             }
             write_atomically(path, json.dumps(job).encode() + b"\n")
-        yield Home(out, job, listed)
+        yield job
 
 
 def seen_json(held: Mapping[Seen, tuple[str, ...]]) -> dict[str, Any]:

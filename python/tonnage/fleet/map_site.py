@@ -37,8 +37,8 @@ from tonnage.fleet.site import (
     Site,
     Unread,
 )
+from tonnage.run.crew import Crew
 from tonnage.run.map_reduce import blocks
-from tonnage.run.map_reduce.crew import Crew
 from tonnage.run.map_reduce.inputs import (
     PARTED,
     Input,
@@ -52,8 +52,8 @@ from tonnage.run.map_reduce.job import Functions, refuse_shares
 from tonnage.run.map_reduce.mapping import Mapper, called
 from tonnage.run.map_reduce.reducing import Reducing, bounds_of
 from tonnage.run.map_reduce.shuffle import Came, Dealing, Round, Shares, Tally, gather
-from tonnage.run.map_reduce.sources import File, Sources
 from tonnage.run.map_reduce.writing import SUFFIXES, Part
+from tonnage.run.sources import File, Sources
 from tonnage.run.volumes import summed
 
 CAME = ".came"

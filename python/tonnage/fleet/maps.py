@@ -9,20 +9,14 @@ anywhere: the job ends, and leaves nothing.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sys
-import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tonnage import engine
 from tonnage.fleet.asked import NODE, Asked, promised
-from tonnage.fleet.cluster import packed
+from tonnage.fleet.code import Code
 from tonnage.fleet.home import Over
 from tonnage.fleet.map_site import (
     MapReducePlace,
@@ -256,19 +250,14 @@ def asked_of(
         [each for each in more["output"] if is_url(each)],
         [str(each.path) for each in inputs if is_url(str(each.path))],
     )
-    own = list(_own_modules(functions, inputs))
-    try:
-        job = packed((functions, list(inputs)), own)
-    except Exception as why:
-        raise engine.Refused(
-            f"the functions cannot be sent to other machines: {type(why).__name__}: {why}"
-        ) from why
+    callables = [functions.map, functions.combine, functions.reduce, *(each.map for each in inputs)]
+    code = Code(callables)
     return MapReduceAsked(
         inputs=[str(each.path) for each in inputs],
         functions=functions,
         given=inputs,
-        job=job,
-        code=_digest(own),
+        job=code.packed((functions, list(inputs))),
+        code=code.digest,
         format=format,
         workers=workers,
         durability=promised(durability, more["output"]),
@@ -279,40 +268,3 @@ def asked_of(
 def _plain(place: str) -> str:
     """A path as who lists a directory has it; a url as it is."""
     return place if is_url(place) else os.path.normpath(place)
-
-
-def _own_modules(functions: Functions, inputs: Sequence[Input]) -> Iterator[ModuleType]:
-    """The modules that functions are in, and what these have enclosed, that are not installed."""
-    wanted = [functions.map, functions.combine, functions.reduce, *(each.map for each in inputs)]
-    names = dict.fromkeys(name for each in wanted for name in _modules_of(each))
-    installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
-    for name in names:
-        module = sys.modules.get(name)
-        path = getattr(module, "__file__", None)
-        if module is None or path is None or name.partition(".")[0] == "tonnage":
-            continue
-        if not any(Path(path).is_relative_to(place) for place in installed):
-            yield module
-
-
-def _modules_of(function: Callable[..., Any] | None) -> Iterator[str]:
-    """The modules that a function, and what it has enclosed or wraps, is in."""
-    left, known = [function], set[int]()
-    while left:
-        each = left.pop()
-        if not callable(each) or id(each) in known:
-            continue
-        known.add(id(each))  # A function that calls itself has itself enclosed.
-        for of_it in (each, type(each)):
-            yield getattr(of_it, "__module__", None) or "builtins"
-        left += [getattr(each, "func", None), getattr(each, "__wrapped__", None)]
-        for cell in getattr(each, "__closure__", None) or ():
-            with suppress(ValueError):  # It is not filled yet.
-                left.append(cell.cell_contents)
-
-
-def _digest(modules: Iterable[ModuleType]) -> str:
-    digest = hashlib.sha256()
-    for module in modules:
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()[:16]

@@ -56,7 +56,7 @@ class Seat:
         except Exception as why:
             self._why = f"could not start an agent: {type(why).__name__}: {why}"
 
-    def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
+    def call(self, method: str, *arguments: Any) -> Any:
         """Calls a method of the object."""
         if self._made is None:
             raise RuntimeError(self._why)

@@ -22,7 +22,7 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,27 @@ FINISHED = "finished.jsonl"
 OWNER = "node-"
 
 OnProgress = engine.OnProgress
+
+STEPS = (
+    "prepare",
+    "claim",
+    "look",
+    "find",
+    "reach",
+    "sample",
+    "pass_one",
+    "clear",
+    "pass_two",
+    "copy",
+    "inherit",
+    "sees",
+    "drop",
+    "seal",
+    "publish",
+    "leave",
+    "release",
+)
+"""What a driver can ask of a site, one after another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +117,13 @@ class Look:
 class Site(Objects, Copies):
     """A machine's part in a job; what it reads, and makes of it, its kind of job says."""
 
+    STEPS = STEPS
+
     def __init__(self, place: Place) -> None:
         self._place = place
         self._rooms = [Path(each) / f"{ROOM_PREFIX}{place.job}" for each in place.scratch]
         self._list = self._rooms[0] / FINISHED
+        self.on_news: Callable[[], None] = lambda: None
         self._listed: int | None = None  # lines that were there when pass two began
 
     def prepare(self, _: None, on_progress: OnProgress) -> None:
@@ -478,28 +502,6 @@ class Unread(Exception):
 
 class Deterministic(Exception):
     """What would fail on any machine, as often as it is tried."""
-
-
-STEPS = (
-    "prepare",
-    "claim",
-    "look",
-    "find",
-    "reach",
-    "sample",
-    "pass_one",
-    "clear",
-    "pass_two",
-    "copy",
-    "inherit",
-    "sees",
-    "drop",
-    "seal",
-    "publish",
-    "leave",
-    "release",
-)
-"""What a driver can ask of a site, one after another."""
 
 
 def _manifest_parts(path: str) -> list[str]:

@@ -13,14 +13,14 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from tonnage import engine
 from tonnage.fleet.objects import Changed
-from tonnage.fleet.site import STEPS, Deterministic, Place, Site, Unread
+from tonnage.fleet.site import Deterministic, Unread
 from tonnage.run.sort import peak_memory_bytes
 
 REFUSED, DISK, FULL, INPUT, CHANGED, DETERMINISTIC, FAILED, STOPPED = (
@@ -69,6 +69,30 @@ class Told:
     ended: Ended | None
 
 
+class Steps(Protocol):
+    """What an agent does its steps with: methods that are given what is asked, and `OnProgress`."""
+
+    @property
+    def STEPS(self) -> Sequence[str]:
+        """Their names."""
+
+    on_news: Callable[[], None]
+    """Called when there is something to tell at once."""
+
+    def begin(self) -> None:
+        """A step begins: it has finished nothing yet."""
+
+    def finished(self, known: int) -> Sequence[Mapping[str, Any]]:
+        """What the step has finished, after so many of these."""
+
+
+class Part(Protocol):
+    """A job as one of its machines has it."""
+
+    def site(self) -> Steps:
+        """The machine's part."""
+
+
 class _Stopped(KeyboardInterrupt):
     """It was told to end: what runs cleans up as on Ctrl-C."""
 
@@ -77,7 +101,7 @@ class Sorter:
     """Does steps. Its methods are called one after another; only `tell` takes a while."""
 
     def __init__(self) -> None:
-        self._site: Site | None = None
+        self._site: Steps | None = None
         self._number = -1
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -87,11 +111,12 @@ class Sorter:
         self._done = 0
         self._moved = time.monotonic()
 
-    def take(self, place: Place) -> None:
+    def take(self, place: Part) -> None:
         """Takes its place in a job."""
         self._site = self.settle(place)
+        self._site.on_news = self._news.set
 
-    def settle(self, place: Place) -> Site:
+    def settle(self, place: Part) -> Steps:
         """What it does its steps with."""
         return place.site()
 
@@ -105,7 +130,7 @@ class Sorter:
 
     def begin(self, number: int, step: str, asked: Any) -> None:
         """Begins a step, unless it was begun already; numbers grow."""
-        assert step in STEPS and self._site is not None
+        assert self._site is not None and step in self._site.STEPS
         if number == self._number:
             return
         if self._thread:
@@ -121,12 +146,13 @@ class Sorter:
     def tell(self, known: int, seconds: float) -> Told:
         """How far it is, with the finished files that come after so many.
 
-        It waits for the step's end, but no longer than ``seconds``.
+        It waits for news, like the step's end, but no longer than ``seconds``.
         """
         assert self._site is not None
         self._news.wait(seconds)
+        self._news.clear()
         ended = self._ended  # First: what was finished before is in the list.
-        finished: list[dict[str, Any]] = []
+        finished: Sequence[Mapping[str, Any]] = ()
         try:
             finished = self._site.finished(known)
         except OSError as why:

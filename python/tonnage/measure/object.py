@@ -8,8 +8,9 @@ seeded order, so that a drift of the store meets all of them. What was put is re
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +121,15 @@ def knees(trials: Sequence[Trial]) -> list[Knee]:
         enough = knee(medians)
         found.append(Knee(operation, chunk_bytes, enough, medians[enough]))
     return found
+
+
+def enough(measured: Iterable[Measurement], chunk_bytes: int) -> int | None:
+    """The knee of getting chunks of the size that is next to this; ``None`` if none was tried."""
+    gets = [each for one in measured for each in knees(one.trials) if each.operation == "get"]
+    nearest = min(
+        gets, key=lambda each: abs(math.log(each.chunk_bytes / chunk_bytes)), default=None
+    )
+    return None if nearest is None else nearest.threads
 
 
 def measure_object(

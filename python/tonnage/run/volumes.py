@@ -18,6 +18,9 @@ REQUESTS = 16
 RETRIES = 10
 """How often a request is repeated that failed for a reason that may pass: a job has thousands."""
 
+COUNTS = ("requests", "retries", "hedged")
+"""What is counted of requests, beside errors by kind."""
+
 
 @dataclass(frozen=True)
 class Volumes:
@@ -93,7 +96,7 @@ def summed(asked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     errors: Counter[str] = Counter()
     for each in used:
         errors.update(each["errors"])
-    counts = {name: sum(each[name] for each in used) for name in ("requests", "retries")}
+    counts = {name: sum(each.get(name, 0) for each in used) for name in COUNTS}
     return counts | {"errors": dict(errors)} if counts["requests"] else {}
 
 

@@ -3,13 +3,16 @@
 // It prints its address when it answers, and ends when its standard input does, so that it never
 // outlives who started it.
 //
-//	s3server -root DIR -bucket NAME [-address 127.0.0.1:0] [-first-byte 20ms] [-rate 50e6] [-total 400e6]
-//	         [-errors 0.1] [-cuts 0.1] [-seed 1]
+//	s3server -root DIR -bucket NAME [-address 127.0.0.1:0]
+//	         [-first-byte 40ms] [-rate 85e6] [-object 300e6] [-total 1200e6]
+//	         [-errors 0.1] [-cuts 0.1] [-resets 0.1] [-stalls 0.1] [-stall 1s] [-seed 1]
 //
-// Every request waits for -first-byte and then has -rate bytes a second, all of them together
-// -total: that is how a store in a cloud looks from one machine. Of the requests that move objects
-// the share -errors is answered with 500 or 503, and of those that get objects the share -cuts ends
-// in the middle; which, the seed decides.
+// Every request waits for -first-byte and then has -rate bytes a second, all of one object together
+// -object, and all of them -total: that is how a store in a cloud looks from one machine.
+//
+// Of the requests that move objects the share -errors is answered with 500 or 503. Of those that get
+// objects the share -cuts ends in the middle, of -resets the connection is reset, and the share
+// -stalls has nothing for -stall in the middle of the answer. Which, the seed decides.
 package main
 
 import (
@@ -75,10 +78,10 @@ func (p *pace) wait(bytes int) {
 	}
 }
 
-// slow is a body that is read at a pace.
+// slow is a body that is read at several paces, which others may share.
 type slow struct {
 	io.Reader
-	own, all *pace
+	paces []*pace
 }
 
 func (s *slow) Read(memory []byte) (int, error) {
@@ -86,9 +89,18 @@ func (s *slow) Read(memory []byte) (int, error) {
 		memory = memory[:stepBytes]
 	}
 	moved, err := s.Reader.Read(memory)
-	s.own.wait(moved)
-	s.all.wait(moved)
+	for _, pace := range s.paces {
+		pace.wait(moved)
+	}
 	return moved, err
+}
+
+// pause waits once, before it says that there is nothing.
+type pause time.Duration
+
+func (p pause) Read([]byte) (int, error) {
+	time.Sleep(time.Duration(p))
+	return 0, io.EOF
 }
 
 // body is what an answer is read from: the reader's bytes, the closer's end.
@@ -100,12 +112,18 @@ type body struct {
 // store is a store with a network before it.
 type store struct {
 	backend.Backend
-	firstByte    time.Duration
-	rate         float64
-	all          pace
-	errors, cuts float64
-	lock         sync.Mutex
-	random       *rand.Rand
+	firstByte time.Duration
+	rate      float64
+	object    float64
+	all       pace
+	errors    float64
+	cuts      float64
+	resets    float64
+	stalls    float64
+	stall     time.Duration
+	lock      sync.Mutex
+	random    *rand.Rand
+	objects   map[string]*pace
 }
 
 // draw is true for the share of its calls.
@@ -130,11 +148,36 @@ func (s *store) begin(sent io.Reader) error {
 	return s3err.GetAPIError(s3err.ErrSlowDown)
 }
 
-func (s *store) slow(reader io.Reader) io.Reader {
-	if reader == nil || (s.rate <= 0 && s.all.rate <= 0) {
+// paceOf is the object's, which all its requests share.
+func (s *store) paceOf(bucket, key *string) *pace {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	name := *bucket + "/" + *key
+	if s.objects[name] == nil {
+		s.objects[name] = &pace{rate: s.object}
+	}
+	return s.objects[name]
+}
+
+func (s *store) slow(reader io.Reader, bucket, key *string) io.Reader {
+	if reader == nil || (s.rate <= 0 && s.object <= 0 && s.all.rate <= 0) {
 		return reader
 	}
-	return &slow{reader, &pace{rate: s.rate, next: time.Now()}, &s.all}
+	own := &pace{rate: s.rate, next: time.Now()}
+	return &slow{reader, []*pace{own, s.paceOf(bucket, key), &s.all}}
+}
+
+// reset ends the connection of a request without a word.
+func reset(ctx context.Context) {
+	request, ours := ctx.(interface{ Conn() net.Conn })
+	if !ours {
+		log.Fatal("s3server: a request without a connection")
+	}
+	connection := request.Conn()
+	if tcp, ok := connection.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	connection.Close()
 }
 
 func (s *store) GetObject(
@@ -147,9 +190,16 @@ func (s *store) GetObject(
 	if err != nil || out.Body == nil {
 		return out, err
 	}
-	reader := s.slow(out.Body)
+	reader := s.slow(out.Body, in.Bucket, in.Key)
 	if out.ContentLength != nil && s.draw(s.cuts) {
 		reader = io.LimitReader(reader, *out.ContentLength/2)
+	}
+	if out.ContentLength != nil && s.draw(s.stalls) {
+		first := io.LimitReader(reader, *out.ContentLength/2)
+		reader = io.MultiReader(first, pause(s.stall), reader)
+	}
+	if s.draw(s.resets) {
+		reset(ctx)
 	}
 	out.Body = body{reader, out.Body}
 	return out, nil
@@ -161,7 +211,7 @@ func (s *store) PutObject(
 	if err := s.begin(in.Body); err != nil {
 		return s3response.PutObjectOutput{}, err
 	}
-	in.Body = s.slow(in.Body)
+	in.Body = s.slow(in.Body, in.Bucket, in.Key)
 	return s.Backend.PutObject(ctx, in)
 }
 
@@ -171,7 +221,7 @@ func (s *store) UploadPart(
 	if err := s.begin(in.Body); err != nil {
 		return nil, err
 	}
-	in.Body = s.slow(in.Body)
+	in.Body = s.slow(in.Body, in.Bucket, in.Key)
 	return s.Backend.UploadPart(ctx, in)
 }
 
@@ -180,10 +230,14 @@ func main() {
 	bucket := flag.String("bucket", "", "a bucket to make")
 	firstByte := flag.Duration("first-byte", 0, "what each request waits for")
 	rate := flag.Float64("rate", 0, "bytes a second of each request")
+	object := flag.Float64("object", 0, "bytes a second of all requests of an object together")
 	total := flag.Float64("total", 0, "bytes a second of all requests together")
 	at := flag.String("address", "127.0.0.1:0", "where it listens; port 0 is any that is free")
 	errors := flag.Float64("errors", 0, "share of requests that fail")
 	cuts := flag.Float64("cuts", 0, "share of answers that end in the middle")
+	resets := flag.Float64("resets", 0, "share of connections that are reset instead of an answer")
+	stalls := flag.Float64("stalls", 0, "share of answers that stall in the middle")
+	stall := flag.Duration("stall", time.Second, "for how long")
 	seed := flag.Int64("seed", 1, "decides which")
 	flag.Parse()
 	log.SetFlags(0)
@@ -203,9 +257,14 @@ func main() {
 		Backend:   files,
 		firstByte: *firstByte,
 		rate:      *rate,
+		object:    *object,
 		all:       pace{rate: *total},
 		errors:    *errors,
 		cuts:      *cuts,
+		resets:    *resets,
+		stalls:    *stalls,
+		stall:     *stall,
+		objects:   map[string]*pace{},
 		random:    rand.New(rand.NewSource(*seed)),
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

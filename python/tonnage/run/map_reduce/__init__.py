@@ -2,8 +2,8 @@
 
 ``job`` puts the steps together; ``inputs`` finds splits, ``reading`` makes batches of them;
 ``mapping`` calls functions, ``shuffle`` is pass one, ``reducing`` is pass two; ``keys`` says where
-rows belong, ``blocks`` how they travel, ``writing`` what they become; ``crew`` is the threads,
-``functions`` are helpers for users.
+rows belong, ``blocks`` how they travel, ``writing`` what they become; ``functions`` are helpers for
+users.
 """
 
 from tonnage.run.map_reduce.functions import counts, groups, per_record, sums

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage import engine
-from tonnage.run.map_reduce.sources import File, Sources, place_of
+from tonnage.run.sources import File, Sources, place_of
 
 FORMATS = {
     ".arrow": "arrow",

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tonnage import engine
 from tonnage.artifacts import Environment, RunRecord
 from tonnage.engine import probes
-from tonnage.run.map_reduce.crew import Crew
+from tonnage.run.crew import Crew
 from tonnage.run.map_reduce.functions import Function
 from tonnage.run.map_reduce.inputs import PARTED, Found, Input, Split, find
 from tonnage.run.map_reduce.mapping import Mapper, called
@@ -34,9 +34,9 @@ from tonnage.run.map_reduce.shuffle import (
     Tally,
     shuffle,
 )
-from tonnage.run.map_reduce.sources import Sources
 from tonnage.run.map_reduce.writing import SUFFIXES, Part
 from tonnage.run.sort import peak_memory_bytes
+from tonnage.run.sources import Sources
 from tonnage.run.volumes import Volumes, summed
 
 UNFINISHED = ".tonnage-unfinished-scratch-"

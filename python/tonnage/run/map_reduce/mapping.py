@@ -19,7 +19,7 @@ from tonnage.run.map_reduce.inputs import PARTED, Split
 from tonnage.run.map_reduce.reading import Reader
 from tonnage.run.map_reduce.reducing import Call, sampled
 from tonnage.run.map_reduce.shuffle import Tally
-from tonnage.run.map_reduce.sources import Sources
+from tonnage.run.sources import Sources
 
 SAMPLED_BYTES = 256 << 10
 SAMPLED_ROWS = 1 << 14

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from tonnage import engine
 from tonnage.run.map_reduce.blocks import one_batch
 from tonnage.run.map_reduce.inputs import Split, record_bytes
-from tonnage.run.map_reduce.sources import File, Sources
+from tonnage.run.sources import File, Sources
 from tonnage.run.volumes import is_url
 
 BEGINNING_BYTES = 1 << 20
@@ -83,7 +83,7 @@ class Reader:
             if split.format == "lines":
                 yield _as_lines(text)
             elif text:
-                read = _csv if split.format == "csv" else _json
+                read = csv_rows if split.format == "csv" else json_rows
                 yield one_batch(read(text, self._schema(split, read)))
 
     def _schema(self, split: Split, read: Any) -> pa.Schema:
@@ -97,7 +97,7 @@ class Reader:
         # Threads that ask at the same time are told the same.
         _, text = self._lines_of(replace(split, begin=0, end=BEGINNING_BYTES))
         try:
-            told = _csv_schema(text, given) if split.format == "csv" else read(text, None).schema
+            told = csv_schema(text, given) if split.format == "csv" else read(text, None).schema
         except pa.ArrowInvalid as why:
             # Of the beginning, whichever split it is that asks.
             said = f"reading {split.file.name}: {_with_row(str(why), split.format, text, 0)}"
@@ -166,17 +166,6 @@ def _with_row(said: str, format: str, text: bytes, before: int) -> str:
     return said if line is None else f"{said} (line {before + line} of the file)"
 
 
-def _csv_schema(text: bytes, types: pa.Schema | None) -> pa.Schema:
-    """The columns of a CSV file by its beginning: names by its first line, types as given."""
-    options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
-    told = pcsv.read_csv(io.BytesIO(text), options).schema
-    if types is None:
-        return told
-    return pa.schema(
-        [field if field.name not in types.names else types.field(field.name) for field in told]
-    )
-
-
 def _records(data: bytes, length: int) -> pa.RecordBatch:
     buffers = [None, pa.py_buffer(data)]
     column = pa.Array.from_buffers(pa.binary(length), len(data) // length, buffers)
@@ -194,7 +183,19 @@ def _as_lines(text: bytes) -> pa.RecordBatch:
     return pa.record_batch({"line": pc.ascii_rtrim(lines, characters="\r\n")})
 
 
-def _csv(text: bytes, schema: pa.Schema) -> pa.Table:
+def csv_schema(text: bytes, types: pa.Schema | None = None) -> pa.Schema:
+    """The columns of a CSV file by its beginning: names by its first line, types as given."""
+    options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
+    told = pcsv.read_csv(io.BytesIO(text), options).schema
+    if types is None:
+        return told
+    return pa.schema(
+        [field if field.name not in types.names else types.field(field.name) for field in told]
+    )
+
+
+def csv_rows(text: bytes, schema: pa.Schema) -> pa.Table:
+    """Lines of CSV, without the one that names columns."""
     return pcsv.read_csv(
         io.BytesIO(text),
         read_options=pcsv.ReadOptions(
@@ -204,7 +205,8 @@ def _csv(text: bytes, schema: pa.Schema) -> pa.Table:
     )
 
 
-def _json(text: bytes, schema: pa.Schema | None) -> pa.Table:
+def json_rows(text: bytes, schema: pa.Schema | None) -> pa.Table:
+    """Lines of JSON, an object each; without a schema with the columns that they have."""
     if not text.strip():
         return pa.table({})
     return pjson.read_json(

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from tonnage import engine
+from tonnage.run.crew import Crew
 from tonnage.run.map_reduce import blocks, keys
-from tonnage.run.map_reduce.crew import Crew
 from tonnage.run.map_reduce.shuffle import Bounds, Came, Dealing, Round, Shares, Tally, shuffle
 from tonnage.run.map_reduce.writing import Agreed, Part
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tonnage import engine
+from tonnage.run.crew import Crew
 from tonnage.run.map_reduce import blocks, keys
-from tonnage.run.map_reduce.crew import Crew
 
 LEAST_MEMORY_BYTES = 16 << 20
 LEAST_UPLOAD_BYTES = 10 << 20

@@ -19,9 +19,11 @@ import pyarrow.parquet as pq
 
 from tonnage import engine
 from tonnage.run import volumes
-from tonnage.run.map_reduce.crew import Crew
+from tonnage.run.crew import Crew
 from tonnage.run.volumes import HIDDEN, Volumes, is_url, parted
 
+FOOTERS = 4096
+"""Footers of Parquet files that are remembered."""
 LINE_BYTES = 256 << 10
 """Read of an object at once where a line is to be found."""
 
@@ -36,12 +38,13 @@ class File:
     Attributes:
         name: Its path or url.
         bytes: Its length.
-        etag: Of an object: what tells it from any other of its name, if the store says.
+        version: What tells it from any other of its name: of an object its ETag, if the store says,
+            of a file the time of its last change.
     """
 
     name: str
     bytes: int
-    etag: str | None = None
+    version: str | None = None
 
 
 class Sources:
@@ -73,7 +76,8 @@ class Sources:
                 raise engine.Refused(
                     f"input {path} is no regular file: give files, or directories of them"
                 )
-            yield File(str(path), path.stat().st_size)
+            about = path.stat()
+            yield File(str(path), about.st_size, str(about.st_mtime_ns))
 
     def open(self, file: File) -> BinaryIO:
         """The file, to read and seek in."""
@@ -92,7 +96,10 @@ class Sources:
         found = self._footers.get(file)
         if found is None:
             with self.arrow(file) as opened:
-                found = self._footers[file] = pq.read_metadata(opened)
+                found = pq.read_metadata(opened)
+            if len(self._footers) >= FOOTERS:
+                self._footers.clear()
+            self._footers[file] = found
         return found
 
     def of_each(
@@ -158,7 +165,7 @@ class _Object(io.RawIOBase):
         length = left if size is None or size < 0 else min(size, left)
         if not length:
             return b""
-        found = self._ranges.read(self._bucket, self._key, self._file.etag, self._at, length)
+        found = self._ranges.read(self._bucket, self._key, self._file.version, self._at, length)
         self._at += length
         return found
 

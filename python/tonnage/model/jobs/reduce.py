@@ -8,17 +8,19 @@ nodes' memory or disks can be kept between passes, which is not assumed here: MA
 
 from __future__ import annotations
 
+from tonnage.artifacts import ReductionRecord
 from tonnage.artifacts.job import Demand, Job, JobPhase, Requests, Room
 
 STUDY = "MATE-EC2"
 
 
-def reduction(
+def reduce(
     passes: int = 1,
     *,
     chunk_bytes: int = 8 << 20,
     object_share: float = 0.0,
     cpu_seconds_per_byte: float | None = None,
+    source: str = "given",
 ) -> Job:
     """The job.
 
@@ -27,6 +29,7 @@ def reduction(
         chunk_bytes: What a request gets.
         object_share: Bytes of a node's reduction object that are sent, for each byte of input.
         cpu_seconds_per_byte: Core seconds of the work, if it was measured.
+        source: Where these come from.
 
     Raises:
         ValueError: No pass, a chunk of nothing, or a negative share.
@@ -43,11 +46,31 @@ def reduction(
             )
         )
     if cpu_seconds_per_byte is not None:
-        demands.append(Demand(resource="cpu", per_byte=cpu_seconds_per_byte, source="given"))
+        demands.append(Demand(resource="cpu", per_byte=cpu_seconds_per_byte, source=source))
     return Job(
-        name="reduction",
+        name="reduce",
         phases=[JobPhase(name=f"pass {number + 1}", demands=demands) for number in range(passes)],
         room=[Room(where="object", what="input", per_byte=1.0)],
         requests=[Requests(kind="get", per_byte=passes / chunk_bytes)],
         settings={"passes": passes, "chunk_bytes": chunk_bytes, "object_share": object_share},
+    )
+
+
+def reduce_as(record: ReductionRecord) -> Job:
+    """The job that a reduction would be which goes on as one did that was run.
+
+    As many rounds, ranges of the same size, and as many core seconds for each byte, those of
+    retrieval among them, of the cores that it had.
+
+    Raises:
+        ValueError: It has reduced nothing.
+    """
+    moved = record.rounds_here * record.bytes
+    if not moved:
+        raise ValueError("it has reduced nothing: run it on some input first")
+    return reduce(
+        record.rounds,
+        chunk_bytes=record.tuning.range_bytes,
+        cpu_seconds_per_byte=record.cpu_seconds / moved,
+        source=f"the run of {record.job} that began at {record.began_at}",
     )

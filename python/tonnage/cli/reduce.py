@@ -1,0 +1,436 @@
+"""``tonnage run reduce`` and ``tonnage index``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from tonnage import engine, words
+from tonnage.cli.arguments import (
+    Json,
+    Memory,
+    new_directory,
+    number,
+    parse_size,
+    refuse_unknown,
+    whole_number,
+)
+from tonnage.cli.fleet import refuse_without_ray
+from tonnage.cli.fleet_flags import PATIENCE_SECONDS, Fleet, Instances, Out, Patience
+from tonnage.cli.modules import held_by
+from tonnage.cli.run_fleet import going_on
+from tonnage.cli.volumes import Endpoint, asked_of_stores, divided, refuse_endpoint, refuse_of_nodes
+from tonnage.run.volumes import refuse_twice_read
+
+if TYPE_CHECKING:
+    from tonnage.artifacts import ReductionRecord
+    from tonnage.reduction import OnFleet
+    from tonnage.run.reduce import Reduction
+    from tonnage.run.reduce.index import Index
+    from tonnage.run.reduce.sampling import Sampled
+
+OWN = ("kmeans", "pca", "regression", "pagerank", "histogram")
+"""Reductions that need nobody's code."""
+OF = {
+    "--k": ("kmeans",),
+    "--iterations": ("kmeans", "pagerank"),
+    "--tolerance": ("kmeans", "pagerank"),
+    "--seed": ("kmeans",),
+    "--components": ("pca",),
+    "--target": ("regression",),
+    "--damping": ("pagerank",),
+    "--precision": ("histogram",),
+}
+"""What each flag is for."""
+SAMPLE_ROWS = 10_000
+"""Of which the first centres are drawn."""
+
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="rows (of a size), npy, parquet, arrow, csv or json. Default: as index or names say.",
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option("--dtype", help="What a row is, as NumPy writes it: 8f8 is eight 64-bit numbers."),
+]
+ChunkBytes = Annotated[
+    str,
+    typer.Option(
+        "--chunk-bytes", metavar="SIZE|auto", help="About how large chunks are, like 16MiB."
+    ),
+]
+
+
+class JobFirst(TyperCommand):
+    """A command whose usage line shows the order of its arguments."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What follows the command's name in its usage line."""
+        return ["JOB", "URL...", "[OPTIONS]"]
+
+
+def run_reduce(
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB",
+            help="kmeans, pca, regression, pagerank, histogram, or MODULE:NAME, one's own.",
+        ),
+    ],
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL...",
+            help="Files, directories; objects, s3://BUCKET/KEY, or folders of them.",
+        ),
+    ],
+    k: Annotated[
+        int | None,
+        typer.Option("--k", parser=whole_number(1, 1 << 20), metavar="N", help="Centres."),
+    ] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations",
+            parser=whole_number(1, 1 << 20),
+            metavar="N",
+            help="Rounds, at most. Default: 1 of kmeans, 100 of pagerank.",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            parser=number(0, 1e300),
+            metavar="X",
+            help="Enough when no centre, or no more rank, moves further. Default: 0 and 1e-6.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", parser=whole_number(0, 1 << 62), metavar="N", help="Of the first centres."
+        ),
+    ] = None,
+    components: Annotated[
+        int | None,
+        typer.Option("--components", parser=whole_number(1, 1 << 20), metavar="N", help="Of pca."),
+    ] = None,
+    target: Annotated[
+        int | None,
+        typer.Option(
+            "--target",
+            parser=whole_number(-(1 << 20), 1 << 20),
+            metavar="N",
+            help="The column that a regression explains, from 0. Default: the last.",
+        ),
+    ] = None,
+    damping: Annotated[
+        float | None,
+        typer.Option(
+            "--damping",
+            parser=number(0, 1),
+            metavar="X",
+            help="Of rank, the share that goes along edges. Default: 0.85.",
+        ),
+    ] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            "--precision",
+            parser=number(1e-6, 0.5),
+            metavar="X",
+            help="How far a histogram's values may be off, as a share of themselves. Default: 0.01",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="A,B,...", help="Columns that count. Default: all."),
+    ] = None,
+    format: Format = None,
+    dtype: Dtype = None,
+    chunk_bytes: ChunkBytes = "auto",
+    threads: Annotated[
+        str, typer.Option("--threads", metavar="N|auto", help="Requests to stores at once.")
+    ] = "auto",
+    capacities: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--capacities",
+            metavar="DIR...",
+            help="What tonnage measure object kept: --threads auto begins with as many as were "
+            "enough there.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            parser=whole_number(1, 1024),
+            metavar="N",
+            help="Threads that reduce; as many as there are cores by default.",
+        ),
+    ] = None,
+    memory: Memory = "256MiB",  # type: ignore[assignment]
+    assignment: Annotated[
+        str,
+        typer.Option("--assignment", help="Which chunk is next: selective, or sequential."),
+    ] = "selective",
+    fleet: Fleet = None,
+    out: Out = None,
+    patience: Patience = None,
+    instances: Instances = None,
+    endpoint: Endpoint = None,
+    as_json: Json = False,
+) -> None:
+    """Reduce rows to something small: chunks are retrieved, and reduced where they come.
+
+    No pairs, no shuffle: each worker has a reduction object, and these are merged at the end.
+    """
+    given = {
+        "--k": k,
+        "--iterations": iterations,
+        "--tolerance": tolerance,
+        "--seed": seed,
+        "--components": components,
+        "--target": target,
+        "--damping": damping,
+        "--precision": precision,
+    }
+    for flag, value in given.items():
+        if value is not None and job not in OF[flag]:
+            raise engine.Refused(f"{flag} is of {words.listing(OF[flag])}, not of {job}")
+    refuse_unknown("--assignment", [assignment], ("selective", "sequential"))
+    refuse_endpoint(endpoint)
+    paths, urls = divided(inputs)
+    refuse_twice_read(urls)
+    where = _where(fleet, paths, urls, out, patience, instances)
+    from tonnage.reduction import reduce
+
+    names = columns.split(",") if columns else None
+    own = {flag.removeprefix("--"): value for flag, value in given.items() if value is not None}
+    chunk = _auto("--chunk-bytes", chunk_bytes, parse_size)
+    at_once = _auto("--threads", threads, whole_number(1, 1024))
+    measured = _measured(capacities or [], at_once, chunk)
+    more: dict[str, Any] = {"chunk_bytes": chunk, "format": format, "dtype": dtype}
+    made = _made(job, own, names)
+    with going_on(where.out) if where else nullcontext(), engine.Progress("reducing") as progress:
+        done = reduce(
+            made,
+            [*map(str, paths), *urls],
+            memory=memory,
+            workers=workers,
+            threads=at_once,
+            measured=measured,
+            assignment=assignment,
+            endpoint=endpoint,
+            fleet=where,
+            named=(job, own | ({"columns": names} if names else {})),
+            on_progress=lambda moved, of: progress(moved % of if of else 0, None),
+            **more,
+        )
+    if as_json:
+        print(json.dumps(done.record.to_json()))
+        return
+    print("\n".join(in_words(done.record)))
+    if where:
+        print(f"Kept in {where.out}")
+
+
+def index(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL...",
+            help="Files, directories; objects, s3://BUCKET/KEY, or folders of them.",
+        ),
+    ],
+    format: Format = None,
+    dtype: Dtype = None,
+    chunk_bytes: ChunkBytes = "auto",
+    endpoint: Endpoint = None,
+    as_json: Json = False,
+) -> None:
+    """Cut files and objects in chunks of whole rows, and keep the list of them next to the data.
+
+    tonnage run reduce finds it there. Of what has not changed since, nothing is looked at again.
+    """
+    from tonnage.run.reduce import kept
+    from tonnage.run.reduce.index import build
+    from tonnage.run.sources import Sources
+    from tonnage.run.volumes import Volumes
+
+    refuse_endpoint(endpoint)
+    divided(inputs)
+    chunk = _auto("--chunk-bytes", chunk_bytes, parse_size)
+    volumes = Volumes(endpoint=endpoint)
+    sources = Sources(volumes, 1)
+    for given in inputs:
+        files = list(sources.find(given))
+        place = kept.place_of(given, files)
+        before = kept.read(place, sources, volumes)
+        wanted = kept.as_before(files, before, format, dtype, sources)
+        known = None if chunk else before
+        with engine.Progress("indexing") as progress:
+            made = build(
+                files,
+                wanted,
+                chunk or kept.CHUNK_BYTES,
+                sources,
+                known,
+                partial(progress, things=len(files)),
+            )
+        kept.write(place, made, volumes)
+        told = {
+            "index": place,
+            "format": made.format.to_json(),
+            "files": len(made.files),
+            "known": made.known,
+            "chunks": len(made.chunks),
+            "bytes": made.bytes,
+            "rows": made.rows,
+        }
+        print(json.dumps(told) if as_json else _of_index(place, made))
+
+
+def in_words(record: ReductionRecord) -> list[str]:
+    """What a reduction did, line by line."""
+    rate = words.rate(record.rounds * record.bytes / record.seconds) if record.seconds else "-"
+    workers = record.workers
+    shares = {
+        "waiting for chunks": sum(each.retrieval_seconds for each in workers),
+        "reducing": sum(each.processing_seconds for each in workers),
+        "waiting for others": sum(each.synchronisation_seconds for each in workers),
+    }
+    spent = ", ".join(f"{words.seconds(each)} {name}" for name, each in shares.items())
+    lines = [
+        f"{record.rows} rows, {words.size(record.bytes)} in {record.chunks} chunks, "
+        f"{words.several(record.rounds, 'round')}",
+        f"{words.seconds(record.seconds)}, {rate}, {words.significant(record.cpu_seconds)} core "
+        "seconds",
+        f"{words.several(len(workers), 'worker')}: {spent}",
+    ]
+    if record.requests:
+        lines.append(asked_of_stores(record.requests))
+    return [*lines, json.dumps(record.result, indent=1)]
+
+
+def _of_index(place: str, made: Index) -> str:
+    rows = "" if made.rows is None else f", {made.rows} rows"
+    return (
+        f"{place}: {words.several(len(made.files), 'file')} ({made.known} known before), "
+        f"{words.several(len(made.chunks), 'chunk')}, {words.size(made.bytes)}{rows}"
+    )
+
+
+def _auto(flag: str, text: str, parse: Any) -> Any:
+    if text == "auto":
+        return None
+    try:
+        return parse(text)
+    except typer.BadParameter as why:
+        raise engine.Refused(f"{flag} {why.message}, or auto") from None
+
+
+def _measured(capacities: list[Path], at_once: int | None, chunk: int | None) -> int | None:
+    """How many requests at once were enough where the store was measured.
+
+    Raises:
+        Refused: Requests are given, or none was measured.
+    """
+    if not capacities:
+        return None
+    if at_once is not None:
+        raise engine.Refused("--capacities is for --threads auto: give one of both")
+    from tonnage.cli.gathered import measured_places, read_all
+    from tonnage.measure.object import enough
+    from tonnage.run.reduce.tuning import RANGE_BYTES
+
+    found = enough(read_all(measured_places(capacities)), min(chunk or RANGE_BYTES, RANGE_BYTES))
+    if found is None:
+        raise engine.Refused(
+            f"--capacities {words.listing(map(str, capacities))}: no object was got there: give "
+            "what tonnage measure object kept"
+        )
+    return found
+
+
+def _where(
+    fleet: str | None,
+    paths: Sequence[Path],
+    urls: Sequence[str],
+    out: Path | None,
+    patience: float | None,
+    instances: int | None,
+) -> OnFleet | None:
+    """The fleet that is to do it, if one is."""
+    if fleet is None:
+        of_fleet = {"--out": out, "--patience": patience, "--instances": instances}
+        for flag, given in of_fleet.items():
+            if given is not None:
+                raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
+        return None
+    refuse_without_ray()
+    from tonnage.fleet.asked import refuse_nowhere
+    from tonnage.reduction import OnFleet
+
+    refuse_nowhere("input", map(str, paths))
+    refuse_of_nodes(urls)
+    out = out or new_directory("tonnage-reduce")
+    return OnFleet(fleet, out, patience or PATIENCE_SECONDS, instances)
+
+
+def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[Any] | Sampled:
+    """The reduction of a name, with what flags say."""
+    from tonnage.run.reduce import Reduction
+    from tonnage.run.reduce.formats import as_points
+    from tonnage.run.reduce.histogram import Histograms
+    from tonnage.run.reduce.kmeans import KMeans, first_centres
+    from tonnage.run.reduce.moments import PCA, Regression
+    from tonnage.run.reduce.pagerank import PageRank
+    from tonnage.run.reduce.sampling import Sampled
+
+    if job == "kmeans":
+        if "k" not in own:
+            raise engine.Refused("--k: say how many centres, like --k 16")
+
+        def of_rows(rows: Any) -> Reduction[Any]:
+            centres = first_centres(as_points(rows, names), own["k"], own.get("seed", 0))
+            return KMeans(centres, own.get("iterations", 1), own.get("tolerance", 0.0), names)
+
+        return Sampled(SAMPLE_ROWS, of_rows)
+    if job == "pca":
+        if "components" not in own:
+            raise engine.Refused("--components: say how many, like --components 8")
+        return PCA(own["components"], names)
+    if job == "regression":
+        return Regression(own.get("target", -1), names)
+    if job == "pagerank":
+        return PageRank(
+            own.get("damping", 0.85),
+            own.get("tolerance", 1e-6),
+            own.get("iterations", 100),
+            names,
+        )
+    if job == "histogram":
+        return Histograms(own.get("precision", 0.01), names)
+    if ":" not in job:
+        raise engine.Refused(f"{job}: there are {words.listing(OWN)}, or MODULE:NAME")
+    found = held_by(job, Reduction, "tonnage.Reduction")
+    if isinstance(found, type):
+        try:
+            found = found()
+        except TypeError as why:
+            raise engine.Refused(f"{job}: {why}: name one that is made already") from why
+    made: Reduction[Any] = found
+    return made

@@ -1,0 +1,14 @@
+"""Reductions on a fleet.
+
+::
+
+    asked        what is asked
+    site         a machine's part: steps, objects; `reducer`, its agent, is given chunks meanwhile
+    found        the chunks of what all machines have, and who can read them
+    dealing      chunks dealt to machines while they reduce
+    driver       round by round: deals, merges two by two, loses machines, takes them in again
+    home         what is on file, so that the same command goes on
+    recording    what machines told, as the record
+
+Who has which chunk, so that each counts once: `tonnage.run.reduce.ledger`.
+"""

@@ -1,0 +1,320 @@
+"""What one machine of a fleet has of a reduction, and what it does with it.
+
+Of a round it has objects: of each step that it did in it the merged one of its workers. Until a
+step has ended the driver gets, now and then, what each worker has so far: if the machine is lost,
+only chunks that came later are reduced again elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from tonnage import engine
+from tonnage.fleet.cluster import packed
+from tonnage.fleet.objects import Changed
+from tonnage.fleet.share import Seen, of_url, seen
+from tonnage.fleet.site import Deterministic
+from tonnage.fleet.sorter import DETERMINISTIC, Ended
+from tonnage.run.reduce import kept, tuning
+from tonnage.run.reduce.index import from_bytes, to_bytes
+from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.reduce.round import (
+    CHANGED,
+    USERS,
+    Machine,
+    Numbered,
+    Round,
+    Settings,
+    Worker,
+    of_user,
+)
+from tonnage.run.reduce.sampling import sampled
+from tonnage.run.sources import File
+from tonnage.run.volumes import Volumes, is_url, summed
+
+STEPS = ("index", "sample", "learn", "reduce")
+KEPT_SHARE = 0.05
+"""Of their time workers spend no more than this on sending what they have so far."""
+
+OnProgress = engine.OnProgress
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReducePlace:
+    """A reduction as one of its machines has it."""
+
+    node: str
+    inputs: tuple[str, ...]
+    """Its own; of object storage the driver says who looks."""
+    format: str | None
+    dtype: str | None
+    chunk_bytes: int | None
+    memory_bytes: int
+    workers: int | None
+    keep_seconds: float
+    """How often at most the driver gets what a worker has so far."""
+    volumes: Volumes
+    measured: int | None = None
+    """Requests at once that were enough when the store was measured."""
+
+    def site(self) -> ReduceSite:
+        """The machine's part."""
+        return ReduceSite(self)
+
+
+class ReduceSite:
+    """A machine's part in a reduction."""
+
+    STEPS = STEPS
+
+    def __init__(self, place: ReducePlace) -> None:
+        self._place = place
+        self.on_news: Callable[[], None] = lambda: None
+        self._workers = place.workers or engine.workers()
+        self._machine: Machine | None = None
+        self._round = -1
+        self._own: list[bytes] = []
+        self._attempt, self._joined = -1, list[bytes | Ended]()
+        self._lock = threading.Lock()
+        self.begin()
+
+    def begin(self) -> None:
+        """A step begins: nothing is given yet."""
+        self._dealt = _Dealt(self._note, lambda: self._machine.ahead if self._machine else 0)
+        self._one: Round | None = None
+        self._lines: list[Mapping[str, Any]] = []
+        self._told = 0
+
+    def finished(self, known: int) -> list[Mapping[str, Any]]:
+        """What befell in the step, after so many lines: ``given``, ``came``, ``kept``."""
+        with self._lock:
+            del self._lines[: known - self._told]  # They are known: objects take memory.
+            self._told = known
+            return list(self._lines)
+
+    def index(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """The chunks of what is here, and of object storage if it is asked for that.
+
+        Args:
+            asked: ``urls``, and how many ``nodes`` there are.
+            on_progress: Called with how many files were looked at.
+        """
+        place, nodes = self._place, asked["nodes"]
+        here = [each for each in place.inputs if os.path.exists(each)]
+        memory, workers = place.memory_bytes * nodes, self._workers * nodes
+        found, files = [], list[Seen]()
+        for each in (*here, *asked["urls"]):
+            index = kept.indexed(
+                [each],
+                place.volumes,
+                place.chunk_bytes,
+                place.format,
+                place.dtype,
+                lambda total: tuning.chunk_bytes(total, memory, workers),
+                partial(_add_to, on_progress, len(files)),
+            )
+            files += [_seen(file) for file in index.files]
+            found.append(to_bytes(index))
+        return {
+            "indexes": found,
+            "files": files,
+            "absent": [each for each in place.inputs if each not in here],
+            "workers": self._workers,
+        }
+
+    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> Any:
+        """Some rows.
+
+        Args:
+            asked: The ``index``, and how many ``rows``.
+            on_progress: Not called.
+        """
+        index = from_bytes(asked["index"], "the index")
+        return sampled(index, self._place.volumes, asked["rows"])
+
+    def learn(self, asked: Mapping[str, Any], on_progress: OnProgress) -> None:
+        """Takes what stays the same in all rounds.
+
+        Args:
+            asked: The ``reduction``, packed; the ``index``; ``chunk_bytes``, of the largest chunk.
+            on_progress: Not called.
+        """
+        place = self._place
+        reduction: Reduction[Any] = pickle.loads(asked["reduction"])
+        index = from_bytes(asked["index"], "the index")
+        settings = Settings(
+            chunk_bytes=asked["chunk_bytes"],
+            range_bytes=tuning.range_bytes(asked["chunk_bytes"]),
+            memory_bytes=place.memory_bytes,
+            workers=self._workers,
+            volumes=place.volumes,
+            measured=place.measured,
+        )
+        self._machine = Machine(reduction, index.files, index.format, settings)
+        self._round, self._own = -1, []
+
+    def reduce(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """Reduces the chunks that it is given while it does so (`more`).
+
+        Args:
+            asked: The number of the ``round``, what is ``known``, packed, the first ``chunks``, and
+                whether they are the ``last``.
+            on_progress: Called with bytes reduced.
+        """
+        assert self._machine is not None
+        machine = self._machine
+        if asked["round"] != self._round:
+            self._round, self._own = asked["round"], []
+        self._attempt, self._joined = -1, []
+        machine.workers[:] = [Worker() for _ in machine.workers]
+        machine.phases, machine.requests = [], []
+        done: list[int] = []
+        keeping = _Keeping(self, self._place.keep_seconds, done, self._lock)
+        with _of_user():
+            dealt = self._dealt
+            dealt.more(0, asked["chunks"], asked["last"])
+            self._one = one = Round(machine, pickle.loads(asked["known"]), dealt, keeping.reduced)
+            whole = one.run(lambda: on_progress(machine.done_bytes))
+        self._own.append(packed(whole, ()))
+        at_once, why = machine.tuned
+        return {
+            "chunks": done,
+            "workers": [asdict(worker) for worker in machine.workers],
+            "requests": summed(machine.requests),
+            "phases": machine.phases,
+            "threads": at_once,
+            "why": why,
+        }
+
+    def more(self, start: int, chunks: Sequence[Numbered], last: bool) -> None:
+        """Takes chunks for the step that is under way; twice is as good as once.
+
+        Args:
+            start: How many were given before these.
+            chunks: With their numbers.
+            last: Whether no more are given.
+        """
+        if self._one is not None and self._dealt.more(start, chunks, last):
+            self._one.ask()
+
+    def join(self, attempt: int, other: bytes | Ended) -> None:
+        """Takes another's object, to be merged in this attempt."""
+        self._begin_attempt(attempt)
+        self._joined.append(other)
+
+    def held(self, attempt: int) -> bytes | Ended:
+        """Its own objects, and those that it was given in this attempt, merged; or why not."""
+        assert self._machine is not None
+        self._begin_attempt(attempt)
+        given: list[bytes] = []
+        for each in self._joined:
+            if isinstance(each, Ended):
+                return each
+            given.append(each)
+        try:
+            with of_user("merge", "the objects of several machines"):
+                first, *others = (pickle.loads(each) for each in (*self._own, *given))
+                for other in others:
+                    first = self._machine.reduction.merge(first, other)
+                return packed(first, ())
+        except engine.Failed as why:
+            return Ended(kind=DETERMINISTIC, why=why.args[0])
+
+    def _begin_attempt(self, attempt: int) -> None:
+        if attempt != self._attempt:
+            self._attempt, self._joined = attempt, []
+
+    def _note(self, line: Mapping[str, Any]) -> None:
+        with self._lock:
+            self._lines.append(line)
+        self.on_news()
+
+
+class _Dealt:
+    """The chunks that the driver deals; those that got lost on the way are sent again."""
+
+    def __init__(self, note: Callable[[Mapping[str, Any]], None], ahead: Callable[[], int]) -> None:
+        self._note, self._ahead, self._lock = note, ahead, threading.Lock()
+        self._chunks: deque[Numbered] = deque()
+        self._count, self._is_last = 0, False
+
+    def more(self, start: int, chunks: Sequence[Numbered], last: bool) -> bool:
+        """Takes those that are new; tells whether something is."""
+        with self._lock:
+            if start > self._count or self._is_last:
+                return False  # What came before is not there yet.
+            new = chunks[self._count - start :]
+            self._chunks += new
+            self._count += len(new)
+            self._is_last = last
+            self._note({"given": self._count, "last": last})
+            return True
+
+    def next(self) -> Numbered | None:
+        with self._lock:
+            return self._chunks.popleft() if self._chunks else None
+
+    def came(self, number: int) -> None:
+        self._note({"came": number, "ahead": self._ahead()})
+
+    @property
+    def is_over(self) -> bool:
+        with self._lock:
+            return self._is_last and not self._chunks
+
+
+class _Keeping:
+    """Sends what workers have so far, each at a time of its own: nobody waits for another."""
+
+    def __init__(
+        self, site: ReduceSite, seconds: float, done: list[int], lock: threading.Lock
+    ) -> None:
+        self._site, self._seconds, self._done, self._lock = site, seconds, done, lock
+        self._since: dict[int, list[int]] = {}
+        self._due: dict[int, float] = {}
+
+    def reduced(self, place: int, number: int, whole: Any) -> None:
+        """A worker has reduced a chunk."""
+        began = time.monotonic()
+        with self._lock:
+            self._done.append(number)
+        since = self._since.setdefault(place, [])
+        since.append(number)
+        if began < self._due.setdefault(place, began + self._seconds):
+            return
+        line = {"worker": place, "kept": packed(whole, ()), "chunks": tuple(since)}
+        self._site._note(line)
+        since.clear()
+        now = time.monotonic()
+        self._due[place] = now + max(self._seconds, (now - began) / KEPT_SHARE)
+
+
+def _add_to(on_progress: OnProgress, before: int, more: int) -> None:
+    on_progress(before + more)
+
+
+@contextmanager
+def _of_user() -> Iterator[None]:
+    """Tells what would fail on any machine, and an object that was changed, from other failures."""
+    try:
+        yield
+    except engine.Failed as why:
+        if why.args[1] in USERS:
+            raise Deterministic(why.args[0]) from why
+        # The core names files by paths, a url as if it were one, and of objects only those.
+        if why.args[1] == CHANGED or str(why.args[2]).startswith("s3:/"):
+            raise Changed(why.args[0]) from why
+        raise
+
+
+def _seen(file: File) -> Seen:
+    return of_url(file.name, file.bytes, file.version) if is_url(file.name) else seen(file.name)

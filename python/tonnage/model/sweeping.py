@@ -1,0 +1,95 @@
+"""Records of reductions put together: what chunks and requests at once made of the same input.
+
+Medians, since a machine that others use has slow moments and no fast ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from statistics import fmean, median
+
+from tonnage.artifacts import ReductionRecord
+from tonnage.artifacts.sweep import Cell, ReductionSweep, Swept
+
+BARS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
+
+
+def sweep(records: Sequence[ReductionRecord]) -> ReductionSweep:
+    """What reductions took, by their input and then by chunks and threads.
+
+    Args:
+        records: At least one.
+    """
+    records = sorted(records, key=lambda record: record.began_at)
+    alike: dict[str, list[ReductionRecord]] = {}
+    for record in records:
+        alike.setdefault(_same(record), []).append(record)
+    last = records[-1]
+    return ReductionSweep(
+        began_at=records[0].began_at,
+        reductions=len(records),
+        environment=last.environment,
+        settings=last.settings,
+        command=last.command,
+        swept=[_swept(each) for each in alike.values()],
+    )
+
+
+def _same(record: ReductionRecord) -> str:
+    """What reductions that are compared have in common."""
+    told = [record.job, record.bytes, record.rounds_here, len(record.workers)]
+    names = ("inputs", "format", "memory_bytes", "assignment", "flags")
+    return json.dumps([*told, *(record.settings.get(name) for name in names)])
+
+
+def _swept(records: list[ReductionRecord]) -> Swept:
+    ways: dict[tuple[bool, int, int], list[ReductionRecord]] = {}
+    for record in records:
+        ways.setdefault(_way(record), []).append(record)
+    cells = [_cell(*way, ways[way]) for way in sorted(ways)]
+    given = [place for place, cell in enumerate(cells) if not cell.found]
+    best = min(given, key=lambda place: cells[place].seconds, default=None)
+    found = [cell for cell in cells if cell.found]
+    over = None
+    if found and best is not None:
+        over = found[0].seconds / cells[best].seconds
+    first = records[0]
+    return Swept(
+        job=first.job,
+        inputs=list(first.settings["inputs"]),
+        bytes=first.bytes,
+        rounds=first.rounds_here,
+        workers=len(first.workers),
+        memory_bytes=first.settings["memory_bytes"],
+        cells=cells,
+        best=best,
+        found_over_best=over,
+    )
+
+
+def _way(record: ReductionRecord) -> tuple[bool, int, int]:
+    """Whether it was found, else which chunks and how many threads were given."""
+    chunk_bytes, threads = (record.settings.get(name) for name in ("chunk_bytes", "threads"))
+    if chunk_bytes is None or threads is None:
+        return True, 0, 0
+    return False, chunk_bytes, threads
+
+
+def _cell(found: bool, chunk_bytes: int, threads: int, records: list[ReductionRecord]) -> Cell:
+    tuning = records[-1].tuning
+
+    def of_workers(name: str) -> float:
+        return median(
+            fmean(getattr(worker, name) for worker in record.workers) for record in records
+        )
+
+    return Cell(
+        chunk_bytes=tuning.chunk_bytes if found else chunk_bytes,
+        threads=tuning.threads if found else threads,
+        found=found,
+        reductions=len(records),
+        seconds=median(record.seconds for record in records),
+        cpu_seconds=median(record.cpu_seconds for record in records),
+        **{name: of_workers(name) for name in BARS},
+    )

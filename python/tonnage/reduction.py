@@ -1,0 +1,229 @@
+"""Generalized reduction as a user has it: `tonnage.reduce`, which knows its machine."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage import engine
+from tonnage.artifacts import ReductionRecord, Tuning, WorkerRun
+from tonnage.engine import probes
+from tonnage.measure import environment
+from tonnage.measure.trials import now
+from tonnage.run.reduce import kept, tuning
+from tonnage.run.reduce.index import Index
+from tonnage.run.reduce.job import Done, Job
+from tonnage.run.reduce.plain import summary
+from tonnage.run.reduce.pool import SELECTIVE
+from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.reduce.round import Machine, Settings
+from tonnage.run.reduce.sampling import Sampled, sampled
+from tonnage.run.sort import peak_memory_bytes
+from tonnage.run.volumes import Volumes, summed
+from tonnage.words import bytes_of
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What came of a reduction.
+
+    Attributes:
+        result: What the last round finished with.
+        record: How it went.
+    """
+
+    result: Any
+    record: ReductionRecord
+
+
+@dataclass(frozen=True)
+class OnFleet:
+    """Where a reduction is done that is not done here.
+
+    Attributes:
+        address: Of the Ray cluster, HOST:PORT, or ``auto`` for the one that this machine is in.
+        out: The directory in which is kept what rounds came to; what was begun there goes on.
+        patience_seconds: A machine that says nothing for so long is lost.
+        instances: On so many machines; by default on all.
+    """
+
+    address: str
+    out: Path
+    patience_seconds: float = 60.0
+    instances: int | None = None
+
+
+def reduce(
+    reduction: Reduction[Any] | Sampled,
+    inputs: str | Path | Sequence[str | Path],
+    *,
+    memory: str | int = "256MiB",
+    workers: int | None = None,
+    chunk_bytes: int | None = None,
+    threads: int | None = None,
+    measured: int | None = None,
+    format: str | None = None,
+    dtype: str | None = None,
+    assignment: str = SELECTIVE,
+    endpoint: str | None = None,
+    fleet: OnFleet | None = None,
+    named: tuple[str, Mapping[str, Any]] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Reduced:
+    """Reduces all rows of files and objects.
+
+    Args:
+        reduction: What is done with them; or what makes it of some of them.
+        inputs: Files, directories, objects or folders of them (``s3://BUCKET/KEY``).
+        memory: For chunks, like ``256MiB``, or a number of bytes.
+        workers: Threads that reduce; by default as many as there are cores.
+        chunk_bytes: About how large chunks are; by default as the index has them, or else as many
+            as workers have use for.
+        threads: Requests at once; by default it is found while it runs.
+        measured: Where it is found: what was enough when the store was measured, to begin with.
+        format: ``rows``, ``npy``, ``parquet``, ``arrow``, ``csv`` or ``json``; by default by the
+            names of files.
+        dtype: What a row is, of ``rows``, like ``8f8``.
+        assignment: ``selective`` or ``sequential``.
+        endpoint: The store's address; by default as the environment says.
+        fleet: The machines that do it; by default this one. Paths are theirs then, ``{node}`` in
+            them is a machine's name, and ``memory`` and ``workers`` are of each.
+        named: What a record calls it, and what it was told; by default its class.
+        on_progress: Called with bytes reduced of those of a round, now and then.
+
+    Raises:
+        Refused: Arguments or inputs cannot be used.
+        Failed: Something cannot be retrieved, or was changed meanwhile.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    places = [str(each) for each in ([inputs] if isinstance(inputs, (str, Path)) else inputs)]
+    memory_bytes = bytes_of(memory) if isinstance(memory, str) else memory
+    if memory_bytes is None:
+        raise engine.Refused(f"memory {memory!r} is no size: write it like 256MiB")
+    volumes = Volumes(endpoint=endpoint, requests=threads)
+    named = named or (type(reduction).__name__, {})
+    if fleet is not None:
+        return _on_fleet(
+            fleet,
+            on_progress or (lambda *_: None),
+            reduction=reduction,
+            named=named,
+            inputs=places,
+            memory_bytes=memory_bytes,
+            workers=workers,
+            chunk_bytes=chunk_bytes,
+            format=format,
+            dtype=dtype,
+            assignment=assignment,
+            volumes=volumes,
+            measured=measured,
+        )
+    began_at, cpu = now(), _cpu_seconds()
+    crew = workers or engine.workers()
+    index = kept.indexed(
+        places,
+        volumes,
+        chunk_bytes,
+        format,
+        dtype,
+        lambda total: tuning.chunk_bytes(total, memory_bytes, crew),
+    )
+    if isinstance(reduction, Sampled):
+        reduction = reduction.make(sampled(index, volumes, reduction.rows))
+    largest = max((chunk.bytes for chunk in index.chunks), default=1)
+    settings = Settings(
+        chunk_bytes=largest,
+        range_bytes=tuning.range_bytes(largest),
+        memory_bytes=memory_bytes,
+        workers=crew,
+        assignment=assignment,
+        volumes=volumes,
+        measured=measured,
+    )
+    whole = index.bytes
+    show = on_progress or (lambda *_: None)
+    job = Job(reduction, index, settings, lambda moved: show(moved, whole))
+    done = job.run()
+    at_once, why = job.machine.tuned
+    why = f"{tuning.why_chunks(largest, chunk_bytes)}; {why}"
+    tuned = Tuning(chunk_bytes=largest, range_bytes=settings.range_bytes, threads=at_once, why=why)
+    given = {"chunk_bytes": chunk_bytes, "threads": threads}
+    record = _record(named, job.machine, index, places, done, tuned, given, began_at, cpu)
+    return Reduced(done.result, record)
+
+
+def _on_fleet(fleet: OnFleet, on_progress: Callable[[int, int], None], **asked: Any) -> Reduced:
+    from tonnage.fleet.cluster import attached
+    from tonnage.fleet.reduce.asked import ReduceAsked
+    from tonnage.fleet.reduce.driver import reduce_fleet
+
+    job = ReduceAsked(
+        patience_seconds=fleet.patience_seconds,
+        instances=fleet.instances,
+        command=list(sys.argv),
+        **asked,
+    )
+    with attached(fleet.address) as cluster:
+        return Reduced(*reduce_fleet(cluster, fleet.out, job, on_progress))
+
+
+def _record(
+    named: tuple[str, Mapping[str, Any]],
+    machine: Machine,
+    index: Index,
+    places: Sequence[str],
+    done: Done,
+    tuned: Tuning,
+    given: Mapping[str, int | None],
+    began_at: str,
+    cpu_before: float,
+) -> ReductionRecord:
+    reduction, settings = machine.reduction, machine.settings
+    return ReductionRecord(
+        job=named[0],
+        began_at=began_at,
+        command=list(sys.argv),
+        environment=environment.capture([]),
+        settings={
+            "inputs": list(places),
+            "format": index.format.to_json(),
+            "memory_bytes": settings.memory_bytes,
+            "workers": settings.workers,
+            "assignment": settings.assignment,
+            "flags": dict(named[1]),
+            "endpoint": settings.volumes.endpoint,
+            **given,
+        },
+        rows=sum(worker.rows for worker in machine.workers) // done.rounds,
+        bytes=index.bytes,
+        chunks=len(index.chunks),
+        rounds=done.rounds,
+        rounds_here=done.rounds,
+        seconds=done.seconds,
+        cpu_seconds=_cpu_seconds() - cpu_before,
+        peak_memory_bytes=peak_memory_bytes(),
+        result=summary(reduction, done.result),
+        workers=[
+            WorkerRun(
+                node=environment.capture([]).host,
+                chunks=worker.chunks,
+                bytes=worker.bytes,
+                retrieval_seconds=worker.retrieval_seconds,
+                processing_seconds=worker.processing_seconds,
+                synchronisation_seconds=worker.synchronisation_seconds,
+            )
+            for worker in machine.workers
+        ],
+        tuning=tuned,
+        requests=summed(machine.requests),
+        phases=[probes.phase(phase) for phase in machine.phases],
+    )
+
+
+def _cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,169 @@
+"""The chunk index: files and objects in chunks of whole rows, kept next to the data.
+
+A chunk is logical: a span of a file, with how many rows it has (MATE-EC2, "Data Organization").
+What a file's chunks are, its format says (`formats`). The index is a Parquet file with a row a
+chunk; a file that is what it was, by its length and its ETag or the time of its last change, keeps
+its chunks, and the others are cut anew.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tonnage import engine
+from tonnage.run.reduce.formats import Format, format_named
+from tonnage.run.reduce.pool import Chunk
+from tonnage.run.sources import File, Sources
+
+NAME = "_tonnage-index.parquet"
+"""In the directory or folder; who reads that leaves it out."""
+SCHEMA: pa.Schema = pa.schema(
+    [  # type: ignore[arg-type]
+        ("name", pa.string()),
+        ("bytes", pa.int64()),
+        ("version", pa.string()),
+        ("offset", pa.int64()),
+        ("length", pa.int64()),
+        ("rows", pa.int64()),
+        ("part", pa.int32()),
+    ]
+)
+KEY = b"tonnage.index/1"
+
+
+@dataclass(frozen=True)
+class Index:
+    """What there is to reduce.
+
+    Attributes:
+        format: What files are.
+        files: All of them.
+        chunks: Theirs.
+        known: Of how many files the chunks were known before.
+    """
+
+    format: Format
+    files: Sequence[File]
+    chunks: Sequence[Chunk]
+    known: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Of all chunks."""
+        return sum(chunk.bytes for chunk in self.chunks)
+
+    @property
+    def rows(self) -> int | None:
+        """Of all chunks; ``None`` where that takes reading them."""
+        counts = [chunk.rows for chunk in self.chunks]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+
+def build(
+    files: Sequence[File],
+    format: Format,
+    chunk_bytes: int,
+    sources: Sources,
+    before: Index | None = None,
+    look: Callable[[int], None] = lambda _: None,
+) -> Index:
+    """Cuts files in chunks of about ``chunk_bytes``, those that are not in the index ``before``.
+
+    Args:
+        files: All of them.
+        format: What they are.
+        chunk_bytes: About how large chunks are.
+        sources: What opens files.
+        before: What is known.
+        look: Called now and then with how many of the others are cut.
+
+    Raises:
+        Refused: A file is none of its format.
+    """
+    kept: dict[File, list[Chunk]] = {}
+    if before is not None and before.format == format:
+        for chunk in before.chunks:
+            kept.setdefault(before.files[chunk.file], []).append(chunk)
+        for file in before.files:
+            kept.setdefault(file, [])
+
+    def cut(place: int) -> list[Chunk]:
+        return list(format.cut(place, files[place], chunk_bytes, sources))
+
+    new = [place for place, file in enumerate(files) if file not in kept]
+    made = sources.of_each(new, cut, look) if format.LOOKS else map(cut, new)
+    cuts = dict(zip(new, made, strict=True))
+    chunks: list[Chunk] = []
+    for place, file in enumerate(files):
+        if place in cuts:
+            chunks += cuts[place]
+        else:
+            chunks += [chunk._replace(file=place) for chunk in kept[file]]
+    return Index(format, files, chunks, len(files) - len(new))
+
+
+def joined(indexes: Sequence[Index]) -> Index | None:
+    """Those that are of one format with the first, as one; ``None`` if there is none."""
+    if not indexes:
+        return None
+    files: list[File] = []
+    chunks: list[Chunk] = []
+    for index in indexes:
+        if index.format == indexes[0].format:
+            chunks += [chunk._replace(file=chunk.file + len(files)) for chunk in index.chunks]
+            files += index.files
+    return Index(indexes[0].format, files, chunks)
+
+
+def to_bytes(index: Index) -> bytes:
+    """The index as a Parquet file."""
+    of_chunks = [(index.files[chunk.file], chunk) for chunk in index.chunks]
+    empty = {*range(len(index.files))} - {chunk.file for chunk in index.chunks}
+    rows: list[tuple[Any, ...]] = [
+        (file.name, file.bytes, file.version, chunk.offset, chunk.bytes, chunk.rows, chunk.part)
+        for file, chunk in of_chunks
+    ]
+    # A file of nothing has no chunk, and is known all the same.
+    rows += [
+        (file.name, file.bytes, file.version, None, None, None, None)
+        for file in (index.files[place] for place in sorted(empty))
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+    arrays = [pa.array(column, of.type) for column, of in zip(columns, SCHEMA, strict=True)]
+    said = json.dumps(index.format.to_json()).encode()
+    table = pa.Table.from_arrays(arrays, schema=SCHEMA.with_metadata({KEY: said}))
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
+
+
+def from_bytes(content: bytes, where: str) -> Index:
+    """The index that `to_bytes` wrote.
+
+    Raises:
+        Refused: It is none.
+    """
+    try:
+        table = pq.read_table(io.BytesIO(content))
+        said = (table.schema.metadata or {})[KEY]
+    except (pa.ArrowException, KeyError) as why:
+        raise engine.Refused(
+            f"{where} is no index, or of another version: remove it, and index anew"
+        ) from why
+    format = format_named(**json.loads(said))
+    places: dict[File, int] = {}
+    chunks = []
+    for name, size, version, *chunk in zip(
+        *(table[each].to_pylist() for each in SCHEMA.names), strict=True
+    ):
+        place = places.setdefault(File(name, size, version), len(places))
+        if chunk[0] is not None:
+            chunks.append(Chunk(place, *chunk))
+    return Index(format, list(places), chunks)

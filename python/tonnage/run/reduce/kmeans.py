@@ -1,0 +1,149 @@
+"""k-means (Lloyd 1982), as MATE-EC2 has it: a round adds each point to the nearest centre.
+
+The object of a worker is the sum of the points of each centre, how many they are, and the sum of
+squared distances; the next centres are the means. A centre without points stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage import engine
+from tonnage.run.reduce.formats import Rows, as_points
+from tonnage.run.reduce.reduction import Reduction
+
+Points = npt.NDArray[np.float64]
+
+
+class Sums(TypedDict):
+    """What points come to."""
+
+    centres: Points
+    """Those of this round: (k, columns)."""
+    sums: Points
+    """Of each centre's points."""
+    rows: npt.NDArray[np.uint64]
+    inertia: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where centres are, and how far points are from them.
+
+    Attributes:
+        centres: (k, columns).
+        rows: Points of each centre, of the centres before these.
+        inertia: Sum of the squared distances to them.
+        moved: How far the centre moved that moved most.
+    """
+
+    centres: Points
+    rows: npt.NDArray[np.uint64]
+    inertia: float
+    moved: float
+
+
+class KMeans(Reduction[Sums]):
+    """k-means over rows of numbers.
+
+    Args:
+        centres: Where centres are at first: (k, columns).
+        rounds: How many rounds at most.
+        tolerance: Centres that move no further than this stay: it is enough.
+        columns: Names of those that count, where they have names; by default all.
+    """
+
+    def __init__(
+        self,
+        centres: Points,
+        rounds: int,
+        tolerance: float = 0.0,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        self._columns = columns
+        self._first = np.ascontiguousarray(centres, np.float64)
+        self._rounds, self._tolerance = rounds, tolerance
+
+    def begin(self, known: Found | None) -> Sums:
+        """No point yet."""
+        centres = self._first if known is None else known.centres
+        return {
+            "centres": centres,
+            "sums": np.zeros(centres.shape),
+            "rows": np.zeros(len(centres), np.uint64),
+            "inertia": 0.0,
+        }
+
+    def local(self, rows: Rows, into: Sums) -> Sums:
+        """Adds points.
+
+        Raises:
+            ValueError: A row is no point.
+        """
+        centres = into["centres"]
+        points = as_points(rows, self._columns)
+        if points.shape[1] != centres.shape[1]:
+            raise ValueError(f"rows have {points.shape[1]} columns, and centres {centres.shape[1]}")
+        sums, bad = engine.Centres(centres, centres.shape[1]).sums(np.ascontiguousarray(points))
+        if sums is None:
+            raise ValueError(f"row {bad} of these is no point: {points[bad].tolist()}")
+        of_centres, counts, inertia = sums
+        into["sums"] += np.frombuffer(of_centres).reshape(into["sums"].shape)
+        into["rows"] += np.frombuffer(counts, np.uint64)
+        into["inertia"] += inertia
+        return into
+
+    def merge(self, one: Sums, other: Sums) -> Sums:
+        """Adds them up."""
+        one["sums"] += other["sums"]
+        one["rows"] += other["rows"]
+        one["inertia"] += other["inertia"]
+        return one
+
+    def finish(self, whole: Sums, known: Found | None) -> Found:
+        """Centres are the means of their points."""
+        before = self._first if known is None else known.centres
+        rows = whole["rows"][:, None]
+        centres = np.where(rows > 0, whole["sums"] / np.maximum(rows, 1), before)
+        moved = float(np.sqrt(((centres - before) ** 2).sum(axis=1)).max(initial=0.0))
+        return Found(centres, whole["rows"], whole["inertia"], moved)
+
+    def until(self, result: Found, known: Any, rounds: int) -> bool:
+        """When there were enough rounds, or nothing moves any more."""
+        return rounds >= self._rounds or result.moved <= self._tolerance
+
+
+def first_centres(points: Points, k: int, seed: int = 0) -> Points:
+    """Where centres are at first, by k-means++ (Arthur and Vassilvitskii 2007).
+
+    Each is drawn of the points, in proportion to its squared distance to those drawn before.
+
+    Args:
+        points: Some of all: (rows, columns); a round tells of those that are none.
+        k: How many.
+        seed: Of the drawing.
+
+    Raises:
+        Refused: There are fewer different points.
+    """
+    draw = np.random.default_rng(seed)
+    points = points[np.isfinite(points).all(axis=1)]
+    if not len(points):
+        raise engine.Refused(f"--k {k}: there are no points")
+    found = [points[draw.integers(len(points))]]
+    apart = ((points - found[0]) ** 2).sum(axis=1)
+    while len(found) < k:
+        whole = apart.sum()
+        if not whole > 0:
+            raise engine.Refused(
+                f"--k {k}: of {len(points)} points that were looked at {len(found)} differ: give a "
+                "smaller --k"
+            )
+        found.append(points[draw.choice(len(points), p=apart / whole)])
+        apart = np.minimum(apart, ((points - found[-1]) ** 2).sum(axis=1))
+    return np.array(found, np.float64)

@@ -1,0 +1,43 @@
+"""Results as JSON has them: what is no finite number is ``null`` there."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from tonnage.combine import Distribution
+from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.reduce.round import of_user
+
+
+def summary(reduction: Reduction[Any], result: Any) -> Any:
+    """What a record tells of a result.
+
+    Raises:
+        Failed: The reduction cannot say.
+    """
+    with of_user("summary", "the result"):
+        return as_json(reduction.summary(result))
+
+
+def as_json(value: Any) -> Any:
+    """A result as JSON has it: as it says itself, fields by their names, arrays as lists."""
+    if isinstance(value, Distribution):
+        return as_json(value.to_json())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: as_json(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(name): as_json(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(each) for each in value]
+    if isinstance(value, np.ndarray):
+        whole = value.dtype.kind != "f" or bool(np.isfinite(value).all())
+        return value.tolist() if whole else as_json(value.tolist())
+    if isinstance(value, np.generic):
+        return as_json(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)

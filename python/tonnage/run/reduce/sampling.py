@@ -1,0 +1,61 @@
+"""Some rows of an input, spread evenly: what first centres are drawn of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tonnage import engine
+from tonnage.run.map_reduce.blocks import one_batch
+from tonnage.run.reduce.formats import Rows
+from tonnage.run.reduce.index import Index
+from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.sources import Sources
+from tonnage.run.volumes import Volumes
+
+SAMPLED_CHUNKS = 16
+
+
+def sampled(index: Index, volumes: Volumes, count: int) -> Rows:
+    """Some rows: of the beginnings of chunks that are spread evenly.
+
+    Args:
+        index: What there is.
+        volumes: How stores are reached.
+        count: About how many.
+
+    Raises:
+        Refused: There are none.
+    """
+    sources, chunks = Sources(volumes, 1), [each for each in index.chunks if each.bytes]
+    if not chunks:
+        raise engine.Refused("the inputs hold no rows")
+    some = chunks[:: max(len(chunks) // SAMPLED_CHUNKS, 1)]
+    each = max(count // len(some), 1)
+    found: list[Any] = []
+    for chunk in some:
+        file, part = index.files[chunk.file], index.format.beginning(chunk, each)
+        with sources.open(file) as opened:
+            opened.seek(part.offset)
+            rows = index.format.rows(opened.read(part.bytes), file, part, sources)
+        found.append(rows[:each] if isinstance(rows, np.ndarray) else rows.slice(0, each))
+    if isinstance(found[0], np.ndarray):
+        return np.concatenate(found)
+    return one_batch(pa.Table.from_batches(found))
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A reduction that is made of some rows of its input, as k-means is of its first centres.
+
+    Attributes:
+        rows: How many.
+        make: What makes it of them.
+    """
+
+    rows: int
+    make: Callable[[Rows], Reduction[Any]]

@@ -1,0 +1,239 @@
+"""Reductions, and inputs, that are careless: the job ends, and says what was wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tonnage
+from support.checksums import COLUMNS, Checksum, Rows, put
+from support.command import Tonnage
+from support.machines import Machines
+from support.reducers import asked
+from support.s3 import BUCKET, Bucket
+from tonnage import Reduction, engine
+from tonnage.fleet.home import Over
+from tonnage.fleet.reduce.driver import reduce_fleet
+from tonnage.run.reduce.pagerank import NODE_BYTES, PageRank
+from tonnage.testing import check_reduction
+
+ROWS = 4096
+SECONDS = 60
+"""Who has not ended then hangs."""
+
+
+def ended(work: Callable[[], Any]) -> BaseException | None:
+    """What a call raised, which is to end."""
+    found: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            work()
+        except BaseException as why:
+            found.append(why)
+
+    thread = threading.Thread(target=do, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    assert not thread.is_alive(), "it hangs"
+    return found[0] if found else None
+
+
+def laid(directory: Path, count: int = ROWS) -> Path:
+    """Rows in a file."""
+    rows = np.arange(float(count * COLUMNS)).reshape(-1, COLUMNS)
+    rows.tofile(directory / "rows")
+    return directory / "rows"
+
+
+class FailsOnce(Checksum):
+    """Fails at one chunk, while others wait for the next."""
+
+    def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
+        if rows[0, 0] == 0:
+            raise ValueError("that one")
+        return super().local(rows, into)
+
+
+class Keeps(Reduction[list[Any]]):
+    """Keeps views of rows."""
+
+    def begin(self, known: Any) -> list[Any]:
+        return []
+
+    def local(self, rows: npt.NDArray[Any], into: list[Any]) -> list[Any]:
+        return [*into, rows[:1]]
+
+    def merge(self, one: list[Any], other: list[Any]) -> list[Any]:
+        return one + other
+
+    def finish(self, whole: list[Any], known: Any) -> float:
+        return float(sum(each.sum() for each in whole))
+
+
+class Writes(Checksum):
+    """Changes a file that is read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
+        os.utime(self._path, ns=(1, 1))
+        return super().local(rows, into)
+
+
+class Fails(Checksum):
+    """Fails in one of its functions."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+
+    def merge(self, one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+        if self._where == "merge":
+            raise ValueError("not these two")
+        return super().merge(one, other)
+
+    def until(self, result: Any, known: Any, rounds: int) -> bool:
+        if self._where == "until":
+            raise ValueError("who knows")
+        return super().until(result, known, rounds)
+
+    def summary(self, result: Any) -> Any:
+        if self._where == "summary":
+            raise ValueError("no words")
+        return super().summary(result)
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_one_that_fails_ends_those_that_wait(disk: Path, workers: int) -> None:
+    row = 8 * COLUMNS
+    why = ended(
+        lambda: tonnage.reduce(
+            FailsOnce(),
+            laid(disk),
+            dtype=f"{COLUMNS}f8",
+            workers=workers,
+            chunk_bytes=ROWS // 8 * row,
+            memory=3 * (ROWS // 8 * row + 8192),
+        )
+    )
+    assert isinstance(why, engine.Failed) and "ValueError: that one" in why.args[0]
+
+
+def test_rows_that_are_kept_end_it_when_memory_does(disk: Path) -> None:
+    path, row = laid(disk), 8 * COLUMNS
+
+    def of(memory: int) -> Callable[[], Any]:
+        more: dict[str, Any] = {"dtype": f"{COLUMNS}f8", "workers": 2, "memory": memory}
+        return lambda: tonnage.reduce(Keeps(), path, chunk_bytes=64 * row, **more)
+
+    why = ended(of(1 << 16))
+    assert isinstance(why, engine.Failed) and "have it copy what it keeps" in why.args[0], why
+    assert ended(of(1 << 22)) is None
+    with pytest.raises(AssertionError, match="depends on the order"):
+        check_reduction(Keeps(), np.fromfile(path).reshape(-1, COLUMNS))
+
+
+def test_a_file_that_is_changed_meanwhile_is_named(disk: Path) -> None:
+    path = laid(disk)
+    with pytest.raises(engine.Failed, match=r"rows was changed while it was read"):
+        tonnage.reduce(Writes(path), path, dtype=f"{COLUMNS}f8")
+
+
+@pytest.mark.parametrize("where", ["merge", "until", "summary"])
+def test_what_fails_after_all_rows_is_told(
+    disk: Path, tmp_path: Path, s3: Bucket, where: str
+) -> None:
+    with pytest.raises(engine.Failed, match=f"{where} failed for .*ValueError"):
+        tonnage.reduce(Fails(where), laid(disk), dtype=f"{COLUMNS}f8", workers=2)
+    put(s3)
+    job = asked(Fails(where), [f"s3://{BUCKET}/in/"], s3)
+    why = ended(lambda: reduce_fleet(Machines("a", "b", "c"), tmp_path / "job", job))
+    assert isinstance(why, Over) and f"{where} failed for" in why.args[0], why
+
+
+def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, s3: Bucket) -> None:
+    put(s3)
+    for rounds in (1, 2):
+        job = asked(Checksum(rounds), [f"s3://{BUCKET}/in/"], s3)
+        if rounds == 1:
+            reduce_fleet(Machines("a"), tmp_path / "job", job)
+        else:
+            with pytest.raises(engine.Refused, match=r"not .*: give the same reduction"):
+                reduce_fleet(Machines("a"), tmp_path / "job", job)
+
+
+def test_files_that_are_named_twice_are_refused(tonnage: Tonnage, disk: Path) -> None:
+    path = laid(disk)
+    (disk / "again").symlink_to(path)
+    for more in (path, disk / "again"):
+        said = tonnage.run(
+            "run", "reduce", "pca", disk, more, "--dtype", "3f8", "--components", "1"
+        )
+        assert said.returncode == 2 and "give it once" in said.stderr, said.stderr
+
+
+def test_a_file_by_a_path_that_is_not_the_shortest_has_an_index(
+    tonnage: Tonnage, disk: Path
+) -> None:
+    laid(disk)
+    for name in ("./rows", "rows", f"{disk}//rows"):
+        tonnage.run("index", name, "--dtype", "3f8", cwd=disk, check=True)
+    assert [each.name for each in disk.glob("_*")] == ["_rows.index.parquet"]
+
+
+def test_indexes_of_several_inputs_count_together(tonnage: Tonnage, disk: Path) -> None:
+    for name in "ab":
+        (disk / name).mkdir()
+        laid(disk / name)
+        index = ("index", disk / name, "--chunk-bytes", str(8 * COLUMNS * 512), "--dtype", "3f8")
+        tonnage.run(*index, check=True)
+    run = ("run", "reduce", "pca", disk / "a", disk / "b", "--components", "1", "--json")
+    record = json.loads(tonnage.run(*run, check=True).stdout)
+    assert record["chunks"] == 2 * ROWS // 512
+
+
+def test_row_groups_without_rows_are_no_chunks(tonnage: Tonnage, disk: Path) -> None:
+    table = pa.table({"x": [1.0, 2.0], "y": [True, False]})
+    pq.write_table(table, disk / "a.parquet")
+    for number, dictionary in enumerate([True, False]):
+        pq.write_table(table[:0], disk / f"b{number}.parquet", use_dictionary=dictionary)
+    run = ("run", "reduce", "histogram", disk, "--columns", "x", "--json")
+    record = json.loads(tonnage.run(*run, check=True).stdout)
+    assert record["result"][0]["rows"] == 2
+
+
+def test_results_that_are_no_numbers_are_json(tonnage: Tonnage, disk: Path) -> None:
+    np.array([[np.nan, 1.0], [np.inf, 2.0]]).tofile(disk / "rows")
+    said = tonnage.run("run", "reduce", "histogram", disk, "--dtype", "2f8", "--json", check=True)
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    first, second = json.loads(said.stdout, parse_constant=refuse)["result"]
+    assert (first["least"], first["most"], first["missing"]) == (None, None, 2)
+    assert (second["least"], second["most"]) == (1.0, 2.0)
+
+
+def test_a_graph_that_takes_more_memory_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": NODE_BYTES}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    ranks = PageRank()
+    whole = ranks.local(np.array([[1, 999]]), ranks.begin(None))
+    assert len(whole["out"]) == 1000
+    with pytest.raises(
+        ValueError, match=r"an edge has node 1000, .*number nodes from 0 on without"
+    ):
+        ranks.local(np.array([[1, 1000]]), whole)

@@ -1,0 +1,165 @@
+"""Reductions on a fleet: each chunk counts once, whoever dies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.checksums import SEEDS, Checksum, Rows, put, rows_of, total
+from support.machines import Machines
+from support.reducers import ReduceMachines, asked
+from support.s3 import BUCKET, Bucket
+from support.sorters import Killed, killed
+from tonnage import engine
+from tonnage.fleet.home import Over
+from tonnage.fleet.reduce.driver import reduce_fleet
+from tonnage.fleet.reduce.home import ReduceHome
+from tonnage.run.reduce.kmeans import KMeans
+from tonnage.run.reduce.ledger import Ledger
+from tonnage.run.reduce.pool import Chunk
+from tonnage.run.reduce.sampling import Sampled
+
+NODES = ("a", "b", "c")
+
+
+class Failing(Checksum):
+    """A reduction that fails at a row."""
+
+    def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
+        raise ValueError("no such row was foreseen")
+
+
+def test_machines_share_objects_and_each_has_some(tmp_path: Path, s3: Bucket) -> None:
+    rows = put(s3)
+    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3)
+    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    assert result == total(rows, 3)
+    assert {worker.node for worker in record.workers if worker.chunks} == {*NODES}
+    assert sum(worker.chunks for worker in record.workers) == 3 * record.chunks
+    assert (record.rounds, record.rows, record.lost) == (3, len(rows), {})
+    again, same = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    assert (again, same) == (result, record)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_chunk_counts_once_whoever_dies(tmp_path: Path, s3: Bucket, seed: int) -> None:
+    rows = put(s3)
+    cluster = ReduceMachines(*NODES, deaths=4, seed=seed, gone=("b",) if seed % 2 else ())
+    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, keep_seconds=[0.0, 60.0][seed // 2 % 2])
+    result, record = reduce_fleet(cluster, tmp_path / "job", job)
+    assert result == total(rows, 3)
+    assert cluster.died
+    assert {*record.lost} <= {*cluster.died}
+
+
+def test_each_does_what_is_near_to_it_and_helps_with_the_rest(tmp_path: Path, s3: Bucket) -> None:
+    rows = [put(s3)]
+    for seed, node in enumerate("ab"):
+        rows.append(rows_of(100 + seed, 3000))
+        (tmp_path / node).mkdir()
+        rows[-1].tofile(tmp_path / node / "rows")
+    inputs = [f"{tmp_path}/{{node}}/", f"s3://{BUCKET}/in/"]
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "rows").touch()
+    job = asked(Checksum(), inputs, s3)
+    result, _ = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    assert result == total(np.concatenate(rows))
+
+
+def test_input_that_only_a_lost_machine_has_is_named(tmp_path: Path) -> None:
+    for seed, node in enumerate(NODES):
+        (tmp_path / node).mkdir()
+        rows_of(seed, 5000).tofile(tmp_path / node / "rows")
+    cluster = ReduceMachines(*NODES, deaths=1, likely=1.0, gone=NODES)
+    job = asked(Checksum(), [f"{tmp_path}/{{node}}/"], keep_seconds=60.0)
+    with pytest.raises(engine.Failed, match=r"of input nobody can read any more, first .*/rows at"):
+        reduce_fleet(cluster, tmp_path / "job", job)
+    (died,) = cluster.died
+    result, _ = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    assert result == total(np.concatenate([rows_of(seed, 5000) for seed in range(3)]))
+    assert died in NODES
+
+
+def test_a_driver_that_died_goes_on_from_the_last_round(
+    tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, job = put(s3), asked(Checksum(4), [f"s3://{BUCKET}/in/"], s3)
+    write, rounds = ReduceHome.write, 0
+
+    def dies(home: ReduceHome, name: str, content: bytes) -> None:
+        nonlocal rounds
+        write(home, name, content)
+        rounds += name == "round.pickle"
+        if rounds == 2:
+            killed()
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(ReduceHome, "write", dies)
+        reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    assert result == total(rows, 4)
+    assert (record.rounds, record.rounds_here) == (4, 2)
+
+
+def test_an_input_that_is_another_one_is_refused_by_who_goes_on(tmp_path: Path, s3: Bucket) -> None:
+    put(s3)
+    job = asked(Failing(), [f"s3://{BUCKET}/in/"], s3)
+    with pytest.raises(Over, match=r"local failed for .*no such row was foreseen"):
+        reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    s3.put("in/0", rows_of(9, 10).tobytes())
+    with pytest.raises(Over, match="in/0 is not what it was when the job began"):
+        reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+
+
+def test_k_means_is_what_one_machine_makes_of_it(tmp_path: Path, s3: Bucket) -> None:
+    rows = put(s3)
+    job = asked(Sampled(100, lambda some: KMeans(some[:4], rounds=5)), [f"s3://{BUCKET}/in/"], s3)
+    cluster = ReduceMachines(*NODES, deaths=2, seed=1)
+    result, record = reduce_fleet(cluster, tmp_path / "job", job)
+    assert (record.rounds, sum(result.rows)) == (5, len(rows))
+    nearest = ((rows[:, None] - result.centres[None]) ** 2).sum(axis=2).argmin(axis=1)
+    means = np.array([rows[nearest == each].mean(axis=0) for each in range(4)])
+    assert np.abs(means - result.centres).max() < 0.1
+
+
+@given(
+    files=st.lists(st.sets(st.sampled_from(NODES), min_size=1) | st.none(), min_size=1, max_size=5),
+    chunks=st.lists(st.integers(0, 4), max_size=40),
+    seed=st.integers(0, 1 << 32),
+)
+def test_a_ledger_counts_each_chunk_once(
+    files: list[set[str] | None], chunks: list[int], seed: int
+) -> None:
+    draw = random.Random(seed)
+    of = [Chunk(file % len(files), place, 1 + place, 1) for place, file in enumerate(chunks)]
+    ledger = Ledger(of, files)
+    has: Mapping[str, list[int]] = {node: [] for node in NODES}
+    kept: list[int] = []
+    for _ in range(400):
+        node = draw.choice(NODES)
+        if draw.random() < 0.1:
+            stays = [number for number in has[node] if draw.random() < 0.5]
+            ledger.kept(stays)
+            kept += stays
+            lost = {ledger.out[number].chunk for number in has[node]}
+            lost -= {ledger.out[number].chunk for number in stays}
+            assert {*ledger.lost(node)} == lost
+            has[node].clear()
+        elif (found := ledger.next(node)) is not None:
+            number, chunk = found
+            holders = files[chunk.file]
+            assert holders is None or node in holders
+            has[node].append(number)
+            if draw.random() < 0.7:
+                ledger.came(number)
+    numbers = [*kept, *(number for node in NODES for number in has[node])]
+    done = [ledger.out[number].chunk for number in numbers]
+    assert len(done) == len({*done})
+    there, unread = ledger.left(NODES)
+    assert unread == [] and ledger.is_whole == (not there) == (len(done) == len(of))

@@ -1,0 +1,43 @@
+"""Requests at once of a reduction begin with what was enough when its store was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from support.command import Tonnage
+from support.s3 import BUCKET, Bucket
+
+
+def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, disk: Path) -> None:
+    url, endpoint = f"s3://{BUCKET}/", ("--endpoint-url", s3.endpoint)
+    trials = ("--operation", "get", "--chunk", "1MiB", "--threads", "3", "--rounds", "1")
+    short = ("--objects", "1", "--object-size", "2MiB", "--seconds", "0.2")
+    measured = ("measure", "object", url, *endpoint, *trials, *short, "--out", disk / "store")
+    tonnage.run(*measured, check=True)
+    s3.put("points/a", np.arange(3000.0).tobytes())
+    run = ("run", "reduce", "kmeans", f"{url}points/", "--k", "2", "--dtype", "3f8", *endpoint)
+    told = tonnage.run(*run, "--capacities", disk / "store", "--json", check=True)
+    tuning = json.loads(told.stdout)["tuning"]
+    assert tuning["threads"] == 3 and "; 3 requests at once" in tuning["why"], tuning
+
+    both = tonnage.run(*run, "--capacities", disk / "store", "--threads", "2")
+    assert both.returncode == 2 and "--capacities is for --threads auto" in both.stderr
+    (disk / "in").mkdir()
+    tonnage.run(
+        "measure",
+        "disk",
+        "--dir",
+        disk / "in",
+        "--size",
+        "4MiB",
+        "--seconds",
+        "0.1",
+        "--out",
+        disk / "d",
+        check=True,
+    )
+    other = tonnage.run(*run, "--capacities", disk / "d")
+    assert other.returncode == 2 and "no object was got there" in other.stderr, other.stderr
