@@ -28,7 +28,7 @@ study: $(VENV)/.core ## Set up, then study this machine's disks and write the re
 	@$(BIN)/tonnage study
 
 test: setup-test lint ## Set up, then check and test everything.
-	@tools/step "Testing the Rust core" cargo test --release --locked --workspace
+	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
 	@echo "Testing Tonnage"
 	@$(BIN)/python -m pytest
 

@@ -19,9 +19,10 @@ from tonnage.lab.nodes import nodes_of
 
 GUIDE = ROOT / "docs" / "guide"
 SCRIPT, LAB = GUIDE / "fleet-in-a-lab.sh", GUIDE / "fleet-in-a-lab.toml"
-WITHIN, LEAST = 0.06, 0.75
+WITHIN = 0.06
 """Of what is set: trials are of seconds, and the kernel holds disks back in slices of 100 ms. A
-busy host may take more from one trial, but not from most that a measurement found."""
+busy host takes from some trials, and gives what it held back to others, so only the median of a
+measurement's is looked at."""
 MINUTES = 6
 WAYS = ("send", "receive")
 
@@ -68,9 +69,8 @@ def ran(tonnage: Tonnage, out: Path, **more: str) -> subprocess.CompletedProcess
 
 
 def assert_held(shares: dict[tuple[str, str], float]) -> None:
-    """Machines and trials are as fast as the lab's file lets them be, of which these are shares."""
-    assert all(LEAST < share < 1 + WITHIN for share in shares.values()), shares
-    assert statistics.median(shares.values()) > 1 - WITHIN, shares
+    """Most trials of machines are as fast as the lab lets them be, of which these are shares."""
+    assert 1 - WITHIN < statistics.median(shares.values()) < 1 + WITHIN, shares
 
 
 def test_the_page_shows_the_script_and_the_lab() -> None:
