@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import random
+import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from tonnage import engine
 from tonnage.fleet.home import Over
 from tonnage.fleet.reduce.driver import reduce_fleet
 from tonnage.fleet.reduce.home import ReduceHome
+from tonnage.run.reduce.formats.of_size import OfSize
 from tonnage.run.reduce.kmeans import KMeans
 from tonnage.run.reduce.ledger import Ledger
 from tonnage.run.reduce.pool import Chunk
@@ -115,6 +119,25 @@ def test_an_input_that_is_another_one_is_refused_by_who_goes_on(tmp_path: Path, 
     s3.put("in/0", rows_of(9, 10).tobytes())
     with pytest.raises(Over, match="in/0 is not what it was when the job began"):
         reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+
+
+def test_a_machine_that_cannot_read_a_file_any_more_is_lost(
+    tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, read, failed = put(s3), OfSize.rows, threading.Event()
+
+    def broken(self: OfSize, *of_chunk: Any) -> Rows:
+        if failed.is_set():
+            return read(self, *of_chunk)
+        failed.set()
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(OfSize, "rows", broken)
+    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3)
+    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    assert result == total(rows, 3)
+    ((_, why),) = record.lost.items()
+    assert "Input/output error" in why
 
 
 def test_k_means_is_what_one_machine_makes_of_it(tmp_path: Path, s3: Bucket) -> None:

@@ -18,11 +18,10 @@ def tuned(
     measured: int | None = None,
 ) -> Tuner:
     """What is found where a request gives ``each``, all no more than ``cap``, and workers take
-    ``processed`` bytes a second; first bytes come after ``first`` seconds, and a chunk was moved in
-    a round before."""
-    tuner, now, moved, waited = Tuner(2, CHUNK, most, measured), 100.0, float(CHUNK), 0.0
-    tuner.begin(now, CHUNK)
-    tuner.saw(now, CHUNK, waited)
+    ``processed`` bytes a second; first bytes come after ``first`` seconds."""
+    tuner, now, moved, waited = Tuner(2, CHUNK, most, measured), 100.0, 0.0, 0.0
+    tuner.begin(now)
+    tuner.saw(now, 0, waited)
     while tuner.settled is None and now < 200:
         rate = min(each * tuner.at_once, cap)
         taken = min(rate, processed)
@@ -62,16 +61,33 @@ def test_a_store_that_is_far_is_asked_for_several_times_as_much() -> None:
     assert tuned(85e6, 3e9, 5e9, most=12, first=0.04).at_once == 12
 
 
+def test_a_slow_link_on_which_answers_wait_for_each_other_is_not_far() -> None:
+    assert tuned(2.5e6, 20e6, 5e9, first=0.03).tried[0][0] == 8
+
+
+def test_of_a_time_without_anything_to_ask_for_nothing_is_concluded() -> None:
+    tuner = Tuner(2, CHUNK)
+    tuner.begin(0.0)
+    received = 8 * CHUNK
+    tuner.saw(1.0, received, 1.0)
+    for tenth in range(20):
+        received += CHUNK // 100
+        tuner.saw(1.1 + tenth / 10, received, 1.0 + tenth / 5, is_full=False)
+    assert tuner.tried == []
+    tuner.saw(4.0, received + 100 * CHUNK, 5.0)
+    assert [rate for _, rate in tuner.tried] == [pytest.approx(100 * CHUNK / 1.0, rel=0.01)]
+
+
 def test_a_store_that_asks_for_fewer_gets_half_as_many_once_a_window() -> None:
     tuner = Tuner(2, CHUNK)
-    tuner.begin(0.0, 0)
+    tuner.begin(0.0)
     counts = [
         tuner.saw(now, 0, 0.0, throttled=throttled)
         for now, throttled in [(1.0, 3), (1.1, 9), (1.5, 9), (1.9, 9), (2.5, 12), (3.0, 13)]
     ]
     assert counts == [4, 4, 4, 4, 2, 2]  # A worker keeps one.
     assert "too many" in tuner.why
-    tuner.begin(4.0, 0)
+    tuner.begin(4.0)
     assert tuner.saw(4.5, CHUNK, 0.0) == 2
 
 

@@ -139,8 +139,8 @@ def main() -> int:
     """Runs what was not run yet, and says how far from the optimum it was."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=stores.ROOT / "target" / "reduce_fleet")
-    parser.add_argument("--bytes", type=int, default=2 << 30, help="of input, in 16 objects")
-    parser.add_argument("--small-mb-per-s", type=float, default=20, help="link of a small one")
+    parser.add_argument("--bytes", type=int, default=1 << 30, help="of input, in 16 objects")
+    parser.add_argument("--small-mb-per-s", type=float, default=10, help="link of a small one")
     parser.add_argument("--large", type=int, nargs="+", default=MIXES, help="how many are large")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()

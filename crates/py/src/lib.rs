@@ -248,6 +248,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Taken>()?;
     module.add_class::<Retrieval>()?;
     module.add_class::<Chunk>()?;
+    module.add_class::<retrieval::Clients>()?;
     module.add_class::<reductions::Centres>()?;
     module.add_class::<output::Output>()?;
     module.add_class::<ranges::Ranges>()?;

@@ -17,11 +17,24 @@ use crate::gates::shut;
 #[pyclass(frozen, module = "tonnage._core")]
 pub struct Retrieval(Arc<Ends>);
 
+/// Connections to stores, which retrievals have one after another.
+#[pyclass(frozen, module = "tonnage._core")]
+#[derive(Default)]
+pub struct Clients(Arc<tonnage_graphs::reduce::retrieval::Clients>);
+
+#[pymethods]
+impl Clients {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+}
+
 #[pymethods]
 impl Retrieval {
     #[new]
-    fn new() -> Self {
-        Self(Arc::default())
+    fn new(clients: &Clients) -> Self {
+        Self(Arc::new(Ends::new(&clients.0)))
     }
 
     /// Asks for so many bytes of a source, by its place in the configuration.
@@ -53,6 +66,11 @@ impl Retrieval {
     /// Requests so far to which the store said that there are too many.
     fn throttled(&self) -> u64 {
         self.0.pace().throttled()
+    }
+
+    /// Bytes that have come so far, of chunks that are not whole yet as well.
+    fn received(&self) -> u64 {
+        self.0.received()
     }
 
     /// Nobody takes any more.

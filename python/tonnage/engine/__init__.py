@@ -4,7 +4,8 @@
 core reports into the records of `artifacts`. ``refuse_full`` asks devices for room, ``workspace``
 is a directory that goes again. ``Beside`` is a job that runs meanwhile, with a gate (``Given``,
 ``Taken``) by which this side gives or takes; ``Output`` is one whose parts are written here;
-``Ranges`` reads objects here and there.
+``Clients`` are connections that retrievals have one after another; ``Ranges`` reads objects here
+and there.
 """
 
 from tonnage.engine.job import (
@@ -12,6 +13,7 @@ from tonnage.engine.job import (
     Cancelled,
     Centres,
     Chunk,
+    Clients,
     Failed,
     Given,
     OnProgress,
@@ -40,6 +42,7 @@ __all__ = [
     "Cancelled",
     "Centres",
     "Chunk",
+    "Clients",
     "Failed",
     "Given",
     "OnProgress",

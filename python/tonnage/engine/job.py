@@ -17,6 +17,7 @@ from tonnage import _core
 Cancelled = _core.Cancelled
 Centres = _core.Centres
 Chunk = _core.Chunk
+Clients = _core.Clients
 count_edges = _core.count_edges
 give_rank = _core.give_rank
 Failed = _core.Failed

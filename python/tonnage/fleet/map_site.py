@@ -36,6 +36,7 @@ from tonnage.fleet.site import (
     Place,
     Site,
     Unread,
+    of_disk,
 )
 from tonnage.run.crew import Crew
 from tonnage.run.map_reduce import blocks
@@ -392,16 +393,11 @@ def _of_user() -> Iterator[None]:
     except engine.Failed as why:
         stage, cause = why.args[1], why.__cause__
         # The core reads, too; who reads input here says of what it failed.
-        if stage in USERS or (stage == "read" and cause is not None and not _of_disk(cause)):
+        if stage in USERS or (stage == "read" and cause is not None and not of_disk(cause)):
             raise Deterministic(why.args[0]) from why
         if stage == "taken":  # What came back from a disk is not what was put there.
             raise OSError(errno.EIO, why.args[0]) from why
         raise
-
-
-def _of_disk(why: BaseException) -> bool:
-    """Whether the system says so; who decodes what is broken has no number for it."""
-    return isinstance(why, OSError) and why.errno is not None
 
 
 def as_stream(rows: pa.RecordBatch) -> bytes:

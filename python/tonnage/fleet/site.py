@@ -504,6 +504,11 @@ class Deterministic(Exception):
     """What would fail on any machine, as often as it is tried."""
 
 
+def of_disk(why: BaseException | None) -> bool:
+    """Whether the system says so; who decodes what is broken has no number for it."""
+    return isinstance(why, OSError) and why.errno is not None
+
+
 def _manifest_parts(path: str) -> list[str]:
     try:
         return list(json.loads(Path(path, MANIFEST).read_bytes())["parts"])

@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
+pub use tonnage_object::Clients;
 use tonnage_object::Tally;
 use tonnage_pipeline::{Buffer, Control, Graph, Node};
 use tonnage_stages::extent::{ALIGNMENT, FileRef, Object, aligned};
 use tonnage_stages::gate::{Gate, Shut};
 use tonnage_stages::sink::Hand;
-use tonnage_stages::source::{Pace, Retrieve};
+use tonnage_stages::source::{Fetch, Pace, Retrieve};
 
 use crate::job::{JobError, Phase, Watch, memory};
 use crate::volumes::{Url, Volumes, refused};
@@ -70,20 +71,24 @@ pub struct Ends {
     asked: Arc<Gate<(usize, usize, u64, usize)>>,
     taken: Arc<Gate<Buffer>>,
     pace: Arc<Pace>,
+    clients: Arc<Clients>,
+    before: u64, // received by clients
 }
 
-impl Default for Ends {
-    fn default() -> Self {
+impl Ends {
+    /// Of a retrieval that uses these, which others have used and will.
+    #[must_use]
+    pub fn new(clients: &Arc<Clients>) -> Self {
         Self {
+            clients: Arc::clone(clients),
+            before: clients.received(),
             // What waits there is a few words each, and chunks that wait hold memory: it bounds them.
             asked: Arc::new(Gate::new(usize::MAX)),
             taken: Arc::new(Gate::new(usize::MAX)),
             pace: Arc::default(),
         }
     }
-}
 
-impl Ends {
     /// Asks for `len` bytes of a source from `offset` on; the chunk will have the `number`.
     ///
     /// # Errors
@@ -110,6 +115,12 @@ impl Ends {
         &self.pace
     }
 
+    /// Bytes that have come, of chunks that are not whole yet as well.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.clients.received() - self.before + self.pace.read()
+    }
+
     /// Nobody takes any more.
     pub fn shut(&self) {
         self.asked.shut();
@@ -132,7 +143,10 @@ pub fn run(config: &Config, ends: &Ends, control: &Control) -> Result<Outcome, J
 
 fn retrieve(config: &Config, ends: &Ends, control: &Control) -> Result<Outcome, JobError> {
     let watch = Watch::begin(control);
-    let fetch = config.volumes.fetch()?;
+    let fetch = Fetch {
+        clients: Arc::clone(&ends.clients),
+        ..config.volumes.fetch()?
+    };
     if config.range_bytes == 0 || config.chunk_bytes == 0 {
         return Err(refused("a chunk has a byte at least, and so has a range"));
     }

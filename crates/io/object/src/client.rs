@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -38,6 +39,7 @@ pub struct Client {
     http: HttpClient, // for what the library has no call for
     counts: Arc<Counts>,
     tail: Option<Arc<Tail>>,
+    received: Arc<AtomicU64>,
     runtime: Runtime,
 }
 
@@ -92,6 +94,7 @@ impl Client {
             http,
             counts,
             tail: None,
+            received: Arc::default(),
             runtime: runtime
                 .map_err(|why| ObjectError::Settings(format!("starting a runtime: {why}")))?,
         })
@@ -103,6 +106,15 @@ impl Client {
     pub fn hedging(self, tail: &Arc<Tail>) -> Self {
         Self {
             tail: Some(Arc::clone(tail)),
+            ..self
+        }
+    }
+
+    /// The same, which adds the bytes that ranges receive to this.
+    #[must_use]
+    pub(crate) fn counting(self, received: &Arc<AtomicU64>) -> Self {
+        Self {
+            received: Arc::clone(received),
             ..self
         }
     }
@@ -131,7 +143,7 @@ impl Client {
                 etag,
                 offset,
                 retries: self.settings.retries,
-                front: RefCell::new(Front::new(memory)),
+                front: RefCell::new(Front::new(memory, &self.received)),
             };
             range.get(self.tail.as_deref(), &self.counts).await
         };
@@ -341,10 +353,20 @@ impl Client {
         }
     }
 
-    /// All that was asked for so far.
+    /// All that was asked for so far, or since it was counted.
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.counts.tally()
+    }
+
+    /// The same, which is not told again.
+    #[must_use]
+    pub fn count(&mut self) -> Tally {
+        self.counts.take()
+    }
+
+    pub(crate) fn is_of(&self, store: &Settings) -> bool {
+        self.settings == *store
     }
 
     /// Waits for the end of one request; gives how many it became, and what it gives.

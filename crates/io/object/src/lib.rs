@@ -20,6 +20,7 @@
 //! thread more is a connection more, and a thread's CPU time is all of what its requests cost.
 
 mod client;
+mod clients;
 mod credentials;
 mod error;
 mod faults;
@@ -33,6 +34,7 @@ mod tally;
 mod unfinished;
 
 pub use client::{Client, Done, Found, Part, Upload};
+pub use clients::Clients;
 pub use error::ObjectError;
 pub use faults::{Effect, Faults, Method, Rule};
 pub use ranges::Ranges;

@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -38,15 +39,17 @@ pub(crate) struct Front<'a> {
     filled: usize,
     began: Instant,
     first_byte: Option<Duration>,
+    received: &'a AtomicU64, // of what is filled, of this range and others
 }
 
 impl<'a> Front<'a> {
-    pub fn new(memory: &'a mut [u8]) -> Self {
+    pub fn new(memory: &'a mut [u8], received: &'a AtomicU64) -> Self {
         Self {
             memory,
             filled: 0,
             began: Instant::now(),
             first_byte: None,
+            received,
         }
     }
 
@@ -56,6 +59,8 @@ impl<'a> Front<'a> {
         let end = (at + part.len()).min(self.memory.len());
         if end > self.filled {
             self.memory[self.filled..end].copy_from_slice(&part[self.filled - at..end - at]);
+            let more = (end - self.filled) as u64;
+            self.received.fetch_add(more, Relaxed);
             self.filled = end;
         }
         end
@@ -159,7 +164,8 @@ mod tests {
             begins in 0..10_usize,
         ) {
             let mut memory = vec![0; whole.len()];
-            let mut front = Front::new(&mut memory);
+            let received = AtomicU64::new(0);
+            let mut front = Front::new(&mut memory, &received);
             let mut at = [0, usize::MAX];
             for (turn, (second, len)) in turns.into_iter().enumerate() {
                 let one = usize::from(second && turn >= begins);
@@ -171,6 +177,7 @@ mod tests {
                 prop_assert_eq!(front.filled, furthest.unwrap());
             }
             let filled = front.filled;
+            prop_assert_eq!(received.into_inner(), filled as u64);
             prop_assert_eq!(&memory[..filled], &whole[..filled]);
             prop_assert!(memory[filled..].iter().all(|byte| *byte == 0));
         }
@@ -179,7 +186,10 @@ mod tests {
     #[test]
     fn more_than_was_asked_for_is_not_taken() {
         let mut memory = [0; 3];
-        assert_eq!(Front::new(&mut memory).take(0, &[1, 2, 3, 4]), 3);
+        assert_eq!(
+            Front::new(&mut memory, &AtomicU64::new(0)).take(0, &[1, 2, 3, 4]),
+            3
+        );
         assert_eq!(memory, [1, 2, 3]);
     }
 }

@@ -4,15 +4,13 @@
 //! A part is cut evenly, so that its last range is not waited for longer than the others. Clients are
 //! kept for the next part, since their connections are.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::client::Client;
+use crate::clients::Clients;
 use crate::error::ObjectError;
 use crate::settings::Settings;
-use crate::tail::Tail;
 use crate::tally::Tally;
 
 /// The shortest range worth a request of its own: of a store that takes 40 ms to the first byte and
@@ -24,8 +22,8 @@ const RANGE_BYTES: usize = 1 << 20;
 pub struct Ranges {
     store: Settings,
     at_once: usize,
-    idle: Mutex<HashMap<String, Vec<Client>>>,
-    tail: Arc<Tail>,
+    clients: Clients,
+    tally: Mutex<Tally>,
     stopped: AtomicBool,
 }
 
@@ -36,8 +34,8 @@ impl Ranges {
         Self {
             store: store.clone(),
             at_once: at_once.max(1),
-            idle: Mutex::default(),
-            tail: Arc::default(),
+            clients: Clients::default(),
+            tally: Mutex::default(),
             stopped: AtomicBool::new(false),
         }
     }
@@ -57,14 +55,16 @@ impl Ranges {
         let count = memory.len().div_ceil(RANGE_BYTES).clamp(1, self.at_once);
         let len = memory.len().div_ceil(count).max(1);
         let failed = AtomicBool::new(false);
+        let store = Settings {
+            bucket: bucket.to_owned(),
+            ..self.store.clone()
+        };
         let get = |(offset, part): (u64, &mut [u8])| {
-            let client = self.client(bucket)?;
+            let mut client = self.clients.take(&store)?;
             let stopped = || self.stopped.load(Relaxed) || failed.load(Relaxed);
             let got = client.get_range(key, etag, offset, part, stopped);
-            self.lock()
-                .entry(bucket.to_owned())
-                .or_default()
-                .push(client);
+            self.lock().add(&client.count());
+            self.clients.give(client);
             got.map(drop).inspect_err(|_| failed.store(true, Relaxed))
         };
         thread::scope(|scope| {
@@ -94,28 +94,10 @@ impl Ranges {
     /// All that was asked for by parts that have been read.
     #[must_use]
     pub fn tally(&self) -> Tally {
-        let mut asked = Tally::default();
-        for client in self.lock().values().flatten() {
-            asked.add(&client.tally());
-        }
-        asked
+        self.lock().clone()
     }
 
-    fn client(&self, bucket: &str) -> Result<Client, ObjectError> {
-        let idle = self.lock().get_mut(bucket).and_then(Vec::pop);
-        idle.map_or_else(
-            || {
-                let settings = Settings {
-                    bucket: bucket.to_owned(),
-                    ..self.store.clone()
-                };
-                Ok(Client::new(&settings)?.hedging(&self.tail))
-            },
-            Ok,
-        )
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Client>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

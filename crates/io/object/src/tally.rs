@@ -162,6 +162,11 @@ impl Counts {
         self.lock().tally.clone()
     }
 
+    /// The same, which is forgotten; between operations.
+    pub fn take(&self) -> Tally {
+        std::mem::take(&mut *self.lock()).tally
+    }
+
     fn lock(&self) -> MutexGuard<'_, Counted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

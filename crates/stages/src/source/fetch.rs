@@ -41,7 +41,7 @@ pub(super) fn client_of<'a>(
     let place = match known {
         Some(place) => place,
         None => {
-            clients.push((Arc::clone(store), fetch.client(store)?));
+            clients.push((Arc::clone(store), fetch.clients.take(store)?));
             clients.len() - 1
         }
     };
@@ -68,9 +68,7 @@ impl Stage for Fetcher {
             flow.moved(extent.len(), extent.len() / self.read.record_bytes);
             flow.send(buffer)?;
         }
-        for (_, client) in &self.clients {
-            self.read.fetch.count(&client.tally());
-        }
+        self.read.fetch.give(std::mem::take(&mut self.clients));
         Ok(())
     }
 }

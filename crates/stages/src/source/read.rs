@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, DiskFile, Queue, Request, Segment};
-use tonnage_object::{Client, ObjectError, Settings, Tail, Tally};
+use tonnage_object::{Client, Clients, Settings, Tally};
 use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
 
 use super::fetch::Fetcher;
@@ -48,17 +48,17 @@ pub struct Fetch {
     pub requests: usize,
     /// All that was asked for.
     pub tally: Arc<Mutex<Tally>>,
-    /// How long that took, for what is slow to be asked for again.
-    pub tail: Arc<Tail>,
+    /// Who asks.
+    pub clients: Arc<Clients>,
 }
 
 impl Fetch {
-    /// A client for a store.
-    ///
-    /// # Errors
-    /// When its settings cannot be used.
-    pub fn client(&self, store: &Settings) -> Result<Client, ObjectError> {
-        Ok(Client::new(store)?.hedging(&self.tail))
+    /// A worker needs its clients no more: what they did is counted, and others may have them.
+    pub(super) fn give(&self, clients: Vec<(Arc<Settings>, Client)>) {
+        for (_, mut client) in clients {
+            self.count(&client.count());
+            self.clients.give(client);
+        }
     }
 
     /// Counts what a client did.

@@ -67,6 +67,7 @@ pub struct Pace {
     at_once: AtomicUsize,
     first_byte_nanos: AtomicU64, // the shortest
     throttled: AtomicU64,
+    read: AtomicU64, // of files
 }
 
 impl Default for Pace {
@@ -75,6 +76,7 @@ impl Default for Pace {
             at_once: AtomicUsize::new(usize::MAX),
             first_byte_nanos: AtomicU64::new(u64::MAX),
             throttled: AtomicU64::new(0),
+            read: AtomicU64::new(0),
         }
     }
 }
@@ -95,6 +97,11 @@ impl Pace {
     /// Requests to which the store said that there are too many.
     pub fn throttled(&self) -> u64 {
         self.throttled.load(Relaxed)
+    }
+
+    /// Bytes of files.
+    pub fn read(&self) -> u64 {
+        self.read.load(Relaxed)
     }
 
     /// A client got what `done` says, having been throttled so often before and after.
@@ -193,9 +200,8 @@ impl Stage for Retriever {
                 flow.send(chunk)?;
             }
         }
-        for (_, client) in &self.clients {
-            self.retrieve.fetch.count(&client.tally());
-        }
+        let clients = std::mem::take(&mut self.clients);
+        self.retrieve.fetch.give(clients);
         Ok(())
     }
 }
@@ -294,6 +300,7 @@ impl Retriever {
                 format!("{shown} ends at offset {offset}: it became shorter since it was indexed");
             return Err(Failure::at(&path, offset, what).into());
         }
+        self.retrieve.pace.read.fetch_add(got as u64, Relaxed);
         let InFlight(buffer) = done.memory;
         Ok(buffer)
     }

@@ -22,7 +22,7 @@ from tonnage import engine
 from tonnage.fleet.cluster import packed
 from tonnage.fleet.objects import Changed
 from tonnage.fleet.share import Seen, of_url, seen
-from tonnage.fleet.site import Deterministic
+from tonnage.fleet.site import Deterministic, of_disk
 from tonnage.fleet.sorter import DETERMINISTIC, Ended
 from tonnage.run.reduce import kept, tuning
 from tonnage.run.reduce.index import from_bytes, to_bytes
@@ -304,10 +304,12 @@ def _add_to(on_progress: OnProgress, before: int, more: int) -> None:
 
 @contextmanager
 def _of_user() -> Iterator[None]:
-    """Tells what would fail on any machine, and an object that was changed, from other failures."""
+    """Tells what would fail anywhere, and a changed object, from what is this machine's."""
     try:
         yield
     except engine.Failed as why:
+        if why.args[1] == "rows" and of_disk(why.__cause__):
+            raise
         if why.args[1] in USERS:
             raise Deterministic(why.args[0]) from why
         # The core names files by paths, a url as if it were one, and of objects only those.

@@ -119,6 +119,7 @@ class Machine:
         self.phases: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self._read: dict[str, tuple[int, int]] = {}
+        self.clients = engine.Clients()
         self.tuner: Tuner | None = None
         if settings.volumes.requests is None:
             self.tuner = Tuner(settings.workers, settings.chunk_bytes, measured=settings.measured)
@@ -152,12 +153,17 @@ class Machine:
         return self.tuner.at_once, self.tuner.why
 
     @property
-    def ahead(self) -> int:
-        """Chunks that are asked for and not reduced yet."""
+    def fetched(self) -> int:
+        """Chunks that keep all requests busy."""
         settings = self.settings
         at_once = settings.volumes.at_once if self.tuner is None else self.tuner.at_once
-        under_way = -(-at_once * settings.range_bytes // settings.chunk_bytes)
-        return min(under_way + WAITING * settings.workers, settings.most_ahead)
+        return min(-(-at_once * settings.range_bytes // settings.chunk_bytes), settings.most_ahead)
+
+    @property
+    def ahead(self) -> int:
+        """Chunks that are asked for and not reduced yet."""
+        waiting = WAITING * self.settings.workers
+        return min(self.fetched + waiting, self.settings.most_ahead)
 
     @property
     def volumes(self) -> Volumes:
@@ -186,7 +192,7 @@ class Round:
     ) -> None:
         self._machine, self._known = machine, known
         self._supply, self._reduced = supply, reduced
-        self._retrieval = engine.Retrieval()
+        self._retrieval = engine.Retrieval(machine.clients)
         self._crew = Crew(machine.settings.workers, self._stop)
         self._under_way: dict[int, Chunk] = {}
         self._seen: list[engine.Chunk] = []  # Reduced chunks, of which there still were views.
@@ -225,7 +231,7 @@ class Round:
             "volumes": machine.volumes.to_json(),
         }
         if machine.tuner is not None:
-            machine.tuner.begin(time.monotonic(), machine.done_bytes)
+            machine.tuner.begin(time.monotonic())
             self._retrieval.set_at_once(machine.tuner.at_once)
         places, lock = iter(range(len(machine.workers))), threading.Lock()
 
@@ -314,13 +320,15 @@ class Round:
         machine = self._machine
         if tuner := machine.tuner:
             waited = sum(worker.retrieval_seconds for worker in machine.workers)
-            # The retrieval's own count is sampled, and would be of another moment.
+            with self._lock:
+                under_way = len(self._under_way)
             at_once = tuner.saw(
                 time.monotonic(),
-                machine.done_bytes,
+                self._retrieval.received(),
                 waited,
                 self._retrieval.first_byte_seconds(),
                 self._retrieval.throttled(),
+                is_full=under_way >= machine.fetched,
             )
             self._retrieval.set_at_once(at_once)
             self.ask()

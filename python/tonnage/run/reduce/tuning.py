@@ -2,14 +2,15 @@
 
 What MATE-EC2 left to who asks. Requests: begun with as many as were enough when the store was
 measured (`tonnage measure object`), or else with few, and with several times as many where first
-bytes are long in coming, as from a store that is far away; they are doubled as long as workers
-wait for chunks at all and that brings a quarter more in the same time; what brought a twentieth is
-kept, but the next doubling would bring less than that, and takes memory. Then it stays, but for
-a store that says that there are too many: then there are half as many. What is retrieved meanwhile
-is part of the job, so finding costs only what the smaller numbers are slower by. Chunks: as long
-as a request is to be, since whole chunks side by side cost fewer requests than parts of one, and
-one is still in the processor's cache when it is reduced; shorter where there is little memory, or
-data: each worker gets several, and none waits long for the last.
+bytes are a good part of what requests take, as from a store that is far away; they are doubled as
+long as workers wait for chunks at all and that brings a quarter more in the same time; what brought
+a twentieth is kept, but the next doubling would bring less than that, and takes memory. Bytes are
+counted as they come: chunks that are fetched side by side are whole together. Then it stays, but
+for a store that says that there are too many: then there are half as many. What is retrieved
+meanwhile is part of the job, so finding costs only what the smaller numbers are slower by. Chunks:
+as long as a request is to be, since whole chunks side by side cost fewer requests than parts of
+one, and one is still in the processor's cache when it is reduced; shorter where there is little
+memory, or data: each worker gets several, and none waits long for the last.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ FIRST = 8
 """Requests at once to begin with."""
 FAR_SECONDS = 0.02
 FAR = 4
-"""A store of which no answer begins sooner is asked for so many times as much at once."""
+"""A store of which no answer begins sooner is asked for so many times as much at once,"""
+FAR_SHARE = 0.1
+"""if what an answer takes is that in good part: else it waits for bytes, as on a slow link, and so
+do all that are asked beside it."""
 MOST = 64
 """Requests at once, at most: more connections of one machine seldom give more."""
 GAIN = 1.05
@@ -30,7 +34,8 @@ PROMISE = 1.25
 WAITING = 0.05
 """When workers wait for a smaller share of their time, more chunks would wait for them."""
 WINDOW_SECONDS = 0.25
-"""So long, and as many chunks as are under way, make a rate."""
+"""So long, and so many chunks, make a rate."""
+WINDOW_CHUNKS = 4
 CHUNKS_A_WORKER = 8
 RANGE_BYTES = 8 << 20
 """What a request asks for at most: of a store that takes 40 ms to the first byte and gives 85 MB/s,
@@ -94,59 +99,61 @@ class Tuner:
     """Why it stays, once it does."""
     tried: list[tuple[int, float]] = field(default_factory=list)
     """Requests at once, and bytes a second."""
-    _before: int = 0
-    """Bytes that came in earlier rounds."""
+    _has_leapt: bool = False
+    _began_at: float = 0.0
     _throttled: tuple[int, float] = (0, 0.0)
     _begun: tuple[float, int, float] | None = None
 
     def __post_init__(self) -> None:
         self.at_once = min(self.measured or FIRST, self.most)
 
-    def begin(self, now: float, moved: int) -> None:
+    def begin(self, now: float) -> None:
         """A round begins: what is counted begins anew.
 
         Args:
             now: Seconds since some moment.
-            moved: Bytes that came in the rounds before.
         """
-        self._before, self._throttled, self._begun = moved, (0, now), None
+        self._began_at, self._throttled, self._begun = now, (0, now), None
 
     def saw(
         self,
         now: float,
-        moved: int,
+        received: int,
         waited: float,
         first_byte: float | None = None,
         throttled: int = 0,
+        is_full: bool = True,
     ) -> int:
         """How many requests there are to be from now on.
 
         Args:
             now: Seconds since the same moment.
-            moved: Bytes that have come by now, to workers.
+            received: Bytes that have come in this round, of chunks that are not whole yet as well:
+                chunks that are fetched side by side come together.
             waited: Seconds that workers have waited for chunks by now, all together.
             first_byte: Seconds to the first byte of an answer, the shortest; ``None`` before any.
             throttled: Requests of this round to which the store said that there are too many.
+            is_full: Whether there is something to ask for; else a rate says nothing.
         """
         if throttled > self._throttled[0]:
             self._halve(now, throttled)
         if self.settled is not None:
             return self.at_once
         if self._begun is None:
-            is_far = moved > self._before and first_byte is not None and first_byte > FAR_SECONDS
-            if is_far and not self.tried and self.measured is None:
-                self.at_once = min(FAR * FIRST, self.most)
             # What came first was waited for as connections were made.
-            if moved - self._before >= FIRST * self.chunk_bytes:
-                self._begun = (now, moved, waited)
+            if received >= FIRST * self.chunk_bytes:
+                self._begun = (now, received, waited)
+                self._leap(first_byte, now - self._began_at)
+            return self.at_once
+        if not is_full:
+            self._begun = (now, received, waited)
             return self.at_once
         seconds, bytes_, waiting = (
-            here - there for here, there in zip((now, moved, waited), self._begun, strict=True)
+            here - there for here, there in zip((now, received, waited), self._begun, strict=True)
         )
-        # Those that are under way together may come together.
-        if seconds < WINDOW_SECONDS or bytes_ < self.at_once * self.chunk_bytes:
+        if seconds < WINDOW_SECONDS or bytes_ < WINDOW_CHUNKS * self.chunk_bytes:
             return self.at_once
-        self._begun = (now, moved, waited)
+        self._begun = (now, received, waited)
         rate, best = bytes_ / seconds, max((each for _, each in self.tried), default=0.0)
         self.tried.append((self.at_once, rate))
         if waiting < WAITING * seconds * self.workers:
@@ -161,6 +168,14 @@ class Tuner:
         else:
             self.at_once = min(2 * self.at_once, self.most)
         return self.at_once
+
+    def _leap(self, first_byte: float | None, took: float) -> None:
+        """The first requests have ended, after so long: if the store is far, more at once."""
+        if self._has_leapt or self.measured is not None or first_byte is None:
+            return
+        self._has_leapt = True
+        if first_byte > max(FAR_SECONDS, FAR_SHARE * took):
+            self.at_once = min(FAR * FIRST, self.most)
 
     def _halve(self, now: float, throttled: int) -> None:
         """Half as many requests, once for all that were refused in a window; a worker keeps one."""

@@ -1,0 +1,53 @@
+//! Clients that wait for their next use: whoever asks again has connections that are made already,
+//! and knows the slow tail from before.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::client::Client;
+use crate::error::ObjectError;
+use crate::settings::Settings;
+use crate::tail::Tail;
+
+/// Clients of any stores, each used by one thread at a time.
+#[derive(Debug, Default)]
+pub struct Clients {
+    idle: Mutex<Vec<Client>>,
+    tail: Arc<Tail>,
+    received: Arc<AtomicU64>,
+}
+
+impl Clients {
+    /// A client of a store: one that waits, or a new one. It hedges.
+    ///
+    /// # Errors
+    /// When the store's settings cannot be used.
+    pub fn take(&self, store: &Settings) -> Result<Client, ObjectError> {
+        let idle = {
+            let mut idle = self.lock();
+            let place = idle.iter().rposition(|client| client.is_of(store));
+            place.map(|place| idle.swap_remove(place))
+        };
+        match idle {
+            Some(client) => Ok(client),
+            None => Ok(Client::new(store)?
+                .hedging(&self.tail)
+                .counting(&self.received)),
+        }
+    }
+
+    /// Keeps a client for the next who takes one.
+    pub fn give(&self, client: Client) {
+        self.lock().push(client);
+    }
+
+    /// Bytes of objects that they all have received: as they come, not only of ranges that are whole.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Client>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,85 @@
+//! Clients that others have used: their connections are made, they know the tail, what they did before
+//! is not counted again.
+
+mod common;
+
+use std::fs;
+
+use tonnage_object::{Clients, Effect, Engine, Faults, Method, Rule, Settings, Tally};
+
+use common::{BUCKET, Server, bytes};
+
+/// Connections of this process, or any other here, to this server.
+fn connections(settings: &Settings) -> usize {
+    let endpoint = settings.endpoint.as_deref().expect("an address");
+    let (_, port) = endpoint.rsplit_once(':').expect("a port");
+    let remote = format!("0100007F:{:04X}", port.parse::<u16>().expect("a number"));
+    let table = fs::read_to_string("/proc/net/tcp").expect("the kernel's table");
+    let established = |line: &&str| {
+        let mut columns = line.split_whitespace().skip(2);
+        columns.next() == Some(&remote) && columns.next() == Some("01")
+    };
+    table.lines().filter(established).count()
+}
+
+#[test]
+fn the_next_has_the_connection() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let (settings, clients) = (server.settings(), Clients::default());
+    let writer = clients.take(&settings).expect("a client");
+    let put = writer.put("one", bytes(1, 100).into(), || false);
+    put.expect("put");
+    clients.give(writer);
+    for _ in 0..3 {
+        let mut client = clients.take(&settings).expect("a client");
+        let got = client.get_range("one", None, 0, &mut [0; 100], || false);
+        got.expect("got");
+        client.count();
+        clients.give(client);
+    }
+    assert_eq!(connections(&settings), 1);
+}
+
+#[test]
+fn they_know_the_tail_and_are_counted_once() {
+    let store = |bucket: &str| Settings {
+        bucket: bucket.to_owned(),
+        engine: Engine::Null,
+        ..Settings::default()
+    };
+    let clients = Clients::default();
+    let get = |store: &Settings, times: usize| {
+        let mut client = clients.take(store).expect("a client");
+        for _ in 0..times {
+            let got = client.get_range("x", Some("\"0\""), 0, &mut [1; 10], || false);
+            got.expect("got");
+        }
+        let counted = client.count();
+        clients.give(client);
+        counted
+    };
+    assert_eq!(get(&store(BUCKET), 40).requests, 40);
+    assert_eq!(get(&store(BUCKET), 2).requests, 2);
+    assert_eq!(get(&store("another"), 1).requests, 1);
+    let stall = Effect::Stall {
+        milliseconds: 30_000,
+    };
+    let slow = Settings {
+        faults: Some(Faults {
+            seed: 1,
+            rules: vec![Rule {
+                times: Some(1),
+                ..Rule::new(Method::Get, stall)
+            }],
+        }),
+        ..store(BUCKET)
+    };
+    let expected = Tally {
+        requests: 2,
+        hedged: 1,
+        ..Tally::default()
+    };
+    assert_eq!(get(&slow, 1), expected);
+}
