@@ -183,11 +183,12 @@ def _record(
     cpu_before: float,
 ) -> ReductionRecord:
     reduction, settings = machine.reduction, machine.settings
+    here = environment.capture([])
     return ReductionRecord(
         job=named[0],
         began_at=began_at,
         command=list(sys.argv),
-        environment=environment.capture([]),
+        environment=here,
         settings={
             "inputs": list(places),
             "format": index.format.to_json(),
@@ -209,7 +210,7 @@ def _record(
         result=summary(reduction, done.result),
         workers=[
             WorkerRun(
-                node=environment.capture([]).host,
+                node=here.host,
                 chunks=worker.chunks,
                 bytes=worker.bytes,
                 retrieval_seconds=worker.retrieval_seconds,

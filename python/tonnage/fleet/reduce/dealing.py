@@ -21,7 +21,7 @@ from tonnage.run.reduce.round import Numbered
 ON_THE_WAY = 4
 """Chunks that a node has reduced before it can be sent others."""
 EARLY = 8
-"""A node's part of so much of what there is is counted as if all had come equally fast."""
+"""A node's part of so much of what there is is counted as if all were equally fast."""
 FEWEST = 2
 """Chunks that a node has at least: one that is fetched, and the next."""
 
@@ -53,6 +53,8 @@ class Dealing:
         self._came = dict.fromkeys(nodes, 0)
         self._dealt_bytes = dict.fromkeys(nodes, 0)
         self._came_bytes = dict.fromkeys(nodes, 0)
+        self._received_bytes = dict.fromkeys(nodes, 0)
+        """Of chunks that are not whole yet as well: how fast a node is shows early."""
         self._has = {node: (0, False) for node in nodes}
         """How many of its chunks a node has, and whether it knows that there are no more."""
         self._least = max(ledger.left_bytes // (EARLY * len(self._came)), 1)
@@ -82,6 +84,7 @@ class Dealing:
 
     def told(self, node: str, told: Told) -> None:
         """Hears how far a node is, and sends it what it needs."""
+        self._received_bytes[node] = told.done_bytes
         for line in told.finished:
             if "came" in line:
                 self._ledger.came(line["came"])
@@ -124,9 +127,9 @@ class Dealing:
         have = len(self._dealt[node]) - self._came[node]
         if have < FEWEST:
             return True
-        # Before much has come all are as fast as each other.
-        share = (self._came_bytes[node] + self._least) / (
-            sum(self._came_bytes.values()) + len(self._came_bytes) * self._least
+        # Before much was received all are as fast as each other.
+        share = (self._received_bytes[node] + self._least) / (
+            sum(self._received_bytes.values()) + len(self._received_bytes) * self._least
         )
         under_way = self._dealt_bytes[node] - self._came_bytes[node]
         return have < self._ahead[node] and under_way < share * self._ledger.left_bytes

@@ -168,7 +168,7 @@ class ReduceSite:
         Args:
             asked: The number of the ``round``, what is ``known``, packed, the first ``chunks``, and
                 whether they are the ``last``.
-            on_progress: Called with bytes reduced.
+            on_progress: Called with bytes received.
         """
         assert self._machine is not None
         machine = self._machine
@@ -183,7 +183,7 @@ class ReduceSite:
             dealt = self._dealt
             dealt.more(0, asked["chunks"], asked["last"])
             self._one = one = Round(machine, pickle.loads(asked["known"]), dealt, keeping.reduced)
-            whole = one.run(lambda: on_progress(machine.done_bytes))
+            whole = one.run(lambda: on_progress(one.received_bytes))
         self._own.append(packed(whole, ()))
         at_once, why = machine.tuned
         return {

@@ -199,6 +199,11 @@ class Round:
         self._lock, self._is_closed = threading.Lock(), False
         self._wholes: dict[int, tuple[Any, float]] = {}
 
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that have come, of chunks that are not whole yet as well."""
+        return self._retrieval.received()
+
     def ask(self) -> None:
         """Asks for as many chunks as are to be under way; in any thread, when there may be more."""
         with self._lock:
@@ -324,7 +329,7 @@ class Round:
                 under_way = len(self._under_way)
             at_once = tuner.saw(
                 time.monotonic(),
-                self._retrieval.received(),
+                self.received_bytes,
                 waited,
                 self._retrieval.first_byte_seconds(),
                 self._retrieval.throttled(),
