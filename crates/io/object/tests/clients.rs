@@ -28,15 +28,16 @@ fn the_next_has_the_connection() {
         return;
     };
     let (settings, clients) = (server.settings(), Clients::default());
-    let writer = clients.take(&settings).expect("a client");
+    let mut writer = clients.take(&settings).expect("a client");
     let put = writer.put("one", bytes(1, 100).into(), || false);
     put.expect("put");
+    assert_eq!(writer.count().requests, 1);
     clients.give(writer);
     for _ in 0..3 {
         let mut client = clients.take(&settings).expect("a client");
         let got = client.get_range("one", None, 0, &mut [0; 100], || false);
         got.expect("got");
-        client.count();
+        assert_eq!(client.count().requests, 1);
         clients.give(client);
     }
     assert_eq!(connections(&settings), 1);
