@@ -95,6 +95,21 @@ def test_things_are_counted(
     ]
 
 
+def test_each_step_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock(monkeypatch)
+    moments = [(0.0, 1, 0), (2.0, 1, 50), (10.0, 2, 5), (20.0, 2, 50), (21.0, 3, 0), (26.0, 3, 80)]
+    with engine.Progress("reducing") as shown:
+        for clock.now, number, done in moments:
+            shown.step(f"round {number}", done * MB, 100 * MB)
+    assert capsys.readouterr().err.splitlines() == [
+        "reducing, round 1: 50%, 25 MB/s, 2 s left",
+        "reducing, round 2: 50%, 5 MB/s, 10 s left",
+        "reducing, round 3: 80%, 16 MB/s, 1 s left",
+    ]
+
+
 def test_a_bar_on_the_terminal_leaves_alone_what_goes_to_a_file() -> None:
     shown = """
 from tonnage.engine import progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from tonnage.measure import environment
 from tonnage.measure.trials import now
 from tonnage.run.reduce import kept, tuning
 from tonnage.run.reduce.index import Index
-from tonnage.run.reduce.job import Done, Job
+from tonnage.run.reduce.job import Done, Job, OnRound
 from tonnage.run.reduce.plain import summary
 from tonnage.run.reduce.pool import SELECTIVE
 from tonnage.run.reduce.reduction import Reduction
@@ -72,7 +72,7 @@ def reduce(
     endpoint: str | None = None,
     fleet: OnFleet | None = None,
     named: tuple[str, Mapping[str, Any]] | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnRound = lambda *_: None,
 ) -> Reduced:
     """Reduces all rows of files and objects.
 
@@ -93,7 +93,8 @@ def reduce(
         fleet: The machines that do it; by default this one. Paths are theirs then, ``{node}`` in
             them is a machine's name, and ``memory`` and ``workers`` are of each.
         named: What a record calls it, and what it was told; by default its class.
-        on_progress: Called with bytes reduced of those of a round, now and then.
+        on_progress: Called now and then with the number of a round, from 1 on, bytes reduced in it,
+            and those there are.
 
     Raises:
         Refused: Arguments or inputs cannot be used.
@@ -109,7 +110,7 @@ def reduce(
     if fleet is not None:
         return _on_fleet(
             fleet,
-            on_progress or (lambda *_: None),
+            on_progress,
             reduction=reduction,
             named=named,
             inputs=places,
@@ -144,9 +145,7 @@ def reduce(
         volumes=volumes,
         measured=measured,
     )
-    whole = index.bytes
-    show = on_progress or (lambda *_: None)
-    job = Job(reduction, index, settings, lambda moved: show(moved, whole))
+    job = Job(reduction, index, settings, on_progress)
     done = job.run()
     at_once, why = job.machine.tuned
     why = f"{tuning.why_chunks(largest, chunk_bytes)}; {why}"
@@ -156,7 +155,7 @@ def reduce(
     return Reduced(done.result, record)
 
 
-def _on_fleet(fleet: OnFleet, on_progress: Callable[[int, int], None], **asked: Any) -> Reduced:
+def _on_fleet(fleet: OnFleet, on_progress: OnRound, **asked: Any) -> Reduced:
     from tonnage.fleet.cluster import attached
     from tonnage.fleet.reduce.asked import ReduceAsked
     from tonnage.fleet.reduce.driver import reduce_fleet

@@ -236,7 +236,7 @@ def run_reduce(
             endpoint=endpoint,
             fleet=where,
             named=(job, own | ({"columns": names} if names else {})),
-            on_progress=lambda moved, of: progress(moved % of if of else 0, None),
+            on_progress=lambda number, *moved: progress.step(f"round {number}", *moved),
             **more,
         )
     if as_json:

@@ -30,7 +30,7 @@ class Progress:
     """
 
     def __init__(self, label: str, total_bytes: int = 0, total_seconds: float = 0.0) -> None:
-        self._label = label
+        self._label, self._step = label, ""
         self._whole, self._seconds = total_bytes, total_seconds
         self._began = 0.0
         self._bytes_until = 0.0  # the last moment at which some were missing
@@ -66,12 +66,18 @@ class Progress:
             self._show_bar(share, said)
         else:
             self._next_line = passed + PLAIN_EVERY_SECONDS
-            print(f"{self._label}: {said}", file=sys.stderr)
+            print(f"{self._name}: {said}", file=sys.stderr)
 
     def of(self, done: int, total: int) -> None:
         """Shows that ``done`` bytes are done, of a number that is known by now."""
         self._whole = total
         self(done)
+
+    def step(self, name: str, done: int, total: int) -> None:
+        """Shows that ``done`` of ``total`` bytes of a step are done; time begins anew with each."""
+        if name != self._step:
+            self._step, self._began, self._next_line = name, time.monotonic(), SHOW_AFTER_SECONDS
+        self.of(done, total)
 
     def _left(self, done: int, passed: float) -> float | None:
         """Seconds left: for what is missing as fast as so far, then the set time; if known."""
@@ -79,6 +85,10 @@ class Progress:
             return max(self._seconds - (passed - self._bytes_until), 0.0)
         self._bytes_until = passed
         return passed * (self._whole - done) / done + self._seconds if done else None
+
+    @property
+    def _name(self) -> str:
+        return f"{self._label}, {self._step}" if self._step else self._label
 
     def _show_bar(self, share: float, said: str) -> None:
         if self._bar is None:
@@ -97,5 +107,5 @@ class Progress:
                 redirect_stdout=sys.stdout.isatty(),
             )
             self._bar.start()
-            self._task = self._bar.add_task(self._label, total=1.0, said=said)
-        self._bar.update(self._task, completed=share, said=said)
+            self._task = self._bar.add_task(self._name, total=1.0, said=said)
+        self._bar.update(self._task, description=self._name, completed=share, said=said)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from tonnage.fleet.reduce.recording import Told, recorded
 from tonnage.fleet.reduce.reducer import Reducer
 from tonnage.fleet.sorter import CHANGED, DETERMINISTIC, REFUSED, Ended, Sorter
 from tonnage.run.reduce.index import to_bytes
+from tonnage.run.reduce.job import OnRound
 from tonnage.run.reduce.ledger import Ledger
 from tonnage.run.reduce.plain import summary
 from tonnage.run.reduce.reduction import Reduction
@@ -48,7 +49,7 @@ def reduce_fleet(
     cluster: Cluster,
     out: Path,
     asked: ReduceAsked,
-    on_progress: Callable[[int, int], None] = lambda *_: None,
+    on_round: OnRound = lambda *_: None,
     kind: type[Sorter] = Reducer,
 ) -> tuple[Any, ReductionRecord]:
     """Reduces on all machines of a cluster, or goes on with what an earlier command began.
@@ -59,7 +60,7 @@ def reduce_fleet(
         cluster: Whose machines.
         out: Where what rounds came to is kept.
         asked: What to reduce, and how.
-        on_progress: Called with the bytes reduced in a round, and those there are.
+        on_round: Called with the number of a round, bytes reduced in it, and those there are.
         kind: What agents are.
 
     Raises:
@@ -76,7 +77,7 @@ def reduce_fleet(
         try:
             machines = planning.machines(cluster, asked.instances)
             with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
-                return _Driver(kept, crew, asked, on_progress).run()
+                return _Driver(kept, crew, asked, on_round).run()
         except engine.Refused:
             if kept.read(ROUND) is None:
                 kept.forget()
@@ -91,10 +92,10 @@ class _Driver:
         home: ReduceHome,
         crew: Crew,
         asked: ReduceAsked,
-        on_progress: Callable[[int, int], None],
+        on_round: OnRound,
     ) -> None:
         self._home, self._crew, self._asked = home, crew, asked
-        self._on_progress = on_progress
+        self._on_round = on_round
         self._code = asked.code
         self._told = Told()
         self._lost: dict[str, str] = {}
@@ -217,7 +218,7 @@ class _Driver:
             ledger,
             crew.nodes,
             ahead=ON_THE_WAY,
-            on_came=lambda: self._on_progress(ledger.came_bytes, found.index.bytes),
+            on_came=lambda: self._on_round(number + 1, ledger.came_bytes, found.index.bytes),
         )
         self._dealings.append(dealing)
         ended = crew.do("reduce", dealing.asked(number, known), dealing.told)

@@ -12,6 +12,10 @@ from tonnage.run.reduce.pool import Pool
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.round import Machine, Numbered, Round, Settings, of_user
 
+OnRound = Callable[[int, int, int], None]
+"""Called now and then with the number of a round, from 1 on, bytes reduced in it, and those there
+are."""
+
 
 @dataclass(frozen=True)
 class Done:
@@ -29,7 +33,7 @@ class Job:
         reduction: What to do.
         index: What there is.
         settings: How.
-        on_progress: Called with the bytes reduced so far, of all rounds.
+        on_round: Called with how far it is.
     """
 
     def __init__(
@@ -37,11 +41,11 @@ class Job:
         reduction: Reduction[Any],
         index: Index,
         settings: Settings,
-        on_progress: Callable[[int], None] = lambda _: None,
+        on_round: OnRound = lambda *_: None,
     ) -> None:
         self.index = index
         self.machine = Machine(reduction, index.files, index.format, settings)
-        self._on_progress = on_progress
+        self._on_round = on_round
 
     def run(self) -> Done:
         """Reduces, until the reduction says that it is enough.
@@ -52,7 +56,7 @@ class Job:
         reduction, known, rounds = self.machine.reduction, None, 0
         began = time.monotonic()
         while True:
-            whole = self._round(known)
+            whole = self._round(rounds + 1, known)
             with of_user("finish", f"round {rounds + 1}"):
                 result = reduction.finish(whole, known)
             rounds += 1
@@ -62,9 +66,10 @@ class Job:
                 return Done(result, rounds, time.monotonic() - began)
             known = result
 
-    def _round(self, known: Any) -> Any:
+    def _round(self, number: int, known: Any) -> Any:
         """All chunks once."""
-        machine = self.machine
+        machine, whole = self.machine, self.index.bytes
+        before = machine.done_bytes
         pool = Pool(
             self.index.chunks,
             machine.settings.assignment,
@@ -72,7 +77,7 @@ class Job:
             self.index.format.beginning,
         )
         one = Round(machine, known, _Pooled(pool))
-        return one.run(lambda: self._on_progress(machine.done_bytes))
+        return one.run(lambda: self._on_round(number, machine.done_bytes - before, whole))
 
 
 class _Pooled:
