@@ -8,17 +8,22 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.command import Tonnage
 from support.disk import ROOT
 from support.labs import needs_lab, untouched
-from tonnage.artifacts import FleetMeasurement, RunRecord
+from support.s3 import BUCKET, Bucket
+from tonnage.artifacts import FleetMeasurement, ReductionRecord, RunRecord
 from tonnage.lab.description import Machine, parse
 from tonnage.lab.nodes import nodes_of
 
 GUIDE = ROOT / "docs" / "guide"
 SCRIPT, LAB = GUIDE / "fleet-in-a-lab.sh", GUIDE / "fleet-in-a-lab.toml"
+OBJECTS, CLICKS = GUIDE / "data-in-objects.sh", GUIDE / "clicks.py"
 WITHIN = 0.06
 """Of what is set: trials are of seconds, and the kernel holds disks back in slices of 100 ms. A
 busy host takes from some trials, and gives what it held back to others, so only the median of a
@@ -73,10 +78,43 @@ def assert_held(shares: dict[tuple[str, str], float]) -> None:
     assert 1 - WITHIN < statistics.median(shares.values()) < 1 + WITHIN, shares
 
 
-def test_the_page_shows_the_script_and_the_lab() -> None:
-    page = (GUIDE / "fleet-in-a-lab.md").read_text()
-    shown = dict(re.findall(r"^```(bash|toml)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
-    assert shown == {"bash": SCRIPT.read_text(), "toml": LAB.read_text()}
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("fleet-in-a-lab.md", {"bash": SCRIPT, "toml": LAB}),
+        ("data-in-objects.md", {"bash": OBJECTS, "python": CLICKS}),
+    ],
+)
+def test_the_page_shows_what_is_run(page: str, shown: dict[str, Path]) -> None:
+    text = (GUIDE / page).read_text()
+    found = dict(re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert found == {kind: path.read_text() for kind, path in shown.items()}
+
+
+def test_data_in_objects_is_reduced_and_added_up(
+    tonnage: Tonnage, disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tonnage.path.parent}:{os.environ['PATH']}")
+    out = disk / "out"
+    subprocess.run([OBJECTS, f"s3://{BUCKET}/clicks", out], check=True, timeout=60 * MINUTES)
+    stored = s3.content("clicks")
+    assert "_tonnage-index.parquet" in stored
+    rows = pa.concat_tables(
+        pq.read_table(pa.BufferReader(content))
+        for name, content in stored.items()
+        if not name.startswith("_")
+    )
+    seconds = np.sort(rows["seconds"].to_numpy())
+    clicks = ReductionRecord.read(out / "clicks.json")
+    assert clicks.result["clicks"] == len(rows) == 800_000
+    assert clicks.result["slowest"] == seconds[:-4:-1].tolist()
+    assert ReductionRecord.read(out / "seconds.json").rows == len(rows)
+    wanted = rows.group_by("page").aggregate([("seconds", "count"), ("seconds", "sum")])
+    found = pq.read_table(out / "pages").sort_by("page")
+    assert found["page"].to_pylist() == sorted(wanted["page"].to_pylist())
+    wanted = wanted.sort_by("page")
+    assert found["clicks"].to_pylist() == wanted["seconds_count"].to_pylist()
+    assert found["seconds"].to_numpy() == pytest.approx(wanted["seconds_sum"].to_numpy())
 
 
 @needs_lab

@@ -340,7 +340,10 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     refused("there is no object", inputs=[f"s3://{BUCKET}/nothing/"])
     refused("there is no such bucket", inputs=["s3://nowhere/in/"])
     refused("no multiple of the record's 7", layout=Layout(7, 0, 1))
-    refused("cannot be reached", volumes=Volumes(endpoint="http://127.0.0.1:9"))
+    refused("--endpoint: .*:9 cannot be reached", volumes=Volumes(endpoint="http://127.0.0.1:9"))
+    with monkeypatch.context() as other:
+        other.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        refused("AWS_ENDPOINT_URL: .*:9 cannot be reached", volumes=Volumes())
     s3.put("out/mine", b"x")
     refused(r"is not empty \(it holds mine\)")
     s3.put("out/.tonnage-unfinished-other", b"")

@@ -1,5 +1,6 @@
 //! Object storage as a job's input and output: what urls name, who is let in, which objects are meant.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use crate::seal;
 
 /// What all urls begin with.
 const SCHEME: &str = "s3://";
+/// Has the store's address where nobody gives it.
+const ENDPOINT: &str = "AWS_ENDPOINT_URL";
 /// Requests at once if nobody says how many: so many keep two cores busy in pass one where the first
 /// byte takes 40 ms and a connection carries 85 MB/s. What is best for putting is not known.
 const REQUESTS: usize = 16;
@@ -271,10 +274,14 @@ pub fn admitted<T>(store: &Settings, answer: Result<T, ObjectError>) -> Result<T
         return Err(failed(&why));
     };
     let bucket = format!("{SCHEME}{}", store.bucket);
-    let place = store.endpoint.as_deref().unwrap_or("the store");
+    let (from, place) = match (&store.endpoint, env::var(ENDPOINT)) {
+        (Some(given), _) => ("--endpoint", given.clone()),
+        (None, Ok(of_environment)) => (ENDPOINT, of_environment),
+        (None, Err(_)) => ("--endpoint", "AWS".to_owned()),
+    };
     Err(match trouble {
         Trouble::Unreachable => refused(format!(
-            "--endpoint: {place} cannot be reached ({what}): mend the address, or start the store"
+            "{from}: {place} cannot be reached ({what}): mend the address, or start the store"
         )),
         Trouble::Missing => refused(format!(
             "{bucket}: there is no such bucket at {place} ({what}): make it, or mend its name"
