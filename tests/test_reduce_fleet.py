@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from tonnage import engine
 from tonnage.fleet.home import Over
 from tonnage.fleet.reduce.driver import reduce_fleet
 from tonnage.fleet.reduce.home import ReduceHome
+from tonnage.fleet.reduce.reducer import Reducer
+from tonnage.fleet.reduce.site import ReducePlace, ReduceSite
+from tonnage.fleet.sorter import Part, Steps
+from tonnage.run.reduce.formats.format import Format
 from tonnage.run.reduce.formats.of_size import OfSize
 from tonnage.run.reduce.kmeans import KMeans
 from tonnage.run.reduce.ledger import Ledger
@@ -138,6 +143,56 @@ def test_a_machine_that_cannot_read_a_file_any_more_is_lost(
     assert result == total(rows, 3)
     ((_, why),) = record.lost.items()
     assert "Input/output error" in why
+
+
+class SlowFormat:
+    """Rows that a machine takes long to get at, the first time for each worker."""
+
+    def __init__(self, format: Format, workers: int) -> None:
+        self._format, self._turns = format, threading.Semaphore(workers)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._format, name)
+
+    def rows(self, *of_chunk: Any) -> Rows:
+        if self._turns.acquire(blocking=False):
+            time.sleep(6)
+        return self._format.rows(*of_chunk)
+
+
+class SlowSite(ReduceSite):
+    """A machine's part that does not get on."""
+
+    def learn(self, asked: Mapping[str, Any], on_progress: engine.OnProgress) -> None:
+        super().learn(asked, on_progress)
+        assert self._machine is not None
+        self._machine.format = SlowFormat(self._machine.format, 2)  # type: ignore[assignment]
+
+
+class SomeSlow(Reducer):
+    """Agents of which b's does not get on."""
+
+    def settle(self, place: Part) -> Steps:
+        assert isinstance(place, ReducePlace)
+        return SlowSite(place) if place.node == "b" else place.site()
+
+
+class Slowly(Checksum):
+    """It takes long enough to see who is slow."""
+
+    def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
+        time.sleep(0.05)
+        return super().local(rows, into)
+
+
+def test_who_does_not_get_on_gives_its_chunks_back(tmp_path: Path, s3: Bucket) -> None:
+    rows = put(s3)
+    job = asked(Slowly(), [f"s3://{BUCKET}/in/"], s3)
+    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job, kind=SomeSlow)
+    assert result == total(rows)
+    assert record.lost == {}
+    chunks = [each.chunks for each in record.workers if each.node == "b"]
+    assert sum(chunks) == 2  # One for each worker, which had begun it.
 
 
 def test_k_means_is_what_one_machine_makes_of_it(tmp_path: Path, s3: Bucket) -> None:

@@ -47,6 +47,11 @@ impl Retrieval {
         self.0.close();
     }
 
+    /// What has not come yet is not wanted any more; `take` gives what has come, then `None`.
+    fn leave(&self) {
+        self.0.leave();
+    }
+
     /// The next chunk that is there; other threads of Python go on meanwhile. `None` after the last.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Chunk>> {
         Ok(py.detach(|| self.0.take()).map_err(shut)?.map(Chunk::of))

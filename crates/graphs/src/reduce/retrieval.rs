@@ -115,6 +115,11 @@ impl Ends {
         &self.pace
     }
 
+    /// What has not come yet is not wanted any more; nothing more may be asked for.
+    pub fn leave(&self) {
+        self.pace.leave();
+    }
+
     /// Bytes that have come, of chunks that are not whole yet as well.
     #[must_use]
     pub fn received(&self) -> u64 {

@@ -11,14 +11,14 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, Queue, Request, Segment};
-use tonnage_object::{Client, Done, Settings, Trouble};
+use tonnage_object::{Client, Done, ObjectError, Settings, Trouble};
 use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Part, Port, Spec, Stage, StageError};
 
 use super::fetch::client_of;
@@ -68,6 +68,7 @@ pub struct Pace {
     first_byte_nanos: AtomicU64, // the shortest
     throttled: AtomicU64,
     read: AtomicU64, // of files
+    left: AtomicBool,
 }
 
 impl Default for Pace {
@@ -77,6 +78,7 @@ impl Default for Pace {
             first_byte_nanos: AtomicU64::new(u64::MAX),
             throttled: AtomicU64::new(0),
             read: AtomicU64::new(0),
+            left: AtomicBool::new(false),
         }
     }
 }
@@ -97,6 +99,15 @@ impl Pace {
     /// Requests to which the store said that there are too many.
     pub fn throttled(&self) -> u64 {
         self.throttled.load(Relaxed)
+    }
+
+    /// What has not come yet is not wanted any more: workers end, and that is well.
+    pub fn leave(&self) {
+        self.left.store(true, Relaxed);
+    }
+
+    fn is_left(&self) -> bool {
+        self.left.load(Relaxed)
     }
 
     /// Bytes of files.
@@ -211,7 +222,8 @@ impl Retriever {
     fn rest(&self, flow: &Flow) -> Result<(), StageError> {
         while flow.worker() >= self.retrieve.pace.at_once.load(Relaxed).max(1) {
             flow.check()?;
-            if self.retrieve.asked.is_over() && self.begun().is_empty() {
+            let is_over = self.retrieve.asked.is_over() && self.begun().is_empty();
+            if is_over || self.retrieve.pace.is_left() {
                 break;
             }
             thread::sleep(REST);
@@ -222,6 +234,9 @@ impl Retriever {
     /// The next range of the chunk that was begun, or the next chunk. Whoever waits for one, or for
     /// memory, does so for all: there is nothing else to do.
     fn turn(&self, flow: &mut Flow) -> Result<Turn, StageError> {
+        if self.retrieve.pace.is_left() {
+            return Ok(Turn::End);
+        }
         let mut begun = self.begun();
         if let Some(range) = begun.pop_front() {
             return Ok(Turn::Get(range));
@@ -257,7 +272,10 @@ impl Retriever {
         let object = Arc::clone(&range.object);
         let client = client_of(&mut self.clients, &object.store, &self.retrieve.fetch);
         let client = client.map_err(|why| requests::failure(&why))?;
-        let (etag, stopped) = (object.etag.as_deref(), || flow.check().is_err());
+        let pace = &self.retrieve.pace;
+        let (etag, stopped) = (object.etag.as_deref(), || {
+            pace.is_left() || flow.check().is_err()
+        });
         let before = throttled(client);
         let got = client.get_range(
             &object.key,
@@ -266,9 +284,12 @@ impl Retriever {
             range.part.memory(),
             stopped,
         );
-        let done = got.map_err(|why| requests::failure(&why))?;
+        let done = match got {
+            Err(ObjectError::Stopped) if pace.is_left() => return Ok(None),
+            got => got.map_err(|why| requests::failure(&why))?,
+        };
         let after = throttled(client);
-        self.retrieve.pace.saw(&done, (before, after));
+        pace.saw(&done, (before, after));
         Ok(range.part.join())
     }
 

@@ -17,6 +17,11 @@ class Reducer(Sorter):
         if step == self._number:
             self._part.more(start, chunks, last)
 
+    def give_back(self, step: int, chunks: int) -> None:
+        """Gives so many chunks of a step back, if that is under way (`ReduceSite.give_back`)."""
+        if step == self._number:
+            self._part.give_back(chunks)
+
     def join(self, attempt: int, other: bytes | Ended) -> None:
         """Takes another one's object."""
         self._part.join(attempt, other)

@@ -206,6 +206,13 @@ class ReduceSite:
         if self._one is not None and self._dealt.more(start, chunks, last):
             self._one.ask()
 
+    def give_back(self, chunks: int) -> None:
+        """Gives back so many chunks, at most, that have not come to be reduced, the last first."""
+        numbers = self._dealt.give_back(chunks)
+        if self._one is not None:
+            numbers += self._one.give_back(chunks - len(numbers))
+        self._note({"back": numbers})
+
     def join(self, attempt: int, other: bytes | Ended) -> None:
         """Takes another's object, to be merged in this attempt."""
         self._begin_attempt(attempt)
@@ -262,6 +269,12 @@ class _Dealt:
     def next(self) -> Numbered | None:
         with self._lock:
             return self._chunks.popleft() if self._chunks else None
+
+    def give_back(self, chunks: int) -> list[int]:
+        """Forgets so many that are there, at most; gives their numbers."""
+        with self._lock:
+            count = min(chunks, len(self._chunks))
+            return [self._chunks.pop()[0] for _ in range(count)]
 
     def came(self, number: int) -> None:
         self._note({"came": number, "ahead": self._ahead()})

@@ -24,7 +24,7 @@ class Out:
         node: To whom.
         came: Whether it was retrieved there.
         kept: Whether it is in an object that outlives the machine.
-        back: Whether the machine was lost, and it was given back.
+        back: Whether it was given back: the machine was lost, or is slow.
     """
 
     chunk: Chunk
@@ -105,12 +105,21 @@ class Ledger:
             assert not self.out[number].back
             self.out[number].kept = True
 
+    def given_back(self, number: int) -> None:
+        """A machine will not reduce this chunk, which has not come; twice is as good as once."""
+        out = self.out[number]
+        assert not (out.came or out.kept)
+        if not out.back:
+            out._pool.done(out._number)
+            out.back = True
+            out._pool.again(out._number)
+
     def lost(self, node: str) -> list[Chunk]:
         """What a machine had that is lost is handed out again; gives it."""
         found = []
         for number in self._of.pop(node, []):
             out = self.out[number]
-            if out.kept:
+            if out.kept or out.back:
                 continue
             if out.came:
                 self.came_bytes -= out.chunk.bytes
@@ -123,7 +132,7 @@ class Ledger:
 
     def had(self, node: str) -> list[int]:
         """The numbers of the chunks that a machine has."""
-        return list(self._of.get(node, ()))
+        return [number for number in self._of.get(node, ()) if not self.out[number].back]
 
     def left(self, nodes: Collection[str]) -> tuple[bool, list[Chunk]]:
         """Whether these machines have chunks to be handed out, and those that none can read."""

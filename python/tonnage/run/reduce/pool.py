@@ -18,7 +18,7 @@ from typing import NamedTuple
 SELECTIVE, SEQUENTIAL = "selective", "sequential"
 LEFT_SHARE = 2
 """What is left makes so many chunks for each who takes them, at least."""
-LEAST_BYTES = 4 << 20
+LEAST_BYTES = 1 << 20
 """Shorter ones are not made: a request is to be worth it, and so is the call that reduces them."""
 
 

@@ -217,6 +217,17 @@ class Round:
             if self._supply.is_over and not self._is_closed:
                 self._is_closed = True
                 self._retrieval.close()
+            if self._is_closed and not self._under_way:
+                self._retrieval.leave()  # What was given back need not come.
+
+    def give_back(self, count: int) -> list[int]:
+        """Leaves so many chunks, at most, that have not come to others: those asked for last."""
+        with self._lock:
+            numbers = [*self._under_way][::-1][:count]
+            for number in numbers:
+                del self._under_way[number]
+        self.ask()
+        return numbers
 
     def run(self, look: Callable[[], None] = lambda: None) -> Any:
         """Reduces chunks until there are no more; gives the objects of all workers, merged.
@@ -280,9 +291,13 @@ class Round:
                 return whole
             number = chunk.number
             with self._lock:
-                of = self._under_way.pop(number)
-                self._supply.came(number)
+                of = self._under_way.pop(number, None)
+                if of is not None:
+                    self._supply.came(number)
             self.ask()
+            if of is None:  # It was given back.
+                del chunk
+                continue
             file = machine.files[of.file]
             where = f"{file.name}, {of.bytes} bytes at offset {of.offset}"
             with of_user("rows", where):
