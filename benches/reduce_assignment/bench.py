@@ -5,8 +5,10 @@
 MATE-EC2's selective job assignment beside a sequential one, on the tests' S3 server, shaped like a
 store in a cloud and with a cap for each object as well: whoever goes through objects one after the
 other has the cap of few. k-means and PCA by both, in turns; all else is found while it runs.
-The claim, of medians: selective assignment is at least as fast in both (the paper has 1.01 to 1.14
-times for k-means, and 1.19 to 1.68 times for PCA, on S3 of 2011).
+What the store gives at most, to all, is less than what two cores reduce, so the optimum is the
+bytes by that. The claims, of medians: selective assignment takes at most 3 % more than the optimum
+for k-means, and 5 % for PCA, and is at least as fast as the sequential one (the paper has 1.01 to
+1.14 times for k-means, and 1.19 to 1.68 times for PCA, on S3 of 2011).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import stores
 TONNAGE = (sys.executable, "-m", "tonnage")
 JOBS = {"kmeans": ("--k", "16"), "pca": ("--components", "8")}
 ASSIGNMENTS = ("selective", "sequential")
+MOST_OVER = {"kmeans": 0.03, "pca": 0.05}
 OBJECTS, COLUMNS = 16, 8
 
 
@@ -36,9 +39,9 @@ def main() -> int:
     """Measures both, prints how many times as fast one is, and whether that holds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dir", type=Path, default=stores.ROOT / "target", help="on a real disk")
-    parser.add_argument("--bytes", type=int, default=1 << 30, help="of input, in 16 objects")
-    parser.add_argument("--object-cap", type=float, default=150e6, help="bytes a second of each")
-    parser.add_argument("--cap", type=float, default=1e9, help="bytes a second of all")
+    parser.add_argument("--bytes", type=int, default=2 << 30, help="of input, in 16 objects")
+    parser.add_argument("--object-cap", type=float, default=40e6, help="bytes a second of each")
+    parser.add_argument("--cap", type=float, default=300e6, help="bytes a second of all")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     seconds: dict[tuple[str, str], list[float]] = {}
@@ -66,12 +69,16 @@ def main() -> int:
     for job in JOBS:
         selective, sequential = (seconds[job, each] for each in ASSIGNMENTS)
         times = statistics.median(sequential) / statistics.median(selective)
-        missed = missed or times < 1
+        optimum = options.bytes / min(options.cap, OBJECTS * options.object_cap)
+        over = statistics.median(selective) / optimum - 1
+        misses = times < 1 or over > MOST_OVER[job]
+        missed = missed or misses
         print(
             f"{job}: selective {statistics.median(selective):.2f} s "
             f"({min(selective):.2f} to {max(selective):.2f}), sequential "
             f"{statistics.median(sequential):.2f} s ({min(sequential):.2f} to "
-            f"{max(sequential):.2f}): {times:.2f} times as fast{' MISSED' if times < 1 else ''}"
+            f"{max(sequential):.2f}): {times:.2f} times as fast, {over:+.1%} over the optimum of "
+            f"{optimum:.2f} s{' MISSED' if misses else ''}"
         )
     return int(missed)
 
