@@ -22,6 +22,7 @@ from support.s3 import BUCKET, Bucket
 from support.sorters import Killed, killed
 from tonnage import engine
 from tonnage.fleet.home import Over
+from tonnage.fleet.reduce import driver
 from tonnage.fleet.reduce.driver import reduce_fleet
 from tonnage.fleet.reduce.home import ReduceHome
 from tonnage.fleet.reduce.reducer import Reducer
@@ -65,6 +66,20 @@ def test_each_chunk_counts_once_whoever_dies(tmp_path: Path, s3: Bucket, seed: i
     assert result == total(rows, 3)
     assert cluster.died
     assert {*record.lost} <= {*cluster.died}
+
+
+def test_objects_that_are_too_large_to_be_sent_are_reduced_again(
+    tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "KEPT_BYTES", 0)
+    kept, rows = list[Any](), put(s3)
+    monkeypatch.setattr(Ledger, "kept", lambda _, numbers: kept.extend(numbers))
+    cluster = ReduceMachines(*NODES, deaths=3, seed=1)
+    result, _ = reduce_fleet(
+        cluster, tmp_path / "job", asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
+    )
+    assert result == total(rows)
+    assert cluster.died and not kept
 
 
 def test_each_does_what_is_near_to_it_and_helps_with_the_rest(tmp_path: Path, s3: Bucket) -> None:

@@ -44,6 +44,10 @@ from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.round import of_user
 from tonnage.run.reduce.sampling import Sampled
 
+KEPT_BYTES = 256 << 20
+"""Of objects that workers have sent: what is longer than a worker's share of it is not sent, and a
+lost machine's chunks are all reduced again."""
+
 
 def reduce_fleet(
     cluster: Cluster,
@@ -179,6 +183,7 @@ class _Driver:
             "reduction": self._code.packed(self._reduction),
             "index": to_bytes(self._found.index),
             "chunk_bytes": self._found.chunk_bytes,
+            "keep_bytes": KEPT_BYTES // max(self._found.workers, 1),
         }
         for node, end in self._crew.do("learn", dict.fromkeys(nodes, asked)).items():
             if end.kind is not None:

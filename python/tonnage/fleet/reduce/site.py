@@ -83,6 +83,7 @@ class ReduceSite:
         self._machine: Machine | None = None
         self._round = -1
         self._own: list[bytes] = []
+        self._keep_bytes = 0
         self._attempt, self._joined = -1, list[bytes | Ended]()
         self._lock = threading.Lock()
         self.begin()
@@ -145,7 +146,8 @@ class ReduceSite:
         """Takes what stays the same in all rounds.
 
         Args:
-            asked: The ``reduction``, packed; the ``index``; ``chunk_bytes``, of the largest chunk.
+            asked: The ``reduction``, packed; the ``index``; ``chunk_bytes``, of the largest chunk;
+                ``keep_bytes``, of an object that is sent before the end, at most.
             on_progress: Not called.
         """
         place = self._place
@@ -161,6 +163,7 @@ class ReduceSite:
         )
         self._machine = Machine(reduction, index.files, index.format, settings)
         self._round, self._own = -1, []
+        self._keep_bytes = asked["keep_bytes"]
 
     def reduce(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         """Reduces the chunks that it is given while it does so (`more`).
@@ -178,7 +181,7 @@ class ReduceSite:
         machine.workers[:] = [Worker() for _ in machine.workers]
         machine.phases, machine.requests = [], []
         done: list[int] = []
-        keeping = _Keeping(self, self._place.keep_seconds, done, self._lock)
+        keeping = _Keeping(self, self._place.keep_seconds, self._keep_bytes, done, self._lock)
         with _of_user():
             dealt = self._dealt
             dealt.more(0, asked["chunks"], asked["last"])
@@ -289,9 +292,15 @@ class _Keeping:
     """Sends what workers have so far, each at a time of its own: nobody waits for another."""
 
     def __init__(
-        self, site: ReduceSite, seconds: float, done: list[int], lock: threading.Lock
+        self,
+        site: ReduceSite,
+        seconds: float,
+        most_bytes: int,
+        done: list[int],
+        lock: threading.Lock,
     ) -> None:
-        self._site, self._seconds, self._done, self._lock = site, seconds, done, lock
+        self._site, self._seconds, self._most_bytes = site, seconds, most_bytes
+        self._done, self._lock = done, lock
         self._since: dict[int, list[int]] = {}
         self._due: dict[int, float] = {}
 
@@ -304,9 +313,10 @@ class _Keeping:
         since.append(number)
         if began < self._due.setdefault(place, began + self._seconds):
             return
-        line = {"worker": place, "kept": packed(whole, ()), "chunks": tuple(since)}
-        self._site._note(line)
-        since.clear()
+        content = packed(whole, ())
+        if len(content) <= self._most_bytes:
+            self._site._note({"worker": place, "kept": content, "chunks": tuple(since)})
+            since.clear()
         now = time.monotonic()
         self._due[place] = now + max(self._seconds, (now - began) / KEPT_SHARE)
 
