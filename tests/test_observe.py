@@ -142,6 +142,27 @@ def test_a_child_that_is_waited_for_meanwhile_counts_once(
     assert tree.sample(0.2).used.read_bytes == 150
 
 
+def test_a_child_that_is_waited_for_before_its_parent_is_read_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when the tree was looked at, and is gone when it is read."""
+    put(tmp_path, 10, 1, read=100)
+    put(tmp_path, 11, 10, read=50)
+    tree = Tree([10], proc=tmp_path)
+    tree.sample(0.0)
+    read = processes_of_a_tree.input_output
+
+    def ends(pid: int, cpu_seconds: float, proc: Path) -> Used:
+        if pid == 10 and (tmp_path / "11").exists():
+            remove(tmp_path, 11)
+            put(tmp_path, 10, 1, read=150)
+        return read(pid, cpu_seconds, proc)
+
+    monkeypatch.setattr(processes_of_a_tree, "input_output", ends)
+    assert tree.sample(0.1).used.read_bytes == 150
+    assert tree.sample(0.2).used.read_bytes == 150
+
+
 def test_what_nobody_waits_for_is_not_lost(tmp_path: Path) -> None:
     """A child of a parent that ignores SIGCHLD; an orphan that init waits for; a root."""
     put(tmp_path, 10, 1, read=100, ignores=True)

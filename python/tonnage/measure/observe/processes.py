@@ -135,9 +135,11 @@ class Tree:
         total = self._kept_by_keeper()
         known = {}
         for process in processes:
-            used = self._used(process)
+            used, is_there = self._used(process)
             known[process.pid, process.started] = (process, used)
-            total += used
+            # Who has ended since it was found may be in the counters of whoever waited for it
+            # already; if not, it is in the next sample, and the sum never becomes less.
+            total += used if is_there else Used()
         self._keep_lost(known)
         self._known = known
         self._most = (total + self._gone).at_least(self._most)
@@ -174,16 +176,18 @@ class Tree:
         tree.pop(self.keeper or 0, None)
         return list(tree.values())
 
-    def _used(self, process: Process) -> Used:
+    def _used(self, process: Process) -> tuple[Used, bool]:
+        """What a process has used, as far as that is known, and whether it is still there."""
+        is_there = True
         cpu = process.cpu_seconds + process.children_cpu_seconds
         try:
-            return input_output(process.pid, cpu, self.proc)
+            return input_output(process.pid, cpu, self.proc), True
         except PermissionError:
             self.unreadable.add(process.pid)
         except OSError:
-            pass  # It has ended meanwhile; whoever waits for it has its counters.
+            is_there = False
         before = self._known.get((process.pid, process.started))
-        return before[1] if before else Used(cpu_seconds=cpu)
+        return before[1] if before else Used(cpu_seconds=cpu), is_there
 
     def _kept_by_keeper(self) -> Used:
         if self.keeper is None:
