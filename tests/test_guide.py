@@ -95,6 +95,8 @@ def test_data_in_objects_is_reduced_and_added_up(
     tonnage: Tonnage, disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{tonnage.path.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
     out = disk / "out"
     subprocess.run([OBJECTS, f"s3://{BUCKET}/clicks", out], check=True, timeout=60 * MINUTES)
     stored = s3.content("clicks")

@@ -25,13 +25,12 @@ from support.disk import ROOT
 from tonnage import words
 from tonnage.artifacts import Job, Observation, ObservedPhase, Phase, RunRecord, read_table
 from tonnage.measure.observe import groups
-from tonnage.measure.observe import processes as processes_of_a_tree
 from tonnage.measure.observe.as_job import as_job, input_of
 from tonnage.measure.observe.border import nonnegative
 from tonnage.measure.observe.bottleneck import Machine, limit
 from tonnage.measure.observe.launch import Launched
 from tonnage.measure.observe.phases import phases
-from tonnage.measure.observe.processes import TICKS, Tree, Used, process
+from tonnage.measure.observe.processes import process
 from tonnage.measure.observe.series import DEVICES, SERIES
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
@@ -68,171 +67,6 @@ def observed(
 
 def left_groups() -> list[Path]:
     return [path for place in PLACES for path in place.glob(f"{groups.PREFIX}-*")]
-
-
-# What a tree of processes has used, from files like the kernel's.
-
-
-def put(
-    proc: Path,
-    pid: int,
-    parent: int,
-    *,
-    cpu: float = 0,
-    children: float = 0,
-    read: int = 0,
-    waited: float = 0,
-    ignores: bool = False,
-) -> None:
-    place = proc / str(pid)
-    place.mkdir(parents=True, exist_ok=True)
-    fields = ["0"] * 50
-    fields[0], fields[1], fields[17], fields[19], fields[21] = "S", str(parent), "1", "77", "10"
-    fields[11], fields[13] = str(int(cpu * TICKS)), str(int(children * TICKS))
-    (place / "stat").write_text(f"{pid} (a (b) c) " + " ".join(fields))
-    (place / "io").write_text(f"read_bytes: {read}\nwrite_bytes: 0\ncancelled_write_bytes: 0\n")
-    (place / "status").write_text(f"SigIgn:\t{(1 << 16) * ignores:016x}\n")
-    thread = place / "task" / str(pid)
-    thread.mkdir(parents=True, exist_ok=True)
-    (thread / "schedstat").write_text(f"{int(cpu * 1e9)} {int(waited * 1e9)} 1\n")
-    (place / "fd").mkdir(exist_ok=True)
-
-
-def remove(proc: Path, pid: int) -> None:
-    shutil.rmtree(proc / str(pid))
-
-
-def test_a_tree_is_all_that_is_below_its_root(tmp_path: Path) -> None:
-    for pid, parent in ((10, 1), (11, 10), (12, 11), (20, 1)):
-        put(tmp_path, pid, parent, cpu=1, read=100)
-    seen = Tree([10], proc=tmp_path).sample(0.0)
-    assert (seen.processes, seen.used.cpu_seconds, seen.used.read_bytes) == (3, 3.0, 300)
-
-
-def test_what_ended_counts_once_through_whoever_waited_for_it(tmp_path: Path) -> None:
-    put(tmp_path, 10, 1, cpu=1, read=100)
-    put(tmp_path, 11, 10, cpu=2, read=50)
-    tree = Tree([10], proc=tmp_path)
-    assert tree.sample(0.0).used.read_bytes == 150
-    remove(tmp_path, 11)
-    put(tmp_path, 10, 1, cpu=1, children=2.5, read=160)  # It read 10 more before it ended.
-    used = tree.sample(0.1).used
-    assert (used.cpu_seconds, used.read_bytes) == (3.5, 160)
-
-
-def test_a_child_that_is_waited_for_meanwhile_counts_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It ends when it has been read: whoever has it by then was read before, or has it twice."""
-    put(tmp_path, 10, 1, read=100)
-    put(tmp_path, 11, 10, read=50)
-    tree = Tree([10], proc=tmp_path)
-    tree.sample(0.0)
-    read = processes_of_a_tree.input_output
-
-    def ends(pid: int, cpu_seconds: float, proc: Path) -> Used:
-        found = read(pid, cpu_seconds, proc)
-        if pid == 11:
-            remove(tmp_path, 11)
-            put(tmp_path, 10, 1, read=150)
-        return found
-
-    monkeypatch.setattr(processes_of_a_tree, "input_output", ends)
-    assert tree.sample(0.1).used.read_bytes == 150
-    assert tree.sample(0.2).used.read_bytes == 150
-
-
-def test_a_child_that_is_waited_for_before_its_parent_is_read_counts_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was there when the tree was looked at, and is gone when it is read."""
-    put(tmp_path, 10, 1, read=100)
-    put(tmp_path, 11, 10, read=50)
-    tree = Tree([10], proc=tmp_path)
-    tree.sample(0.0)
-    read = processes_of_a_tree.input_output
-
-    def ends(pid: int, cpu_seconds: float, proc: Path) -> Used:
-        if pid == 10 and (tmp_path / "11").exists():
-            remove(tmp_path, 11)
-            put(tmp_path, 10, 1, read=150)
-        return read(pid, cpu_seconds, proc)
-
-    monkeypatch.setattr(processes_of_a_tree, "input_output", ends)
-    assert tree.sample(0.1).used.read_bytes == 150
-    assert tree.sample(0.2).used.read_bytes == 150
-
-
-def test_what_nobody_waits_for_is_not_lost(tmp_path: Path) -> None:
-    """A child of a parent that ignores SIGCHLD; an orphan that init waits for; a root."""
-    put(tmp_path, 10, 1, read=100, ignores=True)
-    put(tmp_path, 11, 10, read=50)
-    put(tmp_path, 12, 10, read=7)
-    tree = Tree([10], proc=tmp_path)
-    tree.sample(0.0)
-    remove(tmp_path, 11)
-    put(tmp_path, 12, 1, read=7)
-    assert tree.sample(0.1).used.read_bytes == 157
-    remove(tmp_path, 12)
-    assert tree.sample(0.2).used.read_bytes == 157
-    remove(tmp_path, 10)
-    seen = tree.sample(0.3)
-    assert (seen.used.read_bytes, seen.processes) == (157, 0)
-
-
-def test_a_pid_that_comes_again_is_another_process(tmp_path: Path) -> None:
-    put(tmp_path, 10, 1)
-    put(tmp_path, 11, 10, read=50)
-    tree = Tree([10], proc=tmp_path)
-    tree.sample(0.0)
-    remove(tmp_path, 11)
-    put(tmp_path, 10, 1, read=50)
-    put(tmp_path, 11, 1, read=10**9)
-    stat = tmp_path / "11" / "stat"
-    stat.write_text(stat.read_text().replace(" 77 ", " 78 "))
-    assert tree.sample(0.1).used.read_bytes == 50
-
-
-def test_processes_that_may_not_be_read_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(tmp_path, 10, 1, read=100)
-    put(tmp_path, 11, 10, cpu=3, read=50)
-    really = Path.read_text
-
-    def refuse(path: Path, *args: Any, **options: Any) -> str:
-        if path == tmp_path / "11" / "io":
-            raise PermissionError(13, "Permission denied")
-        return really(path, *args, **options)
-
-    monkeypatch.setattr(Path, "read_text", refuse)
-    tree = Tree([10], proc=tmp_path)
-    used = tree.sample(0.0).used
-    assert (used.read_bytes, used.cpu_seconds, tree.unreadable) == (100, 3.0, {11})
-
-
-def test_turns_of_threads_are_what_they_had_and_stood_ready_for(tmp_path: Path) -> None:
-    put(tmp_path, 10, 1, cpu=1, waited=0.5)
-    put(tmp_path, 11, 10, cpu=2)
-    tree = Tree([10], proc=tmp_path)
-    assert tree.sample(0.0).core_waits_seconds == 0  # Before, it was not watched.
-    put(tmp_path, 10, 1, cpu=1.3, waited=1.2)
-    put(tmp_path, 11, 10, cpu=2.1, waited=0.1)
-    seen = tree.sample(1.0)
-    assert seen.busiest_core == pytest.approx(0.3)
-    assert seen.core_waits_seconds == pytest.approx(0.8)
-
-
-def test_who_holds_a_socket_may_have_sent(tmp_path: Path) -> None:
-    put(tmp_path, 10, 1)
-    put(tmp_path, 11, 10)
-    tree = Tree([10], proc=tmp_path)
-    (tmp_path / "11" / "fd" / "0").symlink_to("pipe:[1]")
-    assert not tree.sample(0.0).is_connected
-    (tmp_path / "11" / "fd" / "3").symlink_to("socket:[77]")
-    assert tree.sample(0.1).is_connected
-    remove(tmp_path, 11)
-    assert not tree.sample(0.2).is_connected
 
 
 # Control groups.
