@@ -57,45 +57,30 @@ def test_what_ended_counts_once_through_whoever_waited_for_it(tmp_path: Path) ->
     assert (used.cpu_seconds, used.read_bytes) == (3.5, 160)
 
 
+@pytest.mark.parametrize("ends_when", ["its parent is read", "it was read"])
 def test_a_child_that_is_waited_for_meanwhile_counts_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_when: str
 ) -> None:
-    """It ends when it has been read: whoever has it by then was read before, or has it twice."""
+    """It was there when the tree was looked at; whoever has it by then was read, or was not."""
     put(tmp_path, 10, 1, read=100)
     put(tmp_path, 11, 10, read=50)
     tree = Tree([10], proc=tmp_path)
     tree.sample(0.0)
     read = processes_of_a_tree.input_output
 
-    def ends(pid: int, cpu_seconds: float, proc: Path) -> Used:
+    def ends() -> None:
+        remove(tmp_path, 11)
+        put(tmp_path, 10, 1, read=150)
+
+    def reads(pid: int, cpu_seconds: float, proc: Path) -> Used:
+        if pid == 10 and ends_when == "its parent is read" and (tmp_path / "11").exists():
+            ends()
         found = read(pid, cpu_seconds, proc)
         if pid == 11:
-            remove(tmp_path, 11)
-            put(tmp_path, 10, 1, read=150)
+            ends()
         return found
 
-    monkeypatch.setattr(processes_of_a_tree, "input_output", ends)
-    assert tree.sample(0.1).used.read_bytes == 150
-    assert tree.sample(0.2).used.read_bytes == 150
-
-
-def test_a_child_that_is_waited_for_before_its_parent_is_read_counts_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was there when the tree was looked at, and is gone when it is read."""
-    put(tmp_path, 10, 1, read=100)
-    put(tmp_path, 11, 10, read=50)
-    tree = Tree([10], proc=tmp_path)
-    tree.sample(0.0)
-    read = processes_of_a_tree.input_output
-
-    def ends(pid: int, cpu_seconds: float, proc: Path) -> Used:
-        if pid == 10 and (tmp_path / "11").exists():
-            remove(tmp_path, 11)
-            put(tmp_path, 10, 1, read=150)
-        return read(pid, cpu_seconds, proc)
-
-    monkeypatch.setattr(processes_of_a_tree, "input_output", ends)
+    monkeypatch.setattr(processes_of_a_tree, "input_output", reads)
     assert tree.sample(0.1).used.read_bytes == 150
     assert tree.sample(0.2).used.read_bytes == 150
 
