@@ -4,8 +4,10 @@
 //! are durable and the ledgers agree, a list of the parts is put there too, the parts are renamed
 //! to their final names and the manifest follows last. Whatever way a job ends before that, its
 //! hidden directories go; if it was killed, the next job that writes there finds them unlocked,
-//! and removes them and any part that was already renamed. A job that still runs holds a lock.
-#![allow(unsafe_code)] // One call: flock.
+//! and removes them and any part that was already renamed. A job that still runs holds a lock; it
+//! makes its hidden directory and locks it while it holds the output directory's lock, so nobody
+//! sees the one without the other.
+#![allow(unsafe_code)] // Two calls of flock.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -117,7 +119,8 @@ impl Place {
         let refuse = |why: io::Error| JobError::Refused(format!("--output {show}: {why}"));
         let made_directory = !directory.exists();
         make_writable("--output", directory)?;
-        clean(directory).map_err(refuse)?;
+        let _turn = turn(directory).map_err(refuse)?;
+        remove_leftovers(directory).map_err(refuse)?;
         let entries = fs::read_dir(directory).map_err(refuse)?;
         let name = |entry: io::Result<fs::DirEntry>| {
             entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -149,20 +152,12 @@ impl Place {
                 hidden.display()
             )));
         }
-        let place = Self {
+        Ok(Self {
             directory: directory.to_owned(),
             hidden,
             made_directory,
             _lock: lock,
-        };
-        // Two that looked at the same moment both saw nobody: now each sees the other.
-        if others(directory, Some(&place.hidden)).map_err(refuse)? > 0 {
-            return Err(JobError::Refused(format!(
-                "--output {show}: another job begins to write there; wait for it or give another \
-                 directory"
-            )));
-        }
-        Ok(place)
+        })
     }
 
     fn list(&self, names: &[String]) -> io::Result<()> {
@@ -201,6 +196,11 @@ impl Drop for Place {
 /// # Errors
 /// When something cannot be removed.
 pub fn clean(directory: &Path) -> io::Result<()> {
+    let _turn = turn(directory)?;
+    remove_leftovers(directory)
+}
+
+fn remove_leftovers(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
@@ -222,7 +222,7 @@ pub fn clean(directory: &Path) -> io::Result<()> {
 /// What is missing.
 pub fn check_whole(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
     let show = directory.display();
-    if others(directory, None).is_ok_and(|others| others > 0) {
+    if has_unfinished(directory).unwrap_or(false) {
         return Err(JobError::Refused(format!(
             "{show} holds an output that has not finished: wait for it, or run it again"
         )));
@@ -243,15 +243,13 @@ pub fn check_whole(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
     Ok(())
 }
 
-/// How many hidden directories are in `directory`, but for `own`.
-fn others(directory: &Path, own: Option<&Path>) -> io::Result<usize> {
-    let mut count = 0;
+fn has_unfinished(directory: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let hidden = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        count += usize::from(hidden && Some(entry.path().as_path()) != own);
+        if entry?.file_name().to_string_lossy().starts_with(PREFIX) {
+            return Ok(true);
+        }
     }
-    Ok(count)
+    Ok(false)
 }
 
 fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
@@ -270,6 +268,22 @@ fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
     match fs::remove_dir_all(hidden) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
         _ => Ok(()),
+    }
+}
+
+/// Waits until nobody else looks for, makes or removes hidden directories in `directory`; whoever
+/// has what is returned may do so.
+fn turn(directory: &Path) -> io::Result<File> {
+    let directory = File::open(directory)?;
+    loop {
+        // SAFETY: the descriptor is open as long as `directory` is; flock touches no memory.
+        if unsafe { libc::flock(directory.as_raw_fd(), libc::LOCK_EX) } == 0 {
+            return Ok(directory);
+        }
+        let why = io::Error::last_os_error();
+        if why.kind() != io::ErrorKind::Interrupted {
+            return Err(why);
+        }
     }
 }
 

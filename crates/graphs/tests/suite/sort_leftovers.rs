@@ -9,11 +9,13 @@
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
 use crate::common::{Keys, Place, disk, names, records, run, sorts};
 use tonnage_disk::{Effect, Operation, Rule};
+use tonnage_graphs::Unsealed;
 use tonnage_graphs::job::JobError;
 use tonnage_graphs::sort::Config;
 use tonnage_graphs::valsort;
@@ -146,7 +148,7 @@ fn what_is_locked_is_left_alone() {
 #[test]
 fn a_running_sort_keeps_others_out() {
     let place = place();
-    let stall = Rule::new(Operation::Write, Effect::Stall { milliseconds: 200 });
+    let stall = Rule::new(Operation::Write, Effect::Stall { milliseconds: 500 });
     let config = Config {
         disk: disk(vec![stall]),
         ..place.config(LAYOUT, MEMORY)
@@ -173,4 +175,38 @@ fn a_running_sort_keeps_others_out() {
         crate::common::is_sort_of(&place.result(), &input, &LAYOUT),
         Ok(())
     );
+}
+
+/// However close to each other jobs begin, one gets the directory and the others are refused.
+#[test]
+fn of_jobs_that_begin_at_once_one_writes() {
+    const JOBS: usize = 8;
+    let place = place();
+    fs::create_dir_all(&place.output[0]).expect("a directory");
+    for _ in 0..100 {
+        let begin = Barrier::new(JOBS);
+        let end = Barrier::new(JOBS);
+        let wrote: usize = thread::scope(|scope| {
+            let job = || {
+                begin.wait();
+                let job = Unsealed::prepare(&place.output, "");
+                // Nobody ends before all have tried.
+                end.wait();
+                match job {
+                    Ok(job) => usize::from(job.part(0).parent().is_some_and(Path::is_dir)),
+                    Err(JobError::Refused(why)) => {
+                        assert!(why.contains("another job is writing there"), "{why}");
+                        0
+                    }
+                    Err(other) => panic!("{other:?}"),
+                }
+            };
+            let jobs: Vec<_> = (0..JOBS).map(|_| scope.spawn(job)).collect();
+            jobs.into_iter()
+                .map(|job| job.join().expect("it ends"))
+                .sum()
+        });
+        assert_eq!(wrote, 1);
+        assert!(names(&place.output[0]).is_empty());
+    }
 }
