@@ -4,14 +4,13 @@
 //! are durable and the ledgers agree, a list of the parts is put there too, the parts are renamed
 //! to their final names and the manifest follows last. Whatever way a job ends before that, its
 //! hidden directories go; if it was killed, the next job that writes there finds them unlocked,
-//! and removes them and any part that was already renamed. A job that still runs holds a lock; it
-//! makes its hidden directory and locks it while it holds the output directory's lock, so nobody
-//! sees the one without the other.
-#![allow(unsafe_code)] // Two calls of flock.
+//! and removes them and any part that was already renamed. A job that still runs holds a lock.
+#![allow(unsafe_code)] // One call: flock.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -119,8 +118,7 @@ impl Place {
         let refuse = |why: io::Error| JobError::Refused(format!("--output {show}: {why}"));
         let made_directory = !directory.exists();
         make_writable("--output", directory)?;
-        let _turn = turn(directory).map_err(refuse)?;
-        remove_leftovers(directory).map_err(refuse)?;
+        clean(directory).map_err(refuse)?;
         let entries = fs::read_dir(directory).map_err(refuse)?;
         let name = |entry: io::Result<fs::DirEntry>| {
             entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -144,20 +142,33 @@ impl Place {
             )));
         }
         let hidden = directory.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&hidden).map_err(refuse)?;
-        let lock = File::open(&hidden).map_err(refuse)?;
-        if !lock_now(&lock) {
-            return Err(JobError::failed(format!(
-                "{}: cannot be locked",
-                hidden.display()
-            )));
-        }
-        Ok(Self {
+        let begins = || {
+            JobError::Refused(format!(
+                "--output {show}: another job begins to write there; wait for it or give another \
+                 directory"
+            ))
+        };
+        let lock = loop {
+            match fs::create_dir(&hidden) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(begins()),
+                made => made.map_err(refuse)?,
+            }
+            // Until it is locked others take it for a killed job's, and remove it.
+            if let Some(lock) = lock(&hidden, libc::LOCK_EX).map_err(refuse)? {
+                break lock;
+            }
+        };
+        let place = Self {
             directory: directory.to_owned(),
             hidden,
             made_directory,
             _lock: lock,
-        })
+        };
+        // Two that looked at the same moment both saw nobody: now each sees the other.
+        if others(directory, Some(&place.hidden)).map_err(refuse)? > 0 {
+            return Err(begins());
+        }
+        Ok(place)
     }
 
     fn list(&self, names: &[String]) -> io::Result<()> {
@@ -196,18 +207,12 @@ impl Drop for Place {
 /// # Errors
 /// When something cannot be removed.
 pub fn clean(directory: &Path) -> io::Result<()> {
-    let _turn = turn(directory)?;
-    remove_leftovers(directory)
-}
-
-fn remove_leftovers(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             let hidden = entry.path();
             // Held until it is gone.
-            let lock = File::open(&hidden)?;
-            if lock_now(&lock) {
+            if let Some(_lock) = lock(&hidden, libc::LOCK_EX | libc::LOCK_NB)? {
                 remove_unfinished(directory, &hidden)?;
             }
         }
@@ -222,7 +227,7 @@ fn remove_leftovers(directory: &Path) -> io::Result<()> {
 /// What is missing.
 pub fn check_whole(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
     let show = directory.display();
-    if has_unfinished(directory).unwrap_or(false) {
+    if others(directory, None).is_ok_and(|others| others > 0) {
         return Err(JobError::Refused(format!(
             "{show} holds an output that has not finished: wait for it, or run it again"
         )));
@@ -243,13 +248,15 @@ pub fn check_whole(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
     Ok(())
 }
 
-fn has_unfinished(directory: &Path) -> io::Result<bool> {
+/// How many hidden directories are in `directory`, but for `own`.
+fn others(directory: &Path, own: Option<&Path>) -> io::Result<usize> {
+    let mut count = 0;
     for entry in fs::read_dir(directory)? {
-        if entry?.file_name().to_string_lossy().starts_with(PREFIX) {
-            return Ok(true);
-        }
+        let entry = entry?;
+        let hidden = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        count += usize::from(hidden && Some(entry.path().as_path()) != own);
     }
-    Ok(false)
+    Ok(count)
 }
 
 fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
@@ -271,25 +278,32 @@ fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
     }
 }
 
-/// Waits until nobody else looks for, makes or removes hidden directories in `directory`; whoever
-/// has what is returned may do so.
-fn turn(directory: &Path) -> io::Result<File> {
-    let directory = File::open(directory)?;
-    loop {
-        // SAFETY: the descriptor is open as long as `directory` is; flock touches no memory.
-        if unsafe { libc::flock(directory.as_raw_fd(), libc::LOCK_EX) } == 0 {
-            return Ok(directory);
-        }
+/// Locks `hidden`, as `how` tells flock; nothing if another has it, or if it is gone.
+fn lock(hidden: &Path, how: libc::c_int) -> io::Result<Option<File>> {
+    let Some(file) = if_there(File::open(hidden))? else {
+        return Ok(None);
+    };
+    // SAFETY: the descriptor is open as long as `file` is; flock touches no memory.
+    while unsafe { libc::flock(file.as_raw_fd(), how) } != 0 {
         let why = io::Error::last_os_error();
-        if why.kind() != io::ErrorKind::Interrupted {
-            return Err(why);
+        match why.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => return Ok(None),
+            _ => return Err(why),
         }
     }
+    // Whoever had it may have removed it, and another of that name may be there by now.
+    let (locked, named) = (file.metadata()?, if_there(fs::metadata(hidden))?);
+    Ok(named
+        .is_some_and(|named| named.ino() == locked.ino())
+        .then_some(file))
 }
 
-fn lock_now(file: &File) -> bool {
-    // SAFETY: the descriptor is open as long as `file` is borrowed; flock touches no memory.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 /// The manifest of a whole output.
