@@ -148,15 +148,14 @@ impl Place {
                  directory"
             ))
         };
-        let lock = loop {
-            match fs::create_dir(&hidden) {
-                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(begins()),
-                made => made.map_err(refuse)?,
-            }
-            // Until it is locked others take it for a killed job's, and remove it.
-            if let Some(lock) = lock(&hidden, libc::LOCK_EX).map_err(refuse)? {
-                break lock;
-            }
+        match fs::create_dir(&hidden) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(begins()),
+            made => made.map_err(refuse)?,
+        }
+        // Until it is locked another that begins takes it for a killed job's, and removes it. Nobody
+        // waits for that one: who has the lock may be about to write here.
+        let Some(lock) = lock(&hidden).map_err(refuse)? else {
+            return Err(begins());
         };
         let place = Self {
             directory: directory.to_owned(),
@@ -212,7 +211,7 @@ pub fn clean(directory: &Path) -> io::Result<()> {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
             let hidden = entry.path();
             // Held until it is gone.
-            if let Some(_lock) = lock(&hidden, libc::LOCK_EX | libc::LOCK_NB)? {
+            if let Some(_lock) = lock(&hidden)? {
                 remove_unfinished(directory, &hidden)?;
             }
         }
@@ -278,13 +277,13 @@ fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
     }
 }
 
-/// Locks `hidden`, as `how` tells flock; nothing if another has it, or if it is gone.
-fn lock(hidden: &Path, how: libc::c_int) -> io::Result<Option<File>> {
+/// Locks `hidden`; nothing if another has it, or if it is gone.
+fn lock(hidden: &Path) -> io::Result<Option<File>> {
     let Some(file) = if_there(File::open(hidden))? else {
         return Ok(None);
     };
     // SAFETY: the descriptor is open as long as `file` is; flock touches no memory.
-    while unsafe { libc::flock(file.as_raw_fd(), how) } != 0 {
+    while unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
         let why = io::Error::last_os_error();
         match why.kind() {
             io::ErrorKind::Interrupted => {}
