@@ -18,13 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.json as pjson
-import pyarrow.parquet as pq
 
 from tonnage import engine
+from tonnage.run import row_groups
 from tonnage.run.map_reduce.blocks import one_batch
 from tonnage.run.map_reduce.inputs import Split, record_bytes
 from tonnage.run.sources import File, Sources
-from tonnage.run.volumes import is_url
 
 BEGINNING_BYTES = 1 << 20
 """So much of a file tells the types of its columns."""
@@ -62,12 +61,13 @@ class Reader:
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
         if split.format == "parquet":
             about = self._sources.footer(split.file)
-            # Of an object in few requests, each of which is several ranges at once.
-            buffered = is_url(split.file.name)
-            with (
-                self._sources.arrow(split.file) as source,
-                pq.ParquetFile(source, metadata=about, pre_buffer=buffered) as file,
-            ):
+            if not about.row_group(split.begin).num_rows:
+                return  # It may have no pages.
+            begin, length = row_groups.span(about, split.begin)
+            with self._sources.open(split.file) as source:
+                source.seek(begin)
+                data = source.read(length)
+            with row_groups.opened(about, split.file.bytes, begin, data) as file:
                 yield from file.iter_batches(
                     BATCH_ROWS, row_groups=[split.begin], use_threads=False
                 )

@@ -151,7 +151,7 @@ def from_bytes(content: bytes, where: str) -> Index:
         Refused: It is none.
     """
     try:
-        table = pq.read_table(io.BytesIO(content))
+        table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
         said = (table.schema.metadata or {})[KEY]
     except (pa.ArrowException, KeyError) as why:
         raise engine.Refused(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from io import BufferedIOBase
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tonnage import engine
+from tonnage.run import row_groups
 from tonnage.run.reduce.formats.format import Format, Rows, columns_text, one_of
 from tonnage.run.reduce.pool import Chunk
 from tonnage.run.sources import File, Sources
@@ -35,18 +35,14 @@ class Parquet(Format):
         self.refuse_others(file, self.row_of(file, sources))
         about = _footer(file, sources)
         for number in range(about.num_row_groups):
-            group = about.row_group(number)
-            if not group.num_rows:
-                continue  # It may have no pages.
-            columns = [group.column(each) for each in range(group.num_columns)]
-            begin = min(map(_begin, columns))
-            end = max(_begin(each) + each.total_compressed_size for each in columns)
-            yield Chunk(place, begin, end - begin, group.num_rows, number)
+            rows = about.row_group(number).num_rows
+            if rows:
+                yield Chunk(place, *row_groups.span(about, number), rows, number)
 
     def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
         """Decodes the row group."""
-        window = pa.PythonFile(_Window(memoryview(data), chunk.offset, file.bytes), "r")
-        with pq.ParquetFile(window, metadata=_footer(file, sources)) as opened:
+        about = _footer(file, sources)
+        with row_groups.opened(about, file.bytes, chunk.offset, data) as opened:
             return one_of(opened.read_row_group(chunk.part, use_threads=False))
 
     def extract(
@@ -76,43 +72,9 @@ class Parquet(Format):
                 moved(chunk.bytes)
 
 
-class _Window(io.RawIOBase):
-    """A file of which only a span is there."""
-
-    def __init__(self, data: memoryview, begin: int, length: int) -> None:
-        self._data, self._begin, self._length, self._at = data, begin, length, begin
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = (0, self._at, self._length)[whence] + offset
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        begin = self._at - self._begin
-        end = len(self._data) if size is None or size < 0 else begin + size
-        if begin < 0 or end > len(self._data):
-            raise OSError(f"bytes {self._at} to {self._begin + end} are outside of the row group")
-        self._at += end - begin
-        return bytes(self._data[begin:end])
-
-
 def _footer(file: File, sources: Sources) -> pq.FileMetaData:
     """What a Parquet file says of itself."""
     try:
         return sources.footer(file)
     except (pa.ArrowException, OSError) as why:
         raise engine.Refused(f"input {file.name} is no whole parquet file: {why}") from why
-
-
-def _begin(column: Any) -> int:
-    """Where a column's part of a row group begins."""
-    pages = [column.data_page_offset, column.dictionary_page_offset]
-    return min(int(page) for page in pages if page)
