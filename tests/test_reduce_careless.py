@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import threading
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tonnage
-from support.checksums import COLUMNS, Checksum, Rows, put
+from support.checksums import COLUMNS, Checksum, Rows, put, rows_of
 from support.command import Tonnage
 from support.machines import Machines
 from support.reducers import asked
@@ -24,7 +25,9 @@ from support.s3 import BUCKET, Bucket
 from tonnage import Reduction, engine
 from tonnage.fleet.home import Over
 from tonnage.fleet.reduce.driver import reduce_fleet
+from tonnage.run.reduce.moments import Moments
 from tonnage.run.reduce.pagerank import NODE_BYTES, PageRank
+from tonnage.run.reduce.plain import as_json
 from tonnage.testing import check_reduction
 
 ROWS = 4096
@@ -237,3 +240,71 @@ def test_a_graph_that_takes_more_memory_than_there_is(monkeypatch: pytest.Monkey
         ValueError, match=r"an edge has node 1000, .*number nodes from 0 on without"
     ):
         ranks.local(np.array([[1, 1000]]), whole)
+
+
+class Replaces(Checksum):
+    """Writes another file than the one that it is reducing, at once."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
+        if not into["rows"]:
+            (-rows_of(1, 2 * ROWS)).tofile(self._path)
+        return super().local(rows, into)
+
+
+def test_a_file_that_is_changed_before_it_is_read_is_named(disk: Path) -> None:
+    for name in "ab":
+        rows_of(0, ROWS).tofile(disk / name)
+    kind = {"dtype": f"{COLUMNS}f8", "assignment": "sequential", "workers": 1, "chunk_bytes": 4096}
+    with pytest.raises(engine.Failed, match=r"b was changed while it was read"):
+        tonnage.reduce(Replaces(disk / "b"), [disk / "a", disk / "b"], memory=16384, **kind)
+
+
+def test_a_file_that_two_inputs_of_a_fleet_have_is_refused(tmp_path: Path) -> None:
+    for name in "xy":
+        (tmp_path / name).mkdir()
+    rows_of(0, ROWS).tofile(tmp_path / "x" / "rows")
+    (tmp_path / "y" / "same").symlink_to(tmp_path / "x" / "rows")
+    job = asked(Checksum(), [str(tmp_path / "x"), str(tmp_path / "y")])
+    with pytest.raises(engine.Refused, match="give it once"):
+        reduce_fleet(Machines("a"), tmp_path / "job", job)
+
+
+def test_an_index_is_true_however_its_directory_is_named(tonnage: Tonnage, disk: Path) -> None:
+    (disk / "d").mkdir()
+    laid(disk / "d")
+    made = ("index", "d", "--dtype", "3f8", "--chunk-bytes", str(8 * COLUMNS * 512))
+    tonnage.run(*made, cwd=disk, check=True)
+    for name in ("d", "./d/", str(disk / "d"), "../" + disk.name + "/d"):
+        run = ("run", "reduce", "pca", name, "--components", "1", "--json")
+        told = json.loads(tonnage.run(*run, cwd=disk, check=True).stdout)
+        assert told["chunks"] == ROWS // 512, name
+    (disk / "d").rename(disk / "e")
+    again = ("index", "e", "--dtype", "3f8", "--json")
+    assert json.loads(tonnage.run(*again, cwd=disk, check=True).stdout)["known"] == 1
+
+
+def test_results_of_any_kind_are_json() -> None:
+    day = np.datetime64("2026-01-02T03:04:05.000000001")
+    odd = {
+        "days": np.array([day, "NaT"], "M8[ns]"),
+        "day": day,
+        "date": datetime.date(2026, 1, 2),
+        "complex": np.array([1 + 2j]),
+        "bytes": np.array([b"x"]),
+        "fields": np.array([(1, np.nan)], [("a", "i4"), ("b", "f8")]),
+        "objects": np.array([None, {"a": np.inf}], object),
+    }
+    told = json.loads(json.dumps(as_json(odd), allow_nan=False))
+    assert told["days"] == ["2026-01-02T03:04:05.000000001", "NaT"]
+    assert (told["day"], told["date"]) == ("2026-01-02T03:04:05.000000001", "2026-01-02")
+    assert (told["complex"], told["fields"]) == (["(1+2j)"], [[1, None]])
+    assert told["objects"] == [None, {"a": None}]
+
+
+def test_sums_that_are_larger_than_numbers_are_told() -> None:
+    with pytest.raises(ValueError, match="sums of these rows are larger than 64-bit numbers are"):
+        Moments().local(np.full((4, 2), 1e308), None)

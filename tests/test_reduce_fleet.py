@@ -25,9 +25,10 @@ from tonnage.fleet.home import Over
 from tonnage.fleet.reduce import driver
 from tonnage.fleet.reduce.driver import reduce_fleet
 from tonnage.fleet.reduce.home import ReduceHome
+from tonnage.fleet.reduce.recording import Told
 from tonnage.fleet.reduce.reducer import Reducer
 from tonnage.fleet.reduce.site import ReducePlace, ReduceSite
-from tonnage.fleet.sorter import Part, Steps
+from tonnage.fleet.sorter import Ended, Part, Steps
 from tonnage.run.reduce.formats.format import Format
 from tonnage.run.reduce.formats.of_size import OfSize
 from tonnage.run.reduce.kmeans import KMeans
@@ -256,3 +257,50 @@ def test_a_ledger_counts_each_chunk_once(
     assert len(done) == len({*done})
     there, unread = ledger.left(NODES)
     assert unread == [] and ledger.is_whole == (not there) == (len(done) == len(of))
+
+
+class InTurn(ReduceMachines):
+    """Has b die at work; a, once it has ended a step; then a again, when objects are merged."""
+
+    def __init__(self) -> None:
+        super().__init__("a", "b")
+        self._ended = False
+
+    def _dies(self, name: str, method: str, answer: Any) -> bool:
+        at_work = method == "tell" and bool(answer.finished) and answer.ended is None
+        with self._lock:
+            if method == "tell" and name == "a" and self.died == ["b"] and answer.ended:
+                self._ended = True
+            dies = (
+                (self.died == [] and name == "b" and at_work)
+                or (self.died == ["b"] and name == "a" and at_work and self._ended)
+                or (self.died == ["b", "a"] and name == "a" and method in ("held", "join"))
+            )
+            if dies:
+                self.died.append(name)
+            return dies
+
+
+def test_what_was_sent_in_a_step_before_counts_once(tmp_path: Path, s3: Bucket) -> None:
+    rows, cluster = put(s3), InTurn()
+    job = asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
+    result, _ = reduce_fleet(cluster, tmp_path / "job", job)
+    assert cluster.died == ["b", "a", "a"]
+    assert result == total(rows)
+
+
+def test_who_is_lost_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    told = Told()
+    worker = {"chunks": 1, "bytes": 1, "synchronisation_seconds": 0.0}
+    answer = {"workers": [worker], "phases": [], "requests": {}, "threads": 1, "why": ""}
+    for node in "ab":
+        told.note(node, Ended(kind=None, why="", answer=answer), clock[0])
+    clock[0] = 1.0
+    told.waited()
+    told.lost("a")
+    clock[0] = 5.0
+    told.waited()
+    waits = {node: each["synchronisation_seconds"] for (node, _), each in told.workers.items()}
+    assert waits == {"a": 1.0, "b": 5.0}

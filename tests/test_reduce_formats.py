@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tonnage import engine
-from tonnage.run.reduce.formats import format_of
+from tonnage.run.reduce.formats import as_points, blocks_of_points, columns, format_of, lines
 from tonnage.run.reduce.index import build
 from tonnage.run.reduce.kept import indexed
 from tonnage.run.sources import Sources
@@ -114,6 +115,9 @@ def written(path: Path, columns: dict[str, Any]) -> None:
             *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
         ]
         path.write_text("\n".join(lines))
+    elif path.suffix == ".jsonl":
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        path.write_text("\n".join(map(json.dumps, rows)))
     else:
         np.save(path, np.array([*zip(*columns.values(), strict=True)]).astype(float))
 
@@ -124,6 +128,7 @@ def written(path: Path, columns: dict[str, Any]) -> None:
         ("parquet", "x: int64, z: int64, and others are x: int64, y: int64"),
         ("arrow", "x: int64, z: int64, and others are x: int64, y: int64"),
         ("csv", "x,z, and others are x,y"),
+        ("jsonl", r'\["x", "z"\], and others are \["x", "y"\]'),
     ],
 )
 def test_files_of_other_columns_are_refused(disk: Path, suffix: str, told: str) -> None:
@@ -133,3 +138,56 @@ def test_files_of_other_columns_are_refused(disk: Path, suffix: str, told: str) 
     written(disk / f"c.{suffix}", {"x": [1, 2], "z": [5, 6]})
     with pytest.raises(engine.Refused, match=rf"c\.{suffix}: its rows are {told}"):
         indexed([str(disk)], Volumes())
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 40, 1000, 1 << 20])
+def test_csv_whose_values_hold_line_ends_is_refused_wherever_it_is_cut(
+    disk: Path, chunk_bytes: int
+) -> None:
+    rows = [f'{row},"first line\n7,second line"' for row in range(50)]
+    (disk / "a.csv").write_text("\n".join(["n,text", *rows]))
+    with pytest.raises(pa.ArrowInvalid, match="a value in quotes holds a line end"):
+        read([disk / "a.csv"], chunk_bytes)
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 40, 1000, 1 << 20])
+def test_quotes_in_csv_are_read_wherever_it_is_cut(disk: Path, chunk_bytes: int) -> None:
+    texts = ["plain", '"a ""b"", c"', '""', '5" pipe', '"a"b"c', '""""', ""]
+    told = ["plain", 'a "b", c', "", '5" pipe', 'ab"c', '"', ""]
+    (disk / "a.csv").write_text("n,text\n" + "".join(f"1,{text}\n\n" for text in texts * 9))
+    found = [
+        row["text"] for each in read([disk / "a.csv"], chunk_bytes) for row in each.to_pylist()
+    ]
+    assert found == told * 9
+
+
+def test_keys_of_json_may_come_in_another_order_in_another_file(disk: Path) -> None:
+    (disk / "a.jsonl").write_text("".join(f'{{"x": {n}, "y": {1000 + n}}}\n' for n in range(9)))
+    (disk / "b.jsonl").write_text("".join(f'{{"y": {1000 + n}, "x": {n}}}\n' for n in range(9)))
+    found = [as_points(each) for each in read([disk / "a.jsonl", disk / "b.jsonl"], 40)]
+    assert len(found) > 4
+    expected = [[n, 1000 + n] for n in range(9)]
+    np.testing.assert_array_equal(np.concatenate(found), expected + expected)
+
+
+def test_keys_of_json_that_only_some_objects_have_are_told(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "BEGINNING_BYTES", 4)
+    (disk / "a.jsonl").write_text('{"x": 1}\n{"x": 2, "z": 3}\n')
+    with pytest.raises(ValueError, match=r"some objects have \['z'\]"):
+        read([disk / "a.jsonl"], 1 << 20)
+
+
+@pytest.mark.parametrize("kind", ["f4", "i2", "3f4", "2i8"])
+def test_rows_become_points_a_block_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "BLOCK_BYTES", 100)
+    rows = np.arange(300).astype(np.dtype(kind).base)
+    rows = rows.reshape(-1, *np.dtype(kind).shape) if np.dtype(kind).shape else rows[:, None]
+    blocks = [*blocks_of_points(rows)]
+    assert [first for first, _ in blocks] == [*range(0, len(rows), len(blocks[0][1]))]
+    assert max(points.nbytes for _, points in blocks) <= 100
+    np.testing.assert_array_equal(np.concatenate([points for _, points in blocks]), rows)
+    named = pa.record_batch({"x": rows[:, 0], "y": rows[:, -1]})
+    found = np.concatenate([points for _, points in blocks_of_points(named, ["y"])])
+    np.testing.assert_array_equal(found, rows[:, -1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -185,3 +186,41 @@ def test_a_merge_that_depends_on_the_order_is_found() -> None:
     for wrong in (Forgets(), Subtracts(), Counts()):
         with pytest.raises(AssertionError, match=r"the result.sum is .* depends on the order"):
             check_reduction(wrong, rows)
+
+
+class Held:
+    """An object that says nothing of when it equals another."""
+
+    def __init__(self) -> None:
+        self.sum, self.of = np.zeros(2), SimpleNamespace(rows=np.zeros(1))
+
+
+class InAnObject(Reduction[Held]):
+    """Sums of columns, in an object of a class of one's own."""
+
+    def begin(self, known: Any) -> Held:
+        return Held()
+
+    def local(self, rows: Any, into: Held) -> Held:
+        into.sum += rows.sum(axis=0)
+        into.of.rows += len(rows)
+        return into
+
+    def merge(self, one: Held, other: Held) -> Held:
+        one.sum += other.sum
+        one.of.rows += other.of.rows
+        return one
+
+
+class Loses(InAnObject):
+    """Drops what the other has."""
+
+    def merge(self, one: Held, other: Held) -> Held:
+        return one
+
+
+def test_objects_of_any_class_are_compared_by_what_they_hold() -> None:
+    rows = np.random.default_rng(1).normal(size=(300, 2))
+    assert check_reduction(InAnObject(), rows).of.rows == 300
+    with pytest.raises(AssertionError, match=r"the result\.(sum|of) is .* depends on the order"):
+        check_reduction(Loses(), rows)

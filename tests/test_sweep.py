@@ -52,6 +52,14 @@ def test_without_what_was_found_or_given_nothing_is_compared() -> None:
     assert "fastest" not in found_in_words(found)
 
 
+def test_what_was_found_in_part_is_not_called_found() -> None:
+    ways = [(None, None, 10.0), (1000, None, 50.0), (None, 4, 60.0), (2000, 2, 10.0)]
+    records = [record(["x"], 1000, seconds, chunk, threads) for chunk, threads, seconds in ways]
+    (swept,) = sweep(records).swept
+    assert sorted(cell.seconds for cell in swept.cells if cell.found) == [10.0]
+    assert len(swept.cells) == 4 and swept.found_over_best == pytest.approx(1.0)
+
+
 def test_other_work_is_no_cell_of_the_same() -> None:
     one = record(["x"], 1000, 1.0, 1000, 1)
     others = [

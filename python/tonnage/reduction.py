@@ -123,7 +123,7 @@ def reduce(
             volumes=volumes,
             measured=measured,
         )
-    began_at, cpu = now(), _cpu_seconds()
+    began_at = now()
     crew = workers or engine.workers()
     index = kept.indexed(
         places,
@@ -146,6 +146,7 @@ def reduce(
         measured=measured,
     )
     job = Job(reduction, index, settings, on_progress)
+    cpu = _cpu_seconds()
     done = job.run()
     at_once, why = job.machine.tuned
     why = f"{tuning.why_chunks(largest, chunk_bytes)}; {why}"

@@ -69,11 +69,12 @@ def _swept(records: list[ReductionRecord]) -> Swept:
 
 
 def _way(record: ReductionRecord) -> tuple[bool, int, int]:
-    """Whether it was found, else which chunks and how many threads were given."""
+    """Whether both were found, else which chunks and how many threads there were."""
     chunk_bytes, threads = (record.settings.get(name) for name in ("chunk_bytes", "threads"))
-    if chunk_bytes is None or threads is None:
+    if chunk_bytes is None and threads is None:
         return True, 0, 0
-    return False, chunk_bytes, threads
+    tuning = record.tuning
+    return False, chunk_bytes or tuning.chunk_bytes, threads or tuning.threads
 
 
 def _cell(found: bool, chunk_bytes: int, threads: int, records: list[ReductionRecord]) -> Cell:

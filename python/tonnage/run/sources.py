@@ -22,8 +22,8 @@ from tonnage.run import volumes
 from tonnage.run.crew import Crew
 from tonnage.run.volumes import HIDDEN, Volumes, is_url, parted
 
-FOOTERS = 4096
-"""Footers of Parquet files that are remembered."""
+REMEMBERED = 4096
+"""Files of which it is remembered what they say of themselves."""
 LINE_BYTES = 256 << 10
 """Read of an object at once where a line is to be found."""
 
@@ -59,7 +59,7 @@ class Sources:
         self._volumes, self.at_once = reached, reached.at_once
         each = max(self.at_once // readers, 1)
         self._ranges = engine.Ranges(json.dumps(reached.store("")), each)
-        self._footers: dict[File, pq.FileMetaData] = {}
+        self._told: dict[tuple[Any, File], Any] = {}
 
     def find(self, place: str) -> Iterator[File]:
         """The file or object of this name, or those in the directory or folder.
@@ -93,14 +93,22 @@ class Sources:
 
     def footer(self, file: File) -> pq.FileMetaData:
         """What a Parquet file says of itself."""
-        found = self._footers.get(file)
+        return self.told(file, _footer)
+
+    def told(self, file: File, read: Callable[[File, Sources], Made]) -> Made:
+        """What a file says of itself, which is remembered.
+
+        Args:
+            file: Which.
+            read: A function of a module, that reads it; by threads that ask at the same time twice.
+        """
+        found = self._told.get((read, file))
         if found is None:
-            with self.arrow(file) as opened:
-                found = pq.read_metadata(opened)
-            if len(self._footers) >= FOOTERS:
-                self._footers.clear()
-            self._footers[file] = found
-        return found
+            found = read(file, self)
+            if len(self._told) >= REMEMBERED:
+                self._told.clear()
+            self._told[read, file] = found
+        return cast("Made", found)
 
     def of_each(
         self,
@@ -185,6 +193,19 @@ class _Object(io.RawIOBase):
         return len(found)
 
 
+def is_as_found(file: File) -> bool:
+    """Whether a file on disk is what it was when it was found."""
+    try:
+        about = os.stat(file.name)
+    except OSError:
+        return False
+    # On a fleet the version says more, of which that machine knows.
+    return (str(about.st_mtime_ns), about.st_size) == (
+        (file.version or "").partition(" ")[0],
+        file.bytes,
+    )
+
+
 def place_of(places: Sequence[str], name: str) -> int:
     """Which of these places is this file or object, or the directory or folder that it is in.
 
@@ -214,3 +235,8 @@ def _files(path: Path) -> Iterator[Path]:
         yield from files
     else:
         yield path
+
+
+def _footer(file: File, sources: Sources) -> pq.FileMetaData:
+    with sources.arrow(file) as opened:
+        return pq.read_metadata(opened)

@@ -235,7 +235,6 @@ class _Driver:
                     )
                 self._told.note(node, end, dealing.ended_at.get(node))
             else:
-                self._orphans += dealing.kept(node)
                 self._lose(node, end, ledger)
         self._told.waited()
 
@@ -270,8 +269,6 @@ class _Driver:
                 return (pickle.loads(answer[left[0]]),)
         for node, member in crew.members.items():
             if member.gone is not None and node not in self._lost:
-                for dealing in self._dealings:
-                    self._orphans += dealing.kept(node)
                 self._lose(node, Ended(kind=GONE, why=member.gone), ledger)
         self._renew(ledger)
         return None
@@ -286,7 +283,7 @@ class _Driver:
         return whole
 
     def _lose(self, node: str, end: Ended, ledger: Ledger | None) -> None:
-        """Takes a node for lost: what it had is handed out again.
+        """Takes a node for lost: what it had is handed out again, but what it has sent.
 
         Raises:
             Over: What it met all others would meet, too.
@@ -298,10 +295,14 @@ class _Driver:
         if end.kind == REFUSED:
             raise engine.Refused(f"{node}: {end.why}")
         self._crew.lose(node, end.why)
+        self._told.lost(node)
         self._lost[node] = end.why
         if end.kind != GONE:
             self._renewed[node] = -1  # Its machine is there, and it failed.
         if ledger is not None:
+            # In the steps before, too: it may have done others of this round to their ends.
+            for dealing in self._dealings:
+                self._orphans += dealing.kept(node)
             ledger.lost(node)
 
     def _renew(self, ledger: Ledger) -> bool:

@@ -104,22 +104,21 @@ def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
     formats: dict[Format, str] = {}
     for node, answer in sorted(answers.items()):
         seen = {each.path: each for each in answer["files"]}
-        for content in answer["indexes"]:
-            index = from_bytes(content, "the index")
-            formats.setdefault(index.format, node)
-            own: dict[int, Seen] = {
-                place: seen[file.name] for place, file in enumerate(index.files)
-            }
-            new = {place for place, each in own.items() if each not in files}
-            for each in own.values():
-                holders.setdefault(each, []).append(node)
-                # Two machines may have files of one name that are not the same.
-                version = each.etag or f"{each.inode} {each.mtime_ns} of {node}"
-                files.setdefault(each, File(each.path, each.bytes, version))
-                chunks.setdefault(each, [])
-            for chunk in index.chunks:
-                if chunk.file in new:
-                    chunks[own[chunk.file]].append(chunk)
+        if answer["index"] is None:
+            continue
+        index = from_bytes(answer["index"], "the index")
+        formats.setdefault(index.format, node)
+        own: dict[int, Seen] = {place: seen[file.name] for place, file in enumerate(index.files)}
+        new = {place for place, each in own.items() if each not in files}
+        for each in own.values():
+            holders.setdefault(each, []).append(node)
+            # Two machines may have files of one name that are not the same.
+            version = each.etag or f"{each.mtime_ns} {each.inode} of {node}"
+            files.setdefault(each, File(each.path, each.bytes, version))
+            chunks.setdefault(each, [])
+        for chunk in index.chunks:
+            if chunk.file in new:
+                chunks[own[chunk.file]].append(chunk)
     if len(formats) > 1:
         told = ", ".join(f"{format.to_json()} on {node}" for format, node in formats.items())
         raise engine.Refused(f"the inputs are {told}: give those of one format, or --format")

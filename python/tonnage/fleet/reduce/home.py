@@ -3,7 +3,7 @@
 ::
 
     job.json             settings
-    plan.json            the files as they were seen, with who has them; how many rows are sampled
+    plan.json            the files as they were seen, with who has them
     index.parquet        their chunks
     reduction.pickle     what is done with them, made of sampled rows if it is
     round.pickle         how many rounds were done, and what the last has finished with

@@ -44,6 +44,10 @@ class Told:
         self.tuned[node] = end.answer["threads"], end.answer["why"]
         self._waits[node] = time.monotonic() if ended_at is None else ended_at
 
+    def lost(self, node: str) -> None:
+        """A node waits for nobody any more."""
+        self._waits.pop(node, None)
+
     def waited(self) -> None:
         """Nodes have waited until now for others."""
         now = time.monotonic()
@@ -94,7 +98,12 @@ def recorded(
         began_at=began_at,
         command=asked.command,
         environment=environment.capture([]),
-        settings=asked.settings | {"assignment": asked.assignment, "flags": dict(flags)},
+        settings=asked.settings
+        | {
+            "assignment": asked.assignment,
+            "flags": dict(flags),
+            "threads": asked.volumes.requests,
+        },
         rows=index.rows,
         bytes=index.bytes,
         chunks=len(index.chunks),

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 from tonnage import engine
@@ -112,22 +111,20 @@ class ReduceSite:
         place, nodes = self._place, asked["nodes"]
         here = [each for each in place.inputs if os.path.exists(each)]
         memory, workers = place.memory_bytes * nodes, self._workers * nodes
-        found, files = [], list[Seen]()
-        for each in (*here, *asked["urls"]):
+        index = None
+        if inputs := [*here, *asked["urls"]]:
             index = kept.indexed(
-                [each],
+                inputs,
                 place.volumes,
                 place.chunk_bytes,
                 place.format,
                 place.dtype,
                 lambda total: tuning.chunk_bytes(total, memory, workers),
-                partial(_add_to, on_progress, len(files)),
+                on_progress,
             )
-            files += [_seen(file) for file in index.files]
-            found.append(to_bytes(index))
         return {
-            "indexes": found,
-            "files": files,
+            "index": None if index is None else to_bytes(index),
+            "files": [] if index is None else [_seen(file) for file in index.files],
             "absent": [each for each in place.inputs if each not in here],
             "workers": self._workers,
         }
@@ -321,10 +318,6 @@ class _Keeping:
         self._due[place] = now + max(self._seconds, (now - began) / KEPT_SHARE)
 
 
-def _add_to(on_progress: OnProgress, before: int, more: int) -> None:
-    on_progress(before + more)
-
-
 @contextmanager
 def _of_user() -> Iterator[None]:
     """Tells what would fail anywhere, and a changed object, from what is this machine's."""
@@ -342,4 +335,14 @@ def _of_user() -> Iterator[None]:
 
 
 def _seen(file: File) -> Seen:
-    return of_url(file.name, file.bytes, file.version) if is_url(file.name) else seen(file.name)
+    """A file as it was found.
+
+    Raises:
+        Refused: It is another by now.
+    """
+    if is_url(file.name):
+        return of_url(file.name, file.bytes, file.version)
+    found = seen(file.name)
+    if (str(found.mtime_ns), found.bytes) != (file.version, file.bytes):
+        raise engine.Refused(f"input {file.name} was changed while it was looked at")
+    return found

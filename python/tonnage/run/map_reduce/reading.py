@@ -31,6 +31,9 @@ COUNTED_BYTES = 64 << 20
 """Lines are counted up to here; further on it would be too long until an error is told."""
 TAIL_BYTES = 16 << 10
 """Read beyond a split of text at once: most lines end by then."""
+VALUE = rb'(?:"(?:[^"]|"")*+"[^,]*+|[^",][^,]*+)?'
+QUOTED_WHOLE = re.compile(VALUE + rb"(?:," + VALUE + rb")*")
+"""A line of CSV of which each value that is in quotes ends in it."""
 ROW = re.compile(r"[Rr]ow #?(\d+)")
 """How Arrow tells a row."""
 BATCH_ROWS = 1 << 16
@@ -195,14 +198,32 @@ def csv_schema(text: bytes, types: pa.Schema | None = None) -> pa.Schema:
 
 
 def csv_rows(text: bytes, schema: pa.Schema) -> pa.Table:
-    """Lines of CSV, without the one that names columns."""
-    return pcsv.read_csv(
+    """Lines of CSV, without the one that names columns.
+
+    Raises:
+        ArrowInvalid: They are not of the schema, or a value holds a line end: files are cut where
+            lines end, and there rows would be others than the file's.
+    """
+    rows = pcsv.read_csv(
         io.BytesIO(text),
         read_options=pcsv.ReadOptions(
             use_threads=False, block_size=len(text) + 1, column_names=schema.names
         ),
         convert_options=pcsv.ConvertOptions(column_types=schema),
     )
+    if b'"' in text:
+        last = text.rstrip(b"\r\n").rpartition(b"\n")[2]
+        if rows.num_rows < _lines(text, rows.num_rows) or not QUOTED_WHOLE.fullmatch(last):
+            raise pa.ArrowInvalid("a value in quotes holds a line end: write such data as Parquet")
+    return rows
+
+
+def _lines(text: bytes, expected: int) -> int:
+    """How many lines there are that are not empty."""
+    count = text.count(b"\n") + (not text.endswith(b"\n"))
+    if count == expected:  # As nearly always: none is empty.
+        return count
+    return sum(1 for line in text.split(b"\n") if line.rstrip(b"\r"))
 
 
 def json_rows(text: bytes, schema: pa.Schema | None) -> pa.Table:

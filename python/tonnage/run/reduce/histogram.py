@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tonnage.combine import Distribution, Hdr
-from tonnage.run.reduce.formats import Rows, as_points
+from tonnage.run.reduce.formats import Rows, blocks_of_points
 from tonnage.run.reduce.reduction import Reduction
 
 
@@ -27,10 +27,10 @@ class Histograms(Reduction[list[Hdr]]):
 
     def local(self, rows: Rows, into: list[Hdr]) -> list[Hdr]:
         """Adds values; what is no number counts as missing."""
-        columns = as_points(rows, self._columns).T
-        into = into or [Hdr(self._precision) for _ in columns]
-        for one, values in zip(into, columns, strict=True):
-            one.add(values)
+        for _, points in blocks_of_points(rows, self._columns):
+            into = into or [Hdr(self._precision) for _ in points.T]
+            for one, values in zip(into, points.T, strict=True):
+                one.add(values)
         return into
 
     def merge(self, one: list[Hdr], other: list[Hdr]) -> list[Hdr]:

@@ -1,6 +1,7 @@
 """Where an index lies: next to the data, in the directory or folder of which it is.
 
-Of a single file or object it is in its directory or folder, by the file's name.
+Of a single file or object it is in its directory or folder, by the file's name. Files have their
+names there as that directory has them, so it is true however the directory is named.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tonnage import engine
@@ -43,12 +45,16 @@ def read(place: str, sources: Sources, volumes: Volumes) -> Index | None:
     """
     if not is_url(place):
         path = Path(place)
-        return from_bytes(path.read_bytes(), place) if path.is_file() else None
+        if not path.is_file():
+            return None
+        found = from_bytes(path.read_bytes(), place)
+        here = [replace(each, name=str(path.parent / each.name)) for each in found.files]
+        return replace(found, files=here)
     try:
-        (found,) = find([place], volumes)
+        (about,) = find([place], volumes)
     except (engine.Refused, ValueError):
         return None
-    with sources.open(File(place, found.bytes, found.etag)) as opened:
+    with sources.open(File(place, about.bytes, about.etag)) as opened:
         return from_bytes(opened.read(), place)
 
 
@@ -58,10 +64,10 @@ def write(place: str, index: Index, volumes: Volumes) -> None:
     Raises:
         Failed: It cannot be written there.
     """
-    content = to_bytes(index)
     if not is_url(place):
+        files = [replace(each, name=os.path.basename(each.name)) for each in index.files]
         try:
-            write_atomically(Path(place), content)
+            write_atomically(Path(place), to_bytes(replace(index, files=files)))
         except OSError as why:
             raise engine.Failed(f"writing {place}: {why.strerror}", None, None, None) from why
         return
@@ -69,7 +75,7 @@ def write(place: str, index: Index, volumes: Volumes) -> None:
     folder, _, name = key.rpartition("/")
     with tempfile.TemporaryDirectory(prefix="tonnage-") as directory:
         path = Path(directory) / name
-        path.write_bytes(content)
+        path.write_bytes(to_bytes(index))
         config = {
             "path": str(path),
             "place": {"store": volumes.store(bucket), "folder": folder},

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage import engine
-from tonnage.run.reduce.formats import Rows, as_points
+from tonnage.run.reduce.formats import Rows, blocks_of_points
 from tonnage.run.reduce.reduction import Reduction
 
 Points = npt.NDArray[np.float64]
@@ -86,16 +86,20 @@ class KMeans(Reduction[Sums]):
             ValueError: A row is no point.
         """
         centres = into["centres"]
-        points = as_points(rows, self._columns)
-        if points.shape[1] != centres.shape[1]:
-            raise ValueError(f"rows have {points.shape[1]} columns, and centres {centres.shape[1]}")
-        sums, bad = engine.Centres(centres, centres.shape[1]).sums(np.ascontiguousarray(points))
-        if sums is None:
-            raise ValueError(f"row {bad} of these is no point: {points[bad].tolist()}")
-        of_centres, counts, inertia = sums
-        into["sums"] += np.frombuffer(of_centres).reshape(into["sums"].shape)
-        into["rows"] += np.frombuffer(counts, np.uint64)
-        into["inertia"] += inertia
+        nearest = engine.Centres(centres, centres.shape[1])
+        for first, points in blocks_of_points(rows, self._columns):
+            if points.shape[1] != centres.shape[1]:
+                raise ValueError(
+                    f"rows have {points.shape[1]} columns, and centres {centres.shape[1]}"
+                )
+            sums, bad = nearest.sums(np.ascontiguousarray(points))
+            if sums is None:
+                assert bad is not None
+                raise ValueError(f"row {first + bad} of these is no point: {points[bad].tolist()}")
+            of_centres, counts, inertia = sums
+            into["sums"] += np.frombuffer(of_centres).reshape(into["sums"].shape)
+            into["rows"] += np.frombuffer(counts, np.uint64)
+            into["inertia"] += inertia
         return into
 
     def merge(self, one: Sums, other: Sums) -> Sums:

@@ -16,13 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage import engine
-from tonnage.run.reduce.formats import Rows, as_points
+from tonnage.run.reduce.formats import Rows, blocks_of_points
+from tonnage.run.reduce.formats.columns import BLOCK_BYTES
 from tonnage.run.reduce.reduction import Reduction
 
 Array = npt.NDArray[np.float64]
-
-BLOCK_BYTES = 1 << 20
-"""Of rows less their mean that are there at once: they stay in the cache, and take no memory."""
 
 
 class Sums(TypedDict):
@@ -55,20 +53,25 @@ class Moments(Reduction[Sums | None]):
         Raises:
             ValueError: A row is not finite.
         """
-        points = as_points(rows, self.columns)
-        if not len(points):
-            return into
-        mean = points.mean(axis=0)
+        for first, points in blocks_of_points(rows, self.columns):
+            into = self.merge(into, self._of(points, first))
+        return into
+
+    def _of(self, points: Array, begin: int) -> Sums:
+        """What points come to, of which the first has this number."""
+        with np.errstate(over="ignore", invalid="ignore"):  # It is told below.
+            mean = points.mean(axis=0)
         if not np.isfinite(mean).all():
-            bad = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
-            raise ValueError(f"row {bad} of these is not finite: {points[bad].tolist()}")
+            for bad in np.flatnonzero(~np.isfinite(points).all(axis=1))[:1]:
+                at = points[bad].tolist()
+                raise ValueError(f"row {begin + bad} of these is not finite: {at}")
+            raise ValueError("sums of these rows are larger than 64-bit numbers are")
         scatter = np.zeros((len(mean), len(mean)))
         step = max(BLOCK_BYTES // (points.itemsize * len(mean)), 1)
         for first in range(0, len(points), step):
             apart = points[first : first + step] - mean
             scatter += apart.T @ apart
-        here: Sums = {"rows": len(points), "mean": mean, "scatter": scatter}
-        return self.merge(into, here)
+        return {"rows": len(points), "mean": mean, "scatter": scatter}
 
     def merge(self, one: Sums | None, other: Sums | None) -> Sums | None:
         """Adds them up."""

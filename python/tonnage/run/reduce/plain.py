@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import math
 from typing import Any
 
@@ -33,11 +34,14 @@ def as_json(value: Any) -> Any:
         return {str(name): as_json(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [as_json(each) for each in value]
-    if isinstance(value, np.ndarray):
-        whole = value.dtype.kind != "f" or bool(np.isfinite(value).all())
-        return value.tolist() if whole else as_json(value.tolist())
-    if isinstance(value, np.generic):
-        return as_json(value.item())
+    if isinstance(value, (np.ndarray, np.generic)):
+        kind = value.dtype.kind
+        if kind in "mM":  # Dates of some units would be numbers.
+            return np.asarray(value).astype(str).tolist()
+        is_plain = kind in "biuU" or (kind == "f" and bool(np.isfinite(value).all()))
+        return value.tolist() if is_plain else as_json(value.tolist())
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)

@@ -32,7 +32,7 @@ class Chunk(NamedTuple):
     rows: int | None
     """``None`` where that takes reading them."""
     part: int = 0
-    """Which row group, where a file has them."""
+    """Which row group of Parquet."""
 
 
 class Pool:

@@ -13,7 +13,6 @@ objects are merged in the order of workers, and all wait for that.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,7 @@ from tonnage.run.reduce.formats import Format
 from tonnage.run.reduce.pool import SELECTIVE, Chunk
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import Tuner
-from tonnage.run.sources import File, Sources
+from tonnage.run.sources import File, Sources, is_as_found
 from tonnage.run.volumes import Volumes, is_url
 
 
@@ -118,7 +117,7 @@ class Machine:
         self.workers = [Worker() for _ in range(settings.workers)]
         self.phases: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
-        self._read: dict[str, tuple[int, int]] = {}
+        self._read: set[File] = set()
         self.clients = engine.Clients()
         self.tuner: Tuner | None = None
         if settings.volumes.requests is None:
@@ -130,20 +129,20 @@ class Machine:
         return sum(worker.bytes for worker in self.workers)
 
     def reads(self, file: File) -> None:
-        """Notes what a file is before it is read; of an object each request looks."""
-        if not is_url(file.name) and file.name not in self._read:
-            self._read[file.name] = _version(file.name)
+        """Notes that a file is read; of an object each request looks whether it was changed."""
+        if not is_url(file.name):
+            self._read.add(file)
 
     def refuse_changed(self) -> None:
-        """Whether files are what they were before they were read first.
+        """Whether files are what they were when they were found.
 
         Raises:
             Failed: One is not.
         """
-        for name, before in self._read.items():
-            if _version(name) != before:
-                said = f"input {name} was changed while it was read"
-                raise engine.Failed(said, CHANGED, name, None)
+        for file in self._read:
+            if not is_as_found(file):
+                said = f"input {file.name} was changed while it was read"
+                raise engine.Failed(said, CHANGED, file.name, None)
 
     @property
     def tuned(self) -> tuple[int, str]:
@@ -374,15 +373,6 @@ def of_user(stage: str, where: str) -> Iterator[None]:
     except Exception as why:
         said = f"{stage} failed for {where}: {type(why).__name__}: {why}"
         raise engine.Failed(said, stage, None, None) from why
-
-
-def _version(name: str) -> tuple[int, int]:
-    """What tells a file from what it is when it was changed."""
-    try:
-        about = os.stat(name)
-    except OSError:
-        return 0, 0  # Who reads it says why.
-    return about.st_mtime_ns, about.st_size
 
 
 def _source(file: File) -> dict[str, Any]:

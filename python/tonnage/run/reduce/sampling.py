@@ -42,7 +42,11 @@ def sampled(index: Index, volumes: Volumes, count: int) -> Rows:
         with sources.open(file) as opened:
             opened.seek(part.offset)
             rows = index.format.rows(opened.read(part.bytes), file, part, sources)
-        found.append(rows[:each] if isinstance(rows, np.ndarray) else rows.slice(0, each))
+        # Copies: a part of a chunk would keep all of it.
+        if isinstance(rows, np.ndarray):
+            found.append(rows[:each].copy())
+        else:
+            found.append(rows.take(np.arange(min(each, len(rows)))))
     if isinstance(found[0], np.ndarray):
         return np.concatenate(found)
     return one_batch(pa.Table.from_batches(found))

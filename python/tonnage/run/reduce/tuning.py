@@ -1,4 +1,4 @@
-"""How large chunks are, and how many requests are under way: found while the job runs. Pure.
+"""How large chunks are, by the data, and how many requests at once: found while it runs. Pure.
 
 What MATE-EC2 left to who asks. Requests: begun with as many as were enough when the store was
 measured (`tonnage measure object`), or else with few, and with several times as many where first
@@ -71,7 +71,10 @@ def why_chunks(chunk: int, asked: int | None) -> str:
         return "chunks as the index, or the format, has them"
     if chunk > RANGE_BYTES * 99 // 100:  # Rows are whole.
         return "chunks of a request each"
-    return "chunks shorter than a request could be: there is little data, or memory"
+    return (
+        "chunks shorter than a request could be: there is little data, or memory, or the index has "
+        "them so"
+    )
 
 
 def range_bytes(chunk: int) -> int:

@@ -12,7 +12,7 @@ arithmetic. Parquet is cut where its row groups begin, Arrow where record batche
     columns   rows of any of them as numbers
 """
 
-from tonnage.run.reduce.formats.columns import as_points, column_of, names_of
+from tonnage.run.reduce.formats.columns import as_points, blocks_of_points, column_of, names_of
 from tonnage.run.reduce.formats.format import Format, Rows
 from tonnage.run.reduce.formats.named import format_named, format_of
 from tonnage.run.reduce.formats.of_size import dtype_of, text_of
@@ -21,6 +21,7 @@ __all__ = [
     "Format",
     "Rows",
     "as_points",
+    "blocks_of_points",
     "column_of",
     "dtype_of",
     "format_named",

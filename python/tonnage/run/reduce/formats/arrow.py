@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from io import BufferedIOBase
 from typing import Any, NamedTuple
 
@@ -69,23 +68,23 @@ class Arrow(Format):
     @classmethod
     def row_of(cls, file: File, sources: Sources) -> str:
         """Its columns."""
-        return columns_text(_about(file, sources).schema)
+        return columns_text(sources.told(file, _about).schema)
 
     def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
         """Cuts where batches begin."""
-        about = _about(file, sources)
+        about = sources.told(file, _about)
         self.refuse_others(file, columns_text(about.schema))
         first = 0
         for number, block in enumerate(about.batches):
             begin, after = about.batches[first].offset, about.batches[number + 1 : number + 2]
             if after and after[0].offset == block.end and after[0].end - begin <= chunk_bytes:
                 continue
-            yield Chunk(place, begin, block.end - begin, None, first)
+            yield Chunk(place, begin, block.end - begin, None)
             first = number + 1
 
     def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
         """The batches in one: a view of the bytes, if it is one batch without dictionaries."""
-        about = _about(file, sources)
+        about = sources.told(file, _about)
         if about.before:
             stream = pa.BufferReader(about.before + bytes(data))
             return one_of(pa.ipc.open_stream(stream).read_all())
@@ -104,7 +103,7 @@ class Arrow(Format):
         moved: Callable[[int], None],
     ) -> None:
         """Writes them as batches, without compression."""
-        schema = _about(file, sources).schema
+        schema = sources.told(file, _about).schema
         with (
             sources.open(file) as opened,
             pa.ipc.new_file(into, schema) as writer,
@@ -115,7 +114,6 @@ class Arrow(Format):
                 moved(chunk.bytes)
 
 
-@lru_cache(maxsize=4096)
 def _about(file: File, sources: Sources) -> About:
     """What a file says of itself.
 

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tonnage.run.reduce.formats.format import Rows
+
+BLOCK_BYTES = 1 << 20
+"""Of rows that are made numbers at once: they stay in the cache, and take no memory."""
+
+
+def blocks_of_points(
+    rows: Rows, columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
+    """Rows as points, as `as_points` makes them, some at a time, unless they are points already.
+
+    Args:
+        rows: As `Format.rows` gives them.
+        columns: Names of those that count; all by default.
+
+    Yields:
+        The number of the first row, and the points from there on.
+
+    Raises:
+        ValueError: A column is not there, or holds no numbers.
+    """
+    if isinstance(rows, np.ndarray) and rows.dtype == np.float64:
+        step = max(len(rows), 1)
+    elif isinstance(rows, np.ndarray) and rows.dtype.names is None:
+        step = max(BLOCK_BYTES // (8 * math.prod(rows.shape[1:])), 1)
+    else:
+        step = max(BLOCK_BYTES // (8 * len(columns or names_of(rows))), 1)
+    for first in range(0, len(rows), step):
+        yield first, as_points(rows[first : first + step], columns)
 
 
 def as_points(rows: Rows, columns: Sequence[str] | None = None) -> np.ndarray[Any, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -14,22 +15,13 @@ from tonnage.run.reduce.pool import Chunk
 from tonnage.run.sources import File, Sources
 
 
-class Json(Format):
-    """Objects of JSON, one a line."""
-
-    NAME = "json"
+class Lines(Format):
+    """Text, cut where lines end."""
 
     def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
-        """Cuts where lines end."""
-        return self._from(place, file, 0, chunk_bytes, sources)
-
-    def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
-        """Parses the lines, with the types that the beginning of the file tells."""
-        return one_of(json_rows(bytes(data), _columns(self.NAME, file, sources)))
-
-    def _from(
-        self, place: int, file: File, begin: int, chunk_bytes: int, sources: Sources
-    ) -> Iterator[Chunk]:
+        """Cuts where lines end, after what the file begins with."""
+        self.refuse_others(file, self.row_of(file, sources))
+        begin = self._begin(file, sources)
         with sources.open(file) as opened:
             while begin < file.bytes:
                 end = min(begin + chunk_bytes, file.bytes)
@@ -39,8 +31,50 @@ class Json(Format):
                 yield Chunk(place, begin, end - begin, None)
                 begin = end
 
+    @abstractmethod
+    def _begin(self, file: File, sources: Sources) -> int:
+        """Where the first row is."""
 
-class Csv(Json):
+
+class Json(Lines):
+    """Objects of JSON, one a line; keys may come in another order in another file."""
+
+    NAME = "json"
+
+    @classmethod
+    def row_of(cls, file: File, sources: Sources) -> str:
+        """The names of columns, in their order."""
+        return json.dumps(sources.told(file, _json_columns).names)
+
+    def refuse_others(self, file: File, row: str | None) -> None:
+        """Refuses a file that has other keys."""
+        if sorted(json.loads(row or "[]")) != sorted(self._names):
+            super().refuse_others(file, row)
+
+    def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
+        """Parses the lines, with the types that the beginning of the file tells.
+
+        Raises:
+            ValueError: There are other keys than in the beginning.
+        """
+        rows = json_rows(bytes(data), sources.told(file, _json_columns))
+        if other := {*rows.schema.names} ^ {*self._names}:
+            raise ValueError(
+                f"some objects have {sorted(other)} and some do not: have each begin with one that "
+                "has all, null where there is nothing"
+            )
+        return one_of(rows.select(self._names))
+
+    def _begin(self, file: File, sources: Sources) -> int:
+        return 0
+
+    @property
+    def _names(self) -> list[str]:
+        found: list[str] = json.loads(self.row or "[]")
+        return found
+
+
+class Csv(Lines):
     """Lines of CSV, of which the first names columns."""
 
     NAME = "csv"
@@ -48,21 +82,18 @@ class Csv(Json):
     @classmethod
     def row_of(cls, file: File, sources: Sources) -> str:
         """The names of columns, as they are written."""
-        return _names(_header(file, sources))
-
-    def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
-        """Cuts where lines end, after the first."""
-        header = _header(file, sources)
-        self.refuse_others(file, _names(header))
-        return self._from(place, file, len(header), chunk_bytes, sources)
+        return sources.told(file, _header).decode("utf-8-sig", "replace").strip()
 
     def head(self, chunks: Sequence[Chunk], file: File, sources: Sources) -> bytes:
         """The names of columns."""
-        return _header(file, sources)
+        return sources.told(file, _header)
 
     def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
         """Parses the lines, with the types that the beginning of the file tells."""
-        return one_of(csv_rows(bytes(data), _columns(self.NAME, file, sources)))
+        return one_of(csv_rows(bytes(data), sources.told(file, _csv_columns)))
+
+    def _begin(self, file: File, sources: Sources) -> int:
+        return len(sources.told(file, _header))
 
 
 def _header(file: File, sources: Sources) -> bytes:
@@ -71,13 +102,16 @@ def _header(file: File, sources: Sources) -> bytes:
         return opened.readline()
 
 
-def _names(header: bytes) -> str:
-    return header.decode("utf-8-sig", "replace").strip()
+def _csv_columns(file: File, sources: Sources) -> pa.Schema:
+    """The columns of a file, as its beginning tells."""
+    return csv_schema(_beginning(file, sources))
 
 
-@lru_cache(maxsize=4096)
-def _columns(name: str, file: File, sources: Sources) -> pa.Schema:
-    """The columns of a file of text, as its beginning tells."""
+def _json_columns(file: File, sources: Sources) -> pa.Schema:
+    """The columns of a file, as its beginning tells."""
+    return json_rows(_beginning(file, sources), None).schema
+
+
+def _beginning(file: File, sources: Sources) -> bytes:
     with sources.open(file) as opened:
-        text = opened.read(min(BEGINNING_BYTES, file.bytes)) + opened.readline()
-    return csv_schema(text) if name == "csv" else json_rows(text, None).schema
+        return opened.read(min(BEGINNING_BYTES, file.bytes)) + opened.readline()
