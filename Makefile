@@ -32,8 +32,9 @@ test: setup-test lint ## Set up, then check and test everything.
 	@echo "Testing Tonnage"
 	@$(BIN)/python -m pytest
 
-test-faults: setup-test ## Run the 100 cases of the fault matrix, of which `make test` runs 8. Needs root.
+test-faults: setup-test ## Run 100 cases of what befalls fleets, of which `make test` runs 8 of sorts, 10 of reductions. Needs root.
 	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/test_fault_matrix.py
+	@TONNAGE_REDUCE_SEEDS=0:100 $(BIN)/python -m pytest tests/test_reduce_faults.py tests/test_reduce_fleet.py
 
 lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints and types.
 	@tools/step "Checking Rust's formatting" cargo fmt --all --check
