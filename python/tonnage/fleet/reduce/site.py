@@ -344,5 +344,5 @@ def _seen(file: File) -> Seen:
         return of_url(file.name, file.bytes, file.version)
     found = seen(file.name)
     if (str(found.mtime_ns), found.bytes) != (file.version, file.bytes):
-        raise engine.Refused(f"input {file.name} was changed while it was looked at")
+        raise engine.Refused(f"input {file.name} was changed while it was looked at: run it again")
     return found
