@@ -27,10 +27,12 @@ setup-test: packages $(VENV)/.core $(VENV)/.dev .tools/hadoop/.complete .tools/h
 study: $(VENV)/.core ## Set up, then study this machine's disks and write the report.
 	@$(BIN)/tonnage study
 
+# Tests start clusters on what may be two shared cores: who was starved there gets one more go. Both are shown.
 test: setup-test lint ## Set up, then check and test everything.
 	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
 	@echo "Testing Tonnage"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest || { [[ $$? -eq 1 ]] && echo "Once more, by themselves, those that failed" && \
+	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
 
 test-faults: setup-test ## Run 100 cases of what befalls fleets, of which `make test` runs 8 of sorts, 10 of reductions. Needs root.
 	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/test_fault_matrix.py

@@ -308,3 +308,28 @@ def test_python_runs_the_command_as_a_module(tonnage: Tonnage) -> None:
     command = [sys.executable, "-m", "tonnage", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == tonnage.run("--version").stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_that_comes_where_nothing_can_be_raised_is_not_lost(number: int) -> None:
+    """Python drops exceptions of ``__del__``, a signal's too: the command would have gone on."""
+    script = f"""
+import os, sys, time
+from tonnage import cli
+from tonnage.cli import commands
+
+class Gone:
+    def __del__(self):
+        os.kill(os.getpid(), {int(number)})
+        for _ in range(1000): pass
+
+def call(arguments):
+    Gone()
+    while True: time.sleep(0.01)
+
+commands.call = call
+cli.main()
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert ended.returncode == CODES[number]
+    assert b"Traceback" not in ended.stderr and b"ignored" not in ended.stderr

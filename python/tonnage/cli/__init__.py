@@ -8,8 +8,13 @@ and cleans up.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+
+AGAIN_SECONDS = 0.02
+"""After so long a signal that was lost is sent again."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -19,6 +24,7 @@ class Terminated(KeyboardInterrupt):
 def main() -> None:
     """The entry point: turns every way to end into an exit code and at most one line."""
     signal.signal(signal.SIGTERM, _terminate)
+    sys.unraisablehook = _unraisable
     try:
         # Imported here, since it takes a tenth of a second, in which a signal may come too.
         from tonnage.cli import commands
@@ -34,3 +40,15 @@ def main() -> None:
 
 def _terminate(*_: object) -> None:
     raise Terminated
+
+
+def _unraisable(lost: sys.UnraisableHookArgs) -> None:
+    """Python drops what is raised where nobody could catch it, as in ``__del__``, signals too.
+
+    A signal that came just then is sent again; not at once, since here it would be dropped as well.
+    """
+    if isinstance(lost.exc_value, KeyboardInterrupt):
+        number = signal.SIGTERM if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+        threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), number)).start()
+    else:
+        sys.__unraisablehook__(lost)
