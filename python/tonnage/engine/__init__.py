@@ -2,10 +2,10 @@
 
 ``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``probes`` turns what the
 core reports into the records of `artifacts`. ``refuse_full`` asks devices for room, ``workspace``
-is a directory that goes again. ``Beside`` is a job that runs meanwhile, with a gate (``Given``,
-``Taken``) by which this side gives or takes; ``Output`` is one whose parts are written here;
-``Clients`` are connections that retrievals have one after another; ``Ranges`` reads objects here
-and there.
+is a directory that goes again, ``Port`` a port that is nobody else's. ``Beside`` is a job that runs
+meanwhile, with a gate (``Given``, ``Taken``) by which this side gives or takes; ``Output`` is one
+whose parts are written here; ``Clients`` are connections that retrievals have one after another;
+``Ranges`` reads objects here and there.
 """
 
 from tonnage.engine.job import (
@@ -33,6 +33,7 @@ from tonnage.engine.job import (
     version,
     workers,
 )
+from tonnage.engine.ports import Port
 from tonnage.engine.progress import Progress
 from tonnage.engine.room import refuse_full
 from tonnage.engine.workspace import workspace
@@ -47,6 +48,7 @@ __all__ = [
     "Given",
     "OnProgress",
     "Output",
+    "Port",
     "Progress",
     "Ranges",
     "Refused",

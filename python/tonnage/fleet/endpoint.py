@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import queue
-import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,15 +136,16 @@ class Endpoint(Agent):
     def __init__(self) -> None:
         super().__init__()
         self._parts: queue.SimpleQueue[Part | None] = queue.SimpleQueue()
+        self._port: engine.Port | None = None
 
     def listen(self, host: str) -> tuple[str, int, str]:
-        """An address of this machine, a port on which nobody listens, and the machine's type."""
+        """An address of this machine, a port that nobody else has, and the machine's type."""
         assert self._task is not None
         type_ = environment.capture([], self._task.labels).machine_type or NO_TYPE
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
-            # The kernel dials from the other half of its ports: no connection takes this one.
-            listener.bind((host, 0))
-            return host, listener.getsockname()[1], type_
+        if self._port is not None:
+            self._port.close()
+        self._port = engine.Port(host)
+        return host, self._port.number, type_
 
     def do(self, each: Part | None) -> None:
         """Gives it its next part; None: there is none."""

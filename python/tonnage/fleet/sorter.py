@@ -9,7 +9,6 @@ import errno
 import os
 import re
 import resource
-import socket
 import threading
 import time
 import traceback
@@ -102,6 +101,7 @@ class Sorter:
 
     def __init__(self) -> None:
         self._site: Steps | None = None
+        self._port: engine.Port | None = None
         self._number = -1
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -121,12 +121,11 @@ class Sorter:
         return place.site()
 
     def listen(self, host: str) -> str:
-        """An address of this machine on which nobody listens."""
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
-            # The kernel dials from the other half of its ports: no connection takes this one.
-            listener.bind((host, 0))
-            port = listener.getsockname()[1]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        """An address of this machine on which nobody else listens."""
+        if self._port is not None:
+            self._port.close()
+        self._port = engine.Port(host)
+        return str(self._port)
 
     def begin(self, number: int, step: str, asked: Any) -> None:
         """Begins a step, unless it was begun already; numbers grow."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import resource
-import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -186,10 +185,10 @@ def _round(
         block_bytes=settings.block_bytes,
         seconds=settings.seconds,
     )
-    configs = configurations(_addresses(places, settings), together, MEETING_SECONDS)
     began_at = now()
     before = _children_seconds()
-    with beside.Watch("lo") as watch:
+    with _addresses(places, settings) as addresses, beside.Watch("lo") as watch:
+        configs = configurations(addresses, together, MEETING_SECONDS)
         answers = run_together(
             places,
             configs,
@@ -205,17 +204,14 @@ def _round(
             yield dataclasses.replace(found, beside=happened)
 
 
-def _addresses(places: Sequence[Place], settings: Settings) -> list[str]:
-    """An address for each endpoint; on loopback with a port that nobody listens on."""
+@contextmanager
+def _addresses(places: Sequence[Place], settings: Settings) -> Iterator[list[str]]:
+    """An address for each endpoint; on loopback with a port that is held for it."""
     if settings.namespaces:
-        return [f"{place.host}:{PORT}" for place in places]
+        yield [f"{place.host}:{PORT}" for place in places]
+        return
     with ExitStack() as stack:
-        # All at once, so that none is given twice. The kernel dials from the other half of its
-        # ports, so no connection takes one of these before its endpoint listens on it.
-        sockets = [stack.enter_context(socket.socket()) for _ in places]
-        for place, listener in zip(places, sockets, strict=True):
-            listener.bind((place.host, 0))
-        return ["{}:{}".format(*listener.getsockname()) for listener in sockets]
+        yield [str(stack.enter_context(engine.Port(place.host))) for place in places]
 
 
 def _children_seconds() -> float:

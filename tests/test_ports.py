@@ -1,0 +1,30 @@
+"""A port that is held is given to nobody else, and whom it is for can listen on it."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tonnage.engine import Port
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_it_is_for_who_listens_there(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with Port(host) as port:
+        with socket.socket(family) as other, pytest.raises(OSError, match="in use"):
+            other.bind((host, port.number))
+        with socket.create_server((host, port.number), family=family) as listener:
+            with socket.create_connection((host, port.number), timeout=60):
+                listener.accept()[0].close()
+    assert str(port) in (f"127.0.0.1:{port.number}", f"[::1]:{port.number}")
+
+
+def test_two_are_never_the_same() -> None:
+    held = [Port("127.0.0.1") for _ in range(100)]
+    try:
+        assert len({port.number for port in held}) == len(held)
+    finally:
+        for port in held:
+            port.close()
