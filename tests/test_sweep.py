@@ -52,6 +52,21 @@ def test_without_what_was_found_or_given_nothing_is_compared() -> None:
     assert "fastest" not in found_in_words(found)
 
 
+def test_the_luckiest_cell_is_judged_by_a_run_that_did_not_choose_it() -> None:
+    """Three cells of the same speed, each of which has one slow round."""
+    noise = {1: (8.0, 8.0, 12.0), 2: (12.0, 8.0, 8.5), 4: (8.5, 12.0, 8.0)}
+    records = [
+        record(["x"], 1000, seconds, 1000, threads)
+        for threads, all_ in noise.items()
+        for seconds in all_
+    ]
+    records += [record(["x"], 1000, 8.5, None, None) for _ in range(3)]
+    (swept,) = sweep(records).swept
+    assert swept.found_over_best == pytest.approx(8.5 / 8.0)
+    # Rounds 2 and 3 choose 2 threads, 1 and 3 choose 4, 1 and 2 choose 1: each took 12 s once more.
+    assert swept.found_over_chosen == pytest.approx(8.5 / 12.0)
+
+
 def test_what_was_found_in_part_is_not_called_found() -> None:
     ways = [(None, None, 10.0), (1000, None, 50.0), (None, 4, 60.0), (2000, 2, 10.0)]
     records = [record(["x"], 1000, seconds, chunk, threads) for chunk, threads, seconds in ways]

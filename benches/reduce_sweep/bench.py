@@ -10,7 +10,9 @@ given. All ways take turns, round by round, in the same memory. Every reduction'
 `--out`, in a file of its own and as a line of `records.jsonl`; the report draws them, as the
 paper's figures 4 to 7 do. What was done already is not done again.
 
-The claim: on each of the three the median with neither given is within 5 % of the best cell's.
+The claim: on each of the three the median with neither given is within 5 % of the best cell's. Of
+thirty cells the fastest is so by luck as well, so the best is chosen by its other rounds, and what
+it takes in the one that is left counts (`model/sweeping.py`); both figures are shown.
 """
 
 from __future__ import annotations
@@ -108,7 +110,8 @@ def main() -> int:
     (options.out / "records.jsonl").write_text("".join(lines))
     missed = False
     for swept in sweep(records).swept:
-        misses = swept.found_over_best is not None and swept.found_over_best > MOST_OVER
+        over = swept.found_over_chosen
+        misses = over is None or over > MOST_OVER
         missed = missed or misses
         print(f"{swept.inputs[0]}: {found_in_words(swept)}{' MISSED' if misses else ''}")
     return 1 if missed else 0

@@ -33,7 +33,9 @@ class Swept:
     """The same reduction of the same input, cell by cell.
 
     ``best`` is the place of the fastest of those that were given; ``found_over_best`` what was
-    found took, as a share of that.
+    found took, as a share of that. The fastest of many is so by luck as well:
+    ``found_over_chosen`` is the share of what the cell takes once more that was the fastest in its
+    other reductions; ``None`` with fewer than two of each.
     """
 
     job: str
@@ -45,6 +47,7 @@ class Swept:
     cells: list[Cell]
     best: int | None
     found_over_best: float | None
+    found_over_chosen: float | None
 
 
 @dataclass(frozen=True, kw_only=True)

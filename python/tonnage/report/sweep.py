@@ -74,10 +74,16 @@ def found_in_words(swept: Swept) -> str:
         given = sum(not cell.found for cell in swept.cells)
         said.append(f"The fastest of {given} given: {_way(best)}, {words.seconds(best.seconds)}.")
     if swept.found_over_best is not None:
-        over = swept.found_over_best - 1
-        verb = "longer" if over >= 0 else "less long"
-        said.append(f"What was found took {words.percent(abs(over))} {verb}.")
+        than = ""
+        if swept.found_over_chosen is not None:
+            chosen = _longer(swept.found_over_chosen)
+            than = f", and {chosen} than one chosen by its other runs took once more"
+        said.append(f"What was found took {_longer(swept.found_over_best)}{than}.")
     return " ".join(said)
+
+
+def _longer(share: float) -> str:
+    return f"{words.percent(abs(share - 1))} {'longer' if share >= 1 else 'less long'}"
 
 
 def _way(cell: Cell) -> str:
