@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from tonnage.run.libraries import shared_by
+
 LOOK_SECONDS = 0.05
 
 T = TypeVar("T")
@@ -65,18 +67,19 @@ class Crew:
         """
         threads = [threading.Thread(target=self._do, args=(work,)) for _ in range(self.workers)]
         left = len(threads)
-        try:
-            for thread in threads:
-                thread.start()
-            while left and not self._failure:
-                left -= self._done.acquire(timeout=LOOK_SECONDS)
-                look()
-        finally:
-            if left:
-                self._end()
-            for thread in threads:
-                if thread.ident is not None:  # It was started.
-                    thread.join()
+        with shared_by(self.workers):
+            try:
+                for thread in threads:
+                    thread.start()
+                while left and not self._failure:
+                    left -= self._done.acquire(timeout=LOOK_SECONDS)
+                    look()
+            finally:
+                if left:
+                    self._end()
+                for thread in threads:
+                    if thread.ident is not None:  # It was started.
+                        thread.join()
         if self._failure:
             raise self._failure
 
