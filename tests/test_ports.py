@@ -15,9 +15,11 @@ def test_it_is_for_who_listens_there(host: str) -> None:
     with Port(host) as port:
         with socket.socket(family) as other, pytest.raises(OSError, match="in use"):
             other.bind((host, port.number))
-        with socket.create_server((host, port.number), family=family) as listener:
-            with socket.create_connection((host, port.number), timeout=60):
-                listener.accept()[0].close()
+        with (
+            socket.create_server((host, port.number), family=family) as listener,
+            socket.create_connection((host, port.number), timeout=60),
+        ):
+            listener.accept()[0].close()
     assert str(port) in (f"127.0.0.1:{port.number}", f"[::1]:{port.number}")
 
 
