@@ -8,7 +8,7 @@ with ``price_list``; only these have effects.
 
 from tonnage.catalog.choose import Chosen, Wanted, choose
 from tonnage.catalog.difference import Changed, Difference, Repriced, difference
-from tonnage.catalog.loading import did_you_mean, find, having, load, names, newest
+from tonnage.catalog.loading import find, having, load, names, newest
 from tonnage.catalog.offer import (
     Billing,
     Burst,
@@ -48,7 +48,6 @@ __all__ = [
     "Wanted",
     "cautions",
     "choose",
-    "did_you_mean",
     "difference",
     "find",
     "having",

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from tonnage import words
 from tonnage.catalog.offer import Catalog, ObjectStore, Offer
 from tonnage.catalog.rows import MAY_NOT, CatalogError, Row, read_rows, refuse_columns
 from tonnage.catalog.schemas import (
@@ -49,7 +49,7 @@ def load(name: str | Path) -> Catalog:
     except PermissionError:
         raise CatalogError(f"{name}: {MAY_NOT}") from None
     except (OSError, ValueError):  # Empty, or no name that a file can have.
-        meant = did_you_mean(str(name), names())
+        meant = words.did_you_mean(str(name), names())
         raise CatalogError(
             f"no catalog {str(name) or repr('')}{meant}; there are {', '.join(names())}, or give a "
             "CSV file"
@@ -92,7 +92,7 @@ def find(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     if others:
         raise CatalogError(f"no offer {name} in {searched}; it is in {' and '.join(others)}")
     known = {each for catalog in catalogs for offer in catalog.offers for each in called(offer)}
-    said = f"no offer {name or repr('')}{did_you_mean(name, known)} in {searched}"
+    said = f"no offer {name or repr('')}{words.did_you_mean(name, known)} in {searched}"
     raise CatalogError(f"{said}: write TYPE or PROVIDER/TYPE, like aws/m5d.large")
 
 
@@ -108,13 +108,6 @@ def having(name: str) -> list[Catalog]:
         for catalog in map(load, names())
         if any(name in called(offer) for offer in catalog.offers)
     ]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What is closest to a name, to be said after it; empty if nothing is close."""
-    lower = {each.lower(): each for each in sorted(known)}
-    close = difflib.get_close_matches(name.lower(), lower, n=1)
-    return f" (did you mean {lower[close[0]]}?)" if close else ""
 
 
 def _read(path: Path) -> Catalog:

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from tonnage import __version__, engine
 from tonnage.cli.arguments import spread
+from tonnage.words import did_you_mean
 
 HELP = (
     "How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
@@ -186,6 +187,13 @@ def _unusable(why: Any) -> str:
         return f"{why.option_name}: give a number from 0 up (see --help)"
     if kind == "NoSuchOption":
         why.possibilities = None  # It would name hidden ones too.
+        shown = (each for each in why.ctx.command.params if not getattr(each, "hidden", False))
+        meant = did_you_mean(why.option_name, (flag for each in shown for flag in each.opts))
+        return f"{why.format_message().rstrip('.')}{meant} (see --help)"
+    if unknown := re.match(r"No such command '(.*)'", why.format_message()):
+        commands = why.ctx.command.list_commands(why.ctx)
+        meant = did_you_mean(unknown[1], commands) or f": there are {', '.join(commands)}"
+        return f"{unknown[0]}{meant} (see --help)"
     if kind == "MissingParameter" and why.param and why.param.name == "inputs":
         return "INPUT... is missing: it comes before --output and --scratch (see --help)"
     return f"{why.format_message()} (see --help)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tonnage import engine
-from tonnage.catalog import Catalog, CatalogError, did_you_mean, load
+from tonnage import engine, words
+from tonnage.catalog import Catalog, CatalogError, load
 from tonnage.model.analysis.money import Price
 
 GIVEN = "given with --price"
@@ -60,7 +60,7 @@ def _usd(given: str, said: str, catalog: Catalog | None) -> float:
     types = [offer.type for offer in catalog.offers] if catalog else []
     if catalog and said in types:
         raise engine.Refused(f"--price {given}: {said} has no price in {catalog.name}")
-    of = f"{catalog.name}{did_you_mean(said, types)}" if catalog else "the --catalog"
+    of = f"{catalog.name}{words.did_you_mean(said, types)}" if catalog else "the --catalog"
     raise engine.Refused(
         f"--price {given}: {said} is no price and no type of {of}: write HOST_OR_TYPE=USD_PER_HOUR"
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tonnage import engine
+from tonnage import engine, words
 from tonnage.cli.arguments import LARGEST, refuse_unknown
 
 if TYPE_CHECKING:
@@ -125,10 +124,9 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
     elif Path(name).is_file():
         made = _in_file(Path(name))
     else:
-        close = difflib.get_close_matches(name, FLAGS, n=1)
-        meant = f" (did you mean {close[0]}?)" if close else ""
         raise engine.Refused(
-            f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file{meant}"
+            f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file"
+            f"{words.did_you_mean(name, FLAGS)}"
         )
     return made if taken_out is None else dataclasses.replace(made, taken_out_per_byte=taken_out)
 

@@ -69,6 +69,12 @@ def report(
     from tonnage.report.analysis import write_analysis
 
     _refuse_out(out)
+    for path in paths:
+        if not path.exists():
+            raise engine.Refused(
+                f"{path}: there is no such file or directory: give what a measurement or a job was "
+                "written to, its --out"
+            )
     if reductions := [place for path in paths for place in _reductions_at(path)]:
         _report_reductions(reductions, out, as_json)
         return

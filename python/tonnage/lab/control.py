@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import words
-from tonnage.catalog import did_you_mean
 from tonnage.changes import Failed, Journal, Refused, Step, locked
 from tonnage.changes.files import is_buffered, loops, mounts_below
 from tonnage.changes.groups import end, members
@@ -121,7 +120,7 @@ def node_of(record: Record, name: str, room: Path = ROOM) -> Node:
     """
     nodes = {node.name: node for node in record.nodes(room)}
     if name not in nodes:
-        lab, meant = record.description.name, did_you_mean(name, nodes)
+        lab, meant = record.description.name, words.did_you_mean(name, nodes)
         raise Refused(f"lab {lab} has no node {name}{meant}: there are {', '.join(nodes)}")
     return nodes[name]
 

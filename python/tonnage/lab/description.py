@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage import words
-from tonnage.catalog import did_you_mean
 from tonnage.changes import Refused
 
 MB = 1e6
@@ -156,7 +155,7 @@ class _Table:
     def refuse_others(self) -> None:
         """Refuses keys that nobody has asked for."""
         for key in self._values.keys() - set(self._taken):
-            meant = did_you_mean(key, self._taken)
+            meant = words.did_you_mean(key, self._taken)
             known = ", ".join(self._taken)
             raise self.wrong(key, f"there is no such key{meant}: there are {known}")
 
