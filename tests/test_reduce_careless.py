@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import pickle
 import threading
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from tonnage import Reduction, engine
 from tonnage.fleet.home import Over
 from tonnage.fleet.reduce.driver import reduce_fleet
 from tonnage.run.reduce.moments import Moments
-from tonnage.run.reduce.pagerank import NODE_BYTES, PageRank
+from tonnage.run.reduce.pagerank import PageRank, node_bytes
 from tonnage.run.reduce.plain import as_json
 from tonnage.testing import check_reduction
 
@@ -230,16 +232,50 @@ def test_results_that_are_no_numbers_are_json(tonnage: Tonnage, disk: Path) -> N
     assert (second["least"], second["most"]) == (1.0, 2.0)
 
 
-def test_a_graph_that_takes_more_memory_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": NODE_BYTES}
-    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+def test_a_node_that_asks_for_more_memory_than_there_is(tonnage: Tonnage, disk: Path) -> None:
+    np.array([[0, 1], [1, 50_000_000]], np.int32).tofile(disk / "edges")
+    run = ("run", "reduce", "pagerank", disk / "edges", "--dtype", "2i4", "--workers", "2")
+    said = tonnage.run(*run, "--memory", "64MiB")
+    assert (said.returncode, said.stdout) == (1, "")
+    most = -(-50_000_001 * node_bytes(2) // (1 << 20))
+    assert f"has node 50000000, and arrays up to there take {most} MiB" in said.stderr
+    assert f"give --memory {2 * most}MiB" in said.stderr and f"{disk}/edges" in said.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_graph_takes_no_more_than_is_counted(workers: int) -> None:
+    nodes = 500_000
+    edges = np.array([[0, nodes // 2], [nodes // 2, nodes - 1], [nodes - 1, 0]])
+    ranks, known = PageRank(tolerance=0.0), None
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            wholes = [ranks.begin(known) for _ in range(workers)]
+            for edge in edges:
+                wholes = [ranks.local(edge[None], whole) for whole in wholes]
+            whole = wholes.pop()
+            while wholes:
+                whole = ranks.merge(whole, wholes.pop())
+            known = ranks.finish(whole, known)
+            del whole
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert known.ranks.sum() == pytest.approx(1)
+    assert nodes * 25 < most < nodes * node_bytes(workers) + (1 << 20)
+
+
+def test_what_all_workers_have_is_not_sent_along() -> None:
     ranks = PageRank()
-    whole = ranks.local(np.array([[1, 999]]), ranks.begin(None))
-    assert len(whole["out"]) == 1000
-    with pytest.raises(
-        ValueError, match=r"an edge has node 1000, .*number nodes from 0 on without"
-    ):
-        ranks.local(np.array([[1, 1000]]), whole)
+    edges = np.array([[0, 9_999], [9_999, 0]])
+    known = ranks.finish(ranks.local(edges, ranks.begin(None)), None)
+    one, other = (ranks.local(edges, ranks.begin(known)) for _ in range(2))
+    assert one.share is other.share
+    sent = pickle.dumps(other)
+    assert other.rank.nbytes < len(sent) < other.rank.nbytes + 1000
+    assert len(pickle.dumps(known)) < 17 * len(known.ranks) + 1000
+    whole = ranks.merge(one, pickle.loads(sent))
+    np.testing.assert_array_equal(ranks.finish(whole, known).ranks[[0, 9_999]], [0.925, 0.925])
 
 
 class Replaces(Checksum):

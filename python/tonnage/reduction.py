@@ -79,7 +79,8 @@ def reduce(
     Args:
         reduction: What is done with them; or what makes it of some of them.
         inputs: Files, directories, objects or folders of them (``s3://BUCKET/KEY``).
-        memory: For chunks, like ``256MiB``, or a number of bytes.
+        memory: For chunks, and objects as far as their reduction counts them (`Reduction.allow`),
+            like ``256MiB``, or a number of bytes.
         workers: Threads that reduce; by default as many as there are cores.
         chunk_bytes: About how large chunks are; by default as the index has them, or else as many
             as workers have use for.
@@ -151,7 +152,7 @@ def reduce(
     at_once, why = job.machine.tuned
     why = f"{tuning.why_chunks(largest, chunk_bytes)}; {why}"
     tuned = Tuning(chunk_bytes=largest, range_bytes=settings.range_bytes, threads=at_once, why=why)
-    given = {"chunk_bytes": chunk_bytes, "threads": threads}
+    given = {"chunk_bytes": chunk_bytes, "threads": threads, "memory_bytes": memory_bytes}
     record = _record(named, job.machine, index, places, done, tuned, given, began_at, cpu)
     return Reduced(done.result, record)
 
@@ -192,7 +193,6 @@ def _record(
         settings={
             "inputs": list(places),
             "format": index.format.to_json(),
-            "memory_bytes": settings.memory_bytes,
             "workers": settings.workers,
             "assignment": settings.assignment,
             "flags": dict(named[1]),

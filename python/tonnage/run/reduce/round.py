@@ -37,7 +37,7 @@ class Settings:
     Attributes:
         chunk_bytes: The largest chunk.
         range_bytes: What one request asks for.
-        memory_bytes: For chunks.
+        memory_bytes: For chunks, and for what the reduction says that its objects take of it.
         workers: Threads that reduce.
         assignment: ``selective`` or ``sequential``.
         volumes: How stores are reached; its requests at once are the threads of retrieval, and
@@ -112,7 +112,8 @@ class Machine:
         settings: Settings,
     ) -> None:
         self.reduction, self.files, self.format = reduction, files, format
-        self.settings = settings
+        allowed = reduction.allow(settings.memory_bytes, settings.workers)
+        self.settings = settings = replace(settings, memory_bytes=allowed)
         self.sources = Sources(settings.volumes, settings.workers)
         self.workers = [Worker() for _ in range(settings.workers)]
         self.phases: list[dict[str, Any]] = []
@@ -272,6 +273,7 @@ class Round:
         now = time.monotonic()
         for place, (_, at) in self._wholes.items():
             machine.workers[place].synchronisation_seconds += now - at
+        self._wholes = {}  # Whoever still has the round does not keep them.
         return whole
 
     def _reduce(self, place: int) -> Any:
