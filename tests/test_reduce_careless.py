@@ -27,6 +27,7 @@ from support.s3 import BUCKET, Bucket
 from tonnage import Reduction, engine
 from tonnage.fleet.home import Over
 from tonnage.fleet.reduce.driver import reduce_fleet
+from tonnage.run.reduce.kmeans import KMeans
 from tonnage.run.reduce.moments import Moments
 from tonnage.run.reduce.pagerank import PageRank, node_bytes
 from tonnage.run.reduce.plain import as_json
@@ -339,6 +340,102 @@ def test_results_of_any_kind_are_json() -> None:
     assert (told["day"], told["date"]) == ("2026-01-02T03:04:05.000000001", "2026-01-02")
     assert (told["complex"], told["fields"]) == (["(1+2j)"], [[1, None]])
     assert told["objects"] == [None, {"a": None}]
+
+
+class Averages(Reduction[dict[str, Any]]):
+    """A mean of columns, of rows that are an array."""
+
+    def begin(self, known: Any) -> dict[str, Any]:
+        return {"sum": 0.0, "rows": 0}
+
+    def local(self, rows: Any, into: dict[str, Any]) -> dict[str, Any]:
+        return {"sum": into["sum"] + rows.sum(axis=0), "rows": into["rows"] + len(rows)}
+
+    def merge(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+        return {name: one[name] + other[name] for name in one}
+
+
+class Silent(Averages):
+    """Changes the object, and forgets to give it back."""
+
+    def local(self, rows: Any, into: dict[str, Any]) -> Any:
+        into["rows"] += len(rows)
+
+
+class SilentMerge(Averages):
+    """The same of two objects."""
+
+    def merge(self, one: dict[str, Any], other: dict[str, Any]) -> Any:
+        one["rows"] += other["rows"]
+
+
+def test_the_line_of_ones_own_code_is_told(disk: Path) -> None:
+    (disk / "a.csv").write_text("x,y\n1,2\n3,4\n")
+    line = next(place for place, each in source() if "rows.sum(axis=0)" in each)
+    with pytest.raises(tonnage.Failed) as raised:
+        tonnage.reduce(Averages(), disk / "a.csv")
+    said = str(raised.value)
+    assert said.startswith(f"local failed for {disk}/a.csv, 8 bytes at offset 4: AttributeError")
+    assert "of which tonnage.as_points makes numbers" in said
+    assert f'(line {line} of {__file__}: return {{"sum"' in said
+    pq.write_table(pa.table({"x": [1.0], "y": [None]}), disk / "b.parquet")
+    with pytest.raises(tonnage.Failed, match="column y holds no numbers") as raised:
+        tonnage.reduce(Moments(), disk / "b.parquet")
+    assert "(line" not in str(raised.value)  # It is Tonnage's own.
+
+
+def test_local_and_merge_that_give_nothing_are_named(disk: Path) -> None:
+    rows = laid(disk)
+    above = next(place for place, each in source() if each.startswith("class Silent("))
+    line = above + 3
+    with pytest.raises(tonnage.Failed, match=rf"Silent.local \(line {line} of .*\) gave None"):
+        tonnage.reduce(Silent(), rows, dtype="3f8")
+    with pytest.raises(tonnage.Failed, match=r"SilentMerge.merge \(line .*\) gave None: have it"):
+        tonnage.reduce(SilentMerge(), rows, dtype="3f8", workers=2)
+
+
+def source() -> list[tuple[int, str]]:
+    """The lines of this file, by their numbers."""
+    return [*enumerate(Path(__file__).read_text().splitlines(), 1)]
+
+
+def test_errors_are_what_the_package_exports(tmp_path: Path) -> None:
+    with pytest.raises(tonnage.Refused, match="is not there") as refused:
+        tonnage.reduce(Moments(), tmp_path / "nothing")
+    for why in (refused.value, tonnage.Failed("what", "stage", "file", 7)):
+        again = pickle.loads(pickle.dumps(why))
+        assert (type(again), again.args, str(again)) == (type(why), why.args, why.args[0])
+    assert repr(tonnage.Failed) == "<class 'tonnage.Failed'>"
+
+
+LARGE = [("kmeans", "--k", "3"), ("kmeans", "--k", "1"), ("pca", "--components", "1")]
+LARGE += [("regression",)]
+
+
+@pytest.mark.parametrize("job", LARGE)
+@pytest.mark.parametrize("size", [1e155, 1e300])
+def test_values_whose_squares_are_no_numbers(
+    tonnage: Tonnage, disk: Path, job: tuple[str, ...], size: float
+) -> None:
+    (size * np.random.default_rng(1).normal(size=(1000, 2))).tofile(disk / "rows")
+    said = tonnage.run("run", "reduce", *job, disk / "rows", "--dtype", "2f8")
+    assert said.returncode in (1, 2) and said.stdout == ""
+    assert len(said.stderr.splitlines()) == 1 and "64-bit numbers" in said.stderr, said.stderr
+    assert "scale columns" in said.stderr
+
+
+def test_sums_of_points_that_are_no_numbers() -> None:
+    rows = np.full((4, 1), 1e308)
+    means = KMeans(rows[:1], 1)
+    with pytest.raises(ValueError, match="rows are so many, or so large, that"):
+        means.local(rows, means.begin(None))
+    one, other = (means.local(rows[:1], means.begin(None)) for _ in range(2))
+    with pytest.raises(ValueError, match="rows are so many, or so large, that"):
+        means.merge(one, other)
+    columns = Moments()
+    parts = [columns.local(np.full((2, 1), sign * 1e200), None) for sign in (-1, 1)]
+    with pytest.raises(ValueError, match="squares of these rows' differences are larger"):
+        columns.merge(*parts)
 
 
 def test_sums_that_are_larger_than_numbers_are_told() -> None:

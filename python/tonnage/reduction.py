@@ -22,6 +22,7 @@ from tonnage.run.reduce.pool import SELECTIVE
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.round import Machine, Settings
 from tonnage.run.reduce.sampling import Sampled, sampled
+from tonnage.run.reduce.users import of_user
 from tonnage.run.sort import peak_memory_bytes
 from tonnage.run.volumes import Volumes, summed
 from tonnage.words import bytes_of
@@ -135,7 +136,9 @@ def reduce(
         lambda total: tuning.chunk_bytes(total, memory_bytes, crew),
     )
     if isinstance(reduction, Sampled):
-        reduction = reduction.make(sampled(index, volumes, reduction.rows))
+        rows = sampled(index, volumes, reduction.rows)
+        with of_user("sample", "the rows that are looked at first", rows):
+            reduction = reduction.make(rows)
     largest = max((chunk.bytes for chunk in index.chunks), default=1)
     settings = Settings(
         chunk_bytes=largest,

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tonnage import engine
-from tonnage.run.crew import Crew, Ended
+from tonnage.run.crew import Crew
 from tonnage.run.reduce.formats import Format
 from tonnage.run.reduce.pool import SELECTIVE, Chunk
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import Tuner
+from tonnage.run.reduce.users import CHANGED, given_back, of_user, place_of
 from tonnage.run.sources import File, Sources, is_as_found
 from tonnage.run.volumes import Volumes, is_url
 
@@ -269,7 +269,7 @@ class Round:
         whole, *others = (self._wholes[place][0] for place in sorted(self._wholes))
         with of_user("merge", "the objects of this machine's workers"):
             for other in others:
-                whole = machine.reduction.merge(whole, other)
+                whole = given_back(machine.reduction.merge, whole, other)
         now = time.monotonic()
         for place, (_, at) in self._wholes.items():
             machine.workers[place].synchronisation_seconds += now - at
@@ -300,11 +300,11 @@ class Round:
                 del chunk
                 continue
             file = machine.files[of.file]
-            where = f"{file.name}, {of.bytes} bytes at offset {of.offset}"
+            where = place_of(file, of)
             with of_user("rows", where):
                 rows = machine.format.rows(chunk, file, of, machine.sources)
-            with of_user("local", where):
-                whole = reduction.local(rows, whole)
+            with of_user("local", where, rows):
+                whole = given_back(reduction.local, rows, whole)
             worker.chunks += 1
             worker.bytes += len(chunk)
             worker.rows += len(rows)
@@ -353,28 +353,6 @@ class Round:
             )
             self._retrieval.set_at_once(at_once)
             self.ask()
-
-
-CHANGED = "changed"
-"""The stage in which a file is found to be another one than it was."""
-USERS = ("rows", "begin", "local", "merge", "finish", "until", "summary")
-"""Stages in which what is a user's fails, rows or functions: it would anywhere."""
-
-
-@contextmanager
-def of_user(stage: str, where: str) -> Iterator[None]:
-    """What a user's function raises meanwhile is told with where it was.
-
-    Raises:
-        Failed: It failed.
-    """
-    try:
-        yield
-    except (engine.Failed, engine.Refused, engine.Shut, Ended):
-        raise
-    except Exception as why:
-        said = f"{stage} failed for {where}: {type(why).__name__}: {why}"
-        raise engine.Failed(said, stage, None, None) from why
 
 
 def _source(file: File) -> dict[str, Any]:
