@@ -420,8 +420,8 @@ def test_values_whose_squares_are_no_numbers(
     (size * np.random.default_rng(1).normal(size=(1000, 2))).tofile(disk / "rows")
     said = tonnage.run("run", "reduce", *job, disk / "rows", "--dtype", "2f8")
     assert said.returncode in (1, 2) and said.stdout == ""
-    assert len(said.stderr.splitlines()) == 1 and "64-bit numbers" in said.stderr, said.stderr
-    assert "scale columns" in said.stderr
+    assert "Traceback" not in said.stderr and "Warning" not in said.stderr, said.stderr
+    assert "64-bit numbers" in said.stderr and "scale columns" in said.stderr
 
 
 def test_sums_of_points_that_are_no_numbers() -> None:

@@ -159,7 +159,7 @@ def test_what_is_no_text_is_not_printed(tonnage: Tonnage, disk: Path, format: st
     (disk / "half").write_bytes(text + draw.bytes(2000))
     more = refused(tonnage, disk, 1, *run, disk / "half")
     for each in (said, more):
-        assert each.strip().isprintable() and len(each) < 600
+        assert all(line.isprintable() for line in each.splitlines()) and len(each) < 1000
 
 
 def ranks(tonnage: Tonnage, room: Path, edges: list[list[int]]) -> dict[int, float]:
