@@ -6,9 +6,11 @@ import datetime
 import json
 import os
 import pickle
+import re
 import threading
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +25,22 @@ from support.checksums import COLUMNS, Checksum, Rows, put, rows_of
 from support.command import Tonnage
 from support.machines import Machines
 from support.reducers import asked
+from support.reductions import record
 from support.s3 import BUCKET, Bucket
 from tonnage import Reduction, engine
+from tonnage.cli.reduce import in_words
 from tonnage.fleet.home import Over
 from tonnage.fleet.reduce.driver import reduce_fleet
+from tonnage.fleet.reduce.found import _together
+from tonnage.fleet.share import of_url
+from tonnage.run.reduce.formats import format_named
+from tonnage.run.reduce.index import build, from_bytes, to_bytes
 from tonnage.run.reduce.kmeans import KMeans
 from tonnage.run.reduce.moments import Moments
 from tonnage.run.reduce.pagerank import PageRank, node_bytes
 from tonnage.run.reduce.plain import as_json
+from tonnage.run.sources import File, Sources
+from tonnage.run.volumes import Volumes
 from tonnage.testing import check_reduction
 
 ROWS = 4096
@@ -207,8 +217,8 @@ def test_indexes_of_several_inputs_count_together(tonnage: Tonnage, disk: Path) 
         index = ("index", disk / name, "--chunk-bytes", str(8 * COLUMNS * 512), "--dtype", "3f8")
         tonnage.run(*index, check=True)
     run = ("run", "reduce", "pca", disk / "a", disk / "b", "--components", "1", "--json")
-    record = json.loads(tonnage.run(*run, check=True).stdout)
-    assert record["chunks"] == 2 * ROWS // 512
+    told = json.loads(tonnage.run(*run, check=True).stdout)
+    assert told["chunks"] == 2 * ROWS // 512
 
 
 def test_row_groups_without_rows_are_no_chunks(tonnage: Tonnage, disk: Path) -> None:
@@ -217,8 +227,8 @@ def test_row_groups_without_rows_are_no_chunks(tonnage: Tonnage, disk: Path) -> 
     for number, dictionary in enumerate([True, False]):
         pq.write_table(table[:0], disk / f"b{number}.parquet", use_dictionary=dictionary)
     run = ("run", "reduce", "histogram", disk, "--columns", "x", "--json")
-    record = json.loads(tonnage.run(*run, check=True).stdout)
-    assert record["result"][0]["rows"] == 2
+    told = json.loads(tonnage.run(*run, check=True).stdout)
+    assert told["result"][0]["rows"] == 2
 
 
 def test_results_that_are_no_numbers_are_json(tonnage: Tonnage, disk: Path) -> None:
@@ -322,6 +332,84 @@ def test_an_index_is_true_however_its_directory_is_named(tonnage: Tonnage, disk:
     (disk / "d").rename(disk / "e")
     again = ("index", "e", "--dtype", "3f8", "--json")
     assert json.loads(tonnage.run(*again, cwd=disk, check=True).stdout)["known"] == 1
+
+
+def test_what_an_index_says_is_not_said_otherwise(tonnage: Tonnage, disk: Path) -> None:
+    laid(disk)
+    place = disk / "_rows.index.parquet"
+    tonnage.run("index", disk / "rows", "--dtype", "3f8", check=True)
+    run = ("run", "reduce", "pca", disk / "rows", "--components", "1", "--json")
+    for flags in (
+        ("--dtype", "f8"),
+        ("--dtype", "3f4"),
+        ("--chunk-bytes", "1MiB", "--dtype", "f8"),
+    ):
+        said = tonnage.run(*run, *flags)
+        assert (said.returncode, said.stdout) == (2, "")
+        assert f"{place} says that rows are rows 3<f8, and not rows" in said.stderr, said.stderr
+        assert "leave the flag out, or have tonnage index say it, too" in said.stderr
+    # The same type, or chunks of another size alone, are no contradiction.
+    for flags in (("--dtype", "3f8"), ("--chunk-bytes", str(8 * COLUMNS * 512))):
+        told = json.loads(tonnage.run(*run, *flags, check=True).stdout)
+        assert told["rows"] == ROWS and told["settings"]["format"]["dtype"] == "3<f8"
+    assert told["chunks"] >= ROWS // 512
+    tonnage.run("index", disk / "rows", "--dtype", "f8", check=True)
+    assert json.loads(tonnage.run(*run, check=True).stdout)["rows"] == COLUMNS * ROWS
+    # An index of what was there before says nothing.
+    laid(disk, ROWS // 2)
+    told = json.loads(tonnage.run(*run, "--dtype", "3f8", check=True).stdout)
+    assert told["rows"] == ROWS // 2
+
+
+def test_objects_without_an_etag_are_cut_anew() -> None:
+    sources, kind = Sources(Volumes(), 1), format_named("rows", "f8")
+    known, unknown = File("s3://b/known", 80, '"1"'), File("s3://b/unknown", 80)
+    files = [known, unknown]
+    index = build(files, kind, 40, sources)
+    again = build(files, kind, 80, sources, from_bytes(to_bytes(index), "it"))
+    assert again.known == 1
+    assert [(files[each.file], each.bytes) for each in again.chunks] == [
+        (known, 40),
+        (known, 40),
+        (unknown, 80),
+    ]
+
+
+def test_machines_make_no_etag_up() -> None:
+    known, unknown = File("s3://b/known", 80, '"1"'), File("s3://b/unknown", 80)
+    index = build([known, unknown], format_named("rows", "f8"), 40, Sources(Volumes(), 1))
+    files = [of_url(each.name, each.bytes, each.version) for each in (known, unknown)]
+    found = _together({"a": {"index": to_bytes(index), "files": files, "workers": 1}})
+    assert {each.name: each.version for each in found.index.files} == {
+        known.name: '"1"',
+        unknown.name: None,
+    }
+
+
+def test_memory_that_holds_no_two_row_groups(tonnage: Tonnage, disk: Path) -> None:
+    draw = np.random.default_rng(1).normal(size=500_000)
+    pq.write_table(pa.table({"x": draw}), disk / "a.parquet", compression="none")
+    run = ("run", "reduce", "histogram", disk / "a.parquet", "--memory")
+    said = tonnage.run(*run, "4MiB")
+    assert said.returncode == 2 and "holds no two chunks of" in said.stderr
+    assert "--chunk-bytes" not in said.stderr
+    found = re.search(
+        r"give --memory (\d+MiB), or write files with shorter row groups", said.stderr
+    )
+    assert found, said.stderr
+    tonnage.run(*run, found[1], check=True)
+
+
+def test_the_record_tells_where_the_store_was(tonnage: Tonnage, disk: Path) -> None:
+    run = ("run", "reduce", "histogram", laid(disk), "--dtype", "3f8", "--json")
+    said = tonnage.run(*run, env={"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, check=True)
+    assert json.loads(said.stdout)["settings"]["endpoint"] == "http://127.0.0.1:9"
+
+
+def test_rows_that_nobody_counted_are_not_none_rows() -> None:
+    made = record([], 100, 1.0, None, None)
+    assert in_words(replace(made, rows=None))[0].startswith("rows that nobody counted, ")
+    assert in_words(replace(made, rows=7))[0].startswith("7 rows, ")
 
 
 def test_results_of_any_kind_are_json() -> None:

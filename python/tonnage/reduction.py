@@ -199,7 +199,7 @@ def _record(
             "workers": settings.workers,
             "assignment": settings.assignment,
             "flags": dict(named[1]),
-            "endpoint": settings.volumes.endpoint,
+            "endpoint": settings.volumes.address,
             **given,
         },
         rows=sum(worker.rows for worker in machine.workers) // done.rounds,

@@ -29,6 +29,9 @@ from tonnage.run.reduce.users import CHANGED, given_back, of_user, place_of
 from tonnage.run.sources import File, Sources, is_as_found
 from tonnage.run.volumes import Volumes, is_url
 
+ALIGNMENT = 4096
+"""Of a chunk's memory; it has so much room before it, too."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -56,7 +59,12 @@ class Settings:
     @property
     def most_ahead(self) -> int:
         """Chunks that memory holds."""
-        return max(self.memory_bytes // (self.chunk_bytes + (8 << 10)), 2)
+        return max(self.memory_bytes // self.buffer_bytes, 2)
+
+    @property
+    def buffer_bytes(self) -> int:
+        """What the largest chunk takes, as the core has it."""
+        return (-(-self.chunk_bytes // ALIGNMENT) + 1) * ALIGNMENT
 
 
 Numbered = tuple[int, Chunk]
@@ -113,6 +121,7 @@ class Machine:
     ) -> None:
         self.reduction, self.files, self.format = reduction, files, format
         allowed = reduction.allow(settings.memory_bytes, settings.workers)
+        _refuse_long(settings, allowed, format)
         self.settings = settings = replace(settings, memory_bytes=allowed)
         self.sources = Sources(settings.volumes, settings.workers)
         self.workers = [Worker() for _ in range(settings.workers)]
@@ -353,6 +362,20 @@ class Round:
             )
             self._retrieval.set_at_once(at_once)
             self.ask()
+
+
+def _refuse_long(settings: Settings, allowed: int, format: Format) -> None:
+    """Two chunks have to be there at once: one that comes, and one that is reduced.
+
+    Raises:
+        Refused: Memory holds one at most.
+    """
+    if allowed < (least := 2 * settings.buffer_bytes):
+        most = -(-least * settings.memory_bytes // max(allowed, 1) // (1 << 20))
+        raise engine.Refused(
+            f"--memory of {settings.memory_bytes} bytes holds no two chunks of "
+            f"{settings.chunk_bytes} bytes: give --memory {most}MiB, or {format.SHORTER}"
+        )
 
 
 def _source(file: File) -> dict[str, Any]:
