@@ -14,7 +14,7 @@ PACKAGE = ROOT / "python" / "tonnage"
 # What each part of the package may import. Measuring and running are apart, and so are predicting
 # and reporting: each reads what the one before it wrote, so any of them can be run again alone.
 PARTS = {
-    "__init__": {"map_reduce", "reduction", "run"},
+    "__init__": {"engine", "map_reduce", "reduction", "run"},
     "artifacts": set(),
     "words": set(),
     "combine": set(),

@@ -95,18 +95,34 @@ def test_things_are_counted(
     ]
 
 
-def test_each_step_begins_anew(
+def test_time_left_is_of_all_rounds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock(monkeypatch)
-    moments = [(0.0, 1, 0), (2.0, 1, 50), (10.0, 2, 5), (20.0, 2, 50), (21.0, 3, 0), (26.0, 3, 80)]
+    with engine.Progress("reducing") as shown:
+        clock.now = 3.0  # It was looked at what there is.
+        for number in range(5, 11):
+            for done in (0, 50):
+                shown.round(number, 24, done * MB, 100 * MB)
+                clock.now += 0.6
+    assert capsys.readouterr().err.splitlines() == [
+        "reducing, round 6 of 24 at most: 5%, 83 MB/s, 23 s left",
+        "reducing, round 10 of 24 at most: 28%, 83 MB/s, 17 s left",
+    ]
+
+
+def test_time_left_is_of_the_round_where_nobody_knows_how_many_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock(monkeypatch)
+    moments = [(0.0, 1, 0), (2.0, 1, 40), (8.0, 2, 0), (18.0, 2, 50)]
     with engine.Progress("reducing") as shown:
         for clock.now, number, done in moments:
-            shown.step(f"round {number}", done * MB, 100 * MB)
+            shown.round(number, None, done * MB, 100 * MB)
     assert capsys.readouterr().err.splitlines() == [
-        "reducing, round 1: 50%, 25 MB/s, 2 s left",
-        "reducing, round 2: 50%, 5 MB/s, 10 s left",
-        "reducing, round 3: 80%, 16 MB/s, 1 s left",
+        "reducing, round 1: 40%, 20 MB/s, 3 s left of this round",
+        "reducing, round 2: time left unknown",
+        "reducing, round 2: 50%, 8 MB/s, 10 s left of this round",
     ]
 
 

@@ -115,6 +115,53 @@ def test_a_line_that_is_none_of_the_columns(tonnage: Tonnage, disk: Path) -> Non
     assert f"{disk}/a.csv" in said and "two" in said
 
 
+@pytest.mark.parametrize("job", [("index",), ("run", "reduce", "histogram"), KMEANS])
+@pytest.mark.parametrize("broken", ['{"x":', '{"x": 3'])
+def test_json_whose_last_line_is_broken(
+    tonnage: Tonnage, disk: Path, job: tuple[str, ...], broken: str
+) -> None:
+    (disk / "a.jsonl").write_text('{"x": 1}\n{"x": 2}\n' + broken)
+    said = refused(tonnage, disk, 2, *job, disk / "a.jsonl")
+    assert f"{disk}/a.jsonl is no whole json" in said and "line 3 of the file" in said
+
+
+def test_json_that_is_broken_far_from_its_beginning(tonnage: Tonnage, disk: Path) -> None:
+    (disk / "a.jsonl").write_text('{"x": 1}\n' * 200_000 + '{"x":')
+    for job in (("histogram",), ("kmeans", "--k", "1")):
+        run = ("run", "reduce", *job, disk / "a.jsonl", "--chunk-bytes", "100kB")
+        said = refused(tonnage, disk, 1, *run)
+        assert f"rows failed for {disk}/a.jsonl, " in said and "JSON parse error" in said
+
+
+def test_columns_of_rows_without_names(tonnage: Tonnage, disk: Path) -> None:
+    np.zeros((4, 2)).tofile(disk / "rows")
+    run = ("run", "reduce", "histogram", disk, "--columns", "x", "--dtype")
+    said = refused(tonnage, disk, 1, *run, "2f8")
+    assert "columns have no names here: leave --columns out, or give --dtype with names" in said
+    tonnage.run(*run, "x:f8,y:f8", check=True)
+
+
+def test_columns_that_first_centres_cannot_be_drawn_of(tonnage: Tonnage, disk: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0, 2.0], "z": ["3", "4"]}), disk / "b.parquet")
+    said = refused(tonnage, disk, 1, *KMEANS, disk)
+    assert "column z holds no numbers: say which count with --columns" in said
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_what_is_no_text_is_not_printed(tonnage: Tonnage, disk: Path, format: str) -> None:
+    draw = np.random.default_rng(1)
+    (disk / "binary").write_bytes(draw.bytes(100_000))
+    run = ("run", "reduce", "histogram", "--format", format)
+    said = refused(tonnage, disk, 2, *run, disk / "binary")
+    assert f"input {disk}/binary" in said and "give --format" in said
+    # Where only the beginning is text.
+    text = {"csv": b"x,y\n" + 300_000 * b"1,2\n", "json": 150_000 * b'{"x": 1}\n'}[format]
+    (disk / "half").write_bytes(text + draw.bytes(2000))
+    more = refused(tonnage, disk, 1, *run, disk / "half")
+    for each in (said, more):
+        assert all(line.isprintable() for line in each.splitlines()) and len(each) < 1000
+
+
 def ranks(tonnage: Tonnage, room: Path, edges: list[list[int]]) -> dict[int, float]:
     """Ranks of nodes, by the command."""
     np.array(edges, np.int32).tofile(room / "edges")

@@ -124,3 +124,11 @@ def test_chunks_fit_memory_and_are_enough_for_all(total: int, workers: int) -> N
     assert chunk == least or 2 * workers * chunk <= memory
     assert chunk == least or total / chunk >= 4 * workers
     assert range_bytes(chunk) <= max(chunk, least)
+
+
+def test_a_run_that_is_over_soon_tells_its_rate() -> None:
+    tuner = Tuner(workers=2, chunk_bytes=1_000_000)
+    assert tuner.why == "8 requests at once: it was over before another number was tried"
+    tuner.begin(10.0)
+    tuner.saw(10.5, 3_000_000, 0.1)
+    assert tuner.why == "8 requests at once, 6 MB/s: it was over before another number was tried"

@@ -22,7 +22,7 @@ from tonnage.run.reduce.formats import dtype_of, text_of
 from tonnage.run.reduce.histogram import Histograms
 from tonnage.run.reduce.kmeans import KMeans, first_centres
 from tonnage.run.reduce.moments import PCA, Regression
-from tonnage.run.reduce.pagerank import PageRank, Ranked
+from tonnage.run.reduce.pagerank import Given, PageRank, Ranked
 from tonnage.testing import check_reduction
 
 Points = npt.NDArray[np.float64]
@@ -140,17 +140,18 @@ def test_edges_come_to_what_numpy_says(edges: list[tuple[int, int]], dtype: str,
     for into, wanted in (
         (reduction.begin(known), {"out": np.bincount(pairs[:, 0]), "into": pairs[:, 1]}),
         (
-            {"share": share, "rank": np.zeros(61)},
+            Given(share, np.zeros(61)),
             {"rank": np.bincount(pairs[:, 1], share[pairs[:, 0]], minlength=61)},
         ),
     ):
         found = reduction.local(typed[half:], reduction.local(typed[:half], into))
         for name, each in wanted.items():
+            has = getattr(found, name)
             if name == "into":
-                assert {*np.flatnonzero(found[name])} == {*each}
+                assert {*np.flatnonzero(has)} == {*each}
             else:
-                np.testing.assert_allclose(found[name][: len(each)], each, rtol=1e-12)
-                assert not found[name][len(each) :].any()
+                np.testing.assert_allclose(has[: len(each)], each, rtol=1e-12)
+                assert not has[len(each) :].any()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +132,7 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
         (("--parts", "0"), "--parts"),
         (("--parts", "2", "--format", "csvs"), "--format csvs: there are"),
         (("--parts", "2", "--format", "arrow"), "is no whole Arrow file"),
+        (("--parts", "2", "--output", "s3://tests/out"), "to a directory here: give one, and copy"),
     ],
 )
 def test_what_cannot_be_done_is_told(
@@ -136,6 +142,37 @@ def test_what_cannot_be_done_is_told(
     done = tonnage.run("split", source, "--output", disk / "out", *more)
     assert done.returncode == 2 and said in done.stderr, done.stderr
     assert [*disk.iterdir()] == [source]
+    assert not Path("s3:").exists()
+
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+from tonnage.run.reduce.split import split
+from tonnage.run.sources import Sources
+from tonnage.run.volumes import Volumes
+sources = Sources(Volumes(), 1)
+(file,) = sources.find(sys.argv[1])
+split(file, Path(sys.argv[2]), 3, sources, moved=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+def test_what_a_killed_split_left_the_next_one_removes(tonnage: Tonnage, disk: Path) -> None:
+    source = written(disk / "rows.parquet")
+    dead = subprocess.run([sys.executable, "-c", DIES, source, disk / "first"])
+    assert dead.returncode == -signal.SIGKILL
+    (left,) = {*disk.iterdir()} - {source}
+    assert left.name.startswith(".") and [*left.iterdir()]
+    alive = disk / f"{left.name}0"
+    alive.mkdir()
+    lock = os.open(alive, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Somebody writes to it.
+        tonnage.run("split", source, "--output", disk / "out", "--parts", "2", check=True)
+    finally:
+        os.close(lock)
+    assert {*disk.iterdir()} == {source, alive, disk / "out"}
+    assert len([*(disk / "out").iterdir()]) == 2
 
 
 def test_of_a_file_that_cannot_be_read_to_its_end_there_are_no_parts(

@@ -4,26 +4,32 @@ The loop is in the packages: ``measure`` gives a `Measurement`, ``model`` turns 
 `Prediction`, ``run`` does the job and gives a `RunRecord`, ``report`` shows one beside the other.
 ``artifacts`` holds those records; ``study`` is the whole loop on one machine. `MapReduce` and
 `reduce` are jobs of one's own functions; ``combine`` is what those of `reduce` are made of.
+Whatever cannot be done raises `Refused` (nothing was begun) or `Failed`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tonnage.engine import Failed, Refused
     from tonnage.map_reduce import Fleet, MapReduce
     from tonnage.reduction import OnFleet, reduce
     from tonnage.run.map_reduce import Input, counts, groups, per_record, sums
     from tonnage.run.reduce import Combined, Reduction
+    from tonnage.run.reduce.formats import as_points
     from tonnage.run.volumes import Volumes
 
 _WHERE = {
     "Combined": "run.reduce",
+    "Failed": "engine",
     "Fleet": "map_reduce",
     "Input": "run.map_reduce",
     "MapReduce": "map_reduce",
     "OnFleet": "reduction",
     "Reduction": "run.reduce",
+    "Refused": "engine",
     "Volumes": "run.volumes",
+    "as_points": "run.reduce.formats",
     "counts": "run.map_reduce",
     "groups": "run.map_reduce",
     "per_record": "run.map_reduce",
@@ -32,12 +38,15 @@ _WHERE = {
 }
 __all__ = [
     "Combined",
+    "Failed",
     "Fleet",
     "Input",
     "MapReduce",
     "OnFleet",
     "Reduction",
+    "Refused",
     "Volumes",
+    "as_points",
     "counts",
     "groups",
     "per_record",

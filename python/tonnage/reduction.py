@@ -22,6 +22,7 @@ from tonnage.run.reduce.pool import SELECTIVE
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.round import Machine, Settings
 from tonnage.run.reduce.sampling import Sampled, sampled
+from tonnage.run.reduce.users import of_user
 from tonnage.run.sort import peak_memory_bytes
 from tonnage.run.volumes import Volumes, summed
 from tonnage.words import bytes_of
@@ -79,7 +80,8 @@ def reduce(
     Args:
         reduction: What is done with them; or what makes it of some of them.
         inputs: Files, directories, objects or folders of them (``s3://BUCKET/KEY``).
-        memory: For chunks, like ``256MiB``, or a number of bytes.
+        memory: For chunks, and objects as far as their reduction counts them (`Reduction.allow`),
+            like ``256MiB``, or a number of bytes.
         workers: Threads that reduce; by default as many as there are cores.
         chunk_bytes: About how large chunks are; by default as the index has them, or else as many
             as workers have use for.
@@ -134,7 +136,9 @@ def reduce(
         lambda total: tuning.chunk_bytes(total, memory_bytes, crew),
     )
     if isinstance(reduction, Sampled):
-        reduction = reduction.make(sampled(index, volumes, reduction.rows))
+        rows = sampled(index, volumes, reduction.rows)
+        with of_user("sample", "the rows that are looked at first", rows):
+            reduction = reduction.make(rows)
     largest = max((chunk.bytes for chunk in index.chunks), default=1)
     settings = Settings(
         chunk_bytes=largest,
@@ -151,7 +155,7 @@ def reduce(
     at_once, why = job.machine.tuned
     why = f"{tuning.why_chunks(largest, chunk_bytes)}; {why}"
     tuned = Tuning(chunk_bytes=largest, range_bytes=settings.range_bytes, threads=at_once, why=why)
-    given = {"chunk_bytes": chunk_bytes, "threads": threads}
+    given = {"chunk_bytes": chunk_bytes, "threads": threads, "memory_bytes": memory_bytes}
     record = _record(named, job.machine, index, places, done, tuned, given, began_at, cpu)
     return Reduced(done.result, record)
 
@@ -192,11 +196,10 @@ def _record(
         settings={
             "inputs": list(places),
             "format": index.format.to_json(),
-            "memory_bytes": settings.memory_bytes,
             "workers": settings.workers,
             "assignment": settings.assignment,
             "flags": dict(named[1]),
-            "endpoint": settings.volumes.endpoint,
+            "endpoint": settings.volumes.address,
             **given,
         },
         rows=sum(worker.rows for worker in machine.workers) // done.rounds,

@@ -81,6 +81,9 @@ COMMANDS = {
 """Module, function and kind of each command, or a group's help and commands."""
 
 
+"""What the parser says of a name that is none."""
+
+
 class _Interrupted(Exception):
     """A command that a signal has ended; its cause is the signal's exception."""
 
@@ -195,5 +198,11 @@ def _unusable(why: Any) -> str:
         meant = did_you_mean(unknown[1], commands) or f": there are {', '.join(commands)}"
         return f"{unknown[0]}{meant} (see --help)"
     if kind == "MissingParameter" and why.param and why.param.name == "inputs":
-        return "INPUT... is missing: it comes before --output and --scratch (see --help)"
+        name, flags = (
+            why.param.metavar or "INPUT...",
+            {each.name for each in why.ctx.command.params},
+        )
+        after = [f"--{each}" for each in ("output", "scratch") if each in flags]
+        before = f": it comes before {' and '.join(after)}" if after else ": give files or folders"
+        return f"{name} is missing{before} (see --help)"
     return f"{why.format_message()} (see --help)"

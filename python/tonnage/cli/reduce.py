@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -49,6 +49,8 @@ OF = {
     "--precision": ("histogram",),
 }
 """What each flag is for."""
+RANK_ROUNDS = 100
+"""In which PageRank gives rank, if nobody says how many."""
 SAMPLE_ROWS = 10_000
 """Of which the first centres are drawn."""
 
@@ -207,6 +209,10 @@ def run_reduce(
         "--damping": damping,
         "--precision": precision,
     }
+    if job not in OWN and ":" not in job:
+        raise engine.Refused(
+            f"{job}: there are {words.listing(OWN)}, or MODULE:NAME{words.did_you_mean(job, OWN)}"
+        )
     for flag, value in given.items():
         if value is not None and job not in OF[flag]:
             raise engine.Refused(f"{flag} is of {words.listing(OF[flag])}, not of {job}")
@@ -236,7 +242,9 @@ def run_reduce(
             endpoint=endpoint,
             fleet=where,
             named=(job, own | ({"columns": names} if names else {})),
-            on_progress=lambda number, *moved: progress.step(f"round {number}", *moved),
+            on_progress=lambda number, *moved: progress.round(
+                number, most_rounds(job, own), *moved
+            ),
             **more,
         )
     if as_json:
@@ -303,6 +311,15 @@ def index(
         print(json.dumps(told) if as_json else _of_index(place, made))
 
 
+def most_rounds(job: str, own: Mapping[str, Any]) -> int | None:
+    """How many rounds there are at most; ``None`` if only the reduction knows."""
+    if job not in OWN:
+        return None
+    if job == "pagerank":
+        return 1 + int(own.get("iterations", RANK_ROUNDS))  # The first counts edges.
+    return int(own.get("iterations", 1))
+
+
 def in_words(record: ReductionRecord) -> list[str]:
     """What a reduction did, line by line."""
     rate = words.rate(record.rounds * record.bytes / record.seconds) if record.seconds else "-"
@@ -313,8 +330,9 @@ def in_words(record: ReductionRecord) -> list[str]:
         "waiting for others": sum(each.synchronisation_seconds for each in workers),
     }
     spent = ", ".join(f"{words.seconds(each)} {name}" for name, each in shares.items())
+    rows = "rows that nobody counted" if record.rows is None else f"{record.rows} rows"
     lines = [
-        f"{record.rows} rows, {words.size(record.bytes)} in {record.chunks} chunks, "
+        f"{rows}, {words.size(record.bytes)} in {record.chunks} chunks, "
         f"{words.several(record.rounds, 'round')}",
         f"{words.seconds(record.seconds)}, {rate}, {words.significant(record.cpu_seconds)} core "
         "seconds",
@@ -419,13 +437,11 @@ def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[A
         return PageRank(
             own.get("damping", 0.85),
             own.get("tolerance", 1e-6),
-            own.get("iterations", 100),
+            own.get("iterations", RANK_ROUNDS),
             names,
         )
     if job == "histogram":
         return Histograms(own.get("precision", 0.01), names)
-    if ":" not in job:
-        raise engine.Refused(f"{job}: there are {words.listing(OWN)}, or MODULE:NAME")
     found = held_by(job, Reduction, "tonnage.Reduction")
     if isinstance(found, type):
         try:

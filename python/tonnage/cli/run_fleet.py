@@ -162,7 +162,8 @@ def going_on(out: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt as why:
         if any(out.glob("*")):
-            why.args = (f"interrupted: what was done stays; {said}",)
+            stays = "rounds that were whole stay, what was under way may be done again"
+            why.args = (f"interrupted: {stays}; {said}",)
         raise
     except engine.Failed as why:
         # What would fail on any machine has left nothing that could go on.

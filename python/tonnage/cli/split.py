@@ -12,6 +12,7 @@ from tonnage import engine, words
 from tonnage.cli.arguments import Json, whole_number
 from tonnage.cli.reduce import Dtype, Format
 from tonnage.cli.volumes import Endpoint, divided, refuse_endpoint
+from tonnage.run.volumes import is_url
 
 MOST = 99_999
 """Parts, whose numbers have five digits."""
@@ -22,7 +23,7 @@ def split(
         str, typer.Argument(metavar="FILE", help="A file, or an object: s3://BUCKET/KEY.")
     ],
     output: Annotated[
-        Path,
+        str,
         typer.Option("--output", metavar="DIR", help="A new directory, for the parts."),
     ],
     parts: Annotated[
@@ -54,6 +55,11 @@ def split(
 
     if (parts is None) == (workers is None):
         raise engine.Refused("--parts, or --workers: say how many parts, or who they are for")
+    if is_url(output):
+        raise engine.Refused(
+            f"--output {output}: parts are written to a directory here: give one, and copy that to "
+            "the store"
+        )
     refuse_endpoint(endpoint)
     divided([source])
     sources = Sources(Volumes(endpoint=endpoint), 1)
@@ -72,10 +78,10 @@ def split(
             done += length
             progress(done)
 
-        of, written = split_file(file, output, count, sources, format, dtype, moved)
+        of, written = split_file(file, Path(output), count, sources, format, dtype, moved)
     if as_json:
         told = [{"name": each.name, "bytes": each.bytes, "rows": each.rows} for each in written]
-        found = {"input": file.name, "output": str(output), "bytes": file.bytes}
+        found = {"input": file.name, "output": output, "bytes": file.bytes}
         print(json.dumps(found | {"format": of.to_json(), "parts": told}))
         return
     sizes = [each.bytes for each in written]

@@ -33,6 +33,17 @@ mix_rows = _core.mix_rows
 version = _core.version
 workers = _core.workers
 
+
+def _said(why: BaseException) -> str:
+    """What is told of an error: where it was is for who handles it."""
+    return str(why.args[0]) if why.args else ""
+
+
+for _kind in (Failed, Refused):
+    # As a user of the package knows them: they are tonnage.Failed and tonnage.Refused.
+    _kind.__str__ = _said  # type: ignore[method-assign]
+    _kind.__module__ = "tonnage"
+
 POLL_SECONDS = 0.05
 
 OnProgress = Callable[[int], None]

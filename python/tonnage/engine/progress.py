@@ -35,6 +35,10 @@ class Progress:
         self._began = 0.0
         self._bytes_until = 0.0  # the last moment at which some were missing
         self._next_line = SHOW_AFTER_SECONDS
+        self._first: int | None = None
+        self._number, self._round_began = 0, 0.0
+        self._before: int | None = None
+        """Bytes of the rounds before, of which nobody knows how many there will be."""
         self._bar: Any = None
         self._task: Any = None
 
@@ -54,6 +58,9 @@ class Progress:
         if passed < self._next_line:
             return
         share = 0.0 if left is None else passed / (passed + left)
+        of_round = "" if self._before is None else " of this round"
+        if self._before is not None and self._whole > self._before:
+            share = (done - self._before) / (self._whole - self._before)
         if things is not None:
             rate = f"{done} of {things},"
         elif self._seconds:
@@ -61,7 +68,11 @@ class Progress:
             rate = "at most"
         else:
             rate = f"{done / passed / 1e6:.0f} MB/s,"
-        said = f"{share:.0%}, {rate} {left:.0f} s left" if left is not None else "time left unknown"
+        said = (
+            f"{share:.0%}, {rate} {left:.0f} s left{of_round}"
+            if left is not None
+            else "time left unknown"
+        )
         if sys.stderr.isatty():
             self._show_bar(share, said)
         else:
@@ -73,14 +84,35 @@ class Progress:
         self._whole = total
         self(done)
 
-    def step(self, name: str, done: int, total: int) -> None:
-        """Shows that ``done`` of ``total`` bytes of a step are done; time begins anew with each."""
-        if name != self._step:
-            self._step, self._began, self._next_line = name, time.monotonic(), SHOW_AFTER_SECONDS
-        self.of(done, total)
+    def round(self, number: int, most: int | None, done: int, total: int) -> None:
+        """Shows that ``done`` of ``total`` bytes of a round are done.
+
+        Args:
+            number: Of the round, from 1 on; the first that is told may be another one.
+            most: How many rounds there are at most: then time left is that of all of them, else it
+                is of this one.
+            done: Bytes.
+            total: Bytes of each round.
+        """
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._began = number, now
+        before = (number - self._first) * total
+        if number != self._number:
+            self._number, self._round_began = number, now
+        named = f"round {number}" + ("" if most is None else f" of {most} at most")
+        self._step = "" if most == 1 else named
+        if most is None:
+            self._whole, self._before = before + total, before
+        else:
+            self._whole = (most - self._first + 1) * total
+        self(before + done)
 
     def _left(self, done: int, passed: float) -> float | None:
         """Seconds left: for what is missing as fast as so far, then the set time; if known."""
+        if self._before is not None and done < self._whole:
+            passed, here = time.monotonic() - self._round_began, done - self._before
+            return passed * (self._whole - done) / here if here else None
         if done >= self._whole:
             return max(self._seconds - (passed - self._bytes_until), 0.0)
         self._bytes_until = passed

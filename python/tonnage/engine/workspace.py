@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from tonnage.engine.job import Refused
 def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
     """A locked directory under ``parent``, gone afterwards; what killed ones left goes too.
 
+    What is to stay is renamed by whoever made it.
+
     Args:
         flag: What ``parent`` was given with, for messages.
         parent: Where; a directory that is there.
@@ -26,7 +29,7 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
             that was left.
     """
     try:
-        for left in parent.glob(f"{prefix}*"):
+        for left in parent.glob(f"{glob.escape(prefix)}*"):
             with _lock(left) as locked:
                 if locked:
                     shutil.rmtree(left)
@@ -41,7 +44,8 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
         try:
             yield room.resolve()
         finally:
-            shutil.rmtree(room)
+            if room.exists():
+                shutil.rmtree(room)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,8 @@ REQUESTS = 16
 RETRIES = 10
 """How often a request is repeated that failed for a reason that may pass: a job has thousands."""
 
+ENDPOINT = "AWS_ENDPOINT_URL"
+"""Has the store's address where nobody gives it; the core reads it."""
 COUNTS = ("requests", "retries", "hedged")
 """What is counted of requests, beside errors by kind."""
 
@@ -46,6 +49,11 @@ class Volumes:
     def at_once(self) -> int:
         """Requests at once."""
         return self.requests or REQUESTS
+
+    @property
+    def address(self) -> str | None:
+        """The store's address, as given or as the environment says; None of AWS."""
+        return self.endpoint or os.environ.get(ENDPOINT) or None
 
     @property
     def _store(self) -> dict[str, Any]:

@@ -41,8 +41,8 @@ from tonnage.run.reduce.job import OnRound
 from tonnage.run.reduce.ledger import Ledger
 from tonnage.run.reduce.plain import summary
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.reduce.round import of_user
 from tonnage.run.reduce.sampling import Sampled
+from tonnage.run.reduce.users import of_user
 
 KEPT_BYTES = 256 << 20
 """Of objects that workers have sent: what is longer than a worker's share of it is not sent, and a
@@ -171,9 +171,11 @@ class _Driver:
             node, index = self._found.most(self._crew.nodes)
             ended = self._crew.do("sample", {node: {"index": to_bytes(index), "rows": made.rows}})
             refuse(ended, REFUSED)
-            if ended[node].kind is not None:
-                raise engine.Failed(f"{node}: {ended[node].why}")
-            made = made.make(ended[node].answer)
+            if (kind := ended[node].kind) is not None:
+                failed = Over if kind == DETERMINISTIC else engine.Failed
+                raise failed(f"{node}: {ended[node].why}")
+            with _over("sample", "the rows that are looked at first"):
+                made = made.make(ended[node].answer)
         self._home.write(REDUCTION, self._code.packed(made))
         return made
 

@@ -113,7 +113,9 @@ def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
         for each in own.values():
             holders.setdefault(each, []).append(node)
             # Two machines may have files of one name that are not the same.
-            version = each.etag or f"{each.mtime_ns} {each.inode} of {node}"
+            version: str | None = f"{each.mtime_ns} {each.inode} of {node}"
+            if is_url(each.path):
+                version = each.etag  # None if the store says none: nothing is made up.
             files.setdefault(each, File(each.path, each.bytes, version))
             chunks.setdefault(each, [])
         for chunk in index.chunks:

@@ -103,6 +103,7 @@ def recorded(
             "assignment": asked.assignment,
             "flags": dict(flags),
             "threads": asked.volumes.requests,
+            "endpoint": asked.volumes.address,
         },
         rows=index.rows,
         bytes=index.bytes,

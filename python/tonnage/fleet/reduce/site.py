@@ -26,17 +26,9 @@ from tonnage.fleet.sorter import DETERMINISTIC, Ended
 from tonnage.run.reduce import kept, tuning
 from tonnage.run.reduce.index import from_bytes, to_bytes
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.reduce.round import (
-    CHANGED,
-    USERS,
-    Machine,
-    Numbered,
-    Round,
-    Settings,
-    Worker,
-    of_user,
-)
+from tonnage.run.reduce.round import Machine, Numbered, Round, Settings, Worker
 from tonnage.run.reduce.sampling import sampled
+from tonnage.run.reduce.users import CHANGED, USERS, given_back, of_user
 from tonnage.run.sources import File
 from tonnage.run.volumes import Volumes, is_url, summed
 
@@ -137,7 +129,8 @@ class ReduceSite:
             on_progress: Not called.
         """
         index = from_bytes(asked["index"], "the index")
-        return sampled(index, self._place.volumes, asked["rows"])
+        with _of_user():
+            return sampled(index, self._place.volumes, asked["rows"])
 
     def learn(self, asked: Mapping[str, Any], on_progress: OnProgress) -> None:
         """Takes what stays the same in all rounds.
@@ -231,7 +224,7 @@ class ReduceSite:
             with of_user("merge", "the objects of several machines"):
                 first, *others = (pickle.loads(each) for each in (*self._own, *given))
                 for other in others:
-                    first = self._machine.reduction.merge(first, other)
+                    first = given_back(self._machine.reduction.merge, first, other)
                 return packed(first, ())
         except engine.Failed as why:
             return Ended(kind=DETERMINISTIC, why=why.args[0])

@@ -103,7 +103,7 @@ class Reader:
             told = csv_schema(text, given) if split.format == "csv" else read(text, None).schema
         except pa.ArrowInvalid as why:
             # Of the beginning, whichever split it is that asks.
-            said = f"reading {split.file.name}: {_with_row(str(why), split.format, text, 0)}"
+            said = f"reading {split.file.name}: {with_row(str(why), split.format, text, 0)}"
             raise engine.Failed(said, "read", split.file.name, 0) from why
         return self._told.setdefault(split.file, told)
 
@@ -132,7 +132,7 @@ class Reader:
         if split.format not in ("csv", "json"):
             return said
         place, text = self._lines_of(split)
-        return _with_row(said, split.format, text, self._lines_before(split, place))
+        return with_row(said, split.format, text, self._lines_before(split, place))
 
     def _not_text(self, split: Split) -> int | None:
         """The first line of a split that is no UTF-8, counted from 1 in its file."""
@@ -151,7 +151,7 @@ class Reader:
             return sum(file.read(min(BEGINNING_BYTES, place - at)).count(b"\n") for at in parts)
 
 
-def _with_row(said: str, format: str, text: bytes, before: int) -> str:
+def with_row(said: str, format: str, text: bytes, before: int) -> str:
     """What Arrow said of a text, with the line in the file of the row that it told, if it did.
 
     Args:

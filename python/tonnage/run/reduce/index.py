@@ -3,7 +3,7 @@
 A chunk is logical: a span of a file, with how many rows it has (MATE-EC2, "Data Organization").
 What a file's chunks are, its format says (`formats`). The index is a Parquet file with a row a
 chunk; a file that is what it was, by its length and its ETag or the time of its last change, keeps
-its chunks, and the others are cut anew.
+its chunks, and the others are cut anew, as are objects whose store says no ETag.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def build(
             kept.setdefault(before.files[chunk.file], []).append(chunk)
         for file in before.files:
             kept.setdefault(file, [])
+        # Of an object without an ETag nobody can tell whether it is what it was.
+        kept = {file: chunks for file, chunks in kept.items() if file.version is not None}
 
     def cut(place: int) -> list[Chunk]:
         return list(format.cut(place, files[place], chunk_bytes, sources))

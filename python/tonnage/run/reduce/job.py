@@ -10,7 +10,8 @@ from typing import Any
 from tonnage.run.reduce.index import Index
 from tonnage.run.reduce.pool import Pool
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.reduce.round import Machine, Numbered, Round, Settings, of_user
+from tonnage.run.reduce.round import Machine, Numbered, Round, Settings
+from tonnage.run.reduce.users import of_user
 
 OnRound = Callable[[int, int, int], None]
 """Called now and then with the number of a round, from 1 on, bytes reduced in it, and those there

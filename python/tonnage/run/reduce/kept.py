@@ -119,26 +119,47 @@ def indexed(
     Args:
         places: Files, directories, objects, folders.
         volumes: How stores are reached.
-        chunk_bytes: About how large chunks are; with it the index does not count.
+        chunk_bytes: About how large chunks are; with it those of the index do not count.
         format: Of files; by default as the index or their names say.
         dtype: Of rows of a size.
         usual: How large chunks are that are in no index, by the bytes of all files.
         look: Called now and then with how many files were looked at that are in no index.
 
     Raises:
-        Refused: A file is in two of the places, or none of its format.
+        Refused: A file is in two of the places, or none of its format, or not as its index says.
     """
     sources = Sources(volumes, 1)
     found = {place: list(sources.find(place)) for place in places}
     files = [file for of_place in found.values() for file in of_place]
     _refuse_twice(found)
-    before = None
-    if chunk_bytes is None:
-        known = [read(place_of(each, found[each]), sources, volumes) for each in places]
-        before = joined([each for each in known if each is not None])
+    at = {each: place_of(each, found[each]) for each in places}
+    known = {place: read(place, sources, volumes) for place in at.values()}
+    before = joined([each for each in known.values() if each is not None])
     wanted = as_before(files, before, format, dtype, sources)
+    for place, each in known.items():
+        _refuse_otherwise(place, each, files, wanted)
     total = sum(file.bytes for file in files)
-    return build(files, wanted, chunk_bytes or usual(total), sources, before, look)
+    chunks = None if chunk_bytes else before
+    return build(files, wanted, chunk_bytes or usual(total), sources, chunks, look)
+
+
+def _refuse_otherwise(
+    place: str, known: Index | None, files: Sequence[File], wanted: Format
+) -> None:
+    """An index says what rows are; whoever says something else may be wrong, and would not see it.
+
+    Raises:
+        Refused: The index is of these files, and says something else.
+    """
+    if known is None or known.format == wanted or not {*known.files} & {*files}:
+        return
+    told, asked = (
+        " ".join(filter(None, each.to_json().values())) for each in (known.format, wanted)
+    )
+    raise engine.Refused(
+        f"--dtype, --format: {place} says that rows are {told}, and not {asked}: leave the flag "
+        "out, or have tonnage index say it, too"
+    )
 
 
 def _refuse_twice(found: Mapping[str, Sequence[File]]) -> None:

@@ -6,6 +6,7 @@ squared distances; the next centres are the means. A centre without points stays
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -18,6 +19,8 @@ from tonnage.run.reduce.formats import Rows, blocks_of_points
 from tonnage.run.reduce.reduction import Reduction
 
 Points = npt.NDArray[np.float64]
+LARGE = "squared distances are larger than 64-bit numbers: scale columns, like to between 0 and 1"
+"""From where about 1e154 lies between two numbers."""
 
 
 class Sums(TypedDict):
@@ -95,18 +98,18 @@ class KMeans(Reduction[Sums]):
             sums, bad = nearest.sums(np.ascontiguousarray(points))
             if sums is None:
                 assert bad is not None
-                raise ValueError(f"row {first + bad} of these is no point: {points[bad].tolist()}")
+                said = f"row {first + bad} of these is {{}}: {points[bad].tolist()}"
+                is_far = np.isfinite(points[bad]).all()
+                raise ValueError(said.format(f"so far away that {LARGE}" if is_far else "no point"))
             of_centres, counts, inertia = sums
-            into["sums"] += np.frombuffer(of_centres).reshape(into["sums"].shape)
             into["rows"] += np.frombuffer(counts, np.uint64)
-            into["inertia"] += inertia
+            _add(into, np.frombuffer(of_centres).reshape(into["sums"].shape), inertia)
         return into
 
     def merge(self, one: Sums, other: Sums) -> Sums:
         """Adds them up."""
-        one["sums"] += other["sums"]
         one["rows"] += other["rows"]
-        one["inertia"] += other["inertia"]
+        _add(one, other["sums"], other["inertia"])
         return one
 
     def finish(self, whole: Sums, known: Found | None) -> Found:
@@ -120,6 +123,19 @@ class KMeans(Reduction[Sums]):
     def until(self, result: Found, known: Any, rounds: int) -> bool:
         """When there were enough rounds, or nothing moves any more."""
         return rounds >= self._rounds or result.moved <= self._tolerance
+
+
+def _add(into: Sums, sums: Points, inertia: float) -> None:
+    """Adds sums.
+
+    Raises:
+        ValueError: They are no numbers any more.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # It is told below.
+        into["sums"] += sums
+    into["inertia"] += inertia
+    if not (math.isfinite(into["inertia"]) and np.isfinite(into["sums"]).all()):
+        raise ValueError(f"rows are so many, or so large, that {LARGE}")
 
 
 def first_centres(points: Points, k: int, seed: int = 0) -> Points:
@@ -140,14 +156,23 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
     if not len(points):
         raise engine.Refused(f"--k {k}: there are no points")
     found = [points[draw.integers(len(points))]]
-    apart = ((points - found[0]) ** 2).sum(axis=1)
+    apart = _squared(points, found[0])
     while len(found) < k:
         whole = apart.sum()
+        if not math.isfinite(whole):
+            raise engine.Refused(f"k-means: rows are so far apart that {LARGE}")
         if not whole > 0:
             raise engine.Refused(
                 f"--k {k}: of {len(points)} points that were looked at {len(found)} differ: give a "
                 "smaller --k"
             )
         found.append(points[draw.choice(len(points), p=apart / whole)])
-        apart = np.minimum(apart, ((points - found[-1]) ** 2).sum(axis=1))
+        apart = np.minimum(apart, _squared(points, found[-1]))
     return np.array(found, np.float64)
+
+
+def _squared(points: Points, centre: Points) -> Points:
+    """Squared distances, infinite of what is too far away: that is told where they are used."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: Points = ((points - centre) ** 2).sum(axis=1)
+    return found

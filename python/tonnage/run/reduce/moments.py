@@ -65,25 +65,43 @@ class Moments(Reduction[Sums | None]):
             for bad in np.flatnonzero(~np.isfinite(points).all(axis=1))[:1]:
                 at = points[bad].tolist()
                 raise ValueError(f"row {begin + bad} of these is not finite: {at}")
-            raise ValueError("sums of these rows are larger than 64-bit numbers are")
+            raise ValueError("sums of these rows are larger than 64-bit numbers are: scale columns")
         scatter = np.zeros((len(mean), len(mean)))
         step = max(BLOCK_BYTES // (points.itemsize * len(mean)), 1)
-        for first in range(0, len(points), step):
-            apart = points[first : first + step] - mean
-            scatter += apart.T @ apart
-        return {"rows": len(points), "mean": mean, "scatter": scatter}
+        with np.errstate(over="ignore", invalid="ignore"):  # It is told below.
+            for first in range(0, len(points), step):
+                apart = points[first : first + step] - mean
+                scatter += apart.T @ apart
+        return _finite({"rows": len(points), "mean": mean, "scatter": scatter})
 
     def merge(self, one: Sums | None, other: Sums | None) -> Sums | None:
         """Adds them up."""
         if one is None or other is None:
             return one or other
-        rows, apart = one["rows"] + other["rows"], other["mean"] - one["mean"]
-        weight = one["rows"] * other["rows"] / rows
-        return {
-            "rows": rows,
-            "mean": one["mean"] + apart * (other["rows"] / rows),
-            "scatter": one["scatter"] + other["scatter"] + weight * np.outer(apart, apart),
-        }
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows, apart = one["rows"] + other["rows"], other["mean"] - one["mean"]
+            weight = one["rows"] * other["rows"] / rows
+            return _finite(
+                {
+                    "rows": rows,
+                    "mean": one["mean"] + apart * (other["rows"] / rows),
+                    "scatter": one["scatter"] + other["scatter"] + weight * np.outer(apart, apart),
+                }
+            )
+
+
+def _finite(sums: Sums) -> Sums:
+    """Sums that are numbers.
+
+    Raises:
+        ValueError: They are none any more.
+    """
+    if not np.isfinite(sums["scatter"]).all():
+        raise ValueError(
+            "squares of these rows' differences are larger than 64-bit numbers are: scale columns, "
+            "like to between 0 and 1"
+        )
+    return sums
 
 
 @dataclass(frozen=True)

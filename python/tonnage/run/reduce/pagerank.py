@@ -4,11 +4,14 @@ Rows are edges: from a node to a node, whole numbers from 0 on. The first round 
 edges leave each node; each other one has every node give its rank to those it points to, in equal
 shares. The rank of nodes that point nowhere goes to all, and so does ``1 - damping`` of all rank. A
 number that no edge has is no node.
+
+Numbers of nodes are places in arrays, so one edge with a large number would ask for all memory that
+there is: arrays have half of ``--memory``, and what would not fit is refused before it is made.
 """
 
 from __future__ import annotations
 
-import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +28,18 @@ FIRST = 10
 """So many nodes a record tells."""
 NODES_AT_MOST = 1 << 31
 """As 32 bits have them."""
-NODE_BYTES = 33
-"""Of each node there are at least: how many edges leave it, whether one comes in, what rank it has,
-what it gives along an edge, and what it is given."""
+_SHARES = threading.Lock()
+
+
+def node_bytes(workers: int) -> int:
+    """What a node takes at most, on one machine.
+
+    While edges are counted, of each worker: how many leave it (8), whether one comes in (1), and
+    the first once more while it grows (8). While rank is given: what it had, its edges, and whether
+    it is one (17), what it gives along an edge (8), and of each worker what it is given (8). At the
+    end one of these, and what it comes to (9).
+    """
+    return max(17 * workers, 25 + 8 * workers, 42)
 
 
 @dataclass(frozen=True)
@@ -48,8 +60,55 @@ class Ranked:
     moved: float
     rounds: int
 
+    @property
+    def share(self) -> Ranks:
+        """What each node gives along an edge: made once a round, for all workers of a machine."""
+        with _SHARES:
+            if (known := vars(self).get("_share")) is None:
+                known = vars(self)["_share"] = self.ranks / np.maximum(self.out, 1)
+            found: Ranks = known
+            return found
 
-class PageRank(Reduction[dict[str, Any]]):
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: each for name, each in vars(self).items() if name != "_share"}
+
+
+@dataclass
+class Counted:
+    """Edges of a worker: the object of the first round.
+
+    Attributes:
+        out: How many leave each node.
+        into: Whether one comes in.
+    """
+
+    out: npt.NDArray[np.int64]
+    into: npt.NDArray[np.bool_]
+
+    def grow(self, count: int) -> None:
+        """Has room for so many nodes; one array after the other, as both would be there twice."""
+        self.out = _longer(self.out, count)
+        self.into = _longer(self.into, count)
+
+
+@dataclass
+class Given:
+    """Rank that a worker's edges give: the object of any other round.
+
+    Attributes:
+        share: What each node gives along an edge. All workers have the same one, and who merges
+            has no use for it: it is not sent along.
+        rank: What each node is given.
+    """
+
+    share: Ranks
+    rank: Ranks
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"share": np.zeros(0), "rank": self.rank}
+
+
+class PageRank(Reduction[Counted | Given]):
     """PageRank.
 
     Args:
@@ -68,23 +127,29 @@ class PageRank(Reduction[dict[str, Any]]):
     ) -> None:
         self._damping, self._tolerance, self._rounds = damping, tolerance, rounds
         self._columns = columns
+        self._most_bytes: int | None = None
+        self._workers = 1
 
-    def begin(self, known: Ranked | None) -> dict[str, Any]:
+    def allow(self, memory_bytes: int, workers: int) -> int:
+        """Arrays have half of it."""
+        self._most_bytes, self._workers = memory_bytes // 2, workers
+        return memory_bytes - self._most_bytes
+
+    def begin(self, known: Ranked | None) -> Counted | Given:
         """No edge yet."""
         if known is None:
-            return {"out": np.zeros(0, np.int64), "into": np.zeros(0, np.bool_)}
-        share = known.ranks / np.maximum(known.out, 1)
-        return {"share": share, "rank": np.zeros(len(known.ranks))}
+            return Counted(np.zeros(0, np.int64), np.zeros(0, np.bool_))
+        return Given(known.share, np.zeros(len(known.ranks)))
 
-    def local(self, rows: Rows, into: dict[str, Any]) -> dict[str, Any]:
+    def local(self, rows: Rows, into: Counted | Given) -> Counted | Given:
         """Adds edges.
 
         Raises:
             ValueError: A row is no edge, or one that was not there before.
         """
         found = edges(rows, self._columns)
-        if "rank" in into:
-            bad = engine.give_rank(found, into["share"], into["rank"])
+        if isinstance(into, Given):
+            bad = engine.give_rank(found, into.share, into.rank)
             if bad is not None:
                 said = f"row {bad} of these is {found[bad].tolist()}"
                 raise ValueError(f"{said}: there was no such node before")
@@ -96,38 +161,59 @@ class PageRank(Reduction[dict[str, Any]]):
             bad = int(((found < 0) | (found >= NODES_AT_MOST)).any(axis=1).argmax())
             said = f"row {bad} of these is {found[bad].tolist()}"
             raise ValueError(f"{said}: nodes are numbers from 0 to {NODES_AT_MOST - 1}")
-        if count > len(into["out"]):
-            _refuse_large(count)
-            more = (0, count - len(into["out"]))
-            into = {name: np.pad(each, more) for name, each in into.items()}
-        engine.count_edges(found, into["out"], into["into"].view(np.uint8))
+        if count > len(into.out):
+            self._refuse_large(count)
+            into.grow(count)
+        engine.count_edges(found, into.out, into.into.view(np.uint8))
         return into
 
-    def merge(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    def _refuse_large(self, count: int) -> None:
+        """Refuses more nodes than there is memory for.
+
+        Raises:
+            ValueError: There are.
+        """
+        wanted = count * node_bytes(self._workers)
+        if self._most_bytes is not None and wanted > self._most_bytes:
+            most = -(-wanted // (1 << 20))
+            raise ValueError(
+                f"an edge has node {count - 1}, and arrays up to there take {most} MiB with "
+                f"--workers {self._workers}, more than half of --memory: number nodes from 0 on "
+                f"without gaps, or give --memory {2 * most}MiB"
+            )
+
+    def merge(self, one: Counted | Given, other: Counted | Given) -> Counted | Given:
         """Adds them up."""
-        if "rank" in one:
-            one["rank"] += other["rank"]
+        if isinstance(one, Given) or isinstance(other, Given):
+            assert isinstance(one, Given) and isinstance(other, Given)
+            one.rank += other.rank
             return one
-        longer, shorter = (one, other) if len(one["out"]) >= len(other["out"]) else (other, one)
-        longer["out"][: len(shorter["out"])] += shorter["out"]
-        longer["into"][: len(shorter["into"])] |= shorter["into"]
+        longer, shorter = (one, other) if len(one.out) >= len(other.out) else (other, one)
+        longer.out[: len(shorter.out)] += shorter.out
+        longer.into[: len(shorter.into)] |= shorter.into
         return longer
 
-    def finish(self, whole: dict[str, Any], known: Ranked | None) -> Ranked:
+    def finish(self, whole: Counted | Given, known: Ranked | None) -> Ranked:
         """What each node has.
 
         Raises:
             Refused: There is no edge.
         """
-        if known is None:
-            nodes = (whole["out"] > 0) | whole["into"]
+        if isinstance(whole, Counted):
+            nodes = (whole.out > 0) | whole.into
             if not nodes.any():
                 raise engine.Refused("PageRank: there is no edge")
-            return Ranked(nodes / nodes.sum(), whole["out"], nodes, 1.0, 0)
+            return Ranked(nodes / nodes.sum(), whole.out, nodes, 1.0, 0)
+        assert known is not None
+        count = known.nodes.sum()
         nothing = known.ranks[known.out == 0].sum()
-        given = self._damping * (whole["rank"] + nothing / known.nodes.sum())
-        ranks = np.where(known.nodes, given + (1 - self._damping) / known.nodes.sum(), 0.0)
-        moved = float(np.abs(ranks - known.ranks).sum())
+        ranks = whole.rank  # In its place: there may be many.
+        ranks += nothing / count
+        ranks *= self._damping
+        ranks += (1 - self._damping) / count
+        ranks[~known.nodes] = 0.0
+        apart = ranks - known.ranks
+        moved = float(np.abs(apart, out=apart).sum())
         return Ranked(ranks, known.out, known.nodes, moved, known.rounds + 1)
 
     def summary(self, result: Ranked) -> dict[str, Any]:
@@ -147,18 +233,11 @@ class PageRank(Reduction[dict[str, Any]]):
         return result.moved <= self._tolerance or result.rounds >= self._rounds
 
 
-def _refuse_large(count: int) -> None:
-    """Numbers of nodes are places in arrays.
-
-    Raises:
-        ValueError: So many take more memory than there is.
-    """
-    wanted = count * NODE_BYTES
-    if wanted > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
-        raise ValueError(
-            f"an edge has node {count - 1}, and numbers up to there take {wanted >> 30} GiB, which "
-            "is more than this machine has: number nodes from 0 on without gaps"
-        )
+def _longer(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """An array with nothing after it, up to this length."""
+    found = np.zeros(count, array.dtype)
+    found[: len(array)] = array
+    return found
 
 
 def edges(rows: Rows, columns: Sequence[str] | None = None) -> npt.NDArray[Any]:

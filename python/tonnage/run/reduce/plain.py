@@ -11,7 +11,7 @@ import numpy as np
 
 from tonnage.combine import Distribution
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.reduce.round import of_user
+from tonnage.run.reduce.users import of_user
 
 
 def summary(reduction: Reduction[Any], result: Any) -> Any:

@@ -37,6 +37,15 @@ class Reduction(ABC, Generic[Whole]):
     `tonnage.testing.check_reduction` says whether it does.
     """
 
+    def allow(self, memory_bytes: int, workers: int) -> int:
+        """Told on each machine how much memory there is; gives what chunks may have, usually all.
+
+        Args:
+            memory_bytes: ``--memory``.
+            workers: Threads that reduce, each into an object of its own.
+        """
+        return memory_bytes
+
     @abstractmethod
     def begin(self, known: Any) -> Whole:
         """An empty reduction object.

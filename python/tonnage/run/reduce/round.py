@@ -15,19 +15,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tonnage import engine
-from tonnage.run.crew import Crew, Ended
+from tonnage.run.crew import Crew
 from tonnage.run.reduce.formats import Format
 from tonnage.run.reduce.pool import SELECTIVE, Chunk
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import Tuner
+from tonnage.run.reduce.users import CHANGED, given_back, of_user, place_of
 from tonnage.run.sources import File, Sources, is_as_found
 from tonnage.run.volumes import Volumes, is_url
+
+ALIGNMENT = 4096
+"""Of a chunk's memory; it has so much room before it, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,7 @@ class Settings:
     Attributes:
         chunk_bytes: The largest chunk.
         range_bytes: What one request asks for.
-        memory_bytes: For chunks.
+        memory_bytes: For chunks, and for what the reduction says that its objects take of it.
         workers: Threads that reduce.
         assignment: ``selective`` or ``sequential``.
         volumes: How stores are reached; its requests at once are the threads of retrieval, and
@@ -56,7 +59,12 @@ class Settings:
     @property
     def most_ahead(self) -> int:
         """Chunks that memory holds."""
-        return max(self.memory_bytes // (self.chunk_bytes + (8 << 10)), 2)
+        return max(self.memory_bytes // self.buffer_bytes, 2)
+
+    @property
+    def buffer_bytes(self) -> int:
+        """What the largest chunk takes, as the core has it."""
+        return (-(-self.chunk_bytes // ALIGNMENT) + 1) * ALIGNMENT
 
 
 Numbered = tuple[int, Chunk]
@@ -112,7 +120,9 @@ class Machine:
         settings: Settings,
     ) -> None:
         self.reduction, self.files, self.format = reduction, files, format
-        self.settings = settings
+        allowed = reduction.allow(settings.memory_bytes, settings.workers)
+        _refuse_long(settings, allowed, format)
+        self.settings = settings = replace(settings, memory_bytes=allowed)
         self.sources = Sources(settings.volumes, settings.workers)
         self.workers = [Worker() for _ in range(settings.workers)]
         self.phases: list[dict[str, Any]] = []
@@ -268,10 +278,11 @@ class Round:
         whole, *others = (self._wholes[place][0] for place in sorted(self._wholes))
         with of_user("merge", "the objects of this machine's workers"):
             for other in others:
-                whole = machine.reduction.merge(whole, other)
+                whole = given_back(machine.reduction.merge, whole, other)
         now = time.monotonic()
         for place, (_, at) in self._wholes.items():
             machine.workers[place].synchronisation_seconds += now - at
+        self._wholes = {}  # Whoever still has the round does not keep them.
         return whole
 
     def _reduce(self, place: int) -> Any:
@@ -298,11 +309,11 @@ class Round:
                 del chunk
                 continue
             file = machine.files[of.file]
-            where = f"{file.name}, {of.bytes} bytes at offset {of.offset}"
+            where = place_of(file, of)
             with of_user("rows", where):
                 rows = machine.format.rows(chunk, file, of, machine.sources)
-            with of_user("local", where):
-                whole = reduction.local(rows, whole)
+            with of_user("local", where, rows):
+                whole = given_back(reduction.local, rows, whole)
             worker.chunks += 1
             worker.bytes += len(chunk)
             worker.rows += len(rows)
@@ -353,26 +364,18 @@ class Round:
             self.ask()
 
 
-CHANGED = "changed"
-"""The stage in which a file is found to be another one than it was."""
-USERS = ("rows", "begin", "local", "merge", "finish", "until", "summary")
-"""Stages in which what is a user's fails, rows or functions: it would anywhere."""
-
-
-@contextmanager
-def of_user(stage: str, where: str) -> Iterator[None]:
-    """What a user's function raises meanwhile is told with where it was.
+def _refuse_long(settings: Settings, allowed: int, format: Format) -> None:
+    """Two chunks have to be there at once: one that comes, and one that is reduced.
 
     Raises:
-        Failed: It failed.
+        Refused: Memory holds one at most.
     """
-    try:
-        yield
-    except (engine.Failed, engine.Refused, engine.Shut, Ended):
-        raise
-    except Exception as why:
-        said = f"{stage} failed for {where}: {type(why).__name__}: {why}"
-        raise engine.Failed(said, stage, None, None) from why
+    if allowed < (least := 2 * settings.buffer_bytes):
+        most = -(-least * settings.memory_bytes // max(allowed, 1) // (1 << 20))
+        raise engine.Refused(
+            f"--memory of {settings.memory_bytes} bytes holds no two chunks of "
+            f"{settings.chunk_bytes} bytes: give --memory {most}MiB, or {format.SHORTER}"
+        )
 
 
 def _source(file: File) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tonnage.run.map_reduce.blocks import one_batch
 from tonnage.run.reduce.formats import Rows
 from tonnage.run.reduce.index import Index
 from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.reduce.users import of_user, place_of
 from tonnage.run.sources import Sources
 from tonnage.run.volumes import Volumes
 
@@ -30,6 +31,7 @@ def sampled(index: Index, volumes: Volumes, count: int) -> Rows:
 
     Raises:
         Refused: There are none.
+        Failed: They are not what they should be.
     """
     sources, chunks = Sources(volumes, 1), [each for each in index.chunks if each.bytes]
     if not chunks:
@@ -41,7 +43,9 @@ def sampled(index: Index, volumes: Volumes, count: int) -> Rows:
         file, part = index.files[chunk.file], index.format.beginning(chunk, each)
         with sources.open(file) as opened:
             opened.seek(part.offset)
-            rows = index.format.rows(opened.read(part.bytes), file, part, sources)
+            data = opened.read(part.bytes)
+        with of_user("rows", place_of(file, part)):
+            rows = index.format.rows(data, file, part, sources)
         # Copies: a part of a chunk would keep all of it.
         if isinstance(rows, np.ndarray):
             found.append(rows[:each].copy())

@@ -8,8 +8,6 @@ even as pieces allow. All parts are in the directory, or none.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -25,6 +23,9 @@ from tonnage.run.volumes import is_url
 
 PIECES = 64
 """Of a part: it is off by half of one at most, unless the format cuts in few places only."""
+UNFINISHED = ".tonnage-split-"
+"""What a directory's name begins with whose parts are not all there; the next split removes it, if
+nobody writes to it any more."""
 PART_BYTES = 256 << 20
 """The longest part, where it is said for how many workers they are."""
 
@@ -112,33 +113,43 @@ def split(
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
             raise engine.Refused(f"--output {output}: it is there already: give a new directory")
         output.parent.mkdir(parents=True, exist_ok=True)
-        engine.refuse_full([(output.parent, file.bytes)], "the parts")
-        room = Path(tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.absolute().parent))
     except OSError as why:
         raise engine.Refused(f"--output {output}: {why.strerror}: give another directory") from why
-    suffix = PurePosixPath(file.name).suffix
-    try:
-        written = []
-        for number, group in enumerate(divided(chunks, parts)):
-            path = room / f"part-{number:05}{suffix}"
-            with path.open("wb") as into:
-                of.extract(group, file, sources, into, moved)
-                into.flush()
-                os.fsync(into.fileno())
-            counts = [chunk.rows for chunk in group]
-            rows = None if None in counts else sum(count or 0 for count in counts)
-            written.append(Part(path.name, path.stat().st_size, rows))
-        _refuse_changed(file, sources)
-        room.chmod(0o755)
-        flush_names(room)
-        room.rename(output)
-        flush_names(output.absolute().parent)
-    except (OSError, pa.ArrowException) as why:
-        said = f"splitting {file.name} into {output}: {getattr(why, 'strerror', None) or why}"
-        raise engine.Failed(said, "split", file.name, None) from why
-    finally:
-        shutil.rmtree(room, ignore_errors=True)  # If it still has this name.
+    with engine.workspace("--output", output.absolute().parent, UNFINISHED) as room:
+        engine.refuse_full([(room, file.bytes)], "the parts")
+        try:
+            written = _written(divided(chunks, parts), of, file, room, sources, moved)
+            _refuse_changed(file, sources)
+            flush_names(room)
+            room.rename(output)
+            flush_names(output.absolute().parent)
+        except (OSError, pa.ArrowException) as why:
+            said = f"splitting {file.name} into {output}: {getattr(why, 'strerror', None) or why}"
+            raise engine.Failed(said, "split", file.name, None) from why
     return of, written
+
+
+def _written(
+    groups: Sequence[Sequence[Chunk]],
+    of: Format,
+    file: File,
+    room: Path,
+    sources: Sources,
+    moved: Callable[[int], None],
+) -> list[Part]:
+    """Writes a part for each group of chunks, into a directory."""
+    suffix = PurePosixPath(file.name).suffix
+    written = []
+    for number, group in enumerate(groups):
+        path = room / f"part-{number:05}{suffix}"
+        with path.open("wb") as into:
+            of.extract(group, file, sources, into, moved)
+            into.flush()
+            os.fsync(into.fileno())
+        counts = [chunk.rows for chunk in group]
+        rows = None if None in counts else sum(count or 0 for count in counts)
+        written.append(Part(path.name, path.stat().st_size, rows))
+    return written
 
 
 def _refuse_changed(file: File, sources: Sources) -> None:

@@ -102,6 +102,8 @@ class Tuner:
     """Why it stays, once it does."""
     tried: list[tuple[int, float]] = field(default_factory=list)
     """Requests at once, and bytes a second."""
+    _overall: float | None = None
+    """Bytes a second of this round so far."""
     _has_leapt: bool = False
     _began_at: float = 0.0
     _throttled: tuple[int, float] = (0, 0.0)
@@ -140,6 +142,8 @@ class Tuner:
         """
         if throttled > self._throttled[0]:
             self._halve(now, throttled)
+        if received and now > self._began_at:
+            self._overall = received / (now - self._began_at)
         if self.settled is not None:
             return self.at_once
         if self._begun is None:
@@ -193,7 +197,8 @@ class Tuner:
     def why(self) -> str:
         """What was tried, and why it stayed so, in words."""
         tried = ", ".join(f"{count}: {rate / 1e6:.0f} MB/s" for count, rate in self.tried)
-        why = self.settled or "it was over before there was a rate"
+        why = self.settled or "it was over before another number was tried"
         if not self.tried:
-            return f"{self.at_once} requests at once: {why}"
+            rate = "" if self._overall is None else f", {self._overall / 1e6:.0f} MB/s"
+            return f"{self.at_once} requests at once{rate}: {why}"
         return f"requests at once tried: {tried}; {self.settled or 'it was over before more was'}"

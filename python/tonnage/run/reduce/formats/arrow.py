@@ -64,6 +64,7 @@ class Arrow(Format):
     """Arrow's files: record batches, which are not decoded."""
 
     NAME = "arrow"
+    SHORTER = "write files with shorter record batches"
 
     @classmethod
     def row_of(cls, file: File, sources: Sources) -> str:

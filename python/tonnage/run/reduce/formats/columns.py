@@ -51,7 +51,10 @@ def as_points(rows: Rows, columns: Sequence[str] | None = None) -> np.ndarray[An
     """
     if isinstance(rows, np.ndarray) and rows.dtype.names is None:
         if columns is not None:
-            raise ValueError("columns have no names here")
+            raise ValueError(
+                "columns have no names here: leave --columns out, or give --dtype with names, like "
+                "x:f8,y:f8"
+            )
         points = rows.reshape(len(rows), math.prod(rows.shape[1:]))
         return points if points.dtype == np.float64 else points.astype(np.float64)
     names = columns or names_of(rows)

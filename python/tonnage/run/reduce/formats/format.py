@@ -32,6 +32,8 @@ class Format(ABC):
     """As ``--format`` has it."""
     LOOKS: ClassVar[bool] = True
     """Whether a file has to be looked at where it is cut."""
+    SHORTER: ClassVar[str] = "give less --chunk-bytes"
+    """What makes chunks shorter, for messages."""
 
     def __init__(self, row: str | None) -> None:
         self.row = row

@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 
-from tonnage.run.map_reduce.reading import BEGINNING_BYTES, csv_rows, csv_schema, json_rows
+from tonnage import engine
+from tonnage.run.map_reduce.reading import (
+    BEGINNING_BYTES,
+    csv_rows,
+    csv_schema,
+    json_rows,
+    with_row,
+)
 from tonnage.run.reduce.formats.format import Format, Rows, one_of
 from tonnage.run.reduce.pool import Chunk
+from tonnage.run.reduce.users import plain
 from tonnage.run.sources import File, Sources
 
 
@@ -97,21 +106,45 @@ class Csv(Lines):
 
 
 def _header(file: File, sources: Sources) -> bytes:
-    """The first line."""
+    """The first line.
+
+    Raises:
+        Refused: It is no text.
+    """
     with sources.open(file) as opened:
-        return opened.readline()
+        line = opened.readline()
+    if any(each < ord(" ") and each not in b"\t\r\n" for each in line):
+        raise engine.Refused(
+            f"input {file.name}: its first line is no text, so it is no csv: give --format as it is"
+        )
+    return line
 
 
 def _csv_columns(file: File, sources: Sources) -> pa.Schema:
     """The columns of a file, as its beginning tells."""
-    return csv_schema(_beginning(file, sources))
+    with _beginning(file, sources, "csv") as text:
+        return csv_schema(text)
 
 
 def _json_columns(file: File, sources: Sources) -> pa.Schema:
     """The columns of a file, as its beginning tells."""
-    return json_rows(_beginning(file, sources), None).schema
+    with _beginning(file, sources, "json") as text:
+        return json_rows(text, None).schema
 
 
-def _beginning(file: File, sources: Sources) -> bytes:
+@contextmanager
+def _beginning(file: File, sources: Sources, format: str) -> Iterator[bytes]:
+    """The lines that a file begins with, to be read meanwhile.
+
+    Raises:
+        Refused: They cannot be.
+    """
     with sources.open(file) as opened:
-        return opened.read(min(BEGINNING_BYTES, file.bytes)) + opened.readline()
+        text = opened.read(min(BEGINNING_BYTES, file.bytes)) + opened.readline()
+    try:
+        yield text
+    except pa.ArrowInvalid as why:
+        said = plain(with_row(str(why), format, text, 0))
+        raise engine.Refused(
+            f"input {file.name} is no whole {format}: {said}: mend it, or give --format"
+        ) from why

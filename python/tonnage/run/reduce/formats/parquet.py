@@ -24,6 +24,7 @@ class Parquet(Format):
     """Parquet's files."""
 
     NAME = "parquet"
+    SHORTER = "write files with shorter row groups"
 
     @classmethod
     def row_of(cls, file: File, sources: Sources) -> str:
