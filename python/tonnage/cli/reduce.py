@@ -282,13 +282,14 @@ def index(
         wanted = kept.as_before(files, before, format, dtype, sources)
         known = None if chunk else before
         with engine.Progress("indexing") as progress:
+            cut = partial(_cut, progress, len(files))
             made = build(
                 files,
                 wanted,
                 chunk or kept.CHUNK_BYTES,
                 sources,
                 known,
-                partial(progress, things=len(files)),
+                cut,
             )
         kept.write(place, made, volumes)
         told = {
@@ -323,6 +324,10 @@ def in_words(record: ReductionRecord) -> list[str]:
     if record.requests:
         lines.append(asked_of_stores(record.requests))
     return [*lines, json.dumps(record.result, indent=1)]
+
+
+def _cut(progress: engine.Progress, files: int, cut: int, _: int) -> None:
+    progress(cut, files)
 
 
 def _of_index(place: str, made: Index) -> str:

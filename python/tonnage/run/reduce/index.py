@@ -72,7 +72,7 @@ def build(
     chunk_bytes: int,
     sources: Sources,
     before: Index | None = None,
-    look: Callable[[int], None] = lambda _: None,
+    look: Callable[[int, int], None] = lambda *_: None,
 ) -> Index:
     """Cuts files in chunks of about ``chunk_bytes``, those that are not in the index ``before``.
 
@@ -82,7 +82,7 @@ def build(
         chunk_bytes: About how large chunks are.
         sources: What opens files.
         before: What is known.
-        look: Called now and then with how many of the others are cut.
+        look: Called now and then with how many of the others are cut, and in how many chunks.
 
     Raises:
         Refused: A file is none of its format.
@@ -94,11 +94,18 @@ def build(
         for file in before.files:
             kept.setdefault(file, [])
 
+    found: dict[int, list[Chunk]] = {}
+
     def cut(place: int) -> list[Chunk]:
-        return list(format.cut(place, files[place], chunk_bytes, sources))
+        found[place] = []
+        found[place].extend(format.cut(place, files[place], chunk_bytes, sources))
+        return found[place]
+
+    def seen(files: int) -> None:
+        look(files, sum(map(len, [*found.values()])))
 
     new = [place for place, file in enumerate(files) if file not in kept]
-    made = sources.of_each(new, cut, look) if format.LOOKS else map(cut, new)
+    made = sources.of_each(new, cut, seen) if format.LOOKS else map(cut, new)
     cuts = dict(zip(new, made, strict=True))
     chunks: list[Chunk] = []
     for place, file in enumerate(files):

@@ -26,6 +26,7 @@ from tonnage.run.reduce.formats import Format
 from tonnage.run.reduce.pool import SELECTIVE, Chunk
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import Tuner
+from tonnage.run.reduce.working import Working
 from tonnage.run.sources import File, Sources, is_as_found
 from tonnage.run.volumes import Volumes, is_url
 
@@ -102,6 +103,7 @@ class Machine:
         files: What chunks are of, by their places.
         format: What files are.
         settings: How.
+        working: Who computes.
     """
 
     def __init__(
@@ -110,7 +112,9 @@ class Machine:
         files: Sequence[File],
         format: Format,
         settings: Settings,
+        working: Working | None = None,
     ) -> None:
+        self.working = working or Working()
         self.reduction, self.files, self.format = reduction, files, format
         self.settings = settings
         self.sources = Sources(settings.volumes, settings.workers)
@@ -266,7 +270,7 @@ class Round:
         machine.phases += job.outcome["phases"]
         machine.requests.append(job.outcome["requests"])
         whole, *others = (self._wholes[place][0] for place in sorted(self._wholes))
-        with of_user("merge", "the objects of this machine's workers"):
+        with machine.working.at_it(), of_user("merge", "the objects of this machine's workers"):
             for other in others:
                 whole = machine.reduction.merge(whole, other)
         now = time.monotonic()
@@ -278,7 +282,7 @@ class Round:
         """What one thread makes of the chunks that it gets."""
         machine, worker = self._machine, self._machine.workers[place]
         reduction = machine.reduction
-        with of_user("begin", "a worker"):
+        with machine.working.at_it(), of_user("begin", "a worker"):
             whole = reduction.begin(self._known)
         while True:
             began = time.monotonic()
@@ -299,10 +303,11 @@ class Round:
                 continue
             file = machine.files[of.file]
             where = f"{file.name}, {of.bytes} bytes at offset {of.offset}"
-            with of_user("rows", where):
-                rows = machine.format.rows(chunk, file, of, machine.sources)
-            with of_user("local", where):
-                whole = reduction.local(rows, whole)
+            with machine.working.at_it():
+                with of_user("rows", where):
+                    rows = machine.format.rows(chunk, file, of, machine.sources)
+                with of_user("local", where):
+                    whole = reduction.local(rows, whole)
             worker.chunks += 1
             worker.bytes += len(chunk)
             worker.rows += len(rows)
@@ -312,7 +317,8 @@ class Round:
                 with self._lock:
                     self._seen.append(chunk)
             del chunk
-            self._reduced(place, number, whole)
+            with machine.working.at_it():
+                self._reduced(place, number, whole)
 
     def _stop(self) -> None:
         """Has all come to an end who wait for a chunk, or for an object."""
