@@ -21,6 +21,7 @@ from tonnage import engine
 from tonnage.run.reduce.formats import Format, format_named
 from tonnage.run.reduce.pool import Chunk
 from tonnage.run.sources import File, Sources
+from tonnage.run.volumes import is_url
 
 NAME = "_tonnage-index.parquet"
 """In the directory or folder; who reads that leaves it out."""
@@ -58,6 +59,11 @@ class Index:
     def bytes(self) -> int:
         """Of all chunks."""
         return sum(chunk.bytes for chunk in self.chunks)
+
+    @property
+    def object_bytes(self) -> int:
+        """Of those of objects."""
+        return sum(chunk.bytes for chunk in self.chunks if is_url(self.files[chunk.file].name))
 
     @property
     def rows(self) -> int | None:

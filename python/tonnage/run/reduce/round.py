@@ -125,7 +125,13 @@ class Machine:
         self.clients = engine.Clients()
         self.tuner: Tuner | None = None
         if settings.volumes.requests is None:
-            self.tuner = Tuner(settings.workers, settings.chunk_bytes, measured=settings.measured)
+            of_stores = any(is_url(file.name) for file in files)
+            self.tuner = Tuner(
+                settings.workers,
+                settings.chunk_bytes,
+                measured=settings.measured if of_stores else None,
+                asked="requests" if of_stores else "reads",
+            )
 
     @property
     def done_bytes(self) -> int:

@@ -104,12 +104,14 @@ class Tuner:
         chunk_bytes: Size of a chunk.
         most: Requests at once, at most.
         measured: As many as were enough when the store was measured.
+        asked: What they are called: of files they are no requests.
     """
 
     workers: int
     chunk_bytes: int
     most: int = MOST
     measured: int | None = None
+    asked: str = "requests"
     settled: str | None = None
     """Why it stays, once it does."""
     tried: list[tuple[int, float]] = field(default_factory=list)
@@ -251,11 +253,11 @@ class Tuner:
         tried = ", ".join(f"{count}: {rate / 1e6:.0f} MB/s" for count, rate in self.tried)
         parts = [self._way] if self._way else []
         if tried:
-            parts.append(f"requests at once tried: {tried}")
+            parts.append(f"{self.asked} at once tried: {tried}")
             parts.append(self.settled or "it was over before more was")
         else:
             settled = self.settled or "it was over before there was a rate"
-            parts.append(f"{self._found} requests at once: {settled}")
+            parts.append(f"{self._found} {self.asked} at once: {settled}")
         if self._refused:
             said = ", ".join(map(str, self._refused))
             parts.append(f"the store said that there are too many of {said}: now {self.at_once}")
