@@ -87,6 +87,15 @@ def test_how_far_a_store_is_is_known_before_the_first_chunks_are_whole() -> None
     assert tuner.tried == [] and "40 ms, then 85 MB/s each: the store is far" in tuner.why
 
 
+def test_connections_that_take_long_to_be_made_are_no_slow_link() -> None:
+    tuner = Tuner(2, CHUNK)
+    tuner.begin(0.0)
+    for now in (0.5, 1.05, 1.1):  # Half of them are after a second.
+        received = int(4 * 85e6 * max(now - 1.0, 0.0))
+        at_once = tuner.saw(now, received, 2 * now, 0.04 if received else None)
+    assert at_once == 32, tuner.why
+
+
 def test_a_slow_link_on_which_answers_wait_for_each_other_is_not_far() -> None:
     assert tuned(2.5e6, 20e6, 5e9, first=0.03).tried[0][0] == 8
 

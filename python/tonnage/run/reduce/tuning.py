@@ -123,8 +123,11 @@ class Tuner:
     _refused: dict[int, None] = field(default_factory=dict)
     """So many were too many, in this order."""
     _way: str | None = None
-    """How far the store is, in words, once that is known."""
-    _began_at: float = 0.0
+    """How far the store is, in words, as far as that is known."""
+    _is_near: bool = False
+    """It is; or there are as many as for one that is not."""
+    _coming: tuple[float, int] | None = None
+    """When the first byte had come, and bytes by then."""
     _seen_at: float = 0.0
     _throttled: int = 0
     _unchanged_seconds: float = WINDOW_SECONDS
@@ -149,8 +152,8 @@ class Tuner:
         Args:
             now: Seconds since some moment.
         """
-        self._began_at = self._seen_at = now
-        self._throttled, self._begun = 0, None
+        self._seen_at, self._throttled = now, 0
+        self._begun = self._coming = None
 
     def saw(
         self,
@@ -175,11 +178,11 @@ class Tuner:
         self._heed(now, throttled)
         if self.settled is not None or self._allowed is not None:
             return self.at_once
-        self._leap(now - self._began_at, received, first_byte)
         if self._begun is None:
+            self._leap(now, received, first_byte)
             # What came first was waited for as connections were made.
             if received >= FIRST * self.chunk_bytes:
-                self._begun = (now, received, waited)
+                self._begun, self._is_near = (now, received, waited), True
             return self.at_once
         if not is_full:
             self._begun = (now, received, waited)
@@ -205,25 +208,20 @@ class Tuner:
             self._found = min(2 * self._found, self.most)
         return self.at_once
 
-    def _leap(self, seconds: float, received: int, first_byte: float | None) -> None:
-        """The first answers came: if the store is far, there are more requests at once.
-
-        Args:
-            seconds: Since the first requests.
-            received: Bytes of their answers.
-            first_byte: Seconds to the first byte, the shortest.
-        """
-        if self._way is not None or self.measured is not None or first_byte is None:
+    def _leap(self, now: float, received: int, first_byte: float | None) -> None:
+        """While the first chunks come: if the store is far, there are more requests at once."""
+        if self._is_near or self.measured is not None or first_byte is None:
             return
-        if seconds < 2 * first_byte or not received:  # Bytes have not come for long enough.
+        # Connections were made before, which says nothing of bytes a second.
+        then, before = self._coming = self._coming or (now, received)
+        if now - then < first_byte or received == before:
             return
-        each = received / self._found / (seconds - first_byte)
+        each = (received - before) / self._found / (now - then)
         answer = first_byte + min(self.chunk_bytes, RANGE_BYTES) / each
         self._way = f"first bytes after {first_byte * 1e3:.0f} ms, then {each / 1e6:.0f} MB/s each"
         if first_byte > max(FAR_SECONDS, FAR_SHARE * answer):
-            self._found = min(FAR * self._found, self.most)
+            self._found, self._is_near = min(FAR * self._found, self.most), True
             self._way += f": the store is far, so {self._found} at once"
-            self._begun = None
 
     def _heed(self, now: float, throttled: int) -> None:
         """Half as many requests, once for all that the store refuses in a window; more when quiet.
@@ -245,7 +243,8 @@ class Tuner:
             self._allowed = more if more < self._found else None
         else:
             return
-        self._has_grown, self._unchanged_seconds, self._begun = not refused, 0.0, None
+        self._has_grown, self._unchanged_seconds = not refused, 0.0
+        self._begun = self._coming = None
 
     @property
     def why(self) -> str:
