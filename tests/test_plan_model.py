@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.offers import law, profile
+from support.reductions import record
 from tonnage.artifacts.profile import Mode, Scaling
 from tonnage.model import laws
 from tonnage.model.bucket import Bucket
 from tonnage.model.jobs.mapreduce import mapreduce
-from tonnage.model.jobs.reduce import reduce
+from tonnage.model.jobs.reduce import reduce, reduce_as
 from tonnage.model.known import ProfileError, known, read
 from tonnage.model.scaling import curve
 from tonnage.model.slowest import Fleets
@@ -175,3 +177,34 @@ def test_a_reduction_asks_for_every_chunk_in_every_pass() -> None:
     assert [phase.demands[-1].per_byte for phase in worked.phases] == [3e-9, 3e-9]
     with pytest.raises(ValueError):
         reduce(0)
+
+
+def test_what_a_reduction_has_on_disks_is_not_asked_of_a_store() -> None:
+    partly, local = reduce(2, chunk_bytes=1_000, local_share=0.75), reduce(local_share=1.0)
+    (phase, _) = partly.phases
+    assert {each.resource: each.per_byte for each in phase.demands} == {
+        "object get": 0.25,
+        "local read": 0.75,
+    }
+    assert {each.where: each.per_byte for each in partly.room} == {"object": 0.25, "local": 0.75}
+    assert partly.requests[0].per_byte * 1_000_000 == pytest.approx(2 * 250)
+    assert [each.resource for each in local.phases[0].demands] == ["local read"]
+    assert local.requests == [] and [each.where for each in local.room] == ["local"]
+    with pytest.raises(ValueError):
+        reduce(local_share=1.1)
+
+
+def test_a_reduction_is_planned_where_its_input_was() -> None:
+    ran = record(["in"], 4000, 1.0, None, None)
+    asked = {"requests": 3, "retries": 0, "hedged": 0, "errors": {}}
+    shares = [
+        reduce_as(replace(ran, object_bytes=of_objects, requests=requests)).settings["local_share"]
+        for of_objects, requests in [
+            (0, {}),
+            (1000, asked),
+            (4000, asked),
+            (None, {}),
+            (None, asked),
+        ]
+    ]
+    assert shares == [1.0, 0.75, 0.0, 1.0, 0.0]  # The last two are of older records.

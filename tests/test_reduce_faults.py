@@ -1,9 +1,9 @@
 """Whatever befalls a tenth of requests, each row counts once, or the object that changed is named.
 
 The store is a real one (`support.s3`), which answers 500 or 503, resets connections, cuts answers
-short and stalls in the middle of them, each a fortieth of all; a seed says which. A sum of rows'
-digests proves it (`support.checksums`). Ten seeds, or those that ``TONNAGE_REDUCE_SEEDS`` says:
-``0:100`` are all that are asked for, ``17`` is one alone.
+short and stalls in the middle of them, each a fortieth of all; a seed says which. On a fleet agents
+and machines die meanwhile. A sum of rows' digests proves it (`support.checksums`). Ten seeds, or
+those that ``TONNAGE_REDUCE_SEEDS`` says: ``0:100`` are all that are asked for, ``17`` is one alone.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.checksums import COLUMNS, SEEDS, Checksum, Rows, put, rows_of, total
+from support.reducers import ReduceMachines, asked
 from support.s3 import BUCKET, KEYS, Bucket, server
 from tonnage import engine
+from tonnage.fleet.home import Over
+from tonnage.fleet.reduce.driver import reduce_fleet
 from tonnage.run.reduce.formats import format_named
 from tonnage.run.reduce.index import build
 from tonnage.run.reduce.job import Job
@@ -93,3 +97,43 @@ def test_an_object_that_is_changed_meanwhile_is_named(faulty: Bucket, seed: int)
     run = job(Changing(faulty, changed, after=1 + seed % 7), faulty, seed, assignment=SEQUENTIAL)
     with pytest.raises(engine.Failed, match=f"{changed} was changed while it was read"):
         run.run()
+
+
+def machines(seed: int, deaths: int) -> ReduceMachines:
+    """A fleet of which agents die, in odd cases with a machine."""
+    gone = ("b",) if seed % 2 else ()
+    return ReduceMachines("a", "b", "c", deaths=deaths, seed=seed, gone=gone)
+
+
+def test_each_row_counts_once_on_a_fleet_whoever_dies_and_whatever_the_store_answers(
+    tmp_path: Path, faulty: Bucket, seed: int
+) -> None:
+    rows, cluster = put(faulty, OBJECTS, ROWS), machines(seed, deaths=3)
+    kept = [0.0, 60.0][seed // 2 % 2]
+    job = asked(
+        Checksum(2), [f"s3://{BUCKET}/in/"], faulty, keep_seconds=kept, patience_seconds=60.0
+    )
+    result, record = reduce_fleet(cluster, tmp_path / "job", job)
+    assert result == total(rows, rounds=2)
+    assert (record.rounds, record.rows) == (2, len(rows))
+    assert cluster.died and {*record.lost} <= {*cluster.died}
+
+
+def test_an_object_that_is_changed_meanwhile_ends_a_job_on_a_fleet(
+    tmp_path: Path, faulty: Bucket, seed: int
+) -> None:
+    put(faulty, OBJECTS, ROWS)
+    changed, is_changed = f"in/{seed % OBJECTS}", False
+
+    def change(number: int, came: int, _: int) -> None:
+        nonlocal is_changed
+        if came and number == 1 + seed % 2 and not is_changed:
+            is_changed = True
+            faulty.put(changed, rows_of(99, ROWS).tobytes())
+
+    # In the round after that at the latest somebody reads it.
+    job = asked(Checksum(4), [f"s3://{BUCKET}/in/"], faulty, patience_seconds=60.0)
+    with pytest.raises(Over, match=f"{changed} was changed while it was read: begin again"):
+        reduce_fleet(machines(seed, deaths=1), tmp_path / "job", job, change)
+    with pytest.raises(Over, match=f"{changed} is not what it was when the job began"):
+        reduce_fleet(machines(seed, deaths=1), tmp_path / "job", job)

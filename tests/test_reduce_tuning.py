@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from tonnage.run.reduce.tuning import CHUNK_BYTES, MOST, Tuner, chunk_bytes, range_bytes, why_chunks
+from tonnage.run.reduce.tuning import (
+    CHUNK_BYTES,
+    MOST,
+    MOST_QUIET_SECONDS,
+    QUIET_SECONDS,
+    WINDOW_SECONDS,
+    Tuner,
+    chunk_bytes,
+    range_bytes,
+    why_chunks,
+)
 
 CHUNK = 8 << 20
 
@@ -59,6 +71,29 @@ def test_a_store_that_is_far_is_asked_for_several_times_as_much() -> None:
     assert [count for count, _ in near.tried] == [8, 16, 32, 64]
     assert [count for count, _ in far.tried] == [32, 64]
     assert tuned(85e6, 3e9, 5e9, most=12, first=0.04).at_once == 12
+    assert "first bytes after 40 ms, then" in far.why and "far, so 32 at once" in far.why
+    assert "first bytes after 4 ms, then" in near.why and "far" not in near.why
+
+
+def test_how_far_a_store_is_is_known_before_the_first_chunks_are_whole() -> None:
+    """The shaped store: 40 ms to the first byte, then 85 MB/s each."""
+    tuner = Tuner(2, CHUNK)
+    tuner.begin(0.0)
+    counts = [
+        tuner.saw(now, int(8 * 85e6 * max(now - 0.04, 0.0)), 2 * now, 0.04 if now > 0.04 else None)
+        for now in (0.03, 0.05, 0.1)
+    ]
+    assert counts == [8, 8, 32]
+    assert tuner.tried == [] and "40 ms, then 85 MB/s each: the store is far" in tuner.why
+
+
+def test_connections_that_take_long_to_be_made_are_no_slow_link() -> None:
+    tuner = Tuner(2, CHUNK)
+    tuner.begin(0.0)
+    for now in (0.5, 1.05, 1.1):  # Half of them are after a second.
+        received = int(4 * 85e6 * max(now - 1.0, 0.0))
+        at_once = tuner.saw(now, received, 2 * now, 0.04 if received else None)
+    assert at_once == 32, tuner.why
 
 
 def test_a_slow_link_on_which_answers_wait_for_each_other_is_not_far() -> None:
@@ -89,6 +124,62 @@ def test_a_store_that_asks_for_fewer_gets_half_as_many_once_a_window() -> None:
     assert "too many" in tuner.why
     tuner.begin(4.0)
     assert tuner.saw(4.5, CHUNK, 0.0) == 2
+
+
+class Store:
+    """A store that says of more than so many requests, for so long, that they are too many."""
+
+    def __init__(self, allows: int, until: float) -> None:
+        self._allows, self._until = allows, until
+        self.now, self.received, self.throttled = 0.0, 0, 0
+        self.tuner = Tuner(2, CHUNK)
+        self.tuner.begin(self.now)
+        self.counts: list[int] = []
+
+    def give(self, seconds: float) -> None:
+        """So much time passes, and workers wait for all that comes in it."""
+        for _ in range(round(seconds / 0.05)):
+            at_once = self.tuner.at_once
+            refused = self.now < self._until and at_once > self._allows
+            self.throttled += refused
+            self.received += 0 if refused else int(min(at_once, 32) * 85e6 * 0.05)
+            self.now += 0.05
+            self.counts.append(
+                self.tuner.saw(self.now, self.received, 2 * self.now, throttled=self.throttled)
+            )
+
+
+def test_after_a_burst_of_refusals_there_come_to_be_as_many_as_without_one() -> None:
+    store = Store(allows=0, until=2.0)
+    store.give(2.0)
+    assert store.counts[-1] == 2
+    store.give(30.0)
+    assert store.tuner.at_once == tuned(85e6, 32 * 85e6, 5e9).at_once == 32
+    assert "too many of 8, 4, 2: now 32" in store.tuner.why
+    assert store.tuner.settled == "more brought no more"
+
+
+def test_what_was_found_is_come_back_to_in_rounds_that_are_short() -> None:
+    tuner = tuned(85e6, 700e6, 5e9)
+    found, now = tuner.at_once, 300.0
+    tuner.begin(now)
+    assert tuner.saw(now + 0.3, CHUNK, 0.0, throttled=1) < found
+    for _ in range(100):  # Of what is quiet between rounds nothing is concluded.
+        now += 100.0
+        tuner.begin(now)
+        for tick in range(1, 9):
+            at_once = tuner.saw(now + tick / 20, CHUNK, 0.0)
+        if at_once == found:
+            break
+    assert tuner.at_once == found and now > 300.0 + 9 * 100.0
+
+
+def test_a_store_that_means_it_is_seldom_asked_for_more() -> None:
+    store = Store(allows=4, until=1e9)
+    store.give(600.0)
+    assert {*store.counts[-4000:]} <= {4, 8}
+    tries = sum(one < other for one, other in itertools.pairwise(store.counts))
+    assert 600 / (QUIET_SECONDS + WINDOW_SECONDS) / 4 > tries > 600 / MOST_QUIET_SECONDS / 2
 
 
 def test_what_was_enough_when_the_store_was_measured_is_begun_with() -> None:

@@ -204,6 +204,7 @@ def _record(
         },
         rows=sum(worker.rows for worker in machine.workers) // done.rounds,
         bytes=index.bytes,
+        object_bytes=index.object_bytes,
         chunks=len(index.chunks),
         rounds=done.rounds,
         rounds_here=done.rounds,

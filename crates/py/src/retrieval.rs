@@ -62,9 +62,9 @@ impl Retrieval {
         self.0.pace().set_at_once(ranges);
     }
 
-    /// The shortest time to the first byte of an answer so far, in seconds.
+    /// The shortest time to the first byte of an answer so far, whole or not, in seconds.
     fn first_byte_seconds(&self) -> Option<f64> {
-        let first = self.0.pace().first_byte();
+        let first = self.0.first_byte();
         first.map(|first| first.as_secs_f64())
     }
 

@@ -41,8 +41,9 @@ class ReductionRecord(Artifact):
     """What a reduction did, and its ``result``.
 
     ``rows`` are those of a round, ``None`` where files do not say how many there are; ``bytes`` are
-    of the input, ``seconds`` of the rounds that this command did (``rounds_here``), without what
-    took place before the first. ``lost`` are nodes that did not come back, and why.
+    of the input, ``object_bytes`` of them in object storage and the others in files (``None``: that
+    was not recorded). ``seconds`` are of the rounds that this command did (``rounds_here``), from
+    the beginning of the first. ``lost`` are nodes that did not come back, and why.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.reduction/1"
@@ -65,4 +66,5 @@ class ReductionRecord(Artifact):
     tuning: Tuning
     requests: dict[str, Any] = field(default_factory=dict)
     phases: list[Phase] = field(default_factory=list)
+    object_bytes: int | None = None
     lost: dict[str, str] = field(default_factory=dict)

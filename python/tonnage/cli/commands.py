@@ -81,9 +81,6 @@ COMMANDS = {
 """Module, function and kind of each command, or a group's help and commands."""
 
 
-"""What the parser says of a name that is none."""
-
-
 class _Interrupted(Exception):
     """A command that a signal has ended; its cause is the signal's exception."""
 

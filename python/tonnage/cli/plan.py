@@ -97,6 +97,15 @@ def plan(
             "--chunk", parser=parse_size, metavar="SIZE", help="Of reduce: what a request gets."
         ),
     ] = None,
+    local_share: Annotated[
+        float | None,
+        typer.Option(
+            "--local-share",
+            parser=number(0, 1),
+            metavar="SHARE",
+            help="Of reduce: of the input, what lies on the nodes' own disks. Default: 0.",
+        ),
+    ] = None,
     core_seconds: Annotated[
         float | None,
         typer.Option(
@@ -266,6 +275,7 @@ def plan(
         "--reduce-share": reduce_share,
         "--passes": passes,
         "--chunk": chunk,
+        "--local-share": local_share,
         "--core-seconds": core_seconds,
     }
     question = Question(

@@ -21,7 +21,7 @@ BUILT_IN = "themis-2014"
 FLAGS = {
     "sort": ("--durability",),
     "mapreduce": ("--durability", "--map-share", "--reduce-share"),
-    "reduce": ("--passes", "--chunk", "--core-seconds"),
+    "reduce": ("--passes", "--chunk", "--local-share", "--core-seconds"),
 }
 """Which flags say what a kind of job is like."""
 DEFAULT_CHUNK = 8 << 20
@@ -119,6 +119,7 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
         made = reduce(
             given.get("--passes", 1),
             chunk_bytes=chunk,
+            local_share=given.get("--local-share", 0.0),
             cpu_seconds_per_byte=None if seconds is None else seconds / 1e9,
         )
     elif Path(name).is_file():

@@ -227,7 +227,7 @@ def run_reduce(
     own = {flag.removeprefix("--"): value for flag, value in given.items() if value is not None}
     chunk = _auto("--chunk-bytes", chunk_bytes, parse_size)
     at_once = _auto("--threads", threads, whole_number(1, 1024))
-    measured = _measured(capacities or [], at_once, chunk)
+    measured = _measured(capacities or [], at_once, chunk, urls)
     more: dict[str, Any] = {"chunk_bytes": chunk, "format": format, "dtype": dtype}
     made = _made(job, own, names)
     with going_on(where.out) if where else nullcontext(), engine.Progress("reducing") as progress:
@@ -290,13 +290,14 @@ def index(
         wanted = kept.as_before(files, before, format, dtype, sources)
         known = None if chunk else before
         with engine.Progress("indexing") as progress:
+            cut = partial(_cut, progress, len(files))
             made = build(
                 files,
                 wanted,
                 chunk or kept.CHUNK_BYTES,
                 sources,
                 known,
-                partial(progress, things=len(files)),
+                cut,
             )
         kept.write(place, made, volumes)
         told = {
@@ -343,6 +344,10 @@ def in_words(record: ReductionRecord) -> list[str]:
     return [*lines, json.dumps(record.result, indent=1)]
 
 
+def _cut(progress: engine.Progress, files: int, cut: int, _: int) -> None:
+    progress(cut, files)
+
+
 def _of_index(place: str, made: Index) -> str:
     rows = "" if made.rows is None else f", {made.rows} rows"
     return (
@@ -360,14 +365,20 @@ def _auto(flag: str, text: str, parse: Any) -> Any:
         raise engine.Refused(f"{flag} {why.message}, or auto") from None
 
 
-def _measured(capacities: list[Path], at_once: int | None, chunk: int | None) -> int | None:
+def _measured(
+    capacities: list[Path], at_once: int | None, chunk: int | None, urls: Sequence[str]
+) -> int | None:
     """How many requests at once were enough where the store was measured.
 
     Raises:
-        Refused: Requests are given, or none was measured.
+        Refused: Requests are given, no input is in a store, or none was measured.
     """
     if not capacities:
         return None
+    if not urls:
+        raise engine.Refused(
+            "--capacities is of object storage, where no input is: leave it out, or give s3://..."
+        )
     if at_once is not None:
         raise engine.Refused("--capacities is for --threads auto: give one of both")
     from tonnage.cli.gathered import measured_places, read_all

@@ -30,6 +30,8 @@ READY_SECONDS = 60.0
 """An agent is ready within this, or within patience, if that is more."""
 ANSWER_SECONDS = 10.0
 """Within this an answer that is there has come."""
+SLOWEST_BYTES_PER_SECOND = 10e6
+"""An answer that has bytes is waited for longer, as if a network carried no more than this."""
 ACCUSED_SECONDS = 3.0
 """So long one may say nothing, at most, whose connections others have found broken."""
 CLEANING_SECONDS = 10.0
@@ -151,16 +153,53 @@ class Crew:
         there = set(self.nodes).intersection(nodes)
         return self.ask("listen", {node: [self.members[node].machine.address] for node in there})
 
-    def ask(self, method: str, arguments: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    def ask(
+        self, method: str, arguments: Mapping[str, Sequence[Any]], bytes_: int = 0
+    ) -> dict[str, Any]:
         """What a method of these nodes' agents answers; those that do not answer are gone.
 
         Args:
             method: Which; no step is under way.
-            arguments: Of each node. What was asked of another agent and is not answered yet goes
-                from there to here, not by this process.
+            arguments: Of each node.
+            bytes_: About how many are on their way to a node, or from it.
         """
         calls = {node: self.members[node].ask(method, *of) for node, of in arguments.items()}
-        return {member.node: answer for member, answer in self._answers(calls)}
+        return {member.node: answer for member, answer in self._answers(calls, bytes_)}
+
+    def hand(
+        self,
+        givers: Mapping[str, str],
+        gives: str,
+        takes: str,
+        arguments: Sequence[Any],
+        bytes_: int,
+    ) -> None:
+        """Has nodes take what others give, which goes from there to here, not by this process.
+
+        Of two of which one is gone the other one is not: it took nothing, or gave in vain.
+
+        Args:
+            givers: Who gives, of each node that takes.
+            gives: The method of a giver's agent.
+            takes: That of a taker's, which gets what the giver's answers, after the arguments.
+            arguments: Of both.
+            bytes_: About how many are on their way to a node.
+        """
+        calls = {
+            node: self.members[node].ask(
+                takes, *arguments, self.members[giver].ask(gives, *arguments)
+            )
+            for node, giver in givers.items()
+        }
+        failed: dict[str, str] = {}
+        for _ in self._answers(calls, bytes_, failed.__setitem__):
+            pass
+        # Givers first: a taker waits for one that hangs, until that is ended.
+        for nodes in ([givers[node] for node in failed], [*failed]):
+            self.ask("there", {node: [] for node in nodes})
+        for node, why in failed.items():
+            if {node, givers[node]} <= {*self.nodes}:
+                self.lose(givers[node], f"did not give what it had: {why}")
 
     def do(
         self,
@@ -313,22 +352,29 @@ class Crew:
             patient_until = now + 2 * self._patience
         return patient_until
 
-    def _answers(self, calls: Mapping[str, Call]) -> Iterator[tuple[Member, Any]]:
-        """What each answered; who did not is gone."""
-        seconds = max(READY_SECONDS, self._patience)
+    def _answers(
+        self,
+        calls: Mapping[str, Call],
+        bytes_: int = 0,
+        on_lost: Callable[[str, str], None] | None = None,
+    ) -> Iterator[tuple[Member, Any]]:
+        """What each answered; who did not is gone, or whatever else is to become of it."""
+        lose, longer = on_lost or self.lose, bytes_ / SLOWEST_BYTES_PER_SECOND
+        seconds = max(READY_SECONDS, self._patience) + longer
         deadline = time.monotonic() + seconds
         left = dict(calls)
         while left and time.monotonic() < deadline:
             done = self._cluster.wait(list(left.values()), ASK_SECONDS)
             for node in [node for node, call in left.items() if call in done]:
+                within = ANSWER_SECONDS + longer
                 try:
-                    yield self.members[node], self._cluster.answer(left.pop(node), ANSWER_SECONDS)
+                    yield self.members[node], self._cluster.answer(left.pop(node), within)
                 except TimeoutError:
-                    self.lose(node, f"did not answer within {ANSWER_SECONDS:g} s")
+                    lose(node, f"did not answer within {within:.0f} s")
                 except Lost as why:
-                    self.lose(node, str(why))
+                    lose(node, str(why))
         for node in left:
-            self.lose(node, f"was not ready within {seconds:g} s")
+            lose(node, f"was not ready within {seconds:.0f} s")
 
 
 def foremost(ended: Mapping[str, Ended], *kinds: str) -> tuple[str, Ended] | None:

@@ -120,6 +120,9 @@ class Sorter:
         """What it does its steps with."""
         return place.site()
 
+    def there(self) -> None:
+        """It answers."""
+
     def listen(self, host: str) -> str:
         """An address of this machine on which nobody else listens."""
         if self._port is not None:

@@ -9,6 +9,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
@@ -110,7 +111,7 @@ impl Ends {
         self.taken.take(|| false)
     }
 
-    /// How many requests there may be at once, and what their answers say of that.
+    /// How many requests there may be at once, and what the store says of that.
     pub fn pace(&self) -> &Pace {
         &self.pace
     }
@@ -124,6 +125,12 @@ impl Ends {
     #[must_use]
     pub fn received(&self) -> u64 {
         self.clients.received() - self.before + self.pace.read()
+    }
+
+    /// The shortest time to the first byte of an answer, of this retrieval and those before it.
+    #[must_use]
+    pub fn first_byte(&self) -> Option<Duration> {
+        self.clients.first_byte()
     }
 
     /// Nobody takes any more.

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use object_store::{
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
+use crate::coming::Coming;
 use crate::error::{ObjectError, in_words};
 use crate::range::{Front, Range};
 use crate::settings::Settings;
@@ -39,7 +39,7 @@ pub struct Client {
     http: HttpClient, // for what the library has no call for
     counts: Arc<Counts>,
     tail: Option<Arc<Tail>>,
-    received: Arc<AtomicU64>,
+    coming: Arc<Coming>,
     runtime: Runtime,
 }
 
@@ -94,7 +94,7 @@ impl Client {
             http,
             counts,
             tail: None,
-            received: Arc::default(),
+            coming: Arc::default(),
             runtime: runtime
                 .map_err(|why| ObjectError::Settings(format!("starting a runtime: {why}")))?,
         })
@@ -110,11 +110,11 @@ impl Client {
         }
     }
 
-    /// The same, which adds the bytes that ranges receive to this.
+    /// The same, which adds what ranges receive to this.
     #[must_use]
-    pub(crate) fn counting(self, received: &Arc<AtomicU64>) -> Self {
+    pub(crate) fn counting(self, coming: &Arc<Coming>) -> Self {
         Self {
-            received: Arc::clone(received),
+            coming: Arc::clone(coming),
             ..self
         }
     }
@@ -143,7 +143,7 @@ impl Client {
                 etag,
                 offset,
                 retries: self.settings.retries,
-                front: RefCell::new(Front::new(memory, &self.received)),
+                front: RefCell::new(Front::new(memory, &self.coming)),
             };
             range.get(self.tail.as_deref(), &self.counts).await
         };

@@ -1,10 +1,11 @@
 //! Clients that wait for their next use: whoever asks again has connections that are made already,
 //! and knows the slow tail from before.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::client::Client;
+use crate::coming::Coming;
 use crate::error::ObjectError;
 use crate::settings::Settings;
 use crate::tail::Tail;
@@ -14,7 +15,7 @@ use crate::tail::Tail;
 pub struct Clients {
     idle: Mutex<Vec<Client>>,
     tail: Arc<Tail>,
-    received: Arc<AtomicU64>,
+    coming: Arc<Coming>,
 }
 
 impl Clients {
@@ -32,7 +33,7 @@ impl Clients {
             Some(client) => Ok(client),
             None => Ok(Client::new(store)?
                 .hedging(&self.tail)
-                .counting(&self.received)),
+                .counting(&self.coming)),
         }
     }
 
@@ -44,7 +45,14 @@ impl Clients {
     /// Bytes of objects that they all have received: as they come, not only of ranges that are whole.
     #[must_use]
     pub fn received(&self) -> u64 {
-        self.received.load(Relaxed)
+        self.coming.bytes()
+    }
+
+    /// The shortest time to the first byte of an answer that any of them had, or has: it is known
+    /// before the first range is whole. `None` before that byte.
+    #[must_use]
+    pub fn first_byte(&self) -> Option<Duration> {
+        self.coming.first_byte()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Client>> {

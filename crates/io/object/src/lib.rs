@@ -4,6 +4,7 @@
 //! settings.rs     which bucket, where, how patiently
 //! credentials.rs  keys from the files that AWS' own tools keep
 //! client.rs       blocking calls, each with its time to the first byte; a runtime of its own
+//! coming.rs       what ranges receive, as it comes
 //! range.rs        one range, straight into its place: by one request, or two that race
 //! tail.rs         when a second one is made
 //! ranges.rs       parts of objects, each by several clients side by side
@@ -21,6 +22,7 @@
 
 mod client;
 mod clients;
+mod coming;
 mod credentials;
 mod error;
 mod faults;

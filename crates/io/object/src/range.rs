@@ -9,7 +9,6 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, Result as Outcome};
 use tokio::time::timeout;
 
+use crate::coming::Coming;
 use crate::error::generic;
 use crate::tail::Tail;
 use crate::tally::Counts;
@@ -39,28 +39,31 @@ pub(crate) struct Front<'a> {
     filled: usize,
     began: Instant,
     first_byte: Option<Duration>,
-    received: &'a AtomicU64, // of what is filled, of this range and others
+    coming: &'a Coming, // what is filled, of this range and others
 }
 
 impl<'a> Front<'a> {
-    pub fn new(memory: &'a mut [u8], received: &'a AtomicU64) -> Self {
+    pub fn new(memory: &'a mut [u8], coming: &'a Coming) -> Self {
         Self {
             memory,
             filled: 0,
             began: Instant::now(),
             first_byte: None,
-            received,
+            coming,
         }
     }
 
     /// Takes what came for the place `at`, which is not beyond the front; gives where that ends.
     fn take(&mut self, at: usize, part: &[u8]) -> usize {
-        self.first_byte.get_or_insert_with(|| self.began.elapsed());
+        if self.first_byte.is_none() {
+            let first_byte = self.began.elapsed();
+            self.first_byte = Some(first_byte);
+            self.coming.begun(first_byte);
+        }
         let end = (at + part.len()).min(self.memory.len());
         if end > self.filled {
             self.memory[self.filled..end].copy_from_slice(&part[self.filled - at..end - at]);
-            let more = (end - self.filled) as u64;
-            self.received.fetch_add(more, Relaxed);
+            self.coming.came((end - self.filled) as u64);
             self.filled = end;
         }
         end
@@ -164,8 +167,8 @@ mod tests {
             begins in 0..10_usize,
         ) {
             let mut memory = vec![0; whole.len()];
-            let received = AtomicU64::new(0);
-            let mut front = Front::new(&mut memory, &received);
+            let coming = Coming::default();
+            let mut front = Front::new(&mut memory, &coming);
             let mut at = [0, usize::MAX];
             for (turn, (second, len)) in turns.into_iter().enumerate() {
                 let one = usize::from(second && turn >= begins);
@@ -177,7 +180,7 @@ mod tests {
                 prop_assert_eq!(front.filled, furthest.unwrap());
             }
             let filled = front.filled;
-            prop_assert_eq!(received.into_inner(), filled as u64);
+            prop_assert_eq!(coming.bytes(), filled as u64);
             prop_assert_eq!(&memory[..filled], &whole[..filled]);
             prop_assert!(memory[filled..].iter().all(|byte| *byte == 0));
         }
@@ -187,7 +190,7 @@ mod tests {
     fn more_than_was_asked_for_is_not_taken() {
         let mut memory = [0; 3];
         assert_eq!(
-            Front::new(&mut memory, &AtomicU64::new(0)).take(0, &[1, 2, 3, 4]),
+            Front::new(&mut memory, &Coming::default()).take(0, &[1, 2, 3, 4]),
             3
         );
         assert_eq!(memory, [1, 2, 3]);

@@ -4,8 +4,11 @@
 mod common;
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
-use tonnage_object::{Clients, Effect, Engine, Faults, Method, Rule, Settings, Tally};
+use tonnage_object::{Clients, Effect, Engine, Faults, Method, ObjectError, Rule, Settings, Tally};
 
 use common::{BUCKET, Server, bytes};
 
@@ -83,4 +86,33 @@ fn they_know_the_tail_and_are_counted_once() {
         ..Tally::default()
     };
     assert_eq!(get(&slow, 1), expected);
+}
+
+#[test]
+fn how_soon_an_answer_begins_is_known_before_it_is_whole() {
+    let Some(server) = Server::start(&["-stalls", "1", "-stall", "300s"]) else {
+        return;
+    };
+    let (settings, clients) = (server.settings(), Clients::default());
+    let client = clients.take(&settings).expect("a client");
+    let put = client.put("one", bytes(1, 1 << 20).into(), || false);
+    put.expect("put");
+    assert_eq!(clients.first_byte(), None);
+    let enough = AtomicBool::new(false);
+    let got = thread::scope(|scope| {
+        let get = || {
+            client.get_range("one", None, 0, &mut vec![0; 1 << 20], || {
+                enough.load(Relaxed)
+            })
+        };
+        let getting = scope.spawn(get);
+        while clients.first_byte().is_none() && !getting.is_finished() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        enough.store(true, Relaxed);
+        getting.join().expect("no panic")
+    });
+    assert!(matches!(got, Err(ObjectError::Stopped)), "{got:?}");
+    let first = clients.first_byte().expect("it has begun");
+    assert!(first > Duration::ZERO && clients.received() < 1 << 20);
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, Queue, Request, Segment};
-use tonnage_object::{Client, Done, ObjectError, Settings, Trouble};
+use tonnage_object::{Client, ObjectError, Settings, Trouble};
 use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Part, Port, Spec, Stage, StageError};
 
 use super::fetch::client_of;
@@ -61,11 +61,10 @@ pub struct Retrieve {
     pub begun: Arc<Mutex<VecDeque<Range>>>,
 }
 
-/// How many requests there may be at once, and what their answers say of that.
+/// How many requests there may be at once, and what the store says of that.
 #[derive(Debug)]
 pub struct Pace {
     at_once: AtomicUsize,
-    first_byte_nanos: AtomicU64, // the shortest
     throttled: AtomicU64,
     read: AtomicU64, // of files
     left: AtomicBool,
@@ -75,7 +74,6 @@ impl Default for Pace {
     fn default() -> Self {
         Self {
             at_once: AtomicUsize::new(usize::MAX),
-            first_byte_nanos: AtomicU64::new(u64::MAX),
             throttled: AtomicU64::new(0),
             read: AtomicU64::new(0),
             left: AtomicBool::new(false),
@@ -87,13 +85,6 @@ impl Pace {
     /// Says how many there may be from now on.
     pub fn set_at_once(&self, requests: usize) {
         self.at_once.store(requests, Relaxed);
-    }
-
-    /// The shortest time to the first byte of any answer so far: what the way to the store takes,
-    /// since whatever else is in the way made the others longer.
-    pub fn first_byte(&self) -> Option<Duration> {
-        let nanos = self.first_byte_nanos.load(Relaxed);
-        (nanos < u64::MAX).then_some(Duration::from_nanos(nanos))
     }
 
     /// Requests to which the store said that there are too many.
@@ -115,13 +106,9 @@ impl Pace {
         self.read.load(Relaxed)
     }
 
-    /// A client got what `done` says, having been throttled so often before and after.
-    fn saw(&self, done: &Done, (before, after): (u64, u64)) {
-        if let Some(first) = done.first_byte {
-            let nanos = u64::try_from(first.as_nanos()).unwrap_or(u64::MAX);
-            self.first_byte_nanos.fetch_min(nanos, Relaxed);
-        }
-        self.throttled.fetch_add(after - before, Relaxed);
+    /// So many requests more were throttled.
+    fn saw(&self, throttled: u64) {
+        self.throttled.fetch_add(throttled, Relaxed);
     }
 }
 
@@ -284,12 +271,11 @@ impl Retriever {
             range.part.memory(),
             stopped,
         );
-        let done = match got {
+        match got {
             Err(ObjectError::Stopped) if pace.is_left() => return Ok(None),
             got => got.map_err(|why| requests::failure(&why))?,
         };
-        let after = throttled(client);
-        pace.saw(&done, (before, after));
+        pace.saw(throttled(client) - before);
         Ok(range.part.join())
     }
 
@@ -340,26 +326,4 @@ fn throttled(client: &Client) -> u64 {
         .get(&Trouble::Throttled)
         .copied()
         .unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shortest_time_to_a_first_byte_is_kept() {
-        let (pace, of) = (Pace::default(), |first_byte| Done {
-            bytes: 1,
-            first_byte,
-            took: Duration::from_secs(1),
-            requests: 1,
-        });
-        assert_eq!((pace.first_byte(), pace.throttled()), (None, 0));
-        for millis in [7, 3, 9] {
-            pace.saw(&of(Some(Duration::from_millis(millis))), (1, 2));
-        }
-        pace.saw(&of(None), (5, 5));
-        assert_eq!(pace.first_byte(), Some(Duration::from_millis(3)));
-        assert_eq!(pace.throttled(), 3);
-    }
 }

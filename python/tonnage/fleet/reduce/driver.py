@@ -6,7 +6,7 @@
     sample           if the reduction is made of some rows
     learn            all: the reduction, and the files
     reduce           all at once, each as it comes; a `Ledger` has who has what
-    join, held       objects are merged two by two, from node to node; the last comes here
+    merge            objects two by two, from node to node (`merging`); the last comes here
 
 A node that is lost has its chunks reduced again by others, but those in objects that it had sent
 before, and it takes part again if its machine is there. What a round has finished with is on file
@@ -33,6 +33,7 @@ from tonnage.fleet.reduce.asked import ReduceAsked
 from tonnage.fleet.reduce.dealing import ON_THE_WAY, Dealing
 from tonnage.fleet.reduce.found import Found, found_from, look
 from tonnage.fleet.reduce.home import INDEX, REDUCTION, ROUND, ReduceHome, reduce_home
+from tonnage.fleet.reduce.merging import Mergings, merged
 from tonnage.fleet.reduce.recording import Told, recorded
 from tonnage.fleet.reduce.reducer import Reducer
 from tonnage.fleet.sorter import CHANGED, DETERMINISTIC, REFUSED, Ended, Sorter
@@ -206,6 +207,7 @@ class _Driver:
             found.index.format.beginning,
         )
         self._orphans, self._dealings = [], []
+        mergings = Mergings(number + 1)
         while True:
             there, unread = ledger.left(self._crew.nodes)
             if (unread or not self._crew.nodes) and not self._renew(ledger):
@@ -213,7 +215,7 @@ class _Driver:
             if there:
                 self._deal(number, packed, ledger)
                 self._renew(ledger)
-            elif not unread and (whole := self._merged(ledger, known)) is not None:
+            elif not unread and (whole := self._merged(ledger, known, mergings)) is not None:
                 assert ledger.is_whole
                 return whole[0]
 
@@ -240,38 +242,19 @@ class _Driver:
                 self._lose(node, end, ledger)
         self._told.waited()
 
-    def _merged(self, ledger: Ledger, known: Any) -> tuple[Any] | None:
+    def _merged(self, ledger: Ledger, known: Any, mergings: Mergings) -> tuple[Any] | None:
         """The objects of all nodes in one; ``None`` if a node was lost meanwhile."""
-        crew = self._crew
-        nodes = [node for node in crew.nodes if ledger.had(node)]
+        nodes = [node for node in self._crew.nodes if ledger.had(node)]
         if not nodes:
             return (self._merged_here(known),)
         self._attempt += 1
-        attempt = self._attempt
-        for place, orphan in enumerate(self._orphans):
-            crew.ask("join", {nodes[place % len(nodes)]: [attempt, orphan]})
-        left = [node for node in nodes if node in crew.nodes]
-        while len(left) == len(nodes) and len(left) > 1:
-            half = (len(left) + 1) // 2
-            nodes, given = left[:half], left[half:]
-            crew.ask(
-                "join",
-                {
-                    node: [attempt, crew.members[other].ask("held", attempt)]
-                    for node, other in zip(nodes, given, strict=False)
-                },
-            )
-            left = [node for node in nodes if node in crew.nodes]
-        if len(left) == len(nodes):
-            answer = crew.ask("held", {left[0]: [attempt]})
-            if left[0] in answer:
-                if isinstance(failed := answer[left[0]], Ended):
-                    self._lose(left[0], failed, ledger)
-                self._told.waited()
-                return (pickle.loads(answer[left[0]]),)
-        for node, member in crew.members.items():
-            if member.gone is not None and node not in self._lost:
-                self._lose(node, Ended(kind=GONE, why=member.gone), ledger)
+        whole = merged(self._crew, nodes, self._orphans, self._attempt)
+        self._told.waited()
+        if isinstance(whole, bytes):
+            return (pickle.loads(whole),)
+        for node, end in whole.items():
+            self._lose(node, end, ledger)
+        mergings.again(words.listing(f"{node}, which {end.why}" for node, end in whole.items()))
         self._renew(ledger)
         return None
 

@@ -107,6 +107,7 @@ def recorded(
         },
         rows=index.rows,
         bytes=index.bytes,
+        object_bytes=index.object_bytes,
         chunks=len(index.chunks),
         rounds=rounds,
         rounds_here=rounds_here,

@@ -1,16 +1,25 @@
-"""A machine's agent in a reduction: does steps, and is given chunks while one is under way."""
+"""A machine's agent in a reduction: does steps, and is given chunks while one is under way.
+
+Who computes moves nothing, and does not hang (`tonnage.run.reduce.working`): that the agent answers
+meanwhile, from another thread, is enough.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tonnage.fleet.reduce.site import ReduceSite
-from tonnage.fleet.sorter import Ended, Sorter
+from tonnage.fleet.sorter import Sorter, Told
 from tonnage.run.reduce.round import Numbered
 
 
 class Reducer(Sorter):
     """Does the steps of a reduction."""
+
+    def tell(self, known: int, seconds: float) -> Told:
+        """How far it is (`Sorter.tell`); it moves as long as somebody computes."""
+        self._moved = max(self._moved, self._part.working.last)
+        return super().tell(known, seconds)
 
     def more(self, step: int, start: int, chunks: Sequence[Numbered], last: bool) -> None:
         """Takes chunks for a step, if that is under way (`ReduceSite.more`)."""
@@ -22,12 +31,12 @@ class Reducer(Sorter):
         if step == self._number:
             self._part.give_back(chunks)
 
-    def join(self, attempt: int, other: bytes | Ended) -> None:
-        """Takes another one's object."""
+    def join(self, attempt: int, other: bytes) -> None:
+        """Takes another one's object, to be merged."""
         self._part.join(attempt, other)
 
-    def held(self, attempt: int) -> bytes | Ended:
-        """Its object, merged with those that it was given."""
+    def held(self, attempt: int) -> bytes:
+        """Its object, merged with those that it was given before."""
         return self._part.held(attempt)
 
     @property

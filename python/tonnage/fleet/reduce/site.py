@@ -22,17 +22,17 @@ from tonnage.fleet.cluster import packed
 from tonnage.fleet.objects import Changed
 from tonnage.fleet.share import Seen, of_url, seen
 from tonnage.fleet.site import Deterministic, of_disk
-from tonnage.fleet.sorter import DETERMINISTIC, Ended
 from tonnage.run.reduce import kept, tuning
 from tonnage.run.reduce.index import from_bytes, to_bytes
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.round import Machine, Numbered, Round, Settings, Worker
 from tonnage.run.reduce.sampling import sampled
 from tonnage.run.reduce.users import CHANGED, USERS, given_back, of_user
+from tonnage.run.reduce.working import Working
 from tonnage.run.sources import File
 from tonnage.run.volumes import Volumes, is_url, summed
 
-STEPS = ("index", "sample", "learn", "reduce")
+STEPS = ("index", "sample", "learn", "reduce", "merge")
 KEPT_SHARE = 0.05
 """Of their time workers spend no more than this on sending what they have so far."""
 
@@ -75,7 +75,10 @@ class ReduceSite:
         self._round = -1
         self._own: list[bytes] = []
         self._keep_bytes = 0
-        self._attempt, self._joined = -1, list[bytes | Ended]()
+        self._attempt, self._joined = -1, list[bytes]()
+        self._merged: bytes | None = None
+        """What it came to have in this attempt."""
+        self.working = Working()
         self._lock = threading.Lock()
         self.begin()
 
@@ -98,7 +101,8 @@ class ReduceSite:
 
         Args:
             asked: ``urls``, and how many ``nodes`` there are.
-            on_progress: Called with how many files were looked at.
+            on_progress: Called with how many files were looked at, and chunks found: a long text is
+                one file.
         """
         place, nodes = self._place, asked["nodes"]
         here = [each for each in place.inputs if os.path.exists(each)]
@@ -112,7 +116,7 @@ class ReduceSite:
                 place.format,
                 place.dtype,
                 lambda total: tuning.chunk_bytes(total, memory, workers),
-                on_progress,
+                lambda files, chunks: on_progress(files + chunks),
             )
         return {
             "index": None if index is None else to_bytes(index),
@@ -126,11 +130,11 @@ class ReduceSite:
 
         Args:
             asked: The ``index``, and how many ``rows``.
-            on_progress: Not called.
+            on_progress: Called with how many chunks gave some.
         """
         index = from_bytes(asked["index"], "the index")
         with _of_user():
-            return sampled(index, self._place.volumes, asked["rows"])
+            return sampled(index, self._place.volumes, asked["rows"], on_progress)
 
     def learn(self, asked: Mapping[str, Any], on_progress: OnProgress) -> None:
         """Takes what stays the same in all rounds.
@@ -141,7 +145,8 @@ class ReduceSite:
             on_progress: Not called.
         """
         place = self._place
-        reduction: Reduction[Any] = pickle.loads(asked["reduction"])
+        with self.working.at_it():
+            reduction: Reduction[Any] = pickle.loads(asked["reduction"])
         index = from_bytes(asked["index"], "the index")
         settings = Settings(
             chunk_bytes=asked["chunk_bytes"],
@@ -151,7 +156,7 @@ class ReduceSite:
             volumes=place.volumes,
             measured=place.measured,
         )
-        self._machine = Machine(reduction, index.files, index.format, settings)
+        self._machine = Machine(reduction, index.files, index.format, settings, self.working)
         self._round, self._own = -1, []
         self._keep_bytes = asked["keep_bytes"]
 
@@ -167,7 +172,7 @@ class ReduceSite:
         machine = self._machine
         if asked["round"] != self._round:
             self._round, self._own = asked["round"], []
-        self._attempt, self._joined = -1, []
+        self._begin_attempt(-1)
         machine.workers[:] = [Worker() for _ in machine.workers]
         machine.phases, machine.requests = [], []
         done: list[int] = []
@@ -177,7 +182,8 @@ class ReduceSite:
             dealt.more(0, asked["chunks"], asked["last"])
             self._one = one = Round(machine, pickle.loads(asked["known"]), dealt, keeping.reduced)
             whole = one.run(lambda: on_progress(one.received_bytes))
-        self._own.append(packed(whole, ()))
+        with self.working.at_it():
+            self._own.append(packed(whole, ()))
         at_once, why = machine.tuned
         return {
             "chunks": done,
@@ -206,32 +212,40 @@ class ReduceSite:
             numbers += self._one.give_back(chunks - len(numbers))
         self._note({"back": numbers})
 
-    def join(self, attempt: int, other: bytes | Ended) -> None:
+    def join(self, attempt: int, other: bytes) -> None:
         """Takes another's object, to be merged in this attempt."""
         self._begin_attempt(attempt)
         self._joined.append(other)
 
-    def held(self, attempt: int) -> bytes | Ended:
-        """Its own objects, and those that it was given in this attempt, merged; or why not."""
+    def merge(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+        """Merges its own objects, or what these came to, and those that it was given since.
+
+        Args:
+            asked: Which ``attempt`` it is; its first step is of its own objects.
+            on_progress: Not called.
+        """
         assert self._machine is not None
-        self._begin_attempt(attempt)
-        given: list[bytes] = []
-        for each in self._joined:
-            if isinstance(each, Ended):
-                return each
-            given.append(each)
-        try:
-            with of_user("merge", "the objects of several machines"):
-                first, *others = (pickle.loads(each) for each in (*self._own, *given))
-                for other in others:
-                    first = given_back(self._machine.reduction.merge, first, other)
-                return packed(first, ())
-        except engine.Failed as why:
-            return Ended(kind=DETERMINISTIC, why=why.args[0])
+        self._begin_attempt(asked["attempt"])
+        own = self._own if self._merged is None else [self._merged]
+        packs, self._joined = [*own, *self._joined], []
+        with self.working.at_it():
+            if len(packs) > 1:
+                with _of_user(), of_user("merge", "the objects of several machines"):
+                    whole, merge = pickle.loads(packs[0]), self._machine.reduction.merge
+                    for other in packs[1:]:
+                        whole = given_back(merge, whole, pickle.loads(other))
+                packs = [packed(whole, ())]
+        (self._merged,) = packs
+        return {"bytes": len(self._merged)}
+
+    def held(self, attempt: int) -> bytes:
+        """What `merge` came to in this attempt."""
+        assert attempt == self._attempt and self._merged is not None
+        return self._merged
 
     def _begin_attempt(self, attempt: int) -> None:
         if attempt != self._attempt:
-            self._attempt, self._joined = attempt, []
+            self._attempt, self._joined, self._merged = attempt, [], None
 
     def _note(self, line: Mapping[str, Any]) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Generalized reduction over data in object storage, in one or several passes (MATE-EC2).
+"""Generalized reduction over data in object storage, and on disks, in passes (MATE-EC2).
 
 Each pass gets all chunks, which threads of the nodes retrieve, and reduces them into an object that
 is small beside the data (KMeans's centres, PCA's matrices) or is a vector of the graph's size
@@ -19,6 +19,7 @@ def reduce(
     *,
     chunk_bytes: int = 8 << 20,
     object_share: float = 0.0,
+    local_share: float = 0.0,
     cpu_seconds_per_byte: float | None = None,
     source: str = "given",
 ) -> Job:
@@ -28,15 +29,23 @@ def reduce(
         passes: How often all data is gone through.
         chunk_bytes: What a request gets.
         object_share: Bytes of a node's reduction object that are sent, for each byte of input.
+        local_share: Of the input, what lies on the nodes' own disks; the rest is in object storage.
         cpu_seconds_per_byte: Core seconds of the work, if it was measured.
         source: Where these come from.
 
     Raises:
-        ValueError: No pass, a chunk of nothing, or a negative share.
+        ValueError: No pass, a chunk of nothing, a negative share, or more than all.
     """
-    if passes < 1 or object_share < 0 or chunk_bytes < 1:
+    if passes < 1 or object_share < 0 or chunk_bytes < 1 or not 0 <= local_share <= 1:
         raise ValueError("a reduction has a pass, gets a byte at least and sends none or more")
-    demands = [Demand(resource="object get", per_byte=1.0, source=f"{STUDY}: all chunks, once")]
+    far, demands, room = 1.0 - local_share, list[Demand](), list[Room]()
+    every = f"{STUDY}: all chunks, once"
+    if far:
+        demands.append(Demand(resource="object get", per_byte=far, source=every))
+        room.append(Room(where="object", what="input", per_byte=far))
+    if local_share:
+        demands.append(Demand(resource="local read", per_byte=local_share, source=every))
+        room.append(Room(where="local", what="input", per_byte=local_share))
     if object_share:
         demands.append(
             Demand(
@@ -50,17 +59,22 @@ def reduce(
     return Job(
         name="reduce",
         phases=[JobPhase(name=f"pass {number + 1}", demands=demands) for number in range(passes)],
-        room=[Room(where="object", what="input", per_byte=1.0)],
-        requests=[Requests(kind="get", per_byte=passes / chunk_bytes)],
-        settings={"passes": passes, "chunk_bytes": chunk_bytes, "object_share": object_share},
+        room=room,
+        requests=[Requests(kind="get", per_byte=passes * far / chunk_bytes)] if far else [],
+        settings={
+            "passes": passes,
+            "chunk_bytes": chunk_bytes,
+            "object_share": object_share,
+            "local_share": local_share,
+        },
     )
 
 
 def reduce_as(record: ReductionRecord) -> Job:
     """The job that a reduction would be which goes on as one did that was run.
 
-    As many rounds, ranges of the same size, and as many core seconds for each byte, those of
-    retrieval among them, of the cores that it had.
+    As many rounds, ranges of the same size, as much of the input on the nodes' own disks, and as
+    many core seconds for each byte, those of retrieval among them, of the cores that it had.
 
     Raises:
         ValueError: It has reduced nothing.
@@ -71,6 +85,14 @@ def reduce_as(record: ReductionRecord) -> Job:
     return reduce(
         record.rounds,
         chunk_bytes=record.tuning.range_bytes,
+        local_share=_local_share(record),
         cpu_seconds_per_byte=record.cpu_seconds / moved,
         source=f"the run of {record.job} that began at {record.began_at}",
     )
+
+
+def _local_share(record: ReductionRecord) -> float:
+    """Of its input, what was in files."""
+    if record.object_bytes is None:  # Of objects all is asked for by requests.
+        return 0.0 if record.requests else 1.0
+    return 1.0 - record.object_bytes / record.bytes

@@ -21,6 +21,7 @@ from tonnage import engine
 from tonnage.run.reduce.formats import Format, format_named
 from tonnage.run.reduce.pool import Chunk
 from tonnage.run.sources import File, Sources
+from tonnage.run.volumes import is_url
 
 NAME = "_tonnage-index.parquet"
 """In the directory or folder; who reads that leaves it out."""
@@ -60,6 +61,11 @@ class Index:
         return sum(chunk.bytes for chunk in self.chunks)
 
     @property
+    def object_bytes(self) -> int:
+        """Of those of objects."""
+        return sum(chunk.bytes for chunk in self.chunks if is_url(self.files[chunk.file].name))
+
+    @property
     def rows(self) -> int | None:
         """Of all chunks; ``None`` where that takes reading them."""
         counts = [chunk.rows for chunk in self.chunks]
@@ -72,7 +78,7 @@ def build(
     chunk_bytes: int,
     sources: Sources,
     before: Index | None = None,
-    look: Callable[[int], None] = lambda _: None,
+    look: Callable[[int, int], None] = lambda *_: None,
 ) -> Index:
     """Cuts files in chunks of about ``chunk_bytes``, those that are not in the index ``before``.
 
@@ -82,7 +88,7 @@ def build(
         chunk_bytes: About how large chunks are.
         sources: What opens files.
         before: What is known.
-        look: Called now and then with how many of the others are cut.
+        look: Called now and then with how many of the others are cut, and in how many chunks.
 
     Raises:
         Refused: A file is none of its format.
@@ -96,11 +102,18 @@ def build(
         # Of an object without an ETag nobody can tell whether it is what it was.
         kept = {file: chunks for file, chunks in kept.items() if file.version is not None}
 
+    found: dict[int, list[Chunk]] = {}
+
     def cut(place: int) -> list[Chunk]:
-        return list(format.cut(place, files[place], chunk_bytes, sources))
+        found[place] = []
+        found[place].extend(format.cut(place, files[place], chunk_bytes, sources))
+        return found[place]
+
+    def seen(files: int) -> None:
+        look(files, sum(map(len, [*found.values()])))
 
     new = [place for place, file in enumerate(files) if file not in kept]
-    made = sources.of_each(new, cut, look) if format.LOOKS else map(cut, new)
+    made = sources.of_each(new, cut, seen) if format.LOOKS else map(cut, new)
     cuts = dict(zip(new, made, strict=True))
     chunks: list[Chunk] = []
     for place, file in enumerate(files):

@@ -112,7 +112,7 @@ def indexed(
     format: str | None = None,
     dtype: str | None = None,
     usual: Callable[[int], int] = lambda _: CHUNK_BYTES,
-    look: Callable[[int], None] = lambda _: None,
+    look: Callable[[int, int], None] = lambda *_: None,
 ) -> Index:
     """The chunks of what places mean: of the index next to them, as far as that is true.
 
@@ -123,7 +123,8 @@ def indexed(
         format: Of files; by default as the index or their names say.
         dtype: Of rows of a size.
         usual: How large chunks are that are in no index, by the bytes of all files.
-        look: Called now and then with how many files were looked at that are in no index.
+        look: Called now and then with how many files were looked at that are in no index, and in
+            how many chunks they are cut.
 
     Raises:
         Refused: A file is in two of the places, or none of its format, or not as its index says.

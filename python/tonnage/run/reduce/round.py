@@ -26,6 +26,7 @@ from tonnage.run.reduce.pool import SELECTIVE, Chunk
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import Tuner
 from tonnage.run.reduce.users import CHANGED, given_back, of_user, place_of
+from tonnage.run.reduce.working import Working
 from tonnage.run.sources import File, Sources, is_as_found
 from tonnage.run.volumes import Volumes, is_url
 
@@ -110,6 +111,7 @@ class Machine:
         files: What chunks are of, by their places.
         format: What files are.
         settings: How.
+        working: Who computes.
     """
 
     def __init__(
@@ -118,7 +120,9 @@ class Machine:
         files: Sequence[File],
         format: Format,
         settings: Settings,
+        working: Working | None = None,
     ) -> None:
+        self.working = working or Working()
         self.reduction, self.files, self.format = reduction, files, format
         allowed = reduction.allow(settings.memory_bytes, settings.workers)
         _refuse_long(settings, allowed, format)
@@ -131,7 +135,13 @@ class Machine:
         self.clients = engine.Clients()
         self.tuner: Tuner | None = None
         if settings.volumes.requests is None:
-            self.tuner = Tuner(settings.workers, settings.chunk_bytes, measured=settings.measured)
+            of_stores = any(is_url(file.name) for file in files)
+            self.tuner = Tuner(
+                settings.workers,
+                settings.chunk_bytes,
+                measured=settings.measured if of_stores else None,
+                asked="requests" if of_stores else "reads",
+            )
 
     @property
     def done_bytes(self) -> int:
@@ -276,7 +286,7 @@ class Round:
         machine.phases += job.outcome["phases"]
         machine.requests.append(job.outcome["requests"])
         whole, *others = (self._wholes[place][0] for place in sorted(self._wholes))
-        with of_user("merge", "the objects of this machine's workers"):
+        with machine.working.at_it(), of_user("merge", "the objects of this machine's workers"):
             for other in others:
                 whole = given_back(machine.reduction.merge, whole, other)
         now = time.monotonic()
@@ -289,7 +299,7 @@ class Round:
         """What one thread makes of the chunks that it gets."""
         machine, worker = self._machine, self._machine.workers[place]
         reduction = machine.reduction
-        with of_user("begin", "a worker"):
+        with machine.working.at_it(), of_user("begin", "a worker"):
             whole = reduction.begin(self._known)
         while True:
             began = time.monotonic()
@@ -310,10 +320,11 @@ class Round:
                 continue
             file = machine.files[of.file]
             where = place_of(file, of)
-            with of_user("rows", where):
-                rows = machine.format.rows(chunk, file, of, machine.sources)
-            with of_user("local", where, rows):
-                whole = given_back(reduction.local, rows, whole)
+            with machine.working.at_it():
+                with of_user("rows", where):
+                    rows = machine.format.rows(chunk, file, of, machine.sources)
+                with of_user("local", where, rows):
+                    whole = given_back(reduction.local, rows, whole)
             worker.chunks += 1
             worker.bytes += len(chunk)
             worker.rows += len(rows)
@@ -323,7 +334,8 @@ class Round:
                 with self._lock:
                     self._seen.append(chunk)
             del chunk
-            self._reduced(place, number, whole)
+            with machine.working.at_it():
+                self._reduced(place, number, whole)
 
     def _stop(self) -> None:
         """Has all come to an end who wait for a chunk, or for an object."""

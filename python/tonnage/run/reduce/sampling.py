@@ -21,13 +21,16 @@ from tonnage.run.volumes import Volumes
 SAMPLED_CHUNKS = 16
 
 
-def sampled(index: Index, volumes: Volumes, count: int) -> Rows:
+def sampled(
+    index: Index, volumes: Volumes, count: int, look: Callable[[int], None] = lambda _: None
+) -> Rows:
     """Some rows: of the beginnings of chunks that are spread evenly.
 
     Args:
         index: What there is.
         volumes: How stores are reached.
         count: About how many.
+        look: Called with of how many chunks there are some.
 
     Raises:
         Refused: There are none.
@@ -51,6 +54,7 @@ def sampled(index: Index, volumes: Volumes, count: int) -> Rows:
             found.append(rows[:each].copy())
         else:
             found.append(rows.take(np.arange(min(each, len(rows)))))
+        look(len(found))
     if isinstance(found[0], np.ndarray):
         return np.concatenate(found)
     return one_batch(pa.Table.from_batches(found))

@@ -1,16 +1,24 @@
 """How large chunks are, by the data, and how many requests at once: found while it runs. Pure.
 
 What MATE-EC2 left to who asks. Requests: begun with as many as were enough when the store was
-measured (`tonnage measure object`), or else with few, and with several times as many where first
-bytes are a good part of what requests take, as from a store that is far away; they are doubled as
-long as workers wait for chunks at all and that brings a quarter more in the same time; what brought
-a twentieth is kept, but the next doubling would bring less than that, and takes memory. Bytes are
-counted as they come: chunks that are fetched side by side are whole together. Then it stays, but
-for a store that says that there are too many: then there are half as many. What is retrieved
-meanwhile is part of the job, so finding costs only what the smaller numbers are slower by. Chunks:
-as long as a request is to be, since whole chunks side by side cost fewer requests than parts of
-one, and one is still in the processor's cache when it is reduced; shorter where there is little
-memory, or data: each worker gets several, and none waits long for the last.
+measured (`tonnage measure object`), or else with few. Of n requests at once for P bytes each comes
+n P / (F + P / b) a second: F to the first byte, b bytes a second each. Both are known as soon as
+the first answers have begun; where F is a good part of F + P / b the store is far away, and there
+are several times as many at once. They are doubled as long as workers wait for chunks at all and
+that brings a quarter more in the same time; what brought a twentieth is kept, but the next doubling
+would bring less than that, and takes memory. Bytes are counted as they come: chunks that are
+fetched side by side are whole together. What is retrieved meanwhile is part of the job, so finding
+costs only what the smaller numbers are slower by.
+
+A store that says that there are too many (503) gets half as many, and again, as long as it says so.
+It may say so for a moment only, while it spreads what it holds: when it has said nothing for a
+while there are twice as many again, up to what was found, and if finding had not ended it goes on.
+Where that is refused as well the next try comes after twice the time, so that a store which means
+it is seldom asked (as TCP's senders do: Jacobson, "Congestion Avoidance and Control", 1988).
+
+Chunks: as long as a request is to be, since whole chunks side by side cost fewer requests than
+parts of one, and one is still in the processor's cache when it is reduced; shorter where there is
+little memory, or data: each worker gets several, and none waits long for the last.
 """
 
 from __future__ import annotations
@@ -36,6 +44,11 @@ WAITING = 0.05
 WINDOW_SECONDS = 0.25
 """So long, and so many chunks, make a rate."""
 WINDOW_CHUNKS = 4
+QUIET_SECONDS = 4.0
+"""A store that has refused nothing for so long gets more requests again: longer than most pauses
+before what it refused is repeated, which are quiet for that alone."""
+MOST_QUIET_SECONDS = 64.0
+"""Longer nobody waits with the next try: a store may have come to give more by then."""
 CHUNKS_A_WORKER = 8
 RANGE_BYTES = 8 << 20
 """What a request asks for at most: of a store that takes 40 ms to the first byte and gives 85 MB/s,
@@ -91,26 +104,50 @@ class Tuner:
         chunk_bytes: Size of a chunk.
         most: Requests at once, at most.
         measured: As many as were enough when the store was measured.
+        asked: What they are called: of files they are no requests.
     """
 
     workers: int
     chunk_bytes: int
     most: int = MOST
     measured: int | None = None
-    at_once: int = field(init=False)
+    asked: str = "requests"
     settled: str | None = None
     """Why it stays, once it does."""
     tried: list[tuple[int, float]] = field(default_factory=list)
     """Requests at once, and bytes a second."""
     _overall: float | None = None
     """Bytes a second of this round so far."""
-    _has_leapt: bool = False
     _began_at: float = 0.0
-    _throttled: tuple[int, float] = (0, 0.0)
+    _found: int = field(init=False)
+    """As many as there are if the store refuses none."""
+    _allowed: int | None = None
+    """As many as it may not refuse; ``None`` while nothing says that it would."""
+    _refused: dict[int, None] = field(default_factory=dict)
+    """So many were too many, in this order."""
+    _way: str | None = None
+    """How far the store is, in words, as far as that is known."""
+    _is_near: bool = False
+    """It is; or there are as many as for one that is not."""
+    _coming: tuple[float, int] | None = None
+    """When the first byte had come, and bytes by then."""
+    _seen_at: float = 0.0
+    _throttled: int = 0
+    _unchanged_seconds: float = WINDOW_SECONDS
+    """Of rounds, since it last allowed fewer, or more."""
+    _quiet_seconds: float = QUIET_SECONDS
+    """It has to refuse nothing for so long to get more."""
+    _has_grown: bool = False
+    """It allowed more when that last changed."""
     _begun: tuple[float, int, float] | None = None
 
     def __post_init__(self) -> None:
-        self.at_once = min(self.measured or FIRST, self.most)
+        self._found = min(self.measured or FIRST, self.most)
+
+    @property
+    def at_once(self) -> int:
+        """How many requests there are to be."""
+        return self._found if self._allowed is None else min(self._found, self._allowed)
 
     def begin(self, now: float) -> None:
         """A round begins: what is counted begins anew.
@@ -118,7 +155,9 @@ class Tuner:
         Args:
             now: Seconds since some moment.
         """
-        self._began_at, self._throttled, self._begun = now, (0, now), None
+        self._began_at = self._seen_at = now
+        self._throttled = 0
+        self._begun = self._coming = None
 
     def saw(
         self,
@@ -140,17 +179,16 @@ class Tuner:
             throttled: Requests of this round to which the store said that there are too many.
             is_full: Whether there is something to ask for; else a rate says nothing.
         """
-        if throttled > self._throttled[0]:
-            self._halve(now, throttled)
+        self._heed(now, throttled)
         if received and now > self._began_at:
             self._overall = received / (now - self._began_at)
-        if self.settled is not None:
+        if self.settled is not None or self._allowed is not None:
             return self.at_once
         if self._begun is None:
+            self._leap(now, received, first_byte)
             # What came first was waited for as connections were made.
             if received >= FIRST * self.chunk_bytes:
-                self._begun = (now, received, waited)
-                self._leap(first_byte, now - self._began_at)
+                self._begun, self._is_near = (now, received, waited), True
             return self.at_once
         if not is_full:
             self._begun = (now, received, waited)
@@ -166,39 +204,67 @@ class Tuner:
         if waiting < WAITING * seconds * self.workers:
             self.settled = "workers wait for next to no chunk"
         elif rate <= GAIN * best:
-            self.at_once = self.tried[-2][0]
+            self._found = self.tried[-2][0]
             self.settled = "more brought no more"
         elif best and rate <= PROMISE * best:
             self.settled = "twice as many again would bring next to no more"
-        elif self.at_once >= self.most:
+        elif self._found >= self.most:
             self.settled = "there may be no more"
         else:
-            self.at_once = min(2 * self.at_once, self.most)
+            self._found = min(2 * self._found, self.most)
         return self.at_once
 
-    def _leap(self, first_byte: float | None, took: float) -> None:
-        """The first requests have ended, after so long: if the store is far, more at once."""
-        if self._has_leapt or self.measured is not None or first_byte is None:
+    def _leap(self, now: float, received: int, first_byte: float | None) -> None:
+        """While the first chunks come: if the store is far, there are more requests at once."""
+        if self._is_near or self.measured is not None or first_byte is None:
             return
-        self._has_leapt = True
-        if first_byte > max(FAR_SECONDS, FAR_SHARE * took):
-            self.at_once = min(FAR * FIRST, self.most)
+        # Connections were made before, which says nothing of bytes a second.
+        then, before = self._coming = self._coming or (now, received)
+        if now - then < first_byte or received == before:
+            return
+        each = (received - before) / self._found / (now - then)
+        answer = first_byte + min(self.chunk_bytes, RANGE_BYTES) / each
+        self._way = f"first bytes after {first_byte * 1e3:.0f} ms, then {each / 1e6:.0f} MB/s each"
+        if first_byte > max(FAR_SECONDS, FAR_SHARE * answer):
+            self._found, self._is_near = min(FAR * self._found, self.most), True
+            self._way += f": the store is far, so {self._found} at once"
 
-    def _halve(self, now: float, throttled: int) -> None:
-        """Half as many requests, once for all that were refused in a window; a worker keeps one."""
-        if now - self._throttled[1] < WINDOW_SECONDS:
-            self._throttled = (throttled, self._throttled[1])
+    def _heed(self, now: float, throttled: int) -> None:
+        """Half as many requests, once for all that the store refuses in a window; more when quiet.
+
+        A worker keeps one.
+        """
+        self._unchanged_seconds += now - self._seen_at
+        self._seen_at = now
+        refused, self._throttled = throttled > self._throttled, throttled
+        if refused and self._unchanged_seconds >= WINDOW_SECONDS:
+            if self._has_grown:
+                again = self._unchanged_seconds < self._quiet_seconds
+                more = min(2 * self._quiet_seconds, MOST_QUIET_SECONDS)
+                self._quiet_seconds = more if again else QUIET_SECONDS
+            self._refused[self.at_once] = None
+            self._allowed = min(self.at_once, max(self.at_once // 2, self.workers))
+        elif self._allowed is not None and self._unchanged_seconds >= self._quiet_seconds:
+            more = 2 * self._allowed
+            self._allowed = more if more < self._found else None
+        else:
             return
-        self._throttled = (throttled, now)
-        self.settled = f"the store said that {self.at_once} are too many"
-        self.at_once = min(self.at_once, max(self.at_once // 2, self.workers))
+        self._has_grown, self._unchanged_seconds = not refused, 0.0
+        self._begun = self._coming = None
 
     @property
     def why(self) -> str:
         """What was tried, and why it stayed so, in words."""
         tried = ", ".join(f"{count}: {rate / 1e6:.0f} MB/s" for count, rate in self.tried)
-        why = self.settled or "it was over before another number was tried"
-        if not self.tried:
+        parts = [self._way] if self._way else []
+        if tried:
+            parts.append(f"{self.asked} at once tried: {tried}")
+            parts.append(self.settled or "it was over before more was")
+        else:
             rate = "" if self._overall is None else f", {self._overall / 1e6:.0f} MB/s"
-            return f"{self.at_once} requests at once{rate}: {why}"
-        return f"requests at once tried: {tried}; {self.settled or 'it was over before more was'}"
+            settled = self.settled or "it was over before another number was tried"
+            parts.append(f"{self._found} {self.asked} at once{rate}: {settled}")
+        if self._refused:
+            said = ", ".join(map(str, self._refused))
+            parts.append(f"the store said that there are too many of {said}: now {self.at_once}")
+        return "; ".join(parts)
