@@ -6,6 +6,7 @@ Rates and sizes are decimal (1 MB = 1e6 B), memory is binary (1 MiB = 2^20 B).
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -253,6 +254,13 @@ def listing(items: Iterable[str]) -> str:
     """Items as a sentence has them: a, b and c."""
     *most, last = list(items) or [""]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What is closest to a name, to be said after it; empty if nothing is close."""
+    lower = {each.lower(): each for each in sorted(known)}
+    close = difflib.get_close_matches(name.lower(), lower, n=1)
+    return f" (did you mean {lower[close[0]]}?)" if close else ""
 
 
 def setting(name: str, value: Any) -> str:

@@ -5,7 +5,6 @@ Several directories may follow one flag (``--output A B``, `spread`), so ``INPUT
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import sys
@@ -225,12 +224,6 @@ def refuse_unknown(flag: str, given: Iterable[str], known: Iterable[str]) -> Non
     for name in given:
         if name not in names:
             raise engine.Refused(f"{flag} {name}: there are {', '.join(names)}")
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What to add to an error that says that there is no such name; nothing if none is like it."""
-    like = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {like[0]}?" if like else ""
 
 
 def refuse_missing(flag: str, directories: Iterable[Path]) -> None:

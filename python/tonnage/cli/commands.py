@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tonnage import __version__, engine
-from tonnage.cli.arguments import did_you_mean, spread
+from tonnage.cli.arguments import spread
 
 HELP = (
     "How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
@@ -78,10 +78,6 @@ COMMANDS = {
     "valsort": "records:valsort",
 }
 """Module, function and kind of each command, or a group's help and commands."""
-
-
-NO_COMMAND = re.compile(r"No such command '(.*?)'")
-"""What the parser says of a name that is none."""
 
 
 class _Interrupted(Exception):
@@ -191,17 +187,8 @@ def _unusable(why: Any) -> str:
     if kind == "NoSuchOption":
         why.possibilities = None  # It would name hidden ones too.
     if kind == "MissingParameter" and why.param and why.param.name == "inputs":
-        name, flags = (
-            why.param.metavar or "INPUT...",
-            {each.name for each in why.ctx.command.params},
-        )
+        flags = {each.name for each in why.ctx.command.params}
         after = [f"--{each}" for each in ("output", "scratch") if each in flags]
-        before = f": it comes before {' and '.join(after)}" if after else ": give files or folders"
-        return f"{name} is missing{before} (see --help)"
-    if kind in ("UsageError", "NoSuchCommand") and (
-        found := NO_COMMAND.match(why.format_message())
-    ):
-        known = why.ctx.command.list_commands(why.ctx)
-        said = f"there is no command {found[1]}{did_you_mean(found[1], known)}"
-        return f"{said} (there are {', '.join(known)}; see --help)"
+        where = f": it comes before {' and '.join(after)}" if after else ": give files or folders"
+        return f"{why.param.metavar or 'INPUT...'} is missing{where} (see --help)"
     return f"{why.format_message()} (see --help)"

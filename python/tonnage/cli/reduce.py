@@ -16,7 +16,6 @@ from tonnage import engine, words
 from tonnage.cli.arguments import (
     Json,
     Memory,
-    did_you_mean,
     new_directory,
     number,
     parse_size,
@@ -224,7 +223,7 @@ def run_reduce(
     }
     if job not in OWN and ":" not in job:
         raise engine.Refused(
-            f"{job}: there are {words.listing(OWN)}, or MODULE:NAME{did_you_mean(job, OWN)}"
+            f"{job}: there are {words.listing(OWN)}, or MODULE:NAME{words.did_you_mean(job, OWN)}"
         )
     for flag, value in given.items():
         if value is not None and job not in OF[flag]:
