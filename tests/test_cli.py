@@ -186,6 +186,13 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("run", "sort", "in", "--output", "out"), r"Missing option '--scratch'"),
     (("run", "sort", "in", "--scratch", "scratch"), r"Missing option '--output'"),
     (("run", "sort", "--output", "out", "--scratch", "dir", "in"), r"INPUT\.\.\. .*before"),
+    (("run", "reduce"), r"Missing argument 'JOB'"),
+    (
+        ("run", "reduce", "kmean", "x"),
+        r"kmean: there are kmeans, .*MODULE:NAME \(did you mean kmeans\?\)",
+    ),
+    (("run", "reduce", "pca"), r"URL\.\.\. is missing: give files or folders"),
+    (("index",), r"URL\.\.\. is missing: give files or folders"),
     (("run", "sort", "none", *SORT[3:]), r"none: No such file .*name a file or a directory"),
     (("run", "sort", "cut", *SORT[3:]), r"cut: .*99950 .*record's 100.* offset 99900, 50 bytes"),
     ((*SORT, "--record-bytes", "64"), r"in: .* offset 99968, 32 bytes .*--record-bytes"),

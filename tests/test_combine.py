@@ -146,6 +146,7 @@ def test_nothing_holds_on_to_the_rows_that_were_added() -> None:
         (lambda: Hdr(0), r"Hdr\(0\): a precision is between 0 and 1"),
         (lambda: Distinct(0), r"Distinct\(0\): a precision is 0.00072 at least"),
         (lambda: Distinct().add(pa.array([{"a": 1}])), "values are neither numbers nor texts"),
+        (lambda: Distinct().add(np.zeros((3, 2))), "rows have several values: add one column"),
     ],
 )
 def test_what_is_no_combination_is_told(make: Any, said: str) -> None:

@@ -244,6 +244,40 @@ def test_centres_are_drawn_of_points_that_differ() -> None:
         first_centres(rows, 7)
 
 
+def test_the_best_of_several_drawings_finds_all_groups(tonnage: Tonnage, disk: Path) -> None:
+    draw = np.random.default_rng(3)
+    groups = draw.uniform(-100, 100, (12, 2))
+    rows = np.repeat(groups, 200, axis=0) + draw.normal(size=(2400, 2))
+    draw.shuffle(rows)
+    rows.tofile(disk / "rows")
+    run = ("run", "reduce", "kmeans", disk / "rows", "--dtype", "2f8", "--k", "12")
+    run += ("--iterations", "20", "--seed")
+
+    def inertia(seed: int, *more: str) -> float:
+        told = json.loads(tonnage.run(*run, str(seed), *more, "--json", check=True).stdout)
+        found: float = told["result"]["inertia"]
+        return found
+
+    least = ((rows[:, None] - groups) ** 2).sum(axis=2).min(axis=1).sum()
+    sole = {seed: _alone(rows, seed) for seed in range(10)}
+    bad = max(sole, key=sole.__getitem__)
+    assert sole[bad] > 1.5 * least  # Two groups have one centre.
+    assert inertia(bad) == pytest.approx(sole[bad], rel=0.2)
+    assert inertia(bad, "--restarts", "10") < 1.01 * least
+    said = tonnage.run(*run, str(bad), check=True).stdout
+    assert "--restarts 10 looks for them" in said
+    assert "looks for them" not in tonnage.run(*run, "0", "--restarts", "2", check=True).stdout
+
+
+def _alone(rows: Points, seed: int) -> float:
+    """The inertia that one drawing comes to."""
+    means, known = KMeans(first_centres(rows, 12, seed), 20), None
+    for _ in range(20):
+        known = means.finish(means.local(rows, means.begin(known)), known)
+    assert known is not None
+    return known.inertia
+
+
 @pytest.mark.parametrize(
     "text", ["8f8", "f4", "i8,i8", "<i4,>f8", "(2, 3)f8", "3u1,f8", "?", "a:(2, 3)f8,b c:u1"]
 )

@@ -195,11 +195,8 @@ def _unusable(why: Any) -> str:
         meant = did_you_mean(unknown[1], commands) or f": there are {', '.join(commands)}"
         return f"{unknown[0]}{meant} (see --help)"
     if kind == "MissingParameter" and why.param and why.param.name == "inputs":
-        name, flags = (
-            why.param.metavar or "INPUT...",
-            {each.name for each in why.ctx.command.params},
-        )
+        flags = {each.name for each in why.ctx.command.params}
         after = [f"--{each}" for each in ("output", "scratch") if each in flags]
-        before = f": it comes before {' and '.join(after)}" if after else ": give files or folders"
-        return f"{name} is missing{before} (see --help)"
+        where = f": it comes before {' and '.join(after)}" if after else ": give files or folders"
+        return f"{why.param.metavar or 'INPUT...'} is missing{where} (see --help)"
     return f"{why.format_message()} (see --help)"

@@ -43,6 +43,7 @@ OF = {
     "--iterations": ("kmeans", "pagerank"),
     "--tolerance": ("kmeans", "pagerank"),
     "--seed": ("kmeans",),
+    "--restarts": ("kmeans",),
     "--components": ("pca",),
     "--target": ("regression",),
     "--damping": ("pagerank",),
@@ -122,6 +123,16 @@ def run_reduce(
         int | None,
         typer.Option(
             "--seed", parser=whole_number(0, 1 << 62), metavar="N", help="Of the first centres."
+        ),
+    ] = None,
+    restarts: Annotated[
+        int | None,
+        typer.Option(
+            "--restarts",
+            parser=whole_number(1, 1000),
+            metavar="N",
+            help="First centres are the best of so many drawings, by the rows that are looked at "
+            "first. Default: 1.",
         ),
     ] = None,
     components: Annotated[
@@ -204,6 +215,7 @@ def run_reduce(
         "--iterations": iterations,
         "--tolerance": tolerance,
         "--seed": seed,
+        "--restarts": restarts,
         "--components": components,
         "--target": target,
         "--damping": damping,
@@ -341,6 +353,8 @@ def in_words(record: ReductionRecord) -> list[str]:
     ]
     if record.requests:
         lines.append(asked_of_stores(record.requests))
+    if record.job == "kmeans" and "restarts" not in record.settings.get("flags", {}):
+        lines.append("Other first centres may come to less inertia: --restarts 10 looks for them")
     return [*lines, json.dumps(record.result, indent=1)]
 
 
@@ -424,7 +438,7 @@ def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[A
     from tonnage.run.reduce import Reduction
     from tonnage.run.reduce.formats import as_points
     from tonnage.run.reduce.histogram import Histograms
-    from tonnage.run.reduce.kmeans import KMeans, first_centres
+    from tonnage.run.reduce.kmeans import KMeans, best_centres
     from tonnage.run.reduce.moments import PCA, Regression
     from tonnage.run.reduce.pagerank import PageRank
     from tonnage.run.reduce.sampling import Sampled
@@ -434,7 +448,8 @@ def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[A
             raise engine.Refused("--k: say how many centres, like --k 16")
 
         def of_rows(rows: Any) -> Reduction[Any]:
-            centres = first_centres(as_points(rows, names), own["k"], own.get("seed", 0))
+            drawn = own.get("seed", 0), own.get("restarts", 1)
+            centres = best_centres(as_points(rows, names), own["k"], *drawn)
             return KMeans(centres, own.get("iterations", 1), own.get("tolerance", 0.0), names)
 
         return Sampled(SAMPLE_ROWS, of_rows)

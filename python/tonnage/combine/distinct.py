@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tonnage.combine.combination import ARROW, Combination, Values, array_of
+from tonnage.combine.combination import ARROW, Array, Combination, Values, array_of
 
 REGISTERS = (8, 21)
 """At least and at most, as powers of two."""
@@ -45,7 +45,7 @@ class Distinct(Combination):
         """
         # Most that come again do so at once: each is added once only, which takes a call of Python.
         try:
-            column = values if isinstance(values, ARROW) else pa.array(array_of(values))
+            column = values if isinstance(values, ARROW) else pa.array(_column(array_of(values)))
             unique: Any = column.unique().drop_null()
             if pa.types.is_uint64(unique.type):
                 unique = unique.view(pa.int64())
@@ -88,3 +88,14 @@ class Distinct(Combination):
         from datasketches import tgt_hll_type
 
         return self._union.get_result(tgt_hll_type.HLL_8)
+
+
+def _column(values: Array) -> Array:
+    """Values, one a row.
+
+    Raises:
+        ValueError: There are several.
+    """
+    if values.ndim > 1:
+        raise ValueError("Distinct: rows have several values: add one column of them")
+    return values

@@ -7,6 +7,7 @@
     pool         which chunk is asked for next
     round        a machine's part: retrieval beside threads that reduce
     job          rounds on this machine, until it is enough
+    users        what goes wrong in a user's functions, or with their rows, in words
 
 After MATE-EC2 (docs/reproduction): a chunk is processed at once into the reduction object of
 whoever took it, and these objects are merged at the end.

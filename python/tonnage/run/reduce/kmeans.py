@@ -19,6 +19,8 @@ from tonnage.run.reduce.formats import Rows, blocks_of_points
 from tonnage.run.reduce.reduction import Reduction
 
 Points = npt.NDArray[np.float64]
+ROUNDS = 20
+"""In which centres are moved over some points before they are compared, at most."""
 LARGE = "squared distances are larger than 64-bit numbers: scale columns, like to between 0 and 1"
 """From where about 1e154 lies between two numbers."""
 
@@ -169,6 +171,40 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
         found.append(points[draw.choice(len(points), p=apart / whole)])
         apart = np.minimum(apart, _squared(points, found[-1]))
     return np.array(found, np.float64)
+
+
+def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Points:
+    """Where centres are at first: the best of several drawings, moved over these points alone.
+
+    A drawing may leave two groups of points to one centre, and no round mends that. So it is drawn
+    several times, each is moved by rounds over some of all points, and that of the least inertia
+    counts (Bradley and Fayyad, "Refining Initial Points for K-Means Clustering", 1998).
+
+    Args:
+        points: Some of all: (rows, columns).
+        k: How many.
+        seed: Of the first drawing; the others have those that follow.
+        restarts: How many drawings; of one its centres are not moved.
+
+    Raises:
+        Refused: There are fewer different points.
+    """
+    if restarts == 1:
+        return first_centres(points, k, seed)
+    points = np.ascontiguousarray(points[np.isfinite(points).all(axis=1)])
+    tried = [_moved(points, first_centres(points, k, seed + each)) for each in range(restarts)]
+    return min(tried, key=lambda each: each.inertia).centres
+
+
+def _moved(points: Points, centres: Points) -> Found:
+    """Centres after some rounds over these points."""
+    means, known = KMeans(centres, ROUNDS), None
+    for rounds in range(1, ROUNDS + 1):
+        known = means.finish(means.local(points, means.begin(known)), known)
+        if means.until(known, None, rounds):
+            break
+    assert known is not None
+    return known
 
 
 def _squared(points: Points, centre: Points) -> Points:

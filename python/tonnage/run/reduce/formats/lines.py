@@ -98,8 +98,20 @@ class Csv(Lines):
         return sources.told(file, _header)
 
     def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
-        """Parses the lines, with the types that the beginning of the file tells."""
-        return one_of(csv_rows(bytes(data), sources.told(file, _csv_columns)))
+        """Parses the lines, with the types that the beginning of the file tells.
+
+        Raises:
+            ValueError: A value is of another type.
+        """
+        try:
+            return one_of(csv_rows(bytes(data), sources.told(file, _csv_columns)))
+        except pa.ArrowInvalid as why:
+            if "conversion error" not in str(why):
+                raise
+            raise ValueError(
+                f"{plain(str(why))}: types are what the first MiB of a file tells: write data "
+                "whose types show later as Parquet"
+            ) from why
 
     def _begin(self, file: File, sources: Sources) -> int:
         return len(sources.told(file, _header))
