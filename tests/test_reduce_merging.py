@@ -24,6 +24,7 @@ from tonnage.fleet.reduce.merging import MERGINGS, MERGINGS_SECONDS, Mergings
 from tonnage.fleet.reduce.reducer import Reducer
 from tonnage.fleet.reduce.site import ReducePlace
 from tonnage.fleet.sorter import Told
+from tonnage.run.reduce import kept
 from tonnage.run.reduce.formats import format_named
 from tonnage.run.reduce.index import build, to_bytes
 from tonnage.run.reduce.working import Working
@@ -246,3 +247,20 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
     monkeypatch.setattr(Csv, "cut", slowly)
     answer = place.site().index({"urls": [], "nodes": 1}, told)
     assert [each.path for each in answer["files"]] == [str(tmp_path / "text.csv")]
+
+
+def test_who_lists_a_large_folder_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store's list has no progress to tell of; that of a disk does."""
+    at_it: list[bool] = []
+
+    def indexed(*_: Any) -> None:
+        before = site.working.last
+        time.sleep(0.001)
+        at_it.append(site.working.last > before)
+
+    monkeypatch.setattr(kept, "indexed", indexed)
+    url = f"s3://{BUCKET}/in/"
+    site = asked(Checksum(), [__file__, url]).place("a").site()
+    for urls in ([url], []):
+        site.index({"urls": urls, "nodes": 1}, lambda _: None)
+    assert at_it == [True, False]

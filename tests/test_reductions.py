@@ -340,7 +340,9 @@ def test_ones_own_reduction_is_named(tonnage: Tonnage, disk: Path) -> None:
     run = ("run", "reduce", "own.py:Mean", "rows.npy")
     done = tonnage.run(*run, "--json", cwd=disk, check=True)
     np.testing.assert_allclose(json.loads(done.stdout)["result"], rows.mean(axis=0), rtol=1e-12)
-    assert not tonnage.run(*run, cwd=disk, check=True).stderr
+    said = tonnage.run(*run, cwd=disk, check=True).stderr.splitlines()
+    # What takes over two seconds, as on a busy machine, shows how far it is.
+    assert [line for line in said if not line.startswith("reducing")] == []
 
 
 @pytest.mark.parametrize(

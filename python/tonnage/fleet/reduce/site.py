@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -109,15 +109,17 @@ class ReduceSite:
         memory, workers = place.memory_bytes * nodes, self._workers * nodes
         index = None
         if inputs := [*here, *asked["urls"]]:
-            index = kept.indexed(
-                inputs,
-                place.volumes,
-                place.chunk_bytes,
-                place.format,
-                place.dtype,
-                lambda total: tuning.chunk_bytes(total, memory, workers),
-                lambda files, chunks: on_progress(files + chunks),
-            )
+            # What is asked of a store comes to its end by itself, as the list of a large folder.
+            with self.working.at_it() if asked["urls"] else nullcontext():
+                index = kept.indexed(
+                    inputs,
+                    place.volumes,
+                    place.chunk_bytes,
+                    place.format,
+                    place.dtype,
+                    lambda total: tuning.chunk_bytes(total, memory, workers),
+                    lambda files, chunks: on_progress(files + chunks),
+                )
         return {
             "index": None if index is None else to_bytes(index),
             "files": [] if index is None else [_seen(file) for file in index.files],
