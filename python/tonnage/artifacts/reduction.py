@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tonnage.artifacts.artifact import Artifact
+from tonnage.artifacts.compared import Compared
 from tonnage.artifacts.environment import Environment
 from tonnage.artifacts.phase import Phase
 
@@ -42,7 +43,8 @@ class ReductionRecord(Artifact):
 
     ``rows`` are those of a round, ``None`` where files do not say how many there are; ``bytes`` are
     of the input, ``seconds`` of the rounds that this command did (``rounds_here``), without what
-    took place before the first. ``lost`` are nodes that did not come back, and why.
+    took place before the first. ``lost`` are nodes that did not come back, and why. ``compared``
+    has its rounds beside what was planned of them.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.reduction/1"
@@ -66,3 +68,4 @@ class ReductionRecord(Artifact):
     requests: dict[str, Any] = field(default_factory=dict)
     phases: list[Phase] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
+    compared: Compared | None = None

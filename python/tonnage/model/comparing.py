@@ -269,7 +269,7 @@ def _bottleneck(
 
 def _beside(phase: ComparedPhase, candidate: Candidate, scale: float) -> ComparedPhase:
     """The phase, beside the plan's."""
-    if phase.name not in PASSES or len(candidate.phases) != len(PASSES):
+    if phase.name not in PASSES or len(candidate.phases) < len(PASSES):
         return phase
     planned = candidate.phases[PASSES.index(phase.name)]
     return replace(
