@@ -292,6 +292,8 @@ def _kept(job: Job, where: str) -> float:
 def _outside_usd(job: Job, size: int, catalog: Catalog) -> float | str:
     """What requests of object storage and leaving the provider cost; or which price is unknown."""
     total = 0.0
+    if catalog.provider == "lab":
+        return total  # Its stores are programs on the machine itself, which nobody bills.
     store = catalog.object_store
     for request in job.requests:
         price = None
