@@ -85,7 +85,12 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     }
     *_, size, copies, mapped, reduced = found.notes
     assert size.startswith("it was planned for 760 kB")
-    assert copies == "copies that were made after pass two are planned as a part of it"
+    assert (
+        copies == "copies that were made after pass two are planned, and compared, as a part of it"
+    )
+    one, two, copying = found.phases
+    assert one.came_seconds == one.seconds and copying.came_seconds is None
+    assert two.came_seconds == two.seconds + copying.seconds
     assert record.shuffled_bytes and record.written_bytes
     made = {
         "--map-share 0.5": record.shuffled_bytes / text,

@@ -555,7 +555,7 @@ def test_a_directory_from_which_nothing_follows_is_refused(tmp_path: Path) -> No
     with pytest.raises(ProfileError, match=r"expected tonnage\.measurement/1"):
         read(str(tmp_path))
     sort().write(tmp_path / "job.json")
-    with pytest.raises(ProfileError, match="holds no profile and no measurement"):
+    with pytest.raises(ProfileError, match="holds no profile, measurement or run"):
         read(str(tmp_path / "job.json"))
 
 

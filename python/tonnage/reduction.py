@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,12 +50,14 @@ class OnFleet:
         out: The directory in which is kept what rounds came to; what was begun there goes on.
         patience_seconds: A machine that says nothing for so long is lost.
         instances: On so many machines; by default on all.
+        on_machines: Called with names and labels of its machines before anything is done.
     """
 
     address: str
     out: Path
     patience_seconds: float = 60.0
     instances: int | None = None
+    on_machines: Callable[[Sequence[tuple[str, Mapping[str, str]]]], None] = lambda _: None
 
 
 def reduce(
@@ -172,6 +174,7 @@ def _on_fleet(fleet: OnFleet, on_progress: OnRound, **asked: Any) -> Reduced:
         **asked,
     )
     with attached(fleet.address) as cluster:
+        fleet.on_machines([(each.name, each.labels) for each in cluster.machines])
         return Reduced(*reduce_fleet(cluster, fleet.out, job, on_progress))
 
 

@@ -315,10 +315,9 @@ class _Loop:
             raise engine.Failed(text, None, None, None) from error
         prediction.write(self._settings.out / "prediction.json")
         self._keep("predicted", predicted=prediction)
-        _say(
-            f"Predicted: {words.seconds(prediction.seconds)} "
-            f"({words.seconds_between(prediction.low_seconds, prediction.high_seconds)})"
-        )
+        between = words.seconds_between(prediction.low_seconds, prediction.high_seconds)
+        by = words.several(len(rehearsals), "rehearsal")
+        _say(f"Predicted: {words.seconds(prediction.seconds)} ({between}), calibrated by {by}")
         return prediction
 
     def _sort(self, inputs: list[Path]) -> Sorted:

@@ -44,6 +44,8 @@ class ComparedPhase:
     it was. ``limit_seconds`` is what measured capacities allow at least, by ``limit`` of
     ``limit_node``, and ``efficiency`` that over ``seconds``. ``as_limited`` is whether the
     bottleneck is the limit, or within 5 % of it; ``as_planned`` whether it is what was planned.
+    ``came_seconds`` is what the planned ones stand beside: of pass two with the copies that were
+    made after it, as they are planned as one; then the bottleneck of the longer of both counts.
     Each is ``None`` without what it is compared with.
     """
 
@@ -61,6 +63,7 @@ class ComparedPhase:
     planned_seconds: float | None = None
     planned_bottleneck: str | None = None
     as_planned: bool | None = None
+    came_seconds: float | None = None
     nodes: list[NodePhase] = field(default_factory=list)
 
 

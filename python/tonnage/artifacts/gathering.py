@@ -13,6 +13,8 @@ from pathlib import Path
 from tonnage.artifacts.artifact import Artifact, ArtifactError
 from tonnage.artifacts.fleet import FLEET, FLEET_BEGUN, FleetMeasurement
 from tonnage.artifacts.measurement import Measurement, Trial
+from tonnage.artifacts.reduction import ReductionRecord
+from tonnage.artifacts.run import RunRecord
 
 WHOLE, BEGUN, TRIALS = "measurement.json", "begun.json", "trial-*.json"
 OPENING_BYTES = 256
@@ -93,6 +95,21 @@ def fleets_at(path: Path) -> list[FleetMeasurement]:
         for each in of_fleets
         if each.name != FLEET_BEGUN or not each.with_name(FLEET).exists()
     ]
+
+
+def runs_at(path: Path) -> list[RunRecord | ReductionRecord]:
+    """Records of finished jobs: a file itself, or those in a directory, at any depth.
+
+    Raises:
+        ArtifactError: One is no whole record.
+        OSError: One cannot be read.
+    """
+    found: list[RunRecord | ReductionRecord] = []
+    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+        for kind in (RunRecord, ReductionRecord):
+            if file.is_file() and says(file, kind):
+                found.append(kind.read(file))
+    return found
 
 
 def bytes_at(place: Path) -> int:

@@ -42,6 +42,8 @@ class Demand:
     """Bytes (of ``cpu`` core seconds) for each byte of the job's input."""
     source: str
     """Where it comes from: a document and its equation, or a measurement's name."""
+    shuffled: bool = False
+    """Of the network: a node of N keeps 1/N of it, so that (N - 1)/N are sent."""
 
 
 @dataclass(frozen=True, kw_only=True)

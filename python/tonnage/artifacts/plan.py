@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from tonnage.artifacts.artifact import Artifact
+from tonnage.artifacts.calibration import CalibratedBy
 from tonnage.artifacts.job import Job
 
 
@@ -66,6 +67,8 @@ class Candidate:
     own_disks: bool = False
     """Whether the job keeps anything on the nodes' own disks."""
     volumes: AttachedVolumes | None = None
+    calibrated: CalibratedBy | None = None
+    """By runs of this job on this offer; ``None``: by none."""
     notes: list[str] = field(default_factory=list)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tonnage.artifacts.artifact import Artifact
+from tonnage.artifacts.calibration import CalibratedBy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,8 @@ class Prediction(Artifact):
     interval_rule: str
     other_seconds: float = 0.0
     phases: list[PredictedPhase]
+    calibrated: CalibratedBy | None = None
+    """By these rehearsals; ``None``: by none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from tonnage.artifacts.artifact import Artifact
+from tonnage.artifacts.calibration import Calibration
 
 Evidence = Literal["measured", "published", "derived", "advertised"]
 """Measured by us; published by a study as measured; what follows from its tables; on offer."""
@@ -75,11 +76,13 @@ class OfferProfile:
     """Whether its nodes are placed close together."""
     laws: list[Law]
     scaling: Scaling | None = None
+    calibrations: list[Calibration] = field(default_factory=list)
+    """What finished runs showed of jobs on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """Measurements, or parts of them, that nothing was taken from."""
+    """Measurements or runs, or parts of them, that nothing was taken from."""
 
     measurements: list[str]
     why: str
@@ -89,7 +92,7 @@ class LeftOut:
 class Profile(Artifact):
     """What is known of offers.
 
-    One that was made from measurements names all of them, and those that were left out.
+    One that was made from measurements and runs names all of them, and those that were left out.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.profile/1"
@@ -100,4 +103,5 @@ class Profile(Artifact):
     shares: list[Law] = field(default_factory=list)
     """What share of an advertised figure offers reached that were measured, by resource."""
     measurements: list[str] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)

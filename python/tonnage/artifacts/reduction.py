@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tonnage.artifacts.artifact import Artifact
+from tonnage.artifacts.compared import Compared
 from tonnage.artifacts.environment import Environment
 from tonnage.artifacts.phase import Phase
 
@@ -42,8 +43,9 @@ class ReductionRecord(Artifact):
 
     ``rows`` are those of a round, ``None`` where files do not say how many there are; ``bytes`` are
     of the input, ``object_bytes`` of them in object storage and the others in files (``None``: that
-    was not recorded). ``seconds`` are of the rounds that this command did (``rounds_here``), from
-    the beginning of the first. ``lost`` are nodes that did not come back, and why.
+    was not recorded). ``seconds`` are of the rounds that this command did (``rounds_here``),
+    without what took place before the first. ``lost`` are nodes that did not come back, and why.
+    ``compared`` has its rounds beside what was planned of them.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.reduction/1"
@@ -68,3 +70,4 @@ class ReductionRecord(Artifact):
     phases: list[Phase] = field(default_factory=list)
     object_bytes: int | None = None
     lost: dict[str, str] = field(default_factory=dict)
+    compared: Compared | None = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tonnage.artifacts.artifact import Artifact
+from tonnage.artifacts.compared import Compared
 from tonnage.artifacts.environment import Environment
 
 
@@ -62,3 +63,5 @@ class ReductionSweep(Artifact):
     settings: dict[str, Any]
     command: list[str]
     swept: list[Swept]
+    compared: list[Compared] = field(default_factory=list)
+    """Of those that followed a plan, in the order in which they began."""

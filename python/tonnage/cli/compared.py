@@ -55,6 +55,8 @@ def _phase(phase: ComparedPhase) -> str:
     parts.append(f"limited by {words.resource(phase.bottleneck)}{foreseen[phase.as_limited]}")
     if phase.planned_seconds is not None and phase.planned_bottleneck:
         found = "as found" if phase.as_planned else "unlike found"
+        if phase.came_seconds is not None and phase.came_seconds > phase.seconds:
+            found += f", with copies {words.seconds(phase.came_seconds)}"
         parts.append(
             f"planned {words.seconds(phase.planned_seconds)} by {phase.planned_bottleneck}, {found}"
         )

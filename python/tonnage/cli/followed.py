@@ -59,7 +59,7 @@ def follow(
     """The plan at ``path``, which flags do not contradict; ``None`` if none was given.
 
     Args:
-        job: Whose plan it has to be: sort or mapreduce.
+        job: Whose plan it has to be: sort, mapreduce or reduce.
         path: What ``tonnage plan JOB --json`` printed.
         number: Which of its candidates, from 1; ``None`` for the best.
         instances: ``--instances``, if it was given.

@@ -5,8 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from tonnage import engine, words
-from tonnage.artifacts import ArtifactError, FleetMeasurement, Measurement
-from tonnage.artifacts.gathering import bytes_at, fleets_at, measurements_at, places
+from tonnage.artifacts import (
+    ArtifactError,
+    FleetMeasurement,
+    Measurement,
+    ReductionRecord,
+    RunRecord,
+)
+from tonnage.artifacts.gathering import bytes_at, fleets_at, measurements_at, places, runs_at
 
 
 def measured_places(paths: list[Path]) -> list[Path]:
@@ -21,6 +27,30 @@ def measured_places(paths: list[Path]) -> list[Path]:
         except OSError as why:
             raise engine.Refused(f"{path}: {why.strerror}") from None
     return list(found.values())
+
+
+def runs_among(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], list[Path]]:
+    """Records of finished jobs, each once, and the paths that hold measurements."""
+    found: dict[tuple[str, str], RunRecord | ReductionRecord] = {}
+    others: list[Path] = []
+    for path in paths:
+        try:
+            runs = runs_at(path)
+            measured = not runs or (path.is_dir() and _has_measurements(path))
+        except ArtifactError as why:
+            raise engine.Refused(str(why)) from None
+        except OSError as why:
+            raise engine.Refused(f"{path}: {why.strerror}") from None
+        found |= {(each.job, each.began_at): each for each in runs}
+        others += [path] if measured else []
+    return list(found.values()), others
+
+
+def _has_measurements(path: Path) -> bool:
+    try:
+        return bool(places(path))
+    except ArtifactError:
+        return False
 
 
 def read_fleets(paths: list[Path]) -> list[FleetMeasurement]:

@@ -32,7 +32,7 @@ def plan(
         str,
         typer.Argument(
             metavar="JOB",
-            help="sort, mapreduce, reduce, or a job's JSON file; of a reduction its record is one.",
+            help="sort, mapreduce, reduce, or a job's JSON file; the record of a run is one.",
         ),
     ],
     data: Annotated[

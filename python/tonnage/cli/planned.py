@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tonnage import words
 from tonnage.artifacts.plan import Candidate, Explanation, Plan, Range
 from tonnage.cli.plan import MOST_NODES
+from tonnage.plan.calibrated import in_words
 from tonnage.plan.survey import within
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def show(plan: Plan, every: bool) -> None:
     best = plan.candidates[0]
     limits = ", ".join(f"{phase.name}: {phase.bottleneck}" for phase in best.phases)
     lines = [f"What limits {best.offer}: {limits}."]
+    lines.append(f"{best.offer}: {words.sentence(in_words(best.calibrated))}")
     lines += [f"{best.offer}: {words.sentence(note)}" for note in best.notes]
     lines += [words.sentence(note) for note in plan.notes]
     if plan.sure:
@@ -151,6 +153,7 @@ def explanation(told: Explanation) -> str:
         f"Room: {words.size(best.capacity.needed_bytes)} needed, "
         f"{words.size(best.capacity.have_bytes)} there"
     )
+    lines.append(words.sentence(in_words(best.calibrated)))
     lines += [words.sentence(note) for note in best.notes]
     return "\n".join(lines)
 

@@ -13,10 +13,11 @@ import typer
 
 from tonnage import engine, words
 from tonnage.cli.arguments import Json
-from tonnage.cli.gathered import measured_places, read_all
+from tonnage.cli.gathered import measured_places, read_all, runs_among
 from tonnage.cli.question import BUILT_IN, catalogs_of, find_offer
 
 if TYPE_CHECKING:
+    from tonnage.artifacts.calibration import Calibration
     from tonnage.artifacts.profile import Law, Profile
     from tonnage.catalog import Catalog
     from tonnage.model.profiling import Offer, Said
@@ -29,8 +30,9 @@ def profile(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="MEASUREMENT_OR_DIR...",
-            help="Measurements, or directories that hold some, at any depth.",
+            metavar="MEASUREMENT_OR_RUN...",
+            help="Measurements and records of finished runs, or directories that hold some, at any "
+            "depth.",
         ),
     ],
     out: Annotated[
@@ -71,7 +73,10 @@ def profile(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make measurements of offers a profile, which tonnage plan takes."""
+    """Make measurements of offers, and finished runs on them, a profile, which tonnage plan takes.
+
+    A run calibrates plans of its kind of job: what it showed of a phase goes before benchmarks.
+    """
     from tonnage.model import profiling
     from tonnage.plan.advertised import advertised
 
@@ -79,13 +84,15 @@ def profile(
         raise engine.Refused(f"--out {out}: name a file that ends in .json")
     catalogs = catalogs_of(catalog, ())
     said = _said(offer or [], catalogs)
-    measurements = read_all(measured_places(paths))
+    runs, measured = runs_among(paths)
+    measurements = read_all(measured_places(measured)) if measured or not runs else []
     try:
         made = profiling.profile(
             measurements,
             advertised(catalogs),
             name=name or out.stem,
             made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            runs=runs,
             said=said,
             volumes=volumes,
             placement=placement,
@@ -141,16 +148,30 @@ def _lines(made: Profile) -> list[str]:
         if each.scaling and len(each.scaling.points) > 1:
             points = [f"{words.percent(share)} of {nodes}" for nodes, share in each.scaling.points]
             lines.append(f"  network, by nodes: {words.listing(points)}")
+        lines += [_shown(runs) for runs in each.calibrations]
     for law in made.shares:
         if law.resource.startswith("cpu "):
             lines.append(f"{law.resource}, of a vCPU of any offer: {_told(law)}")
         else:
             lines.append(f"{law.resource}, of what is advertised: {_told(law, words.percent)}")
     for out in made.left_out:
-        these = words.several(len(out.measurements), "measurement")
+        these = words.several(len(out.measurements), "record")
         some = ", ".join(out.measurements[:3]) + (", ..." if len(out.measurements) > 3 else "")
         lines.append(f"Left out of {these} ({some}): {words.sentence(out.why)}")
     return lines
+
+
+def _shown(runs: Calibration) -> str:
+    """What finished runs of a job showed, in words."""
+    kept = "" if runs.durability == "none" else f" ({runs.durability})"
+    phases = [
+        f"{words.phase(phase.name)} {words.rate(phase.pace)} of input a node, by {phase.limits[0]}"
+        for phase in runs.phases
+    ]
+    return (
+        f"  {runs.job}{kept}, as it was run: {words.listing(phases)}; spread "
+        f"{words.percent(runs.phases[0].spread)}, {runs.spread_source}; {', '.join(runs.runs)}"
+    )
 
 
 def _told(law: Law, figure: Callable[[float], str] = words.rate) -> str:

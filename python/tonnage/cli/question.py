@@ -133,15 +133,19 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
 
 
 def _in_file(path: Path) -> Job:
-    """The job that a file holds, or that a reduction was of which it holds the record."""
-    from tonnage.artifacts import ReductionRecord
+    """The job that a file holds, or that a run was of which it holds the record."""
+    from tonnage.artifacts import ReductionRecord, RunRecord
     from tonnage.artifacts.artifact import ArtifactError
+    from tonnage.artifacts.gathering import says
     from tonnage.artifacts.job import Job
+    from tonnage.model.jobs.mapreduce import as_run
     from tonnage.model.jobs.reduce import reduce_as
 
     try:
-        if ReductionRecord.SCHEMA in path.read_text():
+        if says(path, ReductionRecord):
             return reduce_as(ReductionRecord.read(path))
+        if says(path, RunRecord):
+            return as_run(RunRecord.read(path))
         return Job.read(path)
     except (ArtifactError, UnicodeDecodeError, ValueError) as why:
         raise engine.Refused(f"JOB {why}") from why

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from tonnage import engine, words
+from tonnage.cli import compared
 from tonnage.cli.arguments import (
     Json,
     Memory,
@@ -23,10 +26,20 @@ from tonnage.cli.arguments import (
     whole_number,
 )
 from tonnage.cli.fleet import refuse_without_ray
-from tonnage.cli.fleet_flags import PATIENCE_SECONDS, Fleet, Instances, Out, Patience
+from tonnage.cli.fleet_flags import (
+    PATIENCE_SECONDS,
+    Candidate,
+    Fleet,
+    Instances,
+    Out,
+    Patience,
+    Plan,
+)
+from tonnage.cli.followed import Followed, follow, refuse_other_fleet
 from tonnage.cli.modules import held_by
 from tonnage.cli.run_fleet import going_on
 from tonnage.cli.volumes import Endpoint, asked_of_stores, divided, refuse_endpoint, refuse_of_nodes
+from tonnage.model.reduced import beside_plan
 from tonnage.run.volumes import refuse_twice_read
 
 if TYPE_CHECKING:
@@ -203,6 +216,8 @@ def run_reduce(
     out: Out = None,
     patience: Patience = None,
     instances: Instances = None,
+    plan: Plan = None,
+    candidate: Candidate = None,
     endpoint: Endpoint = None,
     as_json: Json = False,
 ) -> None:
@@ -232,7 +247,11 @@ def run_reduce(
     refuse_endpoint(endpoint)
     paths, urls = divided(inputs)
     refuse_twice_read(urls)
-    where = _where(fleet, paths, urls, out, patience, instances)
+    of_plan = {"--plan": plan, "--candidate": candidate}
+    where = _where(fleet, paths, urls, out, patience, instances, of_plan)
+    followed = follow("reduce", plan, candidate, instances, None)
+    if followed and where:
+        where = _as_planned(where, followed)
     from tonnage.reduction import reduce
 
     names = columns.split(",") if columns else None
@@ -259,10 +278,16 @@ def run_reduce(
             ),
             **more,
         )
+    record = done.record
+    if followed and where:
+        from tonnage.fleet.reduce.home import RECORD
+
+        record = beside_plan(record, followed.plan, followed.candidate)
+        record.write(where.out / RECORD)
     if as_json:
-        print(json.dumps(done.record.to_json()))
+        print(json.dumps(record.to_json()))
         return
-    print("\n".join(in_words(done.record)))
+    print("\n".join(in_words(record)))
     if where:
         print(f"Kept in {where.out}")
 
@@ -351,6 +376,8 @@ def in_words(record: ReductionRecord) -> list[str]:
         "seconds",
         f"{words.several(len(workers), 'worker')}: {spent}",
     ]
+    if record.compared:
+        lines += compared.lines(record.compared, record.seconds)
     if record.requests:
         lines.append(asked_of_stores(record.requests))
     if record.job == "kmeans" and "restarts" not in record.settings.get("flags", {}):
@@ -415,10 +442,11 @@ def _where(
     out: Path | None,
     patience: float | None,
     instances: int | None,
+    of_plan: Mapping[str, Any],
 ) -> OnFleet | None:
     """The fleet that is to do it, if one is."""
     if fleet is None:
-        of_fleet = {"--out": out, "--patience": patience, "--instances": instances}
+        of_fleet = {"--out": out, "--patience": patience, "--instances": instances, **of_plan}
         for flag, given in of_fleet.items():
             if given is not None:
                 raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
@@ -431,6 +459,19 @@ def _where(
     refuse_of_nodes(urls)
     out = out or new_directory("tonnage-reduce")
     return OnFleet(fleet, out, patience or PATIENCE_SECONDS, instances)
+
+
+def _as_planned(where: OnFleet, followed: Followed) -> OnFleet:
+    """As many machines as planned, which have to be those that were."""
+
+    def look(machines: Sequence[tuple[str, Mapping[str, str]]]) -> None:
+        if any(where.out.glob("*")):
+            return  # It goes on, with whom there is.
+        doubt = refuse_other_fleet(followed, machines)
+        for said in filter(None, (f"as planned: {followed.said}", doubt)):
+            print(words.sentence(said), file=sys.stderr)
+
+    return replace(where, instances=followed.nodes, on_machines=look)
 
 
 def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[Any] | Sampled:

@@ -116,6 +116,7 @@ def _reductions_at(path: Path) -> list[Path]:
 
 
 def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
+    from tonnage.cli.compared import lines
     from tonnage.model.sweeping import sweep
     from tonnage.report.sweep import found_in_words, name_of, write_sweep
 
@@ -129,6 +130,9 @@ def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
         return
     for swept in put_together.swept:
         print(f"{name_of(swept)}. {found_in_words(swept)}")
+    for each in put_together.compared:
+        for said in lines(each, each.phase_seconds):
+            print(said)
     print(f"Report: {page}")
 
 

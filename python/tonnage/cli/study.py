@@ -46,6 +46,7 @@ def study(
     as_json: Json = False,
 ) -> None:
     """Measure this machine, predict a sort, run it, compare, and write a report to look at."""
+    from tonnage.cli.onward import from_study
     from tonnage.study import Settings
     from tonnage.study import study as run_study
 
@@ -67,3 +68,4 @@ def study(
     for said in (*done.findings, *done.warnings):
         print(said)
     print(f"Report: {done.report}")
+    print("\n".join(from_study(where)))

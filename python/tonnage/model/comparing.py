@@ -97,7 +97,8 @@ def compare(
     if plan and candidate:
         planned = _planned(record, plan, candidate)
         scale = planned.seconds.median / candidate.seconds.median
-        phases = [_beside(each, candidate, scale) for each in phases]
+        copies = next((each for each in phases if each.name == COPY), None)
+        phases = [_beside(each, candidate, scale, copies) for each in phases]
     seconds = sum(phase.seconds for phase in phases)
     is_one = record.commands == 1 and record.seconds >= seconds
     other = record.seconds - seconds if is_one else None
@@ -267,16 +268,23 @@ def _bottleneck(
     return resource, node
 
 
-def _beside(phase: ComparedPhase, candidate: Candidate, scale: float) -> ComparedPhase:
-    """The phase, beside the plan's."""
-    if phase.name not in PASSES or len(candidate.phases) != len(PASSES):
+def _beside(
+    phase: ComparedPhase, candidate: Candidate, scale: float, copies: ComparedPhase | None
+) -> ComparedPhase:
+    """The phase, beside the plan's; copies that were made after pass two are planned with it."""
+    if phase.name not in PASSES or len(candidate.phases) < len(PASSES):
         return phase
     planned = candidate.phases[PASSES.index(phase.name)]
+    came, bottleneck = phase.seconds, phase.bottleneck
+    if copies and phase.name == PASSES[-1]:
+        came += copies.seconds
+        bottleneck = max((phase, copies), key=lambda each: each.seconds).bottleneck
     return replace(
         phase,
         planned_seconds=planned.seconds * scale,
         planned_bottleneck=planned.bottleneck,
-        as_planned=planned.bottleneck in THINGS.get(phase.bottleneck, ()),
+        as_planned=planned.bottleneck in THINGS.get(bottleneck, ()),
+        came_seconds=came,
     )
 
 
@@ -346,7 +354,7 @@ def _notes(
             f"the {words.size(record.bytes)} that there were"
         )
     if planned and any(phase.name == COPY for phase in phases):
-        yield "copies that were made after pass two are planned as a part of it"
+        yield "copies that were made after pass two are planned, and compared, as a part of it"
 
 
 def _made(record: RunRecord, plan: Plan) -> Iterable[str]:

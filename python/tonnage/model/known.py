@@ -1,7 +1,8 @@
 """What profiles say of offers: those of the package by name, others from files and directories.
 
-A directory may hold profiles, measurements or both, at any depth. Of measurements a profile is made
-on the way (`tonnage.model.profiling`); those that a profile there was made of are not taken again.
+A directory may hold profiles, measurements and records of runs, at any depth. Of the latter two a
+profile is made on the way (`tonnage.model.profiling`); those that a profile there was made of are
+not taken again.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from tonnage import words
 from tonnage.artifacts.artifact import ArtifactError
+from tonnage.artifacts.calibration import Calibration
 from tonnage.artifacts.fleet import FleetMeasurement
-from tonnage.artifacts.gathering import measurements_at, places, says
+from tonnage.artifacts.gathering import measurements_at, places, runs_at, says
 from tonnage.artifacts.measurement import Measurement
 from tonnage.artifacts.profile import Law, OfferProfile, Profile
 from tonnage.model.scaling import Curve, curve
+from tonnage.model.shown import Run, name_of
 
 if TYPE_CHECKING:
     from tonnage.model.profiling import Advertised
@@ -37,6 +40,8 @@ class Laws:
     laws: Mapping[str, Law]
     curve: Curve | None = None
     """How its network falls with the number of nodes."""
+    calibrations: tuple[Calibration, ...] = ()
+    """What finished runs showed of jobs on it."""
 
 
 NOTHING = Laws({})
@@ -73,7 +78,7 @@ def names() -> list[str]:
 
 
 def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile]:
-    """The profile of this name; or those in this file or directory, and that of its measurements.
+    """The profile of this name; or those in this file or directory, and that of what else it holds.
 
     Args:
         name: The name, or the path.
@@ -96,15 +101,16 @@ def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile
             files = sorted(each for each in place.rglob("*.json") if each.is_file())
         found = [Profile.read(file) for file in files if says(file, Profile)]
         left = _measurements(place, found)
+        runs = _runs(place, found)
     except ArtifactError as why:
         raise ProfileError(str(why)) from why
     except OSError as why:
         raise ProfileError(f"{why.filename}: {why.strerror}") from why
-    if left:
+    if left or runs:
         # First, so that a profile that somebody made goes before.
-        found.insert(0, _made(name, left, advertised()))
+        found.insert(0, _made(name, left, runs, advertised()))
     if not found:
-        raise ProfileError(f"no profile in {name}: it holds no profile and no measurement")
+        raise ProfileError(f"no profile in {name}: it holds no profile, measurement or run")
     if not any(each.offers or each.shares for each in found):
         reason = next((out.why for each in found for out in each.left_out), "it is empty")
         raise ProfileError(f"nothing follows from {name}: {reason}")
@@ -124,12 +130,21 @@ def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]
     return [each for each in found.values() if each.id not in taken]
 
 
-def _made(name: str, measurements: Sequence[Measurement], advertised: Advertised) -> Profile:
+def _runs(place: Path, profiles: Sequence[Profile]) -> list[Run]:
+    """The finished runs there that no profile was made of, each once."""
+    taken = {name for each in profiles for name in each.runs}
+    found = {name_of(each): each for each in runs_at(place)}
+    return [each for name, each in found.items() if name not in taken]
+
+
+def _made(
+    name: str, measurements: Sequence[Measurement], runs: Sequence[Run], advertised: Advertised
+) -> Profile:
     from tonnage.model import profiling
 
     # When it was made does not matter: it is not kept.
-    made_at = max(each.began_at for each in measurements)
-    return profiling.profile(measurements, advertised, name=name, made_at=made_at)
+    made_at = max(each.began_at for each in (*measurements, *runs))
+    return profiling.profile(measurements, advertised, name=name, made_at=made_at, runs=runs)
 
 
 def known(profiles: Sequence[Profile]) -> Known:
@@ -182,7 +197,8 @@ def _placed(entries: Sequence[OfferProfile]) -> dict[bool, Laws]:
             fall = curve(entry.scaling) if entry.scaling else before.curve
         except ValueError as why:
             raise ProfileError(f"{entry.type}: {why}") from why
-        found[entry.placement] = Laws({**anywhere, **before.laws, **networks}, fall)
+        shown = (*before.calibrations, *entry.calibrations)
+        found[entry.placement] = Laws({**anywhere, **before.laws, **networks}, fall, shown)
     return found
 
 

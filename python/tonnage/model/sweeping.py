@@ -33,6 +33,7 @@ def sweep(records: Sequence[ReductionRecord]) -> ReductionSweep:
         settings=last.settings,
         command=last.command,
         swept=[_swept(each) for each in alike.values()],
+        compared=[each.compared for each in records if each.compared],
     )
 
 

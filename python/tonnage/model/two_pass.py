@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.artifacts import Measurement, PredictedPhase, Prediction, RunRecord, Term
+from tonnage.artifacts.calibration import CalibratedBy, run_name
 from tonnage.model.capacity import Capacity, Draws, cpu_per_byte, rate
 
 PASSES = {"pass_one": "partition", "pass_two": "sort"}
@@ -132,6 +133,17 @@ def predict(
         interval_rule=INTERVAL_RULE,
         other_seconds=other,
         phases=phases,
+        calibrated=_calibrated(rehearsals),
+    )
+
+
+def _calibrated(rehearsals: Sequence[Rehearsal]) -> CalibratedBy | None:
+    if not rehearsals:
+        return None
+    return CalibratedBy(
+        runs=[run_name(each.record.job, each.record.began_at) for each in rehearsals],
+        nodes=1,
+        bytes=max(each.record.bytes for each in rehearsals),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from tonnage import words
 from tonnage.artifacts.job import Job
 from tonnage.artifacts.plan import AttachedVolumes, Candidate, Fit, PlannedPhase, Range
+from tonnage.plan.calibrated import by
 from tonnage.plan.draws import Outcome, outcome
 from tonnage.plan.evaluate import Array
 from tonnage.plan.machines import Machine
@@ -78,6 +79,7 @@ def _candidate(
         deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
         own_disks=shape.own_disks,
         volumes=_attached(shape, choice.nodes),
+        calibrated=by(shape.chosen.calibration),
         notes=_notes(shape, machine, choice.nodes, needed / had if had else 0.0),
     )
 
@@ -106,7 +108,7 @@ def _phase(phase: Stretch, terms: Sequence[tuple[Thing, Array]], at: int) -> Pla
 
 def _notes(shape: Shape, machine: Machine, nodes: int, full: float) -> list[str]:
     """What is to be minded of a candidate."""
-    notes = []
+    notes = list(shape.chosen.notes)
     if full > TIGHT:
         notes.append(
             f"its disks are full to {words.percent(full)}, as the papers count it; a file system "

@@ -61,7 +61,9 @@ def term_work(
         if part.curve:
             rate = rate * carried.share(part.curve)
         amount: Any = size * part.per_byte
-        if term.thing == "network":
+        if part.kept:
+            amount = amount * (1 - 1 / nodes)
+        elif term.thing == "network":
             # A node alone sends nothing. With more all is counted, as the equations do.
             amount = amount * (nodes > 1)
         if part.advertised:

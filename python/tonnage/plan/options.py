@@ -23,6 +23,7 @@ from tonnage import words
 from tonnage.artifacts.job import Job
 from tonnage.catalog import Catalog, Offer
 from tonnage.model.known import NOTHING, Known, Laws
+from tonnage.plan.calibrated import NONE, choose
 from tonnage.plan.machines import Machine, Machines, Purchase, machine
 from tonnage.plan.shapes import Shape, Thing, shape
 from tonnage.plan.volumes import GIB, Volumes, usable
@@ -157,7 +158,10 @@ def _shapes(
     outside = any(resource.startswith("volume") for resource in used)
     kept = {where: _kept(job, where) * size for where in ("local", "volume")}
 
+    runs = choose(job, laws.calibrations)
+
     def made(name: str, own_disks: bool, volumes: Volumes | None) -> Shape:
+        # Where runs had what they kept locally, that is kept here, too.
         return shape(
             job,
             name,
@@ -166,6 +170,7 @@ def _shapes(
             laws=laws,
             shares=known.shares,
             network=network,
+            chosen=runs if own_disks or not locally else NONE,
         )
 
     if not locally and not outside:
@@ -287,6 +292,8 @@ def _kept(job: Job, where: str) -> float:
 def _outside_usd(job: Job, size: int, catalog: Catalog) -> float | str:
     """What requests of object storage and leaving the provider cost; or which price is unknown."""
     total = 0.0
+    if catalog.provider == "lab":
+        return total  # Its stores are programs on the machine itself, which nobody bills.
     store = catalog.object_store
     for request in job.requests:
         price = None

@@ -256,7 +256,9 @@ def _notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Gro
             f"the run that was watched waited for {words.duration(waits)}, for what it used none "
             "of: not counted"
         )
-    terms = [term for group in groups for phase in group.shape.phases for term in phase.terms]
+    # What runs took of cores is in their phases.
+    shapes = [group.shape for group in groups if group.shape.chosen.calibration is None]
+    terms = [term for each in shapes for phase in each.phases for term in phase.terms]
     if terms and not any(term.thing == "cpu" for term in terms):
         notes.append("what cores have to do is not known of this job, and not counted")
     return notes

@@ -8,6 +8,8 @@ disks whose rate was measured each way while both are used have one part, the la
 link, so reading and writing are a part each. A thing's credits are shared by the phases in
 proportion to what it carries in each.
 
+Where runs of the job were seen, what they showed of a phase goes before (`calibrated`).
+
 A part's capacity is a law; where the law is one of shares, times what is advertised. All machines
 with the same shape are computed at once.
 """
@@ -15,16 +17,18 @@ with the same shape are computed at once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from tonnage.artifacts.calibration import Calibration
 from tonnage.artifacts.job import Demand, Job, JobPhase, Resource
 from tonnage.artifacts.profile import Law, Mode
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.known import Laws
 from tonnage.model.scaling import Curve
+from tonnage.plan.calibrated import NONE, OUTSIDE, Chosen, phase_of, seen, slow
 from tonnage.plan.volumes import Volumes
 
 Thing = Literal["local disks", "volumes", "network", "object storage", "cpu"]
@@ -62,6 +66,8 @@ class Part:
     sources: str
     curve: Curve | None = None
     """How the capacity falls with the number of nodes."""
+    kept: bool = False
+    """Whether a node of N keeps 1/N of it, which is counted then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +84,7 @@ class Term:
     @property
     def alike(self) -> object:
         """The same for terms of several phases that take as long."""
-        parts = tuple((id(part.law), part.per_byte) for part in self.parts)
+        parts = tuple((id(part.law), part.per_byte, part.kept) for part in self.parts)
         return self.thing, parts, self.credit_share, self.most
 
     @property
@@ -113,6 +119,8 @@ class Shape:
     """Things of which a machine's advertised figure is needed."""
     own_curve: Curve | None
     """The fall of its network that was measured."""
+    chosen: Chosen = NONE
+    """The runs that it is calibrated by."""
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -160,6 +168,7 @@ def shape(
     laws: Laws,
     shares: Laws,
     network: str,
+    chosen: Chosen = NONE,
 ) -> Shape:
     """The job on this layout.
 
@@ -172,6 +181,7 @@ def shape(
         shares: What share of advertised figures is reached.
         network: ``scaled``: as it was measured to fall in larger fleets; ``baseline``: as between
             two nodes; ``infinite``: left out.
+        chosen: What runs of the job showed.
     """
     if network != "scaled":
         laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
@@ -179,21 +189,33 @@ def shape(
     missing: dict[str, None] = {}
     figures: set[Thing] = set()
     phases = []
-    for phase, things in zip(job.phases, wanted, strict=True):
+    runs = chosen.calibration
+    for place, (phase, things) in enumerate(zip(job.phases, wanted, strict=True)):
         terms = []
+        if runs and (held := _limit(phase_of(runs, place).limits, things, network)):
+            things[held] = []
         for thing, demands in things.items():
             parts = _parts(thing, demands, laws, shares)
+            if runs and not (network == "infinite" and thing == "network"):
+                as_run = _as_run(thing, demands, parts, runs, place, laws.curve or shares.curve)
+                if as_run is None:
+                    continue
+                parts = as_run
             if not parts and thing == "cpu":
                 continue  # A job that was never run has no figure of it; the plan says so.
             if not parts:
                 missing[thing] = None
             if any(part.advertised for part in parts):
                 figures.add("network" if thing == "object storage" else thing)
-            whole = sum(_bytes(each.get(thing, ())) for each in wanted)
+            whole = sum(_bytes(each.get(thing, ())) for each in wanted) or 1.0
             most = phase.most_cores if thing == "cpu" else None
             terms.append(Term(thing, parts, _bytes(demands) / whole, most))
+        if runs:  # Of those that take as long, what held it up is named.
+            terms.sort(key=lambda term: term.thing not in phase_of(runs, place).limits)
         local = _larger_way(things.get("local disks", ()))
         phases.append(Stretch(phase.name, tuple(terms), phase.fixed_seconds, local))
+    if runs and runs.other_seconds:
+        phases.append(Stretch(OUTSIDE, (), runs.other_seconds, 0.0))
     return Shape(
         layout,
         own_disks,
@@ -202,7 +224,59 @@ def shape(
         tuple(missing),
         frozenset(figures),
         laws.curve,
+        chosen,
     )
+
+
+def _limit(limits: Sequence[str], things: Mapping[Thing, object], network: str) -> Thing | None:
+    """What held a phase up, if it is none of what the job's demands have."""
+    if things.keys() & {*limits} or (network == "infinite" and "network" in limits):
+        return None
+    return next(thing for thing in THINGS.values() if thing in limits)
+
+
+def _as_run(
+    thing: Thing,
+    demands: list[Demand],
+    own: tuple[Part, ...],
+    runs: Calibration,
+    place: int,
+    curve: Curve | None,
+) -> tuple[Part, ...] | None:
+    """Parts of one thing as runs had it: just so, if it held them up; else no slower.
+
+    ``None`` if it did not, and what is known of it would have taken longer than the run: then it
+    is as fast as what did, whatever the fleet. That is not so of a network beside other things,
+    of which more nodes need more, and one needs none.
+    """
+    phase = phase_of(runs, place)
+    held_up = thing in phase.limits
+    alike = "network" not in (thing, *phase.limits)
+    shuffled = any(demand.shuffled for demand in demands)
+    own = tuple(dataclasses.replace(part, kept=shuffled) for part in own)
+    per_byte = _larger_way(demands) if thing == "local disks" else _bytes(demands)
+    found = seen(
+        runs,
+        phase,
+        per_byte or 1.0,
+        shuffled=shuffled,
+        curve=curve if thing == "network" else None,
+    )
+    if found is None:
+        return own
+    if own and not held_up:
+        advertised = any(part.advertised for part in own)
+        if advertised and thing == "network":
+            return own
+        # Seconds of a byte of input on each node, in a fleet of two, if it is a slow one.
+        alone = sum(part.per_byte / slow(part.law) for part in own)
+        if not advertised and alone <= per_byte / found.pace:
+            return own
+    if alike and not held_up:
+        return None
+    resource = demands[0].resource if demands else thing
+    sources = "; ".join(dict.fromkeys(demand.source for demand in demands)) or "as it was run"
+    return (Part(resource, per_byte or 1.0, found.law, False, sources, found.curve, kept=shuffled),)
 
 
 def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[Demand]]:

@@ -233,6 +233,11 @@ def _whole(predicted: Prediction) -> Html:
     parts = [f"{seconds(each.seconds)} of {words.phase(each.name)}" for each in predicted.phases]
     parts.append(f"{seconds(predicted.other_seconds)} outside of them, as in rehearsals")
     said = f"The {WHOLE}: {' + '.join(parts)} = {seconds(predicted.seconds)} predicted."
+    if by := predicted.calibrated:
+        runs = words.several(len(by.runs), "run")
+        said += f" Calibrated by {runs} of up to {words.size(by.bytes)}: {', '.join(by.runs)}."
+    else:
+        said += " Not calibrated by any run."
     return tag("p", said, class_="note sum")
 
 

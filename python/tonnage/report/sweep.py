@@ -14,7 +14,7 @@ from tonnage.artifacts import write_atomically
 from tonnage.artifacts.sweep import Cell, ReductionSweep, Swept
 from tonnage.report.charts import PLAIN, Chart, Trace
 from tonnage.report.circumstances import command, machine, settings
-from tonnage.report.markup import Html, facts, section, table, tag
+from tonnage.report.markup import Html, facts, join, section, table, tag
 from tonnage.report.shell import Part, page
 
 FIGURES = {
@@ -25,6 +25,7 @@ FIGURES = {
 }
 COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
 FOUND = "--accent"
+PLANNED = ("On", "Planned", "Took", "The interval", "Planned limit", "Found limit")
 COLUMNS = ("Chunk", "Threads", "Took", "Retrieval", "Processing", "Synchronisation", "CPU", "Runs")
 
 
@@ -48,6 +49,8 @@ def render(sweep: ReductionSweep) -> str:
         body = [tag("p", found_in_words(swept)), *(chart.element() for chart in charts)]
         name, key = name_of(swept), f"sweep-{number}"
         parts.append(Part(key, name, section(key, name, *body, _table(swept))))
+    if sweep.compared:
+        parts.append(Part("plan", "Plan", section("plan", "Beside the plan", _planned(sweep))))
     parts.append(Part("circumstances", "Machine", _circumstances(sweep)))
     return page(title(sweep), _header(sweep), parts, drawn)
 
@@ -167,6 +170,29 @@ def _table(swept: Swept) -> Html:
         f"in {words.memory(swept.memory_bytes)} for chunks"
     )
     return table(caption, COLUMNS, rows, numeric=COLUMNS[1:], marked=marked)
+
+
+def _planned(sweep: ReductionSweep) -> Html:
+    """A row for each reduction that followed a plan."""
+    rows = []
+    for each in sweep.compared:
+        (phase,) = each.phases
+        planned = each.planned
+        if planned:
+            between = words.seconds_between(planned.seconds.low, planned.seconds.high)
+            rows.append(
+                [
+                    f"{planned.candidate.nodes} x {planned.candidate.offer}",
+                    f"{words.seconds(planned.seconds.median)} ({between})",
+                    words.seconds(phase.seconds),
+                    "inside" if planned.inside else "outside",
+                    phase.planned_bottleneck or "",
+                    words.resource(phase.bottleneck),
+                ]
+            )
+    notes = dict.fromkeys(words.sentence(note) for each in sweep.compared for note in each.notes)
+    said = table("Each reduction beside its plan", PLANNED, rows, numeric=PLANNED[1:3])
+    return join([said, *(tag("p", note, class_="note") for note in notes)])
 
 
 def _circumstances(sweep: ReductionSweep) -> Html:

@@ -17,9 +17,12 @@ Reading and writing of a pass share the devices, so both are set against the rat
 
 from __future__ import annotations
 
-from typing import Literal
+import dataclasses
+from typing import Literal, cast
 
+from tonnage.artifacts import RunRecord
 from tonnage.artifacts.job import Demand, Job, JobPhase, Resource, Room
+from tonnage.model.shown import durability_of, functions_of, name_of, shown
 
 Durability = Literal["none", "replicated", "volumes"]
 DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")
@@ -32,6 +35,7 @@ def mapreduce(
     *,
     map_share: float = 1.0,
     reduce_share: float = 1.0,
+    objects: bool = False,
     name: str = "mapreduce",
 ) -> Job:
     """The job.
@@ -41,6 +45,7 @@ def mapreduce(
             ``volumes``: input and output on network-attached volumes.
         map_share: Bytes that the map makes of each byte of input.
         reduce_share: Bytes that the reduction makes of each byte of those.
+        objects: Whether volumes are an object store, whose requests are not counted here.
         name: What it is called.
 
     Raises:
@@ -54,10 +59,10 @@ def mapreduce(
     first, second = ("equation 10", "equation 11") if apart else ("equation 1", "equation 3")
     outer: tuple[Resource, Resource] = ("local read", "local write")
     if apart:
-        outer = ("volume read", "volume write")
+        outer = ("object get", "object put") if objects else ("volume read", "volume write")
     map_phase = [
         _row(outer[0], 1.0, first),
-        _row("network", made, first),
+        dataclasses.replace(_row("network", made, first), shuffled=True),
         _row("local write", made, first),
         Demand(resource="cpu partition", per_byte=1.0, source=CORES),
     ]
@@ -70,7 +75,9 @@ def mapreduce(
         copies = 2
         reduce_phase.append(_row("network", out, "equation 8"))
     reduce_phase.append(_row(outer[1], copies * out, "equation 8" if copies > 1 else second))
-    kept: Literal["local", "volume"] = "volume" if apart else "local"
+    kept: Literal["local", "volume", "object"] = "local"
+    if apart:
+        kept = "object" if objects else "volume"
     return Job(
         name=name,
         phases=[
@@ -94,6 +101,46 @@ def mapreduce(
 def sort(durability: Durability = "none") -> Job:
     """A sort: the map makes as much as it reads, and so does the reduction (equations 2 and 4)."""
     return mapreduce(durability, name="sort")
+
+
+def as_run(record: RunRecord) -> Job:
+    """The job that one would be which goes on as that did: a sort, or a MapReduce.
+
+    As durable, with the shares of bytes that functions made, and as many core seconds for each
+    byte.
+
+    Raises:
+        ValueError: It was of another kind, or did nothing.
+    """
+    phases = shown(record)
+    if record.job not in ("sort", "mapreduce") or not phases or not record.bytes:
+        raise ValueError("it is no finished sort or MapReduce on a fleet")
+    made = mapreduce(
+        cast(Durability, durability_of(record)),
+        map_share=phases[0].made or 1.0,
+        reduce_share=phases[1].made or 1.0,
+        objects=any("://" in str(path) for path in record.settings.get("output", ())),
+        name=record.job,
+    )
+    if record.job == "sort":
+        return made
+    source = name_of(record)
+    rows = [
+        Demand(resource="cpu", per_byte=each.cpu_seconds / record.bytes, source=source)
+        for each in phases
+    ]
+    return dataclasses.replace(
+        made,
+        phases=[
+            dataclasses.replace(
+                phase,
+                demands=[d for d in phase.demands if not d.resource.startswith("cpu")] + [row],
+            )
+            for phase, row in zip(made.phases, rows, strict=True)
+        ],
+        settings=made.settings | {"functions": functions_of(record) or ""},
+        seen_bytes=record.bytes,
+    )
 
 
 def _row(resource: Resource, per_byte: float, equation: str) -> Demand:

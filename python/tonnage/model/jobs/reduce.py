@@ -8,8 +8,11 @@ nodes' memory or disks can be kept between passes, which is not assumed here: MA
 
 from __future__ import annotations
 
+import dataclasses
+
 from tonnage.artifacts import ReductionRecord
 from tonnage.artifacts.job import Demand, Job, JobPhase, Requests, Room
+from tonnage.model.shown import functions_of
 
 STUDY = "MATE-EC2"
 
@@ -82,13 +85,15 @@ def reduce_as(record: ReductionRecord) -> Job:
     moved = record.rounds_here * record.bytes
     if not moved:
         raise ValueError("it has reduced nothing: run it on some input first")
-    return reduce(
+    made = reduce(
         record.rounds,
         chunk_bytes=record.tuning.range_bytes,
         local_share=_local_share(record),
         cpu_seconds_per_byte=record.cpu_seconds / moved,
         source=f"the run of {record.job} that began at {record.began_at}",
     )
+    functions = functions_of(record) or record.job
+    return dataclasses.replace(made, settings=made.settings | {"functions": functions})
 
 
 def _local_share(record: ReductionRecord) -> float:

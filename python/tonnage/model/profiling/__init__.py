@@ -10,6 +10,9 @@ offers differ: the law is that of nodes with offers for its fleets. The network 
 core's work, whose figure is the number of vCPUs: of volumes it is not known whether the link, the
 volumes or what was bought for them was the limit, and of local disks nothing is advertised that
 plans use.
+
+Finished runs become calibrations of their offers (`runs`), whether their machines were measured or
+not.
 """
 
 from __future__ import annotations
@@ -26,9 +29,11 @@ from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.laws import law
 from tonnage.model.profiling.offers import Offer, OfferError, Said, taken
 from tonnage.model.profiling.rates import Rate, best, by_node, middle, rates
+from tonnage.model.profiling.runs import calibrations
 from tonnage.model.profiling.times import law_over_times
+from tonnage.model.shown import Run, name_of, nodes_of
 
-__all__ = ["Advertised", "Figure", "Offer", "OfferError", "Said", "profile"]
+__all__ = ["Advertised", "Figure", "Offer", "OfferError", "Run", "Said", "name_of", "profile"]
 
 TOGETHER = (
     ("local both", "local read", "local write"),
@@ -61,6 +66,7 @@ def profile(
     *,
     name: str,
     made_at: str,
+    runs: Sequence[Run] = (),
     said: Said | None = None,
     volumes: bool = False,
     placement: bool = False,
@@ -72,6 +78,7 @@ def profile(
         advertised: What offers are said to carry.
         name: The profile's.
         made_at: Now, ISO 8601.
+        runs: Records of finished jobs, each once.
         said: Which offers machines are that do not tell.
         volumes: Whether devices that do not tell what they are, are network-attached volumes.
         placement: Whether nodes were placed close together.
@@ -79,8 +86,13 @@ def profile(
     Raises:
         OfferError: What is said does not fit the measurements.
     """
-    known, left = taken(measurements, said)
+    said = said or Said()
+    ran = {node for each in runs for node in nodes_of(each)}
+    known, left = taken(measurements, said, ran)
+    shown, without = calibrations(runs, {each.host: each.offer for each in known}, said)
+    left += without
     of_offers: dict[Offer, list[Rate]] = {each.offer: [] for each in known}
+    of_offers |= {offer: [] for offer in shown if offer not in of_offers}
     for each in known:
         for found in rates(each, volumes=volumes):
             if isinstance(found, LeftOut):
@@ -96,7 +108,7 @@ def profile(
         baseline = [each for each in networks if each.nodes == _smallest(networks)]
         of_network = {"network": baseline} if baseline else {}
         laws = [_law(resource, found) for resource, found in sorted((kept | of_network).items())]
-        if laws:
+        if laws or offer in shown:
             offers.append(
                 OfferProfile(
                     provider=offer[0],
@@ -104,6 +116,7 @@ def profile(
                     placement=placement,
                     laws=laws,
                     scaling=_scaling(networks),
+                    calibrations=shown.get(offer, []),
                 )
             )
         for resource in filter(_of_a_core, kept):
@@ -118,6 +131,7 @@ def profile(
         offers=offers,
         shares=shares,
         measurements=[each.id for each in measurements],
+        runs=[name_of(each) for each in runs],
         left_out=_by_reason(left),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tonnage import words
@@ -39,22 +39,27 @@ class Said:
 
 
 def taken(
-    measurements: Sequence[Measurement], said: Said | None = None
+    measurements: Sequence[Measurement], said: Said, ran: Collection[str] = ()
 ) -> tuple[list[Taken], list[LeftOut]]:
     """Each measurement with its offer, and those that have none.
 
     What is said of a host goes before what its machine tells; what is said of all has to agree
     with it.
 
+    Args:
+        measurements: Of any kind, each once.
+        said: What the user says.
+        ran: Hosts that have done a job.
+
     Raises:
-        OfferError: It does not, or no measurement is of a host that something is said of.
+        OfferError: It does not, or neither a measurement nor a run is of a host that something is
+            said of.
     """
-    said = said or Said()
-    hosts = {each.environment.host for each in measurements if each.environment}
+    hosts = {each.environment.host for each in measurements if each.environment} | {*ran}
     for host in said.of_hosts:
         if host not in hosts:
             known = words.listing(sorted(hosts)) if hosts else "none"
-            raise OfferError(f"{host}: no measurement is of that host; there are {known}")
+            raise OfferError(f"{host}: no measurement or run is of that host; there are {known}")
     found, left = [], []
     for each in measurements:
         here = each.environment

@@ -124,7 +124,7 @@ def _planned(compared: Compared) -> Html:
     rows = [
         [
             words.phase(phase.name),
-            words.seconds(phase.seconds),
+            _came(phase),
             words.seconds(phase.planned_seconds) if phase.planned_seconds is not None else "–",
             phase.planned_bottleneck or "–",
             words.resource(phase.bottleneck),
@@ -134,6 +134,14 @@ def _planned(compared: Compared) -> Html:
     ]
     caption = "What was planned, and what came"
     return table(caption, PLANNED, rows, numeric=("Took", "Planned"), hide_caption=True)
+
+
+def _came(phase: ComparedPhase) -> str:
+    """What a phase took; with copies, where they are planned as a part of it."""
+    took = words.seconds(phase.seconds)
+    if phase.came_seconds is None or phase.came_seconds <= phase.seconds:
+        return took
+    return f"{took}; with copies {words.seconds(phase.came_seconds)}"
 
 
 def _candidate(compared: Compared) -> Html | None:

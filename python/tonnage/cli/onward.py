@@ -1,0 +1,44 @@
+"""What to do next: commands that lead from what was measured to a plan for data of one's own.
+
+None is suggested that would be refused: what a plan would be told is read before.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from tonnage import engine
+from tonnage.cli.question import BUILT_IN, catalogs_of, known_of
+
+PLAN = ("tonnage", "plan", "sort", "--data", "20TB", "--deadline", "2h")
+"""A size and a deadline to put one's own in place of."""
+
+
+def from_study(out: Path) -> Iterator[str]:
+    """Lines that follow a study of one machine.
+
+    Args:
+        out: Where its results are.
+    """
+    profiles = [BUILT_IN, str(out)]  # The former tells of networks, which a study has none of.
+    if is_known(profiles):
+        given = [each for name in profiles for each in ("--profiles", name)]
+        yield f"Next, for data of your own: {shlex.join([*PLAN, *given])}"
+        return
+    yield f"Next, for data of your own: {shlex.join(PLAN)}"
+    of = ["tonnage", "profile", str(out), "--offer", "PROVIDER/TYPE", "--out", "mine.json"]
+    yield (
+        f"It does not say what machine this was rented as. If you know: {shlex.join(of)}, which "
+        f"tonnage plan takes by --profiles {BUILT_IN} --profiles mine.json"
+    )
+
+
+def is_known(profiles: list[str]) -> bool:
+    """Whether a plan can be made with these."""
+    try:
+        known_of(profiles, catalogs_of(None, ()))
+    except engine.Refused:
+        return False
+    return True
