@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup setup-test study test test-faults lint build site clean packages
+.PHONY: help setup setup-test study test test-faults lint build site release-check clean packages
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -48,6 +48,9 @@ build: $(VENV)/.runtime ## Build the wheel, into target/wheels.
 
 site: $(VENV)/.core $(VENV)/.dev ## Build the documentation's site, into target/site.
 	@$(BIN)/python tools/site target/site
+
+release-check: $(VENV)/.core $(VENV)/.dev ## Go through the checklist of a release: versions, wheel, sdist.
+	@$(BIN)/python tools/release-check
 
 clean: ## Remove all that was made here, except studies.
 	@rm -rf target .venv .tools .hypothesis .pytest_cache .mypy_cache .ruff_cache
