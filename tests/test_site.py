@@ -117,6 +117,7 @@ def test_something_else_is_not_removed(tmp_path: Path) -> None:
 def test_pages_open_from_a_disk(built: Path, browser: Browser, width: int) -> None:
     for name in ("index", "docs/concepts/planning", "docs/reference/tonnage-run"):
         with browser.open(built / f"{name}.html", width, 900) as page:
+            page.inner.set_default_timeout(120_000)
             assert page.problems == []
             # Nothing is wider than the window: tables and code scroll by themselves.
             wide = page.inner.evaluate("document.documentElement.scrollWidth - innerWidth")
