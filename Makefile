@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup setup-test study test test-faults lint build clean packages
+.PHONY: help setup setup-test study test test-faults lint build site release-check clean packages
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -47,6 +47,12 @@ lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints and types.
 
 build: $(VENV)/.runtime ## Build the wheel, into target/wheels.
 	@tools/step "Building the wheel" $(BIN)/maturin build
+
+site: $(VENV)/.core $(VENV)/.dev ## Build the documentation's site, into target/site.
+	@$(BIN)/python tools/site target/site
+
+release-check: $(VENV)/.core $(VENV)/.dev ## Go through the checklist of a release: versions, wheel, sdist.
+	@$(BIN)/python tools/release-check
 
 clean: ## Remove all that was made here, except studies.
 	@rm -rf target .venv .tools .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -278,7 +278,7 @@ def test_without_ray_the_command_says_how_to_have_it(disk: Path) -> None:
         [sys.executable, "-c", hidden, *args], capture_output=True, text=True, cwd=disk
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "tonnage: --fleet needs Ray: pip install 'tonnage[fleet]'\n"
+    assert done.stderr == "tonnage: --fleet needs Ray: pip install 'tonnage[cluster]'\n"
 
 
 @pytest.mark.parametrize(

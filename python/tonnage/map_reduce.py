@@ -164,7 +164,7 @@ def asked_of_fleet(
         Refused: Ray is not there, or nobody could do it.
     """
     if importlib.util.find_spec("ray") is None:
-        raise engine.Refused("a fleet needs Ray: pip install 'tonnage[fleet]'")
+        raise engine.Refused("a fleet needs Ray: pip install 'tonnage[cluster]'")
     from tonnage.fleet.asked import refuse_nowhere
     from tonnage.fleet.maps import asked_of
 

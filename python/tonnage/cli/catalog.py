@@ -17,6 +17,7 @@ import typer
 
 from tonnage import engine, words
 from tonnage.cli.arguments import Json, number, parse_size, parse_usd, refuse_unknown
+from tonnage.cli.extras import refuse_without
 from tonnage.cli.measure_net import parse_rate
 
 if TYPE_CHECKING:
@@ -219,6 +220,7 @@ def refresh(
     It takes credentials from where AWS' own tools do, and has to be allowed DescribeInstanceTypes,
     DescribeSpotPriceHistory and GetProducts. What is not told stays unknown.
     """
+    refuse_without("aws", "tonnage catalog refresh")
     from tonnage.catalog.refresh import RefreshError, connect, refresh_aws
 
     if provider not in REFRESHABLE:

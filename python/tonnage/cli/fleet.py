@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage import engine, words
 from tonnage.artifacts import Across, FleetMeasurement, FleetNode, Measurement, Reading
 from tonnage.artifacts.fleet import NODE
+from tonnage.cli.extras import refuse_without
 from tonnage.cli.measured import Measure, More, Where, line
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def measure(
 
 def refuse_without_ray() -> None:
     """Refuses where Ray is not installed."""
-    if importlib.util.find_spec("ray") is None:
-        raise engine.Refused("--fleet needs Ray: pip install 'tonnage[fleet]'")
+    refuse_without("cluster", "--fleet")
 
 
 def show(

@@ -12,6 +12,7 @@ from tonnage import engine, words
 from tonnage.artifacts import ArtifactError, ReductionRecord, RunRecord
 from tonnage.artifacts.gathering import bytes_at, says
 from tonnage.cli.arguments import Json, whole_number
+from tonnage.cli.extras import refuse_without
 from tonnage.cli.gathered import measured_places, read_all, read_fleets
 
 JOB, RUN = "job.json", "run.json"
@@ -64,6 +65,7 @@ def report(
     Of a job on a fleet, a sort or a MapReduce: its phases beside their limits and its plan, node
     by node. Of reductions: what chunks and threads made of them.
     """
+    refuse_without("report", "tonnage report")
     from tonnage.cli.prices import prices
     from tonnage.model.analysis import analyse
     from tonnage.report.analysis import write_analysis

@@ -18,6 +18,7 @@ from tonnage.cli.arguments import (
     refuse_missing,
     refuse_twice,
 )
+from tonnage.cli.extras import refuse_without
 
 
 def study(
@@ -46,6 +47,7 @@ def study(
     as_json: Json = False,
 ) -> None:
     """Measure this machine, predict a sort, run it, compare, and write a report to look at."""
+    refuse_without("report", "tonnage study")
     from tonnage.cli.onward import from_study
     from tonnage.study import Settings
     from tonnage.study import study as run_study

@@ -174,8 +174,8 @@ def _program() -> str:
     found = str(beside) if beside.exists() else shutil.which("ray")
     if found is None:
         raise Refused(
-            "there is no ray: install it beside Tonnage (pip install 'tonnage[fleet]'), or name it "
-            f"with {VARIABLE}=.../bin/ray"
+            "there is no ray: install it beside Tonnage (pip install 'tonnage[cluster]'), or name "
+            f"it with {VARIABLE}=.../bin/ray"
         )
     return os.path.abspath(found)
 
