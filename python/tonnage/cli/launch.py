@@ -144,7 +144,7 @@ def launch(
             "--patience",
             parser=parse_duration,
             metavar="TIME",
-            help="How long a machine may take to run, and to answer then.",
+            help="How long a machine may take to run, then to answer, and to answer in screening.",
         ),
     ] = "5min",  # type: ignore[assignment]
     catalog: Annotated[

@@ -40,6 +40,8 @@ ANSWER_SECONDS = 120.0
 """How long one command may take that does next to nothing."""
 INSTALL_SECONDS = 1200.0
 START_SECONDS = 600.0
+START_TRIES = 3
+"""A busy machine may need longer than Ray waits."""
 SCREEN_SECONDS = 3600.0
 FULL = {
     *("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity"),
@@ -146,9 +148,9 @@ class Launching:
         bad |= self._install(bad)
         if bad:
             return bad
-        self._start()
-        if not self._asked.screens:
-            return {}
+        bad = self._start()
+        if bad or not self._asked.screens:
+            return bad
         return self._screen()
 
     def _wait(self) -> Bad:
@@ -213,40 +215,56 @@ class Launching:
         self._made |= {each.instance for each in new if each.instance not in found}
         return found
 
-    def _start(self) -> None:
+    def _start(self) -> Bad:
         """Ray, on all: who is new may be the head, and who is gone was."""
         head, rented = self._head, self._rented
         self._step("starting", f"starting Ray on {words.several(len(rented), 'machine')}")
-        labels = node.labels(self._asked.order.rental, self._zone)
-        tell = node.environment(head.inside or "")
         for some, at in ([head], None), (rented[1:], head.inside):
-            said = self._at(
-                {
-                    each: tell + node.start(each.inside or "", each.instance, at, labels)
-                    for each in some
-                },
-                START_SECONDS,
-            )
-            if failed := {name: each.why for name, each in said.items() if each.code != 0}:
-                told = words.listing(f"{name}: {why}" for name, why in failed.items())
-                raise engine.Failed(f"Ray did not start: {told}")
+            if bad := self._started(some, at):
+                return bad
         until = time.monotonic() + START_SECONDS
         wanted = {each.instance for each in rented}
         while True:
             (said_of_all,) = self._at({head: node.alive()}, ANSWER_SECONDS).values()
             alive = (said_of_all.out.splitlines() or [""])[-1].split()
             if said_of_all.code == 0 and wanted == set(alive):
-                return
+                return {}
             if time.monotonic() > until:
                 missing = words.listing(sorted(wanted - set(alive)))
                 raise engine.Failed(f"Ray is not up on {missing}: {said_of_all.why}")
             time.sleep(PAUSE_SECONDS)
 
+    def _started(self, some: list[RentedNode], head: str | None) -> Bad:
+        """Ray on these: where it does not come up at once, it is started again, some times."""
+        labels = node.labels(self._asked.order.rental, self._zone)
+        tell = node.environment(self._head.inside or "")
+        failed: Bad = {}
+        for _ in range(START_TRIES):
+            wanted = {
+                each: tell + node.start(each.inside or "", each.instance, head, labels)
+                for each in some
+            }
+            said = self._at(wanted, START_SECONDS)
+            some = [each for each in some if said[each.instance].code != 0]
+            failed = {
+                each.instance: f"Ray does not start on it: {said[each.instance].why}"
+                for each in some
+            }
+            if not some:
+                break
+        return failed
+
     def _screen(self) -> Bad:
         """Who is slow or does not measure."""
         asked = self._asked
         self._step("screening", f"screening {words.several(len(self._rented), 'machine')}")
-        wanted = node.screen(asked.order.rental, self._screenings, asked.size_bytes, asked.seconds)
+        wanted = node.screen(
+            asked.order.rental,
+            self._screenings,
+            asked.size_bytes,
+            asked.seconds,
+            asked.patience_seconds,
+        )
         (said,) = self._at({self._head: wanted}, SCREEN_SECONDS).values()
         try:
             found: dict[str, Any] = json.loads(said.out.splitlines()[-1])

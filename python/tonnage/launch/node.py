@@ -119,7 +119,9 @@ def alive() -> str:
     return f". {HOME}/environment && python -c {shlex.quote(ALIVE)}"
 
 
-def screen(rental: Rental, number: int, size_bytes: int, seconds: float) -> str:
+def screen(
+    rental: Rental, number: int, size_bytes: int, seconds: float, patience_seconds: float
+) -> str:
     """Screens all nodes; of the head, whose answer is JSON.
 
     Args:
@@ -127,8 +129,10 @@ def screen(rental: Rental, number: int, size_bytes: int, seconds: float) -> str:
         number: Of this screening.
         size_bytes: What a trial of a disk moves at most.
         seconds: How long it takes at most.
+        patience_seconds: For how long who says nothing is waited for.
     """
     told = ["--size", str(size_bytes), "--seconds", f"{seconds:g}", "--fleet", "auto", "--json"]
+    told += ["--patience", f"{patience_seconds:g}s"]
     told += [word for place in places(rental) for word in ("--dir", place)]
     out = f"{HOME}/screening-{number}"
     return (
