@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,9 +18,12 @@ from typing import Any
 import pytest
 
 from support.ec2 import REGION, Cloud, cloud
-from support.launches import GP3, OFFER, SSH, Command, Ended, candidate, plan
+from support.launches import CATALOG, GP3, OFFER, SSH, Command, Ended, candidate, plan
 from tonnage.artifacts.launch import Launch, RentedNode, Tariff
+from tonnage.catalog import find, load
 from tonnage.launch.price import cost_usd, node_usd
+from tonnage.launch.request import Account, Order, run_instances
+from tonnage.plan.handover import Rental
 
 NODES = 2
 MUTATING = (
@@ -555,3 +559,29 @@ def test_the_price_of_a_launch_is_that_of_its_machines_as_aws_has_them(world: Wo
         pytest.approx(candidate(NODES).usd_per_hour)
     )
     assert record.candidate.volumes == GP3
+
+
+@pytest.mark.parametrize(("left", "minutes"), [(7200, 120), (61, 2), (-5, 0)])
+def test_a_machine_ends_itself_at_its_time_and_when_it_boots_anew(
+    tmp_path: Path, left: int, minutes: int
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    programs = {"date": "echo 1000000", "shutdown": f'echo "$@" >> {tmp_path}/done'}
+    for name, body in programs.items():
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    order = Order(
+        rental=Rental("sort", candidate(NODES), find([load(CATALOG)], OFFER)[1]),
+        account=Account(),
+        tariff=PRICED,
+        ends_at=datetime.fromtimestamp(1_000_000 + left, UTC),
+    )
+    script = run_instances(order, "sg-1", NODES, 0)["UserData"]
+    # What mounts disks comes after it, whether that fails or not.
+    script = script[: script.index("# Mounts each blank disk")]
+    script = script.replace("/var/lib/cloud", str(tmp_path)).replace("local_disks=", "own=")
+    env = {"PATH": f"{tools}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-c", script], check=True, env=env)
+    subprocess.run([tmp_path / "scripts" / "per-boot" / "tonnage-lifetime"], check=True, env=env)
+    assert (tmp_path / "done").read_text() == f"-h +{minutes}\n" * 2
