@@ -12,7 +12,7 @@ if [ ! -e "$MACHINES/$address" ]; then
     node=$(head -n 1 "$MACHINES/free")
     sed -i 1d "$MACHINES/free"
     home=$MACHINES/homes/$node
-    mkdir -p "$home/ray"
+    mkdir -p "$home/ray" "$home/tmp"
     ip -n "lab.$LAB.$node" address add "$address/16" dev eth0
     setsid "$TONNAGE" lab exec --lab "$LAB" "$node" -- \
         unshare --mount --pid --fork --kill-child --mount-proc bash -c '
@@ -34,4 +34,5 @@ exec 9>&-
 exec "$TONNAGE" lab exec --lab "$LAB" "$node" -- \
     nsenter --target "$inner" --mount --pid -- \
     env "HOME=$MACHINES/homes/$node" "PATH=$NODE_PATH" "PYTHONPATH=$NODE_PYTHONPATH" \
-    PIP_NO_DEPS=1 PIP_NO_INDEX=1 RAY_memory_monitor_refresh_ms=0 bash -c "$command"
+    "TMPDIR=$MACHINES/homes/$node/tmp" RAY_TMPDIR=/tmp RAY_memory_monitor_refresh_ms=0 \
+    PIP_NO_DEPS=1 PIP_NO_INDEX=1 bash -c "$command"
