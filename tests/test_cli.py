@@ -41,6 +41,21 @@ FLAGS = {
         *("--even", "--mtbf", "--descriptors", "--per-node", "--seed", "--record-bytes", "--key"),
         "--json",
     ],
+    ("launch",): [
+        *("--candidate", "--spot", "--image", "--subnet", "--key", "--ssh-from", "--ssh", "--user"),
+        *(
+            "--private",
+            "--wheel",
+            "--lifetime",
+            "--cap-usd",
+            "--replacements",
+            "--screen",
+            "--size",
+        ),
+        *("--seconds", "--patience", "--catalog", "--dry-run", "--out", "--json"),
+    ],
+    ("fleet", "status"): ["--region", "--json"],
+    ("fleet", "down"): ["--region", "--json"],
     ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
     ("run", "sort"): [
         *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),

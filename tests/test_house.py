@@ -31,6 +31,8 @@ PARTS = {
     "run": {"artifacts", "engine", "combine"},
     "simulate": {"artifacts", "statistics", "engine", "model", "plan", "run"},
     "fleet": {"artifacts", "words", "engine", "statistics", "measure", "run"},
+    # What it rents it reaches by commands of a shell: of what runs there it imports nothing.
+    "launch": {"artifacts", "words", "engine", "catalog", "plan"},
 }
 # A job of a user's own functions: it runs, and says on which machine.
 PARTS["map_reduce"] = {"artifacts", "words", "engine", "measure", "run", "fleet"}
@@ -73,6 +75,16 @@ def test_only_the_fleet_knows_ray() -> None:
         if name.partition(".")[0] == "ray"
     }
     assert known == {"fleet/cluster.py"}
+
+
+def test_only_who_asks_aws_knows_its_library() -> None:
+    known = {
+        str(file.relative_to(PACKAGE))
+        for file in PACKAGE.rglob("*.py")
+        for name in _imported_names(file)
+        if name.partition(".")[0] in {"boto3", "botocore"}
+    }
+    assert known == {"catalog/refresh.py", "catalog/asking.py", "launch/ec2.py"}
 
 
 def test_crates_depend_only_on_what_they_may() -> None:

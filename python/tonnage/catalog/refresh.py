@@ -1,8 +1,7 @@
 """A new catalog of AWS: instance types, the price list and spot history, asked of AWS itself.
 
 What comes is written in the schemas of the catalogs that come with the package, each table whole or
-not at all, with a date and a source in each row. What AWS does not tell stays blank. The only
-importer of boto3.
+not at all, with a date and a source in each row. What AWS does not tell stays blank.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,24 +19,15 @@ from typing import Any
 
 from tonnage.artifacts import write_atomically
 from tonnage.catalog import price_list
+from tonnage.catalog.asking import TRIES, in_one_line
 from tonnage.catalog.price_list import OnProgress
 from tonnage.catalog.schemas import AWS, OBJECT_COLUMNS, VOLUME_COLUMNS
 
 SPOT_DAYS = 7
 """How far back the range of spot prices goes."""
-TRIES = 8
 PRICING_REGION = "us-east-1"
 """The price list of all regions is served from few."""
 COLUMNS = (*AWS.columns, *AWS.optional)
-CREDENTIALS = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-THROTTLED = {
-    *("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException"),
-}
-DENIED = {"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}
-UNKNOWN_KEYS = {
-    *("AuthFailure", "UnrecognizedClientException", "InvalidClientTokenId", "ExpiredToken"),
-    *("ExpiredTokenException", "RequestExpired", "SignatureDoesNotMatch"),
-}
 
 
 class RefreshError(Exception):
@@ -84,7 +73,7 @@ def connect(region: str, endpoint_url: str | None = None) -> Clients:
         connect_timeout=10,
         read_timeout=60,
     )
-    with _in_one_line():
+    with in_one_line(RefreshError):
         # A session of its own: boto3's default one keeps the credentials that it first found.
         client = partial(boto3.Session().client, endpoint_url=endpoint_url, config=patient)
         return Clients(
@@ -110,7 +99,7 @@ def refresh_aws(
     today = now.date().isoformat()
     for client in (clients.ec2, clients.pricing):
         client.meta.events.register("needs-retry", tell_tries)
-    with _in_one_line():
+    with in_one_line(RefreshError):
         types = list(_instance_types(clients.ec2, on_progress))
         prices = price_list.machines(clients.pricing, region, on_progress)
         limits_from, volumes = price_list.volumes(clients.pricing, region, today, on_progress)
@@ -265,33 +254,3 @@ def _mean(changes: list[tuple[datetime, float]], until: datetime) -> float:
         return changes[-1][1]
     weighed = zip(changes, spans, strict=True)
     return sum(usd * span for (_, usd), span in weighed) / sum(spans)
-
-
-@contextmanager
-def _in_one_line() -> Iterator[None]:
-    """Turns what boto3 raises into one line that says what to do."""
-    from botocore import exceptions
-
-    try:
-        yield
-    except exceptions.ClientError as why:
-        raise RefreshError(_refusal(why)) from why
-    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as why:
-        raise RefreshError(f"no whole credentials for AWS ({why}): {CREDENTIALS}") from why
-    except (exceptions.ConnectionError, exceptions.HTTPClientError) as why:
-        raise RefreshError(f"AWS cannot be reached: {why}") from why
-    except (exceptions.BotoCoreError, ValueError, KeyError) as why:
-        raise RefreshError(f"AWS' answer or settings cannot be used: {why}") from why
-
-
-def _refusal(why: Any) -> str:
-    error = why.response.get("Error", {})
-    code, asked = error.get("Code", "unknown"), why.operation_name
-    if code in THROTTLED:
-        return f"AWS throttles {asked} ({code}) after {TRIES} tries: try again in some minutes"
-    if code in UNKNOWN_KEYS:
-        return f"AWS does not take these credentials for {asked} ({code}): {CREDENTIALS}"
-    if code in DENIED:
-        service = "pricing" if asked == "GetProducts" else "ec2"
-        return f"these credentials may not {asked} ({code}): allow {service}:{asked}"
-    return f"AWS refuses {asked} ({code}): {error.get('Message', 'without a word')}"

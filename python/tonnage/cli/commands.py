@@ -63,6 +63,10 @@ COMMANDS = {
             "down": "lab:down",
         },
     ),
+    "fleet": (
+        "What was launched.",
+        {"status": "rented:status", "down": "rented:down"},
+    ),
     "simulate": (
         "Run a job on a fleet that is not there.",
         {"sort": "simulate:simulate_sort"},
@@ -73,6 +77,7 @@ COMMANDS = {
     "report": "report:report",
     "profile": "profile:profile",
     "plan": "plan:plan",
+    "launch": "launch:launch",
     "observe": "observe:observe",
     "import": "imports:import_files",
     "gensort": "records:gensort",

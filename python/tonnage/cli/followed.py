@@ -73,26 +73,8 @@ def follow(
             return None
         raise engine.Refused(f"--candidate {number}: it is one of a plan's: give --plan too")
     flag = f"--plan {path}"
-    try:
-        plan = Plan.read(path)
-    except ArtifactError as why:
-        raise engine.Refused(
-            f"{flag}: {why}: give what tonnage plan {job} --json printed"
-        ) from None
-    except OSError as why:
-        raise engine.Refused(f"{flag}: {why.strerror}") from None
-    if plan.job.name != job:
-        raise engine.Refused(
-            f"{flag}: it is of {plan.job.name}: give what tonnage plan {job} --json printed"
-        )
-    if not plan.candidates:
-        raise engine.Refused(f"{flag}: it has no candidate: plan with other limits")
-    wanted = number or 1
-    if wanted > len(plan.candidates):
-        raise engine.Refused(
-            f"--candidate {wanted}: {flag} has {words.several(len(plan.candidates), 'candidate')}"
-        )
-    found = Followed(path, plan, plan.candidates[wanted - 1])
+    plan, chosen = chosen_of(flag, path, number, job)
+    found = Followed(path, plan, chosen)
     nodes = found.nodes
     if instances not in (None, nodes):
         raise engine.Refused(
@@ -105,6 +87,39 @@ def follow(
             f"--durability {durability}: {flag} is of {planned}: give one of the two"
         )
     return found
+
+
+def chosen_of(
+    flag: str, path: Path, number: int | None, job: str | None = None
+) -> tuple[Plan, Candidate]:
+    """The plan at ``path``, and its ``number``-th candidate, from 1; ``None`` for the best.
+
+    Args:
+        flag: What gave it.
+        path: What ``tonnage plan JOB --json`` printed.
+        number: Which candidate.
+        job: Whose plan it has to be; ``None``: anyone's.
+
+    Raises:
+        Refused: It is no plan, not of this job, or has no such candidate.
+    """
+    wants = f"give what tonnage plan {job or 'JOB'} --json printed"
+    try:
+        plan = Plan.read(path)
+    except ArtifactError as why:
+        raise engine.Refused(f"{flag}: {why}: {wants}") from None
+    except OSError as why:
+        raise engine.Refused(f"{flag}: {why.strerror}") from None
+    if job not in (None, plan.job.name):
+        raise engine.Refused(f"{flag}: it is of {plan.job.name}: {wants}")
+    if not plan.candidates:
+        raise engine.Refused(f"{flag}: it has no candidate: plan with other limits")
+    wanted = number or 1
+    if wanted > len(plan.candidates):
+        raise engine.Refused(
+            f"--candidate {wanted}: {flag} has {words.several(len(plan.candidates), 'candidate')}"
+        )
+    return plan, plan.candidates[wanted - 1]
 
 
 def durability_of(

@@ -17,8 +17,8 @@ from tonnage import engine, words
 from tonnage.cli.arguments import refuse_unknown
 
 if TYPE_CHECKING:
-    from tonnage.artifacts.plan import Plan
-    from tonnage.catalog import Catalog
+    from tonnage.artifacts.plan import Candidate, Plan
+    from tonnage.catalog import Catalog, Offer
 
 YAML = ("ray", "skypilot")
 """What is written as YAML, and not as JSON."""
@@ -54,13 +54,7 @@ def emit(
     chosen = made.candidates[number - 1]
     if chosen.provider == "lab":
         raise engine.Refused(f"--emit {kind}: a lab is not rented: tonnage lab up makes it")
-    offer = next(
-        offer
-        for catalog in catalogs
-        if catalog.name == chosen.catalog
-        for offer in catalog.offers
-        if offer.type == chosen.offer
-    )
+    offer = offer_of(chosen, next(each for each in catalogs if each.name == chosen.catalog))
     try:
         spot = made.settings["purchase"] == "spot"
         handed = KINDS[kind](Rental(made.job.name, chosen, offer, spot))
@@ -86,6 +80,11 @@ def emit(
         print(f"Replace {name}: {what}.", file=sys.stderr)
     for note in handed.notes:
         print(words.sentence(note), file=sys.stderr)
+
+
+def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
+    """The offer that a candidate is of, in its catalog."""
+    return next(each for each in catalog.offers if each.type == chosen.offer)
 
 
 def written(kind: str, document: dict[str, Any]) -> str:

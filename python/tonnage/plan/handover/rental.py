@@ -43,11 +43,14 @@ class Rental:
     offer: Offer
     spot: bool = False
     """Whether spare machines are asked for."""
+    mark: str = ""
+    """What tells this fleet from others of the same job; empty: nothing has to."""
 
     @property
     def name(self) -> str:
         """What the fleet is called, in letters that every provider takes."""
-        return "tonnage-" + (re.sub(r"[^a-z0-9]+", "-", self.job.lower()).strip("-")[:40] or "job")
+        job = re.sub(r"[^a-z0-9]+", "-", self.job.lower()).strip("-")[:40] or "job"
+        return "-".join(filter(None, ("tonnage", job, self.mark)))
 
     @property
     def region(self) -> str:

@@ -1,0 +1,30 @@
+"""What the process has ready of which launches are forked: imports, and botocore's model of EC2.
+
+Reading that model is the most of what a launch would do here, and it is the same each time.
+"""
+
+import os
+from typing import Any
+
+import botocore.loaders
+
+from support import launches as launches
+from tonnage.cli import launch as launch
+from tonnage.cli import rented as rented
+from tonnage.launch import ec2
+
+_load: Any = botocore.loaders.JSONFileLoader.load_file
+_loaded: dict[str, Any] = {}
+
+
+def _load_once(self: Any, file_path: str, *more: Any) -> Any:
+    if file_path not in _loaded:
+        _loaded[file_path] = _load(self, file_path, *more)
+    return _loaded[file_path]
+
+
+botocore.loaders.JSONFileLoader.load_file = _load_once
+os.environ |= {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}
+ec2._connect("us-east-1")
+for _name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    del os.environ[_name]
