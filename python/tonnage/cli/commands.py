@@ -72,6 +72,7 @@ COMMANDS = {
     "report": "report:report",
     "profile": "profile:profile",
     "plan": "plan:plan",
+    "explore": "explore:explore",
     "observe": "observe:observe",
     "import": "imports:import_files",
     "gensort": "records:gensort",
