@@ -74,10 +74,13 @@ function showDetails({ shown: [best], notes }, fields) {
       }
     },
   }, "Copy");
-  const all = [...(best ? best.notes.map((note) => `${best.offer}: ${note}`) : []), ...notes];
+  const all = [
+    ...(best ? best.notes.map((note) => `${best.offer}: ${words.sentence(note)}`) : []),
+    ...notes.map(words.sentence),
+  ];
   byId("details").replaceChildren(
     element("div", { class: "command" }, code, copy),
-    element("ul", { class: "findings" }, ...all.map((note) => element("li", {}, words.sentence(note)))));
+    element("ul", { class: "findings" }, ...all.map((note) => element("li", {}, note))));
 }
 
 /** The best candidates, each of which can be asked for its arithmetic. */
