@@ -304,6 +304,17 @@ def test_each_number_says_where_it_comes_from(browser: Browser, some: Asked) -> 
         assert f"× {name}," in page.inner.locator("#arithmetic").inner_text()
 
 
+def test_a_measurement_is_cited_with_its_command(browser: Browser, tmp_path: Path) -> None:
+    measured = dataclasses.replace(law("local both", 8e8, 0.2, 6), source="disk-a, disk-b")
+    there = known([profile({"m": [measured, law("network", 7e8, 0.1, 5)]})])
+    jobs, commands = {"none": sort()}, {"disk-a": "tonnage measure disk --dir /mnt/a", "c": "no"}
+    held = world(jobs, [catalog([offer("m")])], there, commands)
+    with shown(browser, write_explorer(held, "sort", [], tmp_path / "explore.html")) as page:
+        said = page.inner.locator("#arithmetic").inner_text()
+        assert "disk-a, disk-b" in said and "measured" in said
+        assert "To repeat the measurement: tonnage measure disk --dir /mnt/a\n" in said
+
+
 def test_the_front_is_walked_by_keys(browser: Browser, some: Asked) -> None:
     with shown(browser, some.page, hash="#data=20TB") as page:
         plot, told = page.inner.locator("#front .plot"), page.inner.locator("#front .told")
