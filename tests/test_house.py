@@ -24,6 +24,8 @@ PARTS = {
     "model": {"artifacts", "words", "statistics", "cloud_truth"},
     "plan": {"artifacts", "words", "statistics", "catalog", "model"},
     "report": {"artifacts", "words"},
+    # A plan as a page, which has the reports' looks.
+    "explore": {"artifacts", "words", "statistics", "catalog", "model", "plan", "report"},
     "engine": {"artifacts", "_core"},
     "changes": {"artifacts", "engine"},
     "lab": {"artifacts", "words", "catalog", "changes"},

@@ -77,6 +77,7 @@ COMMANDS = {
     "report": "report:report",
     "profile": "profile:profile",
     "plan": "plan:plan",
+    "explore": "explore:explore",
     "launch": "launch:launch",
     "observe": "observe:observe",
     "import": "imports:import_files",

@@ -23,6 +23,7 @@ from tonnage.cli.arguments import (
     refuse_filled,
     whole_number,
 )
+from tonnage.cli.extras import refuse_without
 from tonnage.cli.followed import chosen_of
 from tonnage.cli.handover import offer_of
 from tonnage.cli.measured import TrialSeconds, TrialSize
@@ -357,6 +358,7 @@ def show_requests(order: Order, cap_usd: float | None, as_json: bool) -> None:
 
 def carried_out(asked: Asked, made: Plan, place: Path, as_json: bool) -> Launch:
     """Launches, shows how to use it, or runs what is to be run; gives the record at its end."""
+    refuse_without("aws", "tonnage launch")
     from tonnage.artifacts.launch import Launch
     from tonnage.launch.ec2 import Ec2
     from tonnage.launch.ending import Kept, now

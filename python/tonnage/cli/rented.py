@@ -14,6 +14,7 @@ import typer
 
 from tonnage import engine, words
 from tonnage.cli.arguments import Json
+from tonnage.cli.extras import refuse_without
 
 if TYPE_CHECKING:
     from tonnage.artifacts.launch import Launch
@@ -111,6 +112,7 @@ def _found(
     which: str | None, region: str | None
 ) -> tuple[Ec2, str | None, Launch | None, Path | None]:
     """Where to look, for which launch, and its record, if that is known."""
+    refuse_without("aws", "tonnage fleet")
     from tonnage.artifacts import ArtifactError
     from tonnage.launch.ec2 import Ec2, default_region
     from tonnage.launch.status import record_in

@@ -34,6 +34,7 @@ ROUNDING = 1e-5
 """A search is in single precision."""
 FAR = 10
 """A job of so many times the input that was watched may be another one."""
+NO_CORES = "what cores have to do is not known of this job, and not counted"
 MOST_CANDIDATES = 20_000
 """With every number of nodes, no more are computed."""
 
@@ -92,7 +93,7 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
         survey=survey(offered, size, rates, limits, best[0] if best else None, known),
         sure=_sure(question, offered.groups, found, rates),
         nearest=None if best else _nearest(question, offered),
-        notes=_notes(question, catalogs, offered.groups) + list(known.notes),
+        notes=notes(question, catalogs, offered.groups) + list(known.notes),
     )
 
 
@@ -232,27 +233,27 @@ def limit(group: Group, place: int, found: Found, limits: Limits) -> str:
     return "not both in time and within the budget"
 
 
-def _notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Group]) -> list[str]:
+def notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Group]) -> list[str]:
     """What is to be minded of the whole plan."""
-    notes = [
+    found = [
         f"by {each.name} begun hours were billed, which is not counted (--billing hours)"
         for each in catalogs
         if question.limits.charged == "seconds" and each.billing.granularity_seconds >= 3600
     ]
     if question.job.room:
-        notes.append(
+        found.append(
             "not counted: starting the machines, putting the input where it lies when the job "
             "begins, and what your account may have of them"
         )
     seen = question.job.seen_bytes
     if seen and question.size > FAR * seen:
-        notes.append(
+        found.append(
             f"the run that was watched had {words.size(seen)} of input: whether its demands grow "
             "in proportion is not known"
         )
     waits = question.job.settings.get("waits_seconds")
     if isinstance(waits, float) and waits > 0:
-        notes.append(
+        found.append(
             f"the run that was watched waited for {words.duration(waits)}, for what it used none "
             "of: not counted"
         )
@@ -260,8 +261,8 @@ def _notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Gro
     shapes = [group.shape for group in groups if group.shape.chosen.calibration is None]
     terms = [term for each in shapes for phase in each.phases for term in phase.terms]
     if terms and not any(term.thing == "cpu" for term in terms):
-        notes.append("what cores have to do is not known of this job, and not counted")
-    return notes
+        found.append(NO_CORES)
+    return found
 
 
 def _settings(question: Question) -> dict[str, Any]:

@@ -34,20 +34,21 @@ def page(title: str, header: Html, parts: Sequence[Part], charts: Iterable[Chart
         charts: What the parts' figures are filled with.
     """
     links = [tag("a", part.name, href=f"#{part.identifier}") for part in parts]
-    return Template(_asset("page.html")).substitute(
+    return Template(asset("page.html")).substitute(
         title=text(title),
-        style=_asset("page.css"),
+        style=asset("page.css"),
         skip=tag("a", f"Skip to: {parts[0].name}", class_="skip", href=f"#{parts[0].identifier}"),
         header=header,
         links=join(links, Html("\n")),
         sections=join(part.section for part in parts),
         charts=_embedded({chart.name: chart.data() for chart in charts}),
         plotly=plotly.offline.get_plotlyjs(),
-        script=_asset("page.js"),
+        script=asset("page.js"),
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file that pages are made of."""
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 

@@ -1,0 +1,117 @@
+// The page at work: texts of the form become a question, its answer is shown, and the link keeps it.
+
+const STOPS = {
+  data: ["1GB", "10GB", "100GB", ...[1, 2, 5, 10, 20, 50, 100, 200, 500].map((each) => `${each}TB`), "1PB", "2PB", "5PB"],
+  deadline: ["", "5min", "10min", "15min", "30min", "1h", "2h", "4h", "8h", "12h", "1d", "2d", "7d"],
+};
+
+/** What a form's texts come to: an answer, or what is wrong. The page and its tests ask this. */
+function planned(fields) {
+  const { question, wrong } = questionOf({ ...DEFAULTS, ...fields });
+  return { wrong, answer: Object.keys(wrong).length ? null : answer(question) };
+}
+
+/** The same in short, as JSON values. */
+function ask(fields) {
+  const { wrong, answer: found } = planned(fields);
+  if (!found) return { wrong };
+  const told = ({ choice, ...candidate }) => candidate;
+  return {
+    wrong,
+    candidates: found.candidates.length,
+    shown: found.shown.map(told),
+    nearest: found.nearest && told(found.nearest),
+    front: found.front.map(({ offer, layout, nodes, seconds, cost }) => ({ offer, layout, nodes, seconds, cost })),
+    excluded: found.excluded,
+    notes: found.notes,
+    command: commandOf({ ...DEFAULTS, ...fields }),
+  };
+}
+
+function begin() {
+  const form = byId("question");
+  const inputs = Object.keys(DEFAULTS).map((name) => form.elements[name]);
+  let fields = fromHash(location.hash), last = null, chosen = 0, timer = 0;
+
+  const showForm = () => {
+    for (const input of inputs) input.value = fields[input.name];
+    moveSliders();
+  };
+  // A slider is where its stop is nearest to what the text says.
+  const moveSliders = () => {
+    for (const slider of form.querySelectorAll("[data-of]")) {
+      const name = slider.dataset.of, [parse] = READ[name], stops = STOPS[name];
+      Object.assign(slider, { min: 0, max: stops.length - 1, step: 1 });
+      const value = parse(fields[name]);
+      const far = (stop) => (value === Infinity || parse(stop) === Infinity
+        ? (value === parse(stop) ? 0 : 1e3) : Math.abs(Math.log(parse(stop) / value)));
+      if (value) slider.value = stops.reduce((best, stop, at) => (far(stop) < far(stops[best]) ? at : best), 0);
+      slider.setAttribute("aria-valuetext", fields[name] || "none");
+    }
+  };
+  const choose = (at) => {
+    chosen = at;
+    showTable(last, chosen, choose);
+    byId("table").querySelectorAll("th button")[at].focus();
+    showSources(last, chosen);
+  };
+  const drawChart = () => {
+    const best = last?.shown[0];
+    byId("front").hidden = !best || last.front.length < 2;
+    if (best) drawFront(byId("front").querySelector("figure"), last.front, best, last.question.deadline);
+  };
+  const plan = () => {
+    const { wrong, answer: found } = planned(fields);
+    for (const name of Object.keys(READ)) {
+      byId(`wrong-${name}`).textContent = wrong[name] || "";
+      form.elements[name].toggleAttribute("aria-invalid", false);
+      if (wrong[name]) form.elements[name].setAttribute("aria-invalid", "true");
+    }
+    byId("answer").classList.remove("planning");
+    document.documentElement.dataset.planned = toHash(fields);
+    if (!found) return;
+    [last, chosen] = [found, 0];
+    showAnswer(found, change);
+    showDetails(found, fields);
+    showTable(found, chosen, choose);
+    showSources(found, chosen);
+    showExcluded(found);
+    drawChart();
+  };
+  // A moment later, so that a slider that is dragged is not held up.
+  const soon = () => {
+    byId("answer").classList.add("planning");
+    clearTimeout(timer);
+    timer = setTimeout(plan, 120);
+  };
+  const change = (changes) => {
+    fields = { ...fields, ...changes };
+    history.replaceState(null, "", toHash(fields));
+    showForm();
+    soon();
+  };
+
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", ({ target }) => {
+    if (target.dataset.of) change({ [target.dataset.of]: STOPS[target.dataset.of][target.value] });
+    else {
+      fields = { ...fields, [target.name]: target.value };
+      history.replaceState(null, "", toHash(fields));
+      moveSliders();
+      soon();
+    }
+  });
+  addEventListener("hashchange", () => {
+    fields = fromHash(location.hash);
+    showForm();
+    soon();
+  });
+  document.querySelector("[data-skip]").addEventListener("click", (event) => {
+    event.preventDefault();  // The hash is the question's.
+    byId("answer").focus();
+  });
+  addEventListener("resize", drawChart);
+  window.tonnage = { ask };
+  showForm();
+  plan();
+}
