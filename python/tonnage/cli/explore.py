@@ -11,6 +11,7 @@ import typer
 
 from tonnage import engine, words
 from tonnage.cli.arguments import Json
+from tonnage.cli.extras import refuse_without
 
 if TYPE_CHECKING:
     from tonnage.artifacts.job import Job
@@ -47,6 +48,7 @@ def explore(
     The page needs no network and no Tonnage; it gives the answers of tonnage plan, each with the
     command that gives it too. A link keeps what was asked: explore.html#data=20TB&deadline=2h.
     """
+    refuse_without("report", "tonnage explore")
     from tonnage.cli.question import catalogs_of, known_of
     from tonnage.explore import world, write_explorer
 
