@@ -19,8 +19,11 @@ import pytest
 
 from support.ec2 import REGION, Cloud, cloud
 from support.launches import CATALOG, GP3, OFFER, SSH, Command, Ended, candidate, plan
+from tonnage import engine
 from tonnage.artifacts.launch import Launch, RentedNode, Tariff
 from tonnage.catalog import find, load
+from tonnage.launch.ec2 import Ec2
+from tonnage.launch.ending import Kept, end, merged, now
 from tonnage.launch.price import cost_usd, node_usd
 from tonnage.launch.request import Account, Order, run_instances
 from tonnage.plan.handover import Rental
@@ -328,6 +331,7 @@ def test_a_command_that_fails_ends_all_too(world: World) -> None:
     [
         *((action, signal.SIGINT) for action in (*READING, *MUTATING)),
         ("RunInstances", signal.SIGTERM),
+        ("RunInstances", signal.SIGHUP),
     ],
 )
 def test_a_signal_at_a_request_leaves_nothing(
@@ -360,7 +364,9 @@ def struck(world: World, action: str, number: signal.Signals) -> tuple[Ended, si
 
 def assert_interrupted(world: World, done: Ended, number: signal.Signals) -> None:
     """It ended as a signal ends a command, and nothing is left."""
-    assert done.code == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], done.err
+    assert done.code == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}[number], (
+        done.err
+    )
     last = done.err.splitlines()[-1]
     assert re.fullmatch(
         r"tonnage: interrupted: all of \S+ is taken down; it has cost \$0\.\d+", last
@@ -407,6 +413,38 @@ def test_a_launch_that_is_killed_later_is_ended_without_its_record(world: World,
     assert down.code == 0 and f"{name} is down: it has cost $" in down.out
     assert world.cloud.left() == {}
     assert "Nothing is rented" in world.run("fleet", "down").out
+
+
+def test_machines_that_somebody_stopped_are_ended_too(world: World) -> None:
+    assert world.launch("--no-screen").code == 0
+    world.cloud.ec2.stop_instances(InstanceIds=[world.record.rented[0].instance])
+    down = world.run("fleet", "down", "launch")
+    assert down.code == 0, down.err
+    assert world.cloud.left() == {}
+
+
+def test_a_record_that_cannot_be_written_keeps_nothing_from_its_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.launch("--no-screen").code == 0
+    record = world.record
+    monkeypatch.setenv("AWS_ENDPOINT_URL", world.cloud.endpoint)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(world.keys))
+    unwritable = Kept(record, world.plan / "under a file")
+    with pytest.raises(engine.Failed, match="has ended, but its record could not be written"):
+        end(Ec2(REGION), record.name, unwritable, lambda _: None)
+    assert world.cloud.left() == {}
+
+
+def test_machines_that_aws_has_forgotten_have_ended_when_all_did() -> None:
+    ends_at = "2026-01-01T02:00:00+00:00"
+    known = [
+        RentedNode(instance=f"i-{each}", began_at="2026-01-01T00:00:00+00:00") for each in "ab"
+    ]
+    still, gone = sorted(merged(known, known[:1], ends_at=ends_at), key=lambda node: node.instance)
+    assert still.is_rented and gone.ended_at == ends_at
+    young = RentedNode(instance="i-c", began_at=now().isoformat())
+    assert merged([young], [], ends_at=ends_at)[0].is_rented
 
 
 def test_of_several_launches_only_the_named_one_is_ended(world: World) -> None:

@@ -22,14 +22,14 @@ def blas_threads() -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("workers", [1, CORES, 3 * CORES])
+@pytest.mark.parametrize("workers", [0, 1, CORES, 3 * CORES])
 def test_a_call_has_the_cores_that_are_left_to_a_worker(workers: int) -> None:
     seen: list[set[int]] = []
     with threadpool_limits(CORES + 1, user_api="blas"):
         before = blas_threads()
         Crew(workers).run(lambda: seen.append(blas_threads()))
         assert blas_threads() == before
-    assert seen == [{max(CORES // workers, 1)}] * workers
+    assert seen == [{max(CORES // max(workers, 1), 1)}] * workers
 
 
 def test_crews_that_overlap_leave_what_was_there_before_both() -> None:

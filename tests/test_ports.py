@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from tonnage.engine import Port
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_it_is_for_who_listens_there(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if ":" in host and not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
     with Port(host) as port:
         with socket.socket(family) as other, pytest.raises(OSError, match="in use"):
             other.bind((host, port.number))

@@ -529,3 +529,16 @@ def test_sums_of_points_that_are_no_numbers() -> None:
 def test_sums_that_are_larger_than_numbers_are_told() -> None:
     with pytest.raises(ValueError, match="sums of these rows are larger than 64-bit numbers are"):
         Moments().local(np.full((4, 2), 1e308), None)
+
+
+def test_an_index_of_lines_of_which_nothing_has_changed_is_read_again(
+    tonnage: Tonnage, disk: Path
+) -> None:
+    """There is nothing to cut then, by nobody."""
+    (disk / "rows.json").write_text('{"a": 1, "b": 2}\n' * 50)
+    index = ["index", disk / "rows.json", "--json"]
+    first, again = (json.loads(tonnage.run(*index, check=True).stdout) for _ in range(2))
+    assert (first["known"], again["known"]) == (0, 1)
+    (disk / "rows.json").write_text('{"b": 2, "a": 1}\n' * 60)  # Keys may come in another order.
+    anew = json.loads(tonnage.run(*index, check=True).stdout)
+    assert anew["known"] == 0 and anew["rows"] in (60, None)

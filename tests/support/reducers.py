@@ -105,7 +105,7 @@ def asked(
     usual: dict[str, Any] = {
         "named": ("test", {}),
         "memory_bytes": 1 << 18,
-        "patience_seconds": 5.0,
+        "patience_seconds": 60.0,
         "command": ["test"],
         "workers": 2,
         "chunk_bytes": 4096,

@@ -114,6 +114,9 @@ def _module(module: ModuleType) -> Iterator[str]:
 
 
 def _class(kind: type) -> Iterator[str]:
+    if issubclass(kind, Exception):  # The core's have no source to look into.
+        yield from _documented(inspect.cleandoc(kind.__doc__ or ""))
+        return
     own = kind.__init__ is not object.__init__ and not inspect.isabstract(kind)
     yield from _signature(kind, kind.__name__) if own else []
     for each in kind.__mro__:

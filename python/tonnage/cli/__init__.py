@@ -2,8 +2,8 @@
 
 With ``--json`` one document goes to standard output and nothing else; progress goes to standard
 error. Exit codes: 0 done, 1 failed while running (if only on one machine of a fleet) or not sorted,
-2 unusable arguments or input, 130 on Ctrl-C, 143 on SIGTERM; what ends early says why in one line
-and cleans up.
+2 unusable arguments or input, 130 on Ctrl-C, 143 on SIGTERM or SIGHUP; what ends early says why in
+one line and cleans up.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ AGAIN_SECONDS = 0.02
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command as Ctrl-C does."""
+    """SIGTERM, or the terminal is gone (SIGHUP): either ends a command as Ctrl-C does."""
 
 
 def main() -> None:
     """The entry point: turns every way to end into an exit code and at most one line."""
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # Else it is to outlive its terminal.
+        signal.signal(signal.SIGHUP, _terminate)
     sys.unraisablehook = _unraisable
     try:
         # Imported here, since it takes a tenth of a second, in which a signal may come too.

@@ -58,6 +58,11 @@ def explore(
         catalogs = catalogs_of(catalog, ())
         progress(1, 4)
         known = known_of(profiles, catalogs)
+        if known.runs:
+            raise engine.Refused(
+                f"--profiles: {known.runs[0]} is a finished run, by which tonnage plan "
+                "calibrates, and the page does not: give profiles of measurements alone"
+            )
         progress(2, 4)
         held = world(_jobs(job), catalogs, known, _commands(profiles or ()))
         if not held.offers:

@@ -279,7 +279,7 @@ def run_reduce(
             **more,
         )
     record = done.record
-    if followed and where:
+    if followed and where and record.rounds_here:
         from tonnage.fleet.reduce.home import RECORD
 
         record = beside_plan(record, followed.plan, followed.candidate)

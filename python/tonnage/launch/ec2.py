@@ -20,6 +20,8 @@ TRIES = 4
 ENDED = ("shutting-down", "terminated", "stopping", "stopped")
 """States of a machine that is not paid for."""
 GONE = "terminated"
+ENDING = ("shutting-down", GONE)
+"""States of a machine that somebody has ended; one that is stopped would stay, with its volumes."""
 GOING = ("deleting", "deleted")
 """States of a placement group that is none any more."""
 MOMENT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
@@ -48,6 +50,13 @@ class Standing:
     def rented(self) -> list[str]:
         """The machines that are paid for."""
         return [each["InstanceId"] for each in self.instances if not has_ended(each)]
+
+    @property
+    def staying(self) -> list[str]:
+        """The machines that nobody has ended, those that are stopped as well."""
+        return [
+            each["InstanceId"] for each in self.instances if each["State"]["Name"] not in ENDING
+        ]
 
     @property
     def leaving(self) -> list[str]:

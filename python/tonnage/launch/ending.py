@@ -70,14 +70,26 @@ def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None
     """
     until = time.monotonic() + PATIENCE_SECONDS
     unheard = _unheard_until(kept)
+    unwritten: OSError | None = None
+
+    def note(**changes: object) -> None:
+        """What cannot be put on file keeps nothing from its end."""
+        nonlocal unwritten
+        try:
+            if kept:
+                kept.note(**changes)
+        except OSError as failed:
+            unwritten = failed
+
     if kept:
-        kept.note(step="ending", why=why or kept.record.why)
+        note(step="ending", why=why or kept.record.why)
     while True:
         there = ec2.standing(name).get(name, Standing())
-        if there.rented:
-            ec2.ask("terminate_instances", InstanceIds=there.rented)
+        if there.staying:
+            ec2.ask("terminate_instances", InstanceIds=there.staying)
         if kept:
-            kept.note(nodes=merged(kept.record.nodes, there.nodes(now()), set(there.rented)))
+            found, ended = there.nodes(now()), set(there.staying)
+            note(nodes=merged(kept.record.nodes, found, ended, kept.record.ends_at))
         if there.is_nothing:
             if now() >= unheard:
                 break
@@ -88,12 +100,19 @@ def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None
         if time.monotonic() > until:
             raise engine.Failed(f"{left(there)} did not end in {words.duration(PATIENCE_SECONDS)}")
         time.sleep(PAUSE_SECONDS)
-    if kept:
-        kept.note(step="down", address=None, unheard_since=None)
+    note(step="down", address=None, unheard_since=None)
+    if unwritten:
+        raise engine.Failed(
+            f"all of {name} has ended, but its record could not be written: "
+            f"{unwritten.filename or 'launch.json'}: {unwritten.strerror}"
+        )
 
 
 def merged(
-    known: Iterable[RentedNode], found: Iterable[RentedNode], ended: set[str] | None = None
+    known: Iterable[RentedNode],
+    found: Iterable[RentedNode],
+    ended: set[str] | None = None,
+    ends_at: str | None = None,
 ) -> list[RentedNode]:
     """The nodes that are known, and those that AWS has; what ended stays so, with its reason.
 
@@ -101,9 +120,18 @@ def merged(
         known: As the record has them.
         found: As AWS has them now; it forgets what ended an hour ago.
         ended: Which of them have been ended just now.
+        ends_at: When all ends by itself, if ``found`` is all that there is: who is not among it
+            has ended by then.
     """
     moment = now().isoformat()
     nodes = {node.instance: node for node in known}
+    found = list(found)
+    if ends_at is not None:
+        there = {node.instance for node in found}
+        by_itself = min(now(), datetime.fromisoformat(ends_at)).isoformat()
+        for node in nodes.values():
+            if node.is_rented and node.instance not in there and _is_settled(node):
+                nodes[node.instance] = dataclasses.replace(node, ended_at=by_itself)
     for node in found:
         before = nodes.get(node.instance)
         if before and not before.is_rented:
@@ -112,6 +140,11 @@ def merged(
             node = dataclasses.replace(node, ended_at=moment)
         nodes[node.instance] = dataclasses.replace(node, why=before.why if before else None)
     return list(nodes.values())
+
+
+def _is_settled(node: RentedNode) -> bool:
+    """Whether AWS would tell of it, if it was there."""
+    return now() > datetime.fromisoformat(node.began_at) + SETTLE
 
 
 def left(there: Standing) -> str:

@@ -55,7 +55,8 @@ def look(ec2: Ec2, name: str | None, record: Launch | None) -> list[Status]:
 
 def _status(region: str, name: str, there: Standing, record: Launch | None) -> Status:
     moment = now()
-    nodes = merged(record.nodes if record else [], there.nodes(moment))
+    known, ends_at = (record.nodes, record.ends_at) if record else ([], None)
+    nodes = merged(known, there.nodes(moment), ends_at=ends_at)
     tariff = record.tariff if record else tariff_of(there.tags.get(TARIFF_TAG, ""))
     return Status(
         name=name,

@@ -62,6 +62,14 @@ class Known:
     """What is to be minded: which measurements were left out, and why."""
     _anywhere: dict[tuple[str, str], Laws] = field(default_factory=dict)
 
+    @property
+    def runs(self) -> list[str]:
+        """The finished runs that calibrate something."""
+        of_offers = (laws for placed in self.offers.values() for laws in placed.values())
+        return sorted(
+            {run for laws in of_offers for each in laws.calibrations for run in each.runs}
+        )
+
     def anywhere(self, provider: str, kind: str) -> Laws:
         """What was measured of an offer that holds wherever its nodes are: all but the network."""
         if (provider, kind) not in self._anywhere:

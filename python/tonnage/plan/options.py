@@ -161,7 +161,8 @@ def _shapes(
     runs = choose(job, laws.calibrations)
 
     def made(name: str, own_disks: bool, volumes: Volumes | None) -> Shape:
-        # Where runs had what they kept locally, that is kept here, too.
+        # Where runs had what they kept locally, that is kept here, too; which volumes they had, no
+        # record tells.
         return shape(
             job,
             name,
@@ -170,7 +171,7 @@ def _shapes(
             laws=laws,
             shares=known.shares,
             network=network,
-            chosen=runs if own_disks or not locally else NONE,
+            chosen=runs if volumes is None and (own_disks or not locally) else NONE,
         )
 
     if not locally and not outside:

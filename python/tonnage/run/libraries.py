@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Of glibc's ``mallopt``."""
-KEPT_BYTES = 32 << 20
+HEAP_BYTES = 32 << 20
 """What is freed stays in the heap up to this; glibc allows no larger threshold."""
 
 _lock = threading.Lock()
@@ -37,11 +37,11 @@ def shared_by(workers: int) -> Iterator[None]:
     """
     global _sharing, _limits
     with _lock:
-        _sharing += 1
-        if _sharing == 1:
+        if not _sharing:
             _keep_freed()
             cores = len(os.sched_getaffinity(0))
-            _limits = threadpool_limits(max(cores // workers, 1), user_api="blas")
+            _limits = threadpool_limits(max(cores // max(workers, 1), 1), user_api="blas")
+        _sharing += 1
     try:
         yield
     finally:
@@ -55,5 +55,5 @@ def shared_by(workers: int) -> Iterator[None]:
 def _keep_freed() -> None:
     """Where the heap is glibc's; for good, since it cannot be asked what it did before."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
-        mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BYTES)
+        mallopt(M_MMAP_THRESHOLD, HEAP_BYTES)
+        mallopt(M_TRIM_THRESHOLD, 2 * HEAP_BYTES)

@@ -20,7 +20,7 @@ function groupsOf(question) {
       const volumes = group.kind === null ? null
         : new Volumes(catalog.kinds[group.kind], group.count, onVolumes, catalog.billing.hours_per_month);
       let outside = 0;
-      for (const { kind, per_byte } of requests) {
+      for (const { kind, per_byte } of catalog.store ? requests : []) {  // A lab's cost nothing.
         const { usd_per_1000_gets, usd_per_1000_puts } = catalog.store;
         outside += per_byte * size / 1000 * (kind === "get" ? usd_per_1000_gets : usd_per_1000_puts);
       }

@@ -43,7 +43,7 @@ from tonnage.run.reduce.ledger import Ledger
 from tonnage.run.reduce.plain import summary
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.sampling import Sampled
-from tonnage.run.reduce.users import of_user
+from tonnage.run.reduce.users import given_back, of_user
 
 KEPT_BYTES = 256 << 20
 """Of objects that workers have sent: what is longer than a worker's share of it is not sent, and a
@@ -264,7 +264,7 @@ class _Driver:
             whole = self._reduction.begin(known)
         with _over("merge", "objects of machines that were lost"):
             for each in self._orphans:
-                whole = self._reduction.merge(whole, pickle.loads(each))
+                whole = given_back(self._reduction.merge, whole, pickle.loads(each))
         return whole
 
     def _lose(self, node: str, end: Ended, ledger: Ledger | None) -> None:

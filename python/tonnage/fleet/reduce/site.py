@@ -158,7 +158,8 @@ class ReduceSite:
             volumes=place.volumes,
             measured=place.measured,
         )
-        self._machine = Machine(reduction, index.files, index.format, settings, self.working)
+        with _of_user():
+            self._machine = Machine(reduction, index.files, index.format, settings, self.working)
         self._round, self._own = -1, []
         self._keep_bytes = asked["keep_bytes"]
 
@@ -184,7 +185,7 @@ class ReduceSite:
             dealt.more(0, asked["chunks"], asked["last"])
             self._one = one = Round(machine, pickle.loads(asked["known"]), dealt, keeping.reduced)
             whole = one.run(lambda: on_progress(one.received_bytes))
-        with self.working.at_it():
+        with self.working.at_it(), _of_user(), of_user("local", "the object, to be sent"):
             self._own.append(packed(whole, ()))
         at_once, why = machine.tuned
         return {
@@ -236,7 +237,7 @@ class ReduceSite:
                     whole, merge = pickle.loads(packs[0]), self._machine.reduction.merge
                     for other in packs[1:]:
                         whole = given_back(merge, whole, pickle.loads(other))
-                packs = [packed(whole, ())]
+                    packs = [packed(whole, ())]
         (self._merged,) = packs
         return {"bytes": len(self._merged)}
 
@@ -319,7 +320,8 @@ class _Keeping:
         since.append(number)
         if began < self._due.setdefault(place, began + self._seconds):
             return
-        content = packed(whole, ())
+        with of_user("local", "the object, to be sent"):
+            content = packed(whole, ())
         if len(content) <= self._most_bytes:
             self._site._note({"worker": place, "kept": content, "chunks": tuple(since)})
             since.clear()

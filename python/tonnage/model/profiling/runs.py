@@ -133,12 +133,12 @@ def _one(run: Run, hosts: Mapping[str, Offer], said: Said) -> One | str:
 
 
 def _offer(node: str, run: Run, hosts: Mapping[str, Offer], said: Said) -> Offer | None:
-    """What a node is: as is said of it, as it told when measured, as it was planned, or as all."""
-    found = said.of_hosts.get(node) or hosts.get(node)
+    """What a node is: as is said of it, as it told when measured, as is said of all, as planned."""
+    found = said.of_hosts.get(node) or hosts.get(node) or said.of_all
     if found is None and run.compared and run.compared.planned:
         candidate = run.compared.planned.candidate
         found = candidate.provider, candidate.offer
-    return found or said.of_all
+    return found
 
 
 def _together(runs: Sequence[One]) -> Calibration:

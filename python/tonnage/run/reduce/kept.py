@@ -137,8 +137,9 @@ def indexed(
     known = {place: read(place, sources, volumes) for place in at.values()}
     before = joined([each for each in known.values() if each is not None])
     wanted = as_before(files, before, format, dtype, sources)
-    for place, each in known.items():
-        _refuse_otherwise(place, each, files, wanted)
+    if format is not None or dtype is not None:
+        for place, each in known.items():
+            _refuse_otherwise(place, each, files, wanted)
     total = sum(file.bytes for file in files)
     chunks = None if chunk_bytes else before
     return build(files, wanted, chunk_bytes or usual(total), sources, chunks, look)

@@ -124,7 +124,8 @@ class Machine:
     ) -> None:
         self.working = working or Working()
         self.reduction, self.files, self.format = reduction, files, format
-        allowed = reduction.allow(settings.memory_bytes, settings.workers)
+        with of_user("allow", f"{settings.memory_bytes} bytes"):
+            allowed = int(reduction.allow(settings.memory_bytes, settings.workers))
         _refuse_long(settings, allowed, format)
         self.settings = settings = replace(settings, memory_bytes=allowed)
         self.sources = Sources(settings.volumes, settings.workers)

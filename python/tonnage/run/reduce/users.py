@@ -18,7 +18,7 @@ from tonnage.run.sources import File
 
 CHANGED = "changed"
 """The stage in which a file is found to be another one than it was."""
-USERS = ("rows", "sample", "begin", "local", "merge", "finish", "until", "summary")
+USERS = ("rows", "sample", "allow", "begin", "local", "merge", "finish", "until", "summary")
 """Stages in which what is a user's fails, rows or functions: it would anywhere."""
 SAID_LENGTH = 300
 """Characters of what was raised that are told: some errors hold the data."""
@@ -66,7 +66,9 @@ def given_back(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Any
         TypeError: It gives nothing, where it was given an object.
     """
     found = function(one, other)
-    if found is None and other is not None:
+    # Of `local` the first one is rows, which there always are.
+    was_given = other is not None or (function.__name__ == "merge" and one is not None)
+    if found is None and was_given:
         code = getattr(function, "__code__", None)
         place = f" (line {code.co_firstlineno} of {code.co_filename})" if code else ""
         raise TypeError(
