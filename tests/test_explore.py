@@ -170,6 +170,7 @@ def same(mine: dict[str, Any], its: Candidate) -> None:
     ]
 
 
+@pytest.mark.timeout(1200)
 def test_it_answers_as_the_planner_does(browser: Browser, some: Asked) -> None:
     with shown(browser, some.page) as page:
         kinds = set()

@@ -168,6 +168,11 @@ def usd(value: float) -> str:
     return f"${whole}.{cents:0<2}"
 
 
+def cents(value: float) -> str:
+    """An amount that is paid, in whole cents."""
+    return usd(round(value, 2))
+
+
 def count(value: int) -> str:
     """How many."""
     return f"{value:,}"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import playwright.sync_api as playwright
 
+PATIENCE_MILLISECONDS = 120_000
+"""A page may be large, and the machine busy."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--no-sandbox",  # Which root, in a container, cannot have.
@@ -54,6 +56,7 @@ class Browser:
         )
         try:
             context.route(lambda url: not url.startswith(("file:", "data:", "blob:")), _refuse)
+            context.set_default_timeout(PATIENCE_MILLISECONDS)
             page = Page(context.new_page())
             page.inner.on("console", lambda said: _note_console(page, said))
             page.inner.on("pageerror", lambda error: page.page_errors.append(str(error)))

@@ -293,8 +293,8 @@ def refuse_dear(order: Order, cap_usd: float | None) -> None:
     if cap_usd is not None and most > cap_usd:
         raise engine.Refused(
             f"--cap-usd {cap_usd:g}: {order.rental.candidate.nodes} x {order.rental.offer.type} "
-            f"until the end of --lifetime cost {_cents(most)}: give more, or a shorter --lifetime, "
-            "or another --candidate"
+            f"until the end of --lifetime cost {words.cents(most)}: give more, or a shorter "
+            "--lifetime, or another --candidate"
         )
 
 
@@ -326,7 +326,8 @@ def price_lines(order: Order, cap_usd: float | None) -> list[str]:
         f"{candidate.nodes} x {candidate.offer} ({candidate.layout}): {usual}"
         f"{words.usd(round(candidate.nodes * hourly, 4))} an hour ({words.usd(round(hourly, 6))} "
         "a node)",
-        f"At most {_cents(most_usd(order))} until all ends by itself, {_moment(order.ends_at)}",
+        f"At most {words.cents(most_usd(order))} without replacements until all ends by itself, "
+        f"{_moment(order.ends_at)}",
     ]
     if cap_usd is not None and most_usd(order) > cap_usd:
         lines.append(f"That is above --cap-usd {cap_usd:g}: it would be refused")
@@ -413,8 +414,8 @@ def ready_lines(asked: Asked, record: Launch, at: str, place: Path) -> list[str]
     return [
         f"{record.name} is ready: {len(nodes)} x {record.candidate.offer} in {record.region}, Ray "
         f"at {record.address}",
-        f"It costs {words.usd(round(len(nodes) * hourly, 4))} an hour, {_cents(record.cost_usd)} "
-        f"so far; it ends by itself {_moment(order.ends_at)}",
+        f"It costs {words.usd(round(len(nodes) * hourly, 4))} an hour, "
+        f"{words.cents(record.cost_usd)} so far; it ends by itself {_moment(order.ends_at)}",
         f"Use it: {login}, and there: tonnage run ... --fleet auto",
         f"End it: tonnage fleet down {place}",
     ]
@@ -423,10 +424,6 @@ def ready_lines(asked: Asked, record: Launch, at: str, place: Path) -> list[str]
 def tell(line: str) -> None:
     """Shows what is being done."""
     print(line, file=sys.stderr, flush=True)
-
-
-def _cents(value: float) -> str:
-    return words.usd(round(value, 2))
 
 
 def _moment(at: datetime) -> str:

@@ -93,7 +93,9 @@ def _show_down(
     elif name is None:
         print(f"Nothing is rented in {region}.")
     else:
-        costs = "what it has cost nothing tells" if cost is None else f"it has cost {_usd(cost)}"
+        costs = (
+            "what it has cost nothing tells" if cost is None else f"it has cost {words.cents(cost)}"
+        )
         print(f"{name} {'is down' if was else 'was down'}: {costs}.")
 
 
@@ -136,7 +138,7 @@ def _lines(each: Status, which: str | None) -> Iterator[str]:
     step = f" ({each.step})" if each.step else ""
     rented = [node for node in each.nodes if node.is_rented]
     if not each.standing:
-        cost = f"; it has cost {_usd(each.cost_usd)}" if each.cost_usd is not None else ""
+        cost = f"; it has cost {words.cents(each.cost_usd)}" if each.cost_usd is not None else ""
         yield f"{each.name}: nothing of it is rented{cost}"
         return
     yield f"{each.name} in {each.region}{step}: {each.standing}"
@@ -144,7 +146,8 @@ def _lines(each: Status, which: str | None) -> Iterator[str]:
         yield "  what it costs nothing tells"
     else:
         yield (
-            f"  {_usd(each.cost_usd)} until now, {words.usd(round(each.usd_per_hour, 4))} an hour"
+            f"  {words.cents(each.cost_usd)} until now, "
+            f"{words.usd(round(each.usd_per_hour, 4))} an hour"
         )
     if each.ends_at and rented:
         yield f"  ends by itself {words.moment(each.ends_at)}"
@@ -154,7 +157,3 @@ def _lines(each: Status, which: str | None) -> Iterator[str]:
     if each.address:
         yield f"  Ray at {each.address}"
     yield f"  end it: tonnage fleet down {which or each.name}"
-
-
-def _usd(value: float) -> str:
-    return words.usd(round(value, 2))

@@ -333,7 +333,15 @@ class Launching:
     def _at(
         self, wanted: Mapping[RentedNode, str], seconds: float, stdin: bytes | Path = b""
     ) -> dict[str, Said]:
-        """Has commands carried out on nodes."""
+        """Has commands carried out on nodes, and tells of each tenth of them that is done."""
+        tenths = 0
+
+        def tell(done: int, of: int) -> None:
+            nonlocal tenths
+            if of > 1 and done < of and 10 * done // of > tenths:
+                tenths = 10 * done // of
+                self._tell(f"{done} of {words.several(of, 'machine')} done")
+
         return together(
             {
                 each.instance: Task(
@@ -343,6 +351,7 @@ class Launching:
                 for each, command in wanted.items()
             },
             seconds,
+            tell,
         )
 
 
@@ -370,7 +379,7 @@ def refuse_above(asked: Asked, record: Launch, more: int) -> None:
     most = most_usd(asked, record, more)
     if asked.cap_usd is not None and most > asked.cap_usd:
         raise engine.Failed(
-            f"{words.several(more, 'machine')} more could cost {words.usd(round(most, 2))} in all, "
+            f"{words.several(more, 'machine')} more could cost {words.cents(most)} in all, "
             f"above --cap-usd {asked.cap_usd:g}"
         )
 
@@ -412,7 +421,7 @@ def _taken_down(ec2: Ec2, kept: Kept, tell: Tell, why: str) -> str:
 
 def down_said(record: Launch) -> str:
     """That all of a launch is ended, and what it has cost."""
-    return f"all of {record.name} is taken down; it has cost {usd(record.cost_usd)}"
+    return f"all of {record.name} is taken down; it has cost {words.cents(record.cost_usd)}"
 
 
 def still_rented(kept: Kept, why: str) -> str:
@@ -430,8 +439,3 @@ def still_rented(kept: Kept, why: str) -> str:
 def moment_of(told: str) -> str:
     """A time of a record, in words."""
     return words.moment(datetime.fromisoformat(told).isoformat(timespec="seconds"))
-
-
-def usd(value: float) -> str:
-    """An amount that is paid, in whole cents."""
-    return words.usd(round(value, 2))

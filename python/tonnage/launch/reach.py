@@ -78,9 +78,7 @@ class Said:
         return said or f"ended with {self.code}"
 
 
-def together(
-    tasks: Mapping[str, Task], seconds: float, on_done: OnDone = lambda *_: None
-) -> dict[str, Said]:
+def together(tasks: Mapping[str, Task], seconds: float, on_done: OnDone) -> dict[str, Said]:
     """Carries out a task of each node, and gives what came of it.
 
     Args:
