@@ -630,7 +630,7 @@ def test_the_command_prints_one_document(tonnage: Tonnage, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["{}/nothing"], "nothing: No such file or directory"),
+        (["{}/nothing"], "nothing: there is no such file or directory: give what"),
         (["{}"], "holds no measurement: give what tonnage measure or import wrote"),
         (["{}/other.json"], "other.json: expected tonnage.measurement/1, found None"),
         (["{}/cut.json"], "cut.json is not JSON"),

@@ -33,6 +33,7 @@ from tonnage.artifacts import (
 )
 from tonnage.artifacts.analysis import Analysis
 from tonnage.artifacts.job import Job
+from tonnage.artifacts.launch import Launch
 from tonnage.artifacts.plan import Explanation, Plan
 from tonnage.artifacts.profile import Profile
 from tonnage.artifacts.sweep import ReductionSweep
@@ -44,6 +45,7 @@ KINDS: dict[str, type[Artifact]] = {
     "explanation": Explanation,
     "fleet": FleetMeasurement,
     "job": Job,
+    "launch": Launch,
     "measurement": Measurement,
     "node": FleetNode,
     "observation": Observation,

@@ -655,7 +655,10 @@ def test_measured_here_profiled_and_planned_with(
             "no offer ibm/m5.large (did you mean m5.large?)",
         ),
         (("m.json", "--out", "p.json", "--offer", "aws/m5.lrge"), "did you mean aws/m5.large?"),
-        (("m.json", "--out", "p.json", "--offer", "x=aws/m5.large"), "no measurement is of that"),
+        (
+            ("m.json", "--out", "p.json", "--offer", "x=aws/m5.large"),
+            "no measurement or run is of that",
+        ),
         (
             ("m.json", "--out", "p.json", "--offer", "aws/m5.large", "--offer", "aws/m5.xlarge"),
             "all machines cannot be aws/m5.large too",

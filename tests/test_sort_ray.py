@@ -200,7 +200,8 @@ def test_an_interrupted_sort_goes_on(
         run.until(gathering(disk, "beta"))
         code, stdout, stderr = run.end(number)
     assert (code, stdout) == (128 + number, "")
-    told = f"may be done again; the same command goes on, with --out {disk / 'job'}"
+    stays = "rounds that were whole stay, what was under way may be done again"
+    told = f"{stays}; the same command goes on, with --out {disk / 'job'}"
     assert stderr.endswith(f"tonnage: interrupted: {told}\n")
     done = tonnage.run(*command, env=cluster.env, check=True)
     record = judged(shared, disk, done.stdout)

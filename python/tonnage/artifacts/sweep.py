@@ -48,7 +48,7 @@ class Swept:
     cells: list[Cell]
     best: int | None
     found_over_best: float | None
-    found_over_chosen: float | None
+    found_over_chosen: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
