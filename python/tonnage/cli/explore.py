@@ -12,6 +12,7 @@ import typer
 from tonnage import engine, words
 from tonnage.cli.arguments import Json
 from tonnage.cli.extras import refuse_without
+from tonnage.cli.question import FLAGS, Catalogs, Profiles, catalogs_of, job_of, known_of
 
 if TYPE_CHECKING:
     from tonnage.artifacts.job import Job
@@ -21,23 +22,8 @@ def explore(
     job: Annotated[
         str, typer.Argument(metavar="JOB", help="sort, reduce, or a job's JSON file.")
     ] = "sort",
-    catalog: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--catalog",
-            metavar="NAME",
-            help="A catalog's name or CSV file; again for more. Default: each provider's newest.",
-        ),
-    ] = None,
-    profiles: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--profiles",
-            metavar="NAME_OR_DIR",
-            help="What was measured: a profile's name, or a directory of profiles and "
-            "measurements; again for more. Default: themis-2014.",
-        ),
-    ] = None,
+    catalog: Catalogs = None,
+    profiles: Profiles = None,
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE.html", help="Where the page goes.")
     ] = Path("explore.html"),
@@ -49,7 +35,6 @@ def explore(
     command that gives it too. A link keeps what was asked: explore.html#data=20TB&deadline=2h.
     """
     refuse_without("report", "tonnage explore")
-    from tonnage.cli.question import catalogs_of, known_of
     from tonnage.explore import world, write_explorer
 
     if out.suffix != ".html" or out.is_dir():
@@ -90,7 +75,6 @@ def explore(
 
 def _jobs(name: str) -> dict[str, Job]:
     """The job in every durability that there is of it."""
-    from tonnage.cli.question import FLAGS, job_of
     from tonnage.model.jobs.mapreduce import DURABILITIES
 
     if "--durability" in FLAGS.get(name, ()):

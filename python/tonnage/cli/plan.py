@@ -19,6 +19,14 @@ from tonnage.cli.arguments import (
     refuse_unknown,
     whole_number,
 )
+from tonnage.cli.question import (
+    Catalogs,
+    Profiles,
+    catalogs_of,
+    find_offer,
+    job_of,
+    known_of,
+)
 
 MOST_NODES = 10_000
 """No larger fleet is planned."""
@@ -38,23 +46,8 @@ def plan(
     data: Annotated[
         int, typer.Option("--data", parser=parse_size, metavar="SIZE", help="Input, like 100TB.")
     ],
-    catalog: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--catalog",
-            metavar="NAME",
-            help="A catalog's name or CSV file; again for more. Default: each provider's newest.",
-        ),
-    ] = None,
-    profiles: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--profiles",
-            metavar="NAME_OR_DIR",
-            help="What was measured: a profile's name, or a directory of profiles and "
-            "measurements; again for more. Default: themis-2014.",
-        ),
-    ] = None,
+    catalog: Catalogs = None,
+    profiles: Profiles = None,
     durability: Annotated[
         str | None,
         typer.Option(
@@ -249,7 +242,6 @@ def plan(
     Figures that nobody measured are taken from what is advertised, and said to be.
     """
     from tonnage.cli import handover, planned
-    from tonnage.cli.question import catalogs_of, find_offer, job_of, known_of
     from tonnage.plan.explain import explain as explained
     from tonnage.plan.machines import PURCHASES
     from tonnage.plan.options import NETWORKS

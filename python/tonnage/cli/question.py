@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from tonnage import engine, words
 from tonnage.cli.arguments import LARGEST, refuse_unknown
@@ -25,6 +27,23 @@ FLAGS = {
 }
 """Which flags say what a kind of job is like."""
 DEFAULT_CHUNK = 8 << 20
+Catalogs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--catalog",
+        metavar="NAME",
+        help="A catalog's name or CSV file; again for more. Default: each provider's newest.",
+    ),
+]
+Profiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--profiles",
+        metavar="NAME_OR_DIR",
+        help="What was measured: a profile's name, or a directory of profiles and measurements; "
+        "again for more. Default: themis-2014.",
+    ),
+]
 
 
 def catalogs_of(given: list[str] | None, providers: list[str] | tuple[str, ...]) -> list[Catalog]:

@@ -21,6 +21,7 @@ from tonnage.cli.arguments import (
     refuse_unknown,
     whole_number,
 )
+from tonnage.cli.question import BUILT_IN, Catalogs, catalogs_of, find_offer
 
 if TYPE_CHECKING:
     from tonnage.catalog import Offer
@@ -64,14 +65,7 @@ def simulate_sort(
         str | None,
         typer.Option("--offer", metavar="NAME", help="What they are: TYPE, or PROVIDER/TYPE."),
     ] = None,
-    catalog: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--catalog",
-            metavar="NAME",
-            help="A catalog's name or CSV file; again for more. Default: each provider's newest.",
-        ),
-    ] = None,
+    catalog: Catalogs = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -241,7 +235,6 @@ def _machine(
     offer: str | None, catalog: list[str] | None, profile: str | None, placement: bool | None
 ) -> tuple[Laws, Laws, Offer | None]:
     """What was measured of the machine, what share of advertised figures is reached, its offer."""
-    from tonnage.cli.question import BUILT_IN, catalogs_of, find_offer
     from tonnage.model.known import NOTHING, ProfileError, known, read
     from tonnage.plan.advertised import advertised
 

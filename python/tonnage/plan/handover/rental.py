@@ -98,10 +98,7 @@ class Rental:
     def wheel_notes(self) -> list[str]:
         """What is to be done before the document is used where the wheel is copied to nodes."""
         machine = f" on a machine of {self.offer.arch}" if self.offer.arch == "arm64" else ""
-        notes = [f"run make build first{machine}, and use the document in that directory"]
-        if self.candidate.nodes > 1:
-            notes.append("this version of Tonnage runs no job across nodes: what runs is yours")
-        return notes
+        return [f"run make build first{machine}, and use the document in that directory"]
 
 
 def placeholder(name: str) -> str:
