@@ -57,6 +57,12 @@ def test_rows_come_to_what_numpy_says(pairs: list[tuple[float, float]]) -> None:
     np.testing.assert_array_equal(checked(Concatenation(), rows), sorted(pairs))
     np.testing.assert_array_equal(checked(Top(5), rows), sorted(pairs, reverse=True)[:5])
     np.testing.assert_array_equal(checked(Histogram(EDGES), rows), np.histogram(rows, EDGES)[0])
+    for edges in (np.linspace(rows.min() - 1, rows.max() + 1, 8), [-np.inf, 0, 3, np.inf]):
+        # Columns, rows turned around, numbers of 32 bits, and whole ones lie otherwise in memory.
+        for here in (rows, rows[::-1], np.float32(rows), np.stack([rows, -rows], axis=1)[:, 0]):
+            counts = Histogram(edges)
+            counts.add(here)
+            np.testing.assert_array_equal(counts.value, np.histogram(here, edges)[0])
     there, found = np.sort(rows.ravel()), checked(Hdr(0.02), rows)
     for share in (0.0, 0.3, 0.99, 1.0):
         exact = there[int(share * (len(there) - 1))]

@@ -17,7 +17,7 @@ PARTS = {
     "__init__": {"engine", "map_reduce", "reduction", "run"},
     "artifacts": set(),
     "words": set(),
-    "combine": set(),
+    "combine": {"engine"},
     "statistics": set(),
     "cloud_truth": {"artifacts", "words"},
     "catalog": {"artifacts", "words"},

@@ -104,6 +104,11 @@ class Job:
 def count_edges(
     edges: npt.NDArray[Any], out: npt.NDArray[np.int64], reached: npt.NDArray[np.uint8]
 ) -> int | None: ...
+def count_in_bins(
+    edges: npt.NDArray[np.float64],
+    values: npt.NDArray[np.float64],
+    counts: npt.NDArray[np.int64],
+) -> None: ...
 def give_rank(
     edges: npt.NDArray[Any], share: npt.NDArray[np.float64], rank: npt.NDArray[np.float64]
 ) -> int | None: ...

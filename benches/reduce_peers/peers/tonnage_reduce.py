@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jobs import Array, Job, Partial, job_of
+from jobs import BLOCK_ROWS, Array, Job, Partial, job_of
 from task import Task, serve
 
 import tonnage
@@ -55,8 +55,10 @@ class Counts(Combined):
             setattr(self, f"x{column}", Histogram(edges))
 
     def local(self, rows: Any, into: Any) -> Any:
-        for column, values in enumerate(rows.T):
-            getattr(into, f"x{column}").add(values)
+        # As every other's: what is gone through once for each column stays in the cache meanwhile.
+        for begin in range(0, len(rows), BLOCK_ROWS):
+            for column, values in enumerate(rows[begin : begin + BLOCK_ROWS].T):
+                getattr(into, f"x{column}").add(values)
         return into
 
 

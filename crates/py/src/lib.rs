@@ -255,6 +255,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Shut", module.py().get_type::<gates::Shut>())?;
     module.add_function(wrap_pyfunction!(mix_rows, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::count_edges, module)?)?;
+    module.add_function(wrap_pyfunction!(reductions::count_in_bins, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::give_rank, module)?)?;
     module.add("Refused", module.py().get_type::<Refused>())?;
     module.add("Failed", module.py().get_type::<Failed>())?;

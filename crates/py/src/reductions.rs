@@ -5,7 +5,7 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tonnage_reductions::{edges, kmeans};
+use tonnage_reductions::{bins, edges, kmeans};
 
 /// Sums of each centre's rows, how many they are, both as numbers of 64 bits end to end, and the sum of
 /// squared distances.
@@ -112,6 +112,42 @@ pub fn give_rank(
         }
     };
     Ok(given.err())
+}
+
+/// Counts values in the bins between edges into `counts`; they may lie at any distance from each other.
+#[pyfunction]
+pub fn count_in_bins(
+    py: Python<'_>,
+    edges: PyBuffer<f64>,
+    values: PyBuffer<f64>,
+    counts: PyBuffer<i64>,
+) -> PyResult<()> {
+    let (edges, counts) = (numbers(&edges)?, written(&counts)?);
+    if edges.len() != counts.len() + 1 {
+        return Err(PyValueError::new_err("there is an edge more than bins"));
+    }
+    let (values, step) = spaced(&values)?;
+    py.detach(|| bins::count(edges, values.iter().step_by(step).copied(), counts));
+    Ok(())
+}
+
+/// A row's or a column's numbers with what lies between them, and how far apart they are.
+fn spaced(array: &PyBuffer<f64>) -> PyResult<(&[f64], usize)> {
+    let apart = match array.strides() {
+        [apart] if array.item_count() > 1 => *apart,
+        _ => return Ok((numbers(array)?, 1)),
+    };
+    let start = array.buf_ptr().cast::<f64>();
+    let step = usize::try_from(apart).unwrap_or(0) / size_of::<f64>();
+    if step == 0 || apart.cast_unsigned() % size_of::<f64>() != 0 || !start.is_aligned() {
+        return Err(PyValueError::new_err(
+            "numbers at whole distances, one after another, are wanted",
+        ));
+    }
+    // SAFETY: as for `numbers`. From the first number to the last all is of the same array's memory,
+    // of which every number is initialised; those between are not looked at.
+    let all = unsafe { std::slice::from_raw_parts(start, (array.item_count() - 1) * step + 1) };
+    Ok((all, step))
 }
 
 /// The numbers of edges.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tonnage import engine
 from tonnage.combine.combination import Array, Combination, Values, array_of
 
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
@@ -43,7 +44,11 @@ class Histogram(Combination):
 
     def add(self, values: Values) -> None:
         """Counts values, of whatever shape."""
-        self._counts += np.histogram(array_of(values), self._edges)[0]
+        numbers = np.ravel(array_of(values).astype(np.float64, copy=False))
+        apart = numbers.strides[0]
+        if apart <= 0 or apart % numbers.itemsize or not numbers.flags.aligned:
+            numbers = numbers.copy()
+        engine.count_in_bins(self._edges, numbers, self._counts)
 
     def merge(self, other: Histogram) -> None:
         """Adds the other's counts."""

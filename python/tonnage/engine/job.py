@@ -19,6 +19,7 @@ Centres = _core.Centres
 Chunk = _core.Chunk
 Clients = _core.Clients
 count_edges = _core.count_edges
+count_in_bins = _core.count_in_bins
 give_rank = _core.give_rank
 Failed = _core.Failed
 Given = _core.Given
