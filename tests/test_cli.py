@@ -56,7 +56,10 @@ FLAGS = {
     ],
     ("fleet", "status"): ["--region", "--json"],
     ("fleet", "down"): ["--region", "--json"],
-    ("study",): ["--size", "--dir", "--memory", "--out", "--json"],
+    ("study",): [
+        *("--size", "--dir", "--memory", "--out", "--fleet", "--durability", "--deadline"),
+        *("--catalog", "--until", "--json"),
+    ],
     ("run", "sort"): [
         *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
         *("--fleet", "--out", "--connections", "--patience", "--instances", "--capacities"),
@@ -325,6 +328,14 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("study", "--out", "in"), r"--out in: in is a file: give a directory"),
     (("study", "--out", "in/x"), r"--out in/x: in is a file: give a directory"),
     (("study", "now"), r"unexpected extra argument"),
+    (("study", "--until", "plan"), r"--until is for a fleet: give --fleet too"),
+    (("study", "--until", "pla"), r"--until pla: there are survey, measure"),
+    (("study", "--fleet", "auto"), r"--fleet: give --dir, a directory on each of a machine's"),
+    (("study", "--fleet", "auto", "--dir", "dir"), r"--dir dir: with --fleet give a path from /"),
+    (
+        ("study", "--fleet", "auto", "--dir", "/a", "--durability", "volumes"),
+        r"--durability volumes: ",
+    ),
 ]
 
 

@@ -41,7 +41,8 @@ PARTS["map_reduce"] = {"artifacts", "words", "engine", "measure", "run", "fleet"
 PARTS["reduction"] = {"artifacts", "words", "engine", "measure", "run", "fleet"}
 PARTS["testing"] = {"run"}
 PARTS["study"] = set(PARTS) - {"__init__"}
-PARTS["cli"] = PARTS["study"] | {"study"}
+PARTS["study_fleet"] = PARTS["study"]
+PARTS["cli"] = PARTS["study"] | {"study", "study_fleet"}
 PARTS["__main__"] = {"cli"}
 
 # What each crate may depend on.

@@ -19,16 +19,17 @@ MOST_OVERHEAD_BYTES = 100 << 20
 """What a command may use beside --memory: the interpreter, its libraries, the threads."""
 
 PATCHED = """
-import functools, json, sys
-import tonnage.cli, tonnage.study
+import functools, importlib, json, sys
+import tonnage.cli
+part = importlib.import_module(sys.argv.pop(1))
 for name, value in json.loads(sys.argv.pop(1)).items():
     if name == "faults":
-        tonnage.study.sort = functools.partial(tonnage.study.sort, faults=value)
+        part.sort = functools.partial(part.sort, faults=value)
     else:
-        setattr(tonnage.study, name, value)
+        setattr(part, name, value)
 tonnage.cli.main()
 """
-"""The command, with faults in a study's sort or other constants than `tonnage.study` has."""
+"""The command, with other constants than a module has, or with faults in a study's sort."""
 
 LAUNCHER = """
 import json, os, sys
@@ -105,9 +106,11 @@ def started(
             process.kill()
 
 
-def patched(patches: dict[str, Any], *args: str | Path) -> list[str | Path]:
-    """The command `tonnage` with `args`, patched."""
-    return [sys.executable, "-c", PATCHED, json.dumps(patches), *args]
+def patched(
+    patches: dict[str, Any], *args: str | Path, module: str = "tonnage.study"
+) -> list[str | Path]:
+    """The command `tonnage` with `args`, a module of it patched."""
+    return [sys.executable, "-c", PATCHED, module, json.dumps(patches), *args]
 
 
 def used(command: Sequence[str | Path]) -> Usage:

@@ -18,8 +18,8 @@ Fleet = Annotated[
         "--fleet",
         metavar="ADDRESS",
         help="Do it on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
-        "that this machine is in. Paths are the machines' own, --memory is of each; {node} in a "
-        "path is its name.",
+        "that this machine is in; TYPE@auto: on those of this machine type. Paths are the "
+        "machines' own, --memory is of each; {node} in a path is its name.",
     ),
 ]
 Out = Annotated[

@@ -153,7 +153,7 @@ def measure_net(
             "--fleet",
             metavar="ADDRESS",
             help="Between the machines of the Ray cluster at HOST:PORT, or, with auto, of the one "
-            "that this machine is in.",
+            "that this machine is in; TYPE@auto: between those of this machine type.",
         ),
     ] = None,
     instances: Instances = None,

@@ -120,8 +120,9 @@ FleetAddress = Annotated[
         "--fleet",
         metavar="ADDRESS",
         help="Measure on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
-        "that this machine is in. Directories are each machine's own; {node} in them is its name. "
-        "Whoever is missing in the end, the others' results are kept, and the exit code is 1.",
+        "that this machine is in; TYPE@auto: on those of this machine type. Directories are each "
+        "machine's own; {node} in them is its name. Whoever is missing in the end, the others' "
+        "results are kept, and the exit code is 1.",
     ),
 ]
 Instances = Annotated[

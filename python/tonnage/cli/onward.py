@@ -35,10 +35,25 @@ def from_study(out: Path) -> Iterator[str]:
     )
 
 
-def is_known(profiles: list[str]) -> bool:
+def from_fleet_study(out: Path, calibrated: str, catalogs: list[str]) -> Iterator[str]:
+    """Lines that follow a study of a fleet.
+
+    Args:
+        out: Where its results are.
+        calibrated: What its profile is called there.
+        catalogs: Those that have its machines, if they were given.
+    """
+    profile = str(out / calibrated)
+    given = [part for name in catalogs for part in ("--catalog", name)]
+    if is_known([profile], catalogs):
+        line = shlex.join([*PLAN, *given, "--profiles", profile])
+        yield f"Next, for data of your own: {line}"
+
+
+def is_known(profiles: list[str], catalogs: list[str] | None = None) -> bool:
     """Whether a plan can be made with these."""
     try:
-        known_of(profiles, catalogs_of(None, ()))
+        known_of(profiles, catalogs_of(catalogs, ()))
     except engine.Refused:
         return False
     return True

@@ -8,31 +8,45 @@ from typing import Annotated
 
 import typer
 
+from tonnage import engine
+from tonnage.artifacts.fleet_study import STEPS
 from tonnage.cli.arguments import (
     Json,
     Memory,
     command,
     new_directory,
+    parse_duration,
     parse_measurable,
     refuse_files,
     refuse_missing,
     refuse_twice,
+    refuse_unknown,
 )
 from tonnage.cli.extras import refuse_without
+
+SIZE_BYTES = 4_000_000_000
+DURABILITIES = ("none", "replicated")
 
 
 def study(
     size: Annotated[
-        int,
-        typer.Option("--size", parser=parse_measurable, metavar="SIZE", help="How much to sort."),
-    ] = "4GB",  # type: ignore[assignment]  # the parser makes it a number
+        int | None,
+        typer.Option(
+            "--size",
+            parser=parse_measurable,
+            metavar="SIZE",
+            help="How much to sort. Default: 4GB; with --fleet 1GB for each machine of the type "
+            "that there are most of.",
+        ),
+    ] = None,
     directory: Annotated[
         list[Path] | None,
         typer.Option(
             "--dir",
             metavar="DIR...",
             help="Where the data goes, a directory on each device: of several the first half holds "
-            "input and output, the rest scratch. Default: here.",
+            "input and output, the rest scratch. Default: here; with --fleet they are each "
+            "machine's own, and {node} in them is its name.",
         ),
     ] = None,
     memory: Memory = "1GiB",  # type: ignore[assignment]
@@ -41,19 +55,101 @@ def study(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Where the results go. Default: a new tonnage-study-N here.",
+            help="Where the results go. Default: a new tonnage-study-N here. With --fleet what was "
+            "begun there goes on.",
+        ),
+    ] = None,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            "--fleet",
+            metavar="ADDRESS",
+            help="Of the Ray cluster at HOST:PORT, or, with auto, of the one that this machine is "
+            "in: survey, measure, model, plan, run and report, on machines whose labels say what "
+            "they were rented as.",
+        ),
+    ] = None,
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            "--durability",
+            metavar="none|replicated",
+            help="With --fleet: what is promised of the output. Default: none.",
+        ),
+    ] = None,
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            "--deadline",
+            parser=parse_duration,
+            metavar="TIME",
+            help="With --fleet: by when it has to be done, for the cheapest that does. Default: as "
+            "fast as these machines can.",
+        ),
+    ] = None,
+    catalog: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--catalog",
+            metavar="NAME",
+            help="With --fleet: prices, by a catalog's name or CSV file; again for more. Default: "
+            "each provider's newest.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="STEP",
+            help=f"With --fleet: the last step for now, of {', '.join(STEPS)}; the same command "
+            "goes on from there.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure this machine, predict a sort, run it, compare, and write a report to look at."""
+    """Measure, predict a sort, run it, compare, and write a report to look at.
+
+    Of this machine, or with --fleet of many, of which a plan takes as many as the job needs.
+    """
     refuse_without("report", "tonnage study")
+    refuse_unknown("--durability", [durability] if durability else [], DURABILITIES)
+    refuse_unknown("--until", [until] if until else [], STEPS)
+    if fleet is not None:
+        from tonnage.cli.study_fleet import study_on_fleet
+
+        study_on_fleet(
+            fleet,
+            directory or [],
+            size,
+            memory,
+            durability or DURABILITIES[0],
+            deadline,
+            catalog or [],
+            out,
+            until or STEPS[-1],
+            as_json,
+        )
+        return
+    of_fleet = {
+        "--durability": durability,
+        "--deadline": deadline,
+        "--catalog": catalog,
+        "--until": until,
+    }
+    for flag, given in of_fleet.items():
+        if given is not None:
+            raise engine.Refused(f"{flag} is for a fleet: give --fleet too")
+    _study_here(size or SIZE_BYTES, directory or [Path()], memory, out, as_json)
+
+
+def _study_here(
+    size: int, directories: list[Path], memory: int, out: Path | None, as_json: bool
+) -> None:
     from tonnage.cli.onward import from_study
     from tonnage.study import Settings
     from tonnage.study import study as run_study
 
     where = out or new_directory("tonnage-study")
-    directories = directory or [Path()]
     refuse_missing("--dir", directories)
     refuse_twice("--dir", directories)
     refuse_files("--out", [where])

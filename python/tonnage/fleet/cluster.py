@@ -27,10 +27,13 @@ from ray.exceptions import ActorUnavailableError, AuthenticationError, RayError,
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tonnage import engine
+from tonnage.artifacts.environment import MACHINE_TYPE
 from tonnage.fleet import probe
 from tonnage.fleet.probe import Found
 
 AUTO = "auto"
+OF = "@"
+"""In an address, between the type of machines and where their cluster is."""
 NO_CLUSTER = "no cluster answers there: start one with ray start --head"
 LISTENING_SECONDS = 5.0
 RAYS_LABELS = "ray.io/"
@@ -101,7 +104,7 @@ class Actor:
 class Cluster:
     """A cluster that this process is attached to; made by `attached`."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = "") -> None:
         listed = [each for each in ray.nodes() if each["Alive"]]
         names = [each["NodeName"] for each in listed]
         self.machines = [
@@ -114,6 +117,8 @@ class Cluster:
             for name, each in zip(names, listed, strict=True)
         ]
         self.machines.sort(key=lambda machine: machine.name)
+        if kind:
+            self.machines = _of_kind(kind, self.machines)
 
     def place(self, machine: Machine, kind: type[Any]) -> Actor:
         """A process on a machine for an object of this kind; not there yet when this returns."""
@@ -152,9 +157,15 @@ class Cluster:
 def attached(address: str) -> Iterator[Cluster]:
     """Attaches to the cluster at an address, or, `AUTO`, to the one that this machine is in.
 
+    Args:
+        address: ``HOST:PORT`` or `AUTO`; with ``TYPE@`` before it there are only machines of this
+            type.
+
     Raises:
-        Refused: There is none, it has another version, or it does not let us in.
+        Refused: There is none, it has another version, or it does not let us in; or no machine is
+            of that type.
     """
+    kind, _, address = address.rpartition(OF)
     if address.startswith("ray://"):
         raise engine.Refused(
             f"--fleet {address}: give the address of the cluster itself, HOST:PORT, on a machine "
@@ -179,7 +190,7 @@ def attached(address: str) -> Iterator[Cluster]:
                 signal.signal(number, handler)
     ray.cloudpickle.register_pickle_by_value(probe)
     try:
-        yield Cluster()
+        yield Cluster(kind)
     finally:
         ray.cloudpickle.unregister_pickle_by_value(probe)
         ray.shutdown()
@@ -201,6 +212,18 @@ def packed(thing: object, modules: Iterable[ModuleType]) -> bytes:
 def found_here() -> Found:
     """What this machine has of Tonnage."""
     return Found(*probe.look())
+
+
+def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
+    """Those of this type, as their labels say."""
+    found = [each for each in machines if each.labels.get(MACHINE_TYPE) == kind]
+    if not found:
+        known = sorted({each.labels.get(MACHINE_TYPE, "of no type") for each in machines})
+        raise engine.Refused(
+            f"--fleet {kind}{OF}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
+            f"{', '.join(known)}: leave the type out, or start Ray there with that label"
+        )
+    return found
 
 
 def _bound(machine: Machine) -> dict[str, Any]:

@@ -1,0 +1,92 @@
+"""``tonnage study --fleet``: the loop on a fleet, and how near its plan came."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tonnage import engine, words
+from tonnage.artifacts.fleet_study import STEPS, FleetStudy
+from tonnage.cli.arguments import command, new_directory, refuse_files
+from tonnage.cli.fleet import refuse_without_ray
+from tonnage.cli.onward import from_fleet_study
+
+
+def study_on_fleet(
+    address: str,
+    directories: Sequence[Path],
+    size_bytes: int | None,
+    memory_bytes: int,
+    durability: str,
+    deadline_seconds: float | None,
+    catalogs: list[str],
+    out: Path | None,
+    until: str,
+    as_json: bool,
+) -> None:
+    """Does the steps up to ``until`` that are left, and shows what came.
+
+    Raises:
+        Refused: Ray is not there, or arguments, or machines, cannot be used.
+        Failed: A step failed; the same command goes on.
+        KeyboardInterrupt: Ctrl-C; the same command goes on.
+    """
+    from tonnage.fleet.asked import refuse_nowhere
+
+    if not directories:
+        raise engine.Refused("--fleet: give --dir, a directory on each of a machine's devices")
+    refuse_nowhere("--dir", map(str, directories))
+    if len(set(directories)) < len(directories):
+        raise engine.Refused("--dir: one is given twice")
+    refuse_files("--out", [out] if out else [])
+    refuse_without_ray()
+    from tonnage.study_fleet import CALIBRATED, Settings, study_fleet
+
+    where = out or new_directory("tonnage-study")
+    settings = Settings(
+        fleet=address,
+        directories=tuple(directories),
+        size_bytes=size_bytes,
+        memory_bytes=memory_bytes,
+        durability=durability,
+        deadline_seconds=deadline_seconds,
+        catalogs=tuple(catalogs),
+        out=where,
+    )
+    done = study_fleet(settings, command(), until)
+    if as_json:
+        print(json.dumps(done.to_json()))
+        return
+    for line in in_words(done):
+        print(line)
+    if done.report:
+        print("\n".join(from_fleet_study(where, CALIBRATED, catalogs)))
+    else:
+        left = STEPS[len(done.steps) :]
+        print(f"Left: {', '.join(left)}. The same command, with --out {where}, goes on")
+
+
+def in_words(study: FleetStudy) -> Iterator[str]:
+    """What is known so far, line by line."""
+    counts = Counter(f"{each.provider}/{each.type}" for each in study.machines)
+    if counts:
+        yield f"Machines: {', '.join(f'{counts[name]} x {name}' for name in sorted(counts))}"
+    if chosen := study.candidate:
+        seconds = chosen.seconds
+        yield (
+            f"Planned: {chosen.nodes} x {chosen.offer} ({chosen.layout}), "
+            f"{words.seconds(seconds.median)} "
+            f"({words.seconds_between(seconds.low, seconds.high)})"
+        )
+    if came := study.came:
+        of = "inside" if came.inside else "outside"
+        missed = f"; {words.phase(came.missed)} missed most" if came.missed else ""
+        yield (
+            f"Came: {words.seconds(came.seconds)}, the plan {words.percent(came.error_fraction)} "
+            f"off, {of} its interval{missed}; {words.usd(came.planned_usd)} planned, "
+            f"{words.usd(came.usd)} came"
+        )
+    if study.report:
+        yield f"Report: {study.report}"

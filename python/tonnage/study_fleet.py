@@ -1,0 +1,492 @@
+"""The whole loop on a fleet: survey, measure, model, plan, run, report.
+
+Each step is done by the commands that one would type, which are on record: each keeps its results
+where the next one finds them, so that a study that was ended goes on with the step that it was in,
+and any step can be repeated alone. Only what has no command is done here: who takes part (survey),
+input written on the machines, and removed.
+
+Machines are measured all at once, and each type's network by itself. On two machines of each type a
+sort is rehearsed, with as much for each as the job has if all of that type do it: a run is a
+measurement, too, in which disks, network and cores meet. The plan is made of nothing but what was
+measured here; of its candidates the first counts that these machines can be.
+
+Whatever ends a step early, the input and output that it had on machines are removed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage import catalog, engine, words
+from tonnage.artifacts import ArtifactError, RunRecord, write_atomically
+from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
+from tonnage.artifacts.fleet_study import STEPS, Came, FleetStudy, Step, SurveyedMachine
+from tonnage.artifacts.plan import Plan
+from tonnage.fleet.cluster import OF, Machine, attached
+from tonnage.fleet.hands import Hands, hands
+from tonnage.measure.trials import now
+from tonnage.run.records import RECORD_BYTES
+
+STUDY = "study.json"
+DISK, SORT = "disk", "sort"
+PROFILE, PLAN, CALIBRATED = "profile.json", "plan.json", "calibrated.json"
+PLACE_PREFIX = "tonnage-study-"
+BYTES_A_MACHINE = 1_000_000_000
+"""How much is sorted for each machine unless it is said."""
+MODES = ("rw", "ro", "wo")
+ROUNDS = 3
+DISK_SECONDS, NET_SECONDS = 4.0, 2.0
+DISK_BYTES = 4_000_000_000
+"""A trial of disks moves as much as a machine has of the job, up to this."""
+REHEARSALS = 2
+"""Two tell how runs vary; more would take longer than the job."""
+REHEARSING = 2
+"""Machines of a rehearsal: the fewest that have a network between them."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to study."""
+
+    fleet: str
+    """The cluster's address, as `tonnage.fleet.cluster.attached` takes it."""
+    directories: tuple[Path, ...]
+    """Each machine's own: of several the first half holds input and output, the rest scratch."""
+    size_bytes: int | None
+    memory_bytes: int
+    """Of each machine."""
+    durability: str
+    deadline_seconds: float | None
+    catalogs: tuple[str, ...]
+    out: Path
+
+    @property
+    def data(self) -> tuple[Path, ...]:
+        """Where input and output are."""
+        return self.directories[: (len(self.directories) + 1) // 2]
+
+    @property
+    def scratch(self) -> tuple[Path, ...]:
+        """Where scratch is."""
+        return self.directories[(len(self.directories) + 1) // 2 :] or self.directories
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What has to be the same for a study to go on."""
+        return {
+            "fleet": self.fleet,
+            "directories": [str(path) for path in self.directories],
+            "size_bytes": self.size_bytes,
+            "memory_bytes": self.memory_bytes,
+            "durability": self.durability,
+            "deadline_seconds": self.deadline_seconds,
+            "catalogs": list(self.catalogs),
+        }
+
+
+def study_fleet(settings: Settings, command: list[str], until: str) -> FleetStudy:
+    """Does the steps that are left, up to one; gives the study's record, `STUDY` in ``out``.
+
+    Raises:
+        Refused: The cluster or its machines cannot be used, or ``out`` holds another study.
+        Failed: A step's command failed; the same command goes on from there.
+        KeyboardInterrupt: Ctrl-C; what is on machines is removed, and the same command goes on.
+    """
+    return _Loop(settings, command).run(until)
+
+
+class _Loop:
+    """The steps; each adds to the record and writes it."""
+
+    def __init__(self, settings: Settings, command: list[str]) -> None:
+        self._settings, self._out = settings, settings.out
+        self._commands: list[list[str]] = []  # of the step that is being done
+        self._study = self._begun(command)
+
+    def _begun(self, command: list[str]) -> FleetStudy:
+        """The study as an earlier command left it, or a new one."""
+        place = self._out / STUDY
+        if not place.exists():
+            made = PLACE_PREFIX + secrets.token_hex(4)
+            return FleetStudy(
+                began_at=now(), command=command, settings=self._settings.kept, place=made
+            )
+        try:
+            found = FleetStudy.read(place)
+        except ArtifactError as why:
+            raise engine.Refused(
+                f"--out {self._out} holds something else ({why}): give another directory"
+            ) from None
+        for name, value in self._settings.kept.items():
+            if (earlier := found.settings.get(name)) != value:
+                raise engine.Refused(
+                    f"--out {self._out} holds a study with other settings ({name} was {earlier}, "
+                    f"now {value}): give them as they were, or another directory"
+                )
+        return found
+
+    def run(self, until: str) -> FleetStudy:
+        done = {step.name for step in self._study.steps}
+        for name, do in DOING.items():
+            if name not in done:
+                self._commands, began = [], time.monotonic()
+                found = do(self)
+                seconds = time.monotonic() - began
+                step = Step(name=name, commands=self._commands, seconds=seconds)
+                self._keep(steps=[*self._study.steps, step], **found)
+            if name == until:
+                break
+        return self._study
+
+    def survey(self) -> dict[str, Any]:
+        """Who takes part: machines of offers with a price, at least two of a type."""
+        _say("Looking at the machines")
+        with attached(self._settings.fleet) as cluster:
+            kinds = _kinds(cluster.machines, self._settings)
+            count = max(Counter(kinds.values()).values(), default=0)
+            self._refuse_few(kinds)
+            with hands(
+                cluster, [each for each in cluster.machines if each.name in kinds]
+            ) as all_of:
+                free = all_of.room([str(path) for path in self._settings.directories])
+        size = self._settings.size_bytes or BYTES_A_MACHINE * count
+        machines = [
+            SurveyedMachine(node=node, provider=offer[0], type=offer[1], free_bytes=free[node])
+            for node, offer in sorted(kinds.items())
+        ]
+        self._refuse_full(machines, size)
+        for (provider, name), number in sorted(Counter(kinds.values()).items()):
+            _say(f"{words.several(number, 'machine')}: {provider}/{name}")
+        _say(f"To sort: {words.size(size)}")
+        settings = self._study.settings | {"sorted_bytes": size}
+        return {"machines": machines, "settings": settings}
+
+    def measure(self) -> dict[str, Any]:
+        """Disks of all at once, each type's network, and on two of each type a sort."""
+        _say("Measuring the machines' disks, all at once")
+        share = max(map(self._share, self._types))
+        self._tonnage(
+            *("measure", "disk", "--fleet", self._settings.fleet),
+            *("--dir", *map(str, self._settings.directories), "--mode", *MODES),
+            *("--rounds", str(ROUNDS), "--seconds", f"{DISK_SECONDS:g}"),
+            *("--size", str(min(share, DISK_BYTES)), "--memory", self._memory),
+            *("--out", str(self._out / DISK)),
+        )
+        for kind in self._types:
+            _say(f"Measuring the network between {kind}")
+            self._tonnage(
+                *("measure", "net", *self._on(kind), "--connections", "1"),
+                *("--rounds", str(ROUNDS), "--seconds", f"{NET_SECONDS:g}"),
+                *("--out", str(self._net(kind))),
+            )
+        for kind in self._types:
+            for place in self._rehearsals(kind):
+                self._rehearse(kind, place)
+        return {}
+
+    def model(self) -> dict[str, Any]:
+        """A profile of all of that."""
+        self._profile(self._measured(), self._out / PROFILE)
+        return {}
+
+    def plan(self) -> dict[str, Any]:
+        """Which machines, and how many: the first candidate that these machines can be."""
+        deadline = self._settings.deadline_seconds
+        aim = ("--objective", "time")
+        if deadline is not None:
+            aim = ("--deadline", f"{deadline:g}s")
+        done = self._tonnage(
+            *("plan", "sort", "--data", str(self._size), "--durability", self._settings.durability),
+            *(*aim, "--max-nodes", str(max(map(self._count, self._types)))),
+            *("--measured", "--all", *self._catalogs(), "--profiles", str(self._out / PROFILE)),
+            "--json",
+            is_kept=True,
+        )
+        write_atomically(self._out / PLAN, done.encode())
+        made = Plan.read(self._out / PLAN)
+        counts = Counter((each.provider, each.type) for each in self._study.machines)
+        fits = (
+            (number, each)
+            for number, each in enumerate(made.candidates, start=1)
+            if each.nodes <= counts.get((each.provider, each.offer), 0)
+        )
+        number, chosen = next(fits, (0, None))
+        if chosen is None:
+            raise engine.Failed(
+                f"no candidate of {self._out / PLAN} is of these machines: give more --dir or a "
+                "smaller --size, and another --out"
+            )
+        seconds = chosen.seconds
+        between = words.seconds_between(seconds.low, seconds.high)
+        _say(
+            f"Planned: {chosen.nodes} x {chosen.offer}, {words.seconds(seconds.median)} "
+            f"({between}), {words.usd(round(chosen.cost_usd.median, 4))}"
+        )
+        return {"candidate": chosen, "number": number}
+
+    def run_job(self) -> dict[str, Any]:
+        """The sort as planned, and how near the plan came."""
+        chosen = self._study.candidate
+        assert chosen is not None
+        self._sort(
+            *("--plan", str(self._out / PLAN), "--candidate", str(self._study.number)),
+            *("--capacities", *map(str, [self._out / DISK, self._net(chosen.offer)])),
+            kind=chosen.offer,
+            nodes=chosen.nodes,
+            size=self._size,
+            out=self._out / SORT,
+        )
+        return {"came": came(RunRecord.read(self._out / SORT / "run.json"))}
+
+    def report(self) -> dict[str, Any]:
+        """Pages of the run and of the machines; and the profile that the run is in, too."""
+        page = self._out / "report.html"
+        measured = [self._out / DISK, *map(self._net, self._types)]
+        self._profile([*self._measured(), self._out / SORT], self._out / CALIBRATED)
+        self._tonnage("report", *map(str, measured), "--out", str(self._out / "machines.html"))
+        self._tonnage("report", str(self._out / SORT), "--out", str(page))
+        return {"report": str(page)}
+
+    def _rehearse(self, kind: str, out: Path) -> None:
+        _say(f"Rehearsing on {REHEARSING} x {kind}")
+        size = self._share(kind) * REHEARSING
+        flags = ("--instances", str(REHEARSING), "--durability", self._settings.durability)
+        self._sort(*flags, kind=kind, nodes=REHEARSING, size=size, out=out)
+
+    def _sort(self, *flags: str, kind: str, nodes: int, size: int, out: Path) -> None:
+        """Sorts on the first machines of a type, which have the input for it only meanwhile."""
+        place = self._study.place
+        inputs, output = (
+            [str(each / place / name) for each in self._settings.data] for name in ("in", "out")
+        )
+        command = [
+            *("run", "sort", *inputs, *self._on(kind), "--output", *output),
+            *("--scratch", *(str(each / place / "scratch") for each in self._settings.scratch)),
+            *("--memory", self._memory, *flags, "--out", str(out)),
+        ]
+        if (out / "run.json").exists():  # By an earlier command.
+            self._commands.append(["tonnage", *command])
+            return
+        shutil.rmtree(out, ignore_errors=True)
+        with self._input(kind, nodes, size, inputs):
+            try:
+                self._tonnage(*command)
+            except BaseException:
+                shutil.rmtree(out, ignore_errors=True)  # Its input goes: it cannot go on.
+                raise
+
+    @contextmanager
+    def _input(
+        self, kind: str, nodes: int, size: int, directories: Sequence[str]
+    ) -> Iterator[None]:
+        names = [each.node for each in self._study.machines if each.type == kind][:nodes]
+        records = size // RECORD_BYTES
+        ends = [records * (number + 1) // nodes for number in range(nodes)]
+        shares = {
+            name: end - begin for name, begin, end in zip(names, [0, *ends], ends, strict=False)
+        }
+        try:
+            with self._hands(names) as all_of, engine.Progress("generating", size) as progress:
+                all_of.remove(self._places)  # A study that was killed left it.
+                all_of.lay_out(shares, directories, progress)
+            yield
+        finally:
+            with self._hands(names) as all_of:
+                all_of.remove(self._places)
+
+    @contextmanager
+    def _hands(self, names: Sequence[str]) -> Iterator[Hands]:
+        with attached(self._settings.fleet) as cluster:
+            there = [each for each in cluster.machines if each.name in names]
+            if missing := {*names} - {each.name for each in there}:
+                raise engine.Failed(f"{words.listing(sorted(missing))} left the cluster")
+            with hands(cluster, there) as found:
+                yield found
+
+    def _profile(self, measured: Sequence[Path], out: Path) -> None:
+        paths = map(str, measured)
+        self._tonnage("profile", *paths, *self._catalogs(), "--out", str(out))
+
+    def _measured(self) -> list[Path]:
+        """All that profiles are made of, but the job itself."""
+        rehearsed = [place for kind in self._types for place in self._rehearsals(kind)]
+        return [self._out / DISK, *map(self._net, self._types), *rehearsed]
+
+    def _tonnage(self, *arguments: str, is_kept: bool = False) -> str:
+        """Runs a command; what it prints is shown on standard error, or kept and given."""
+        self._commands.append(["tonnage", *arguments])
+        return _tonnage(arguments, is_kept=is_kept)
+
+    def _keep(self, **found: Any) -> None:
+        self._study = dataclasses.replace(self._study, **found)
+        try:
+            self._out.mkdir(parents=True, exist_ok=True)
+            self._study.write(self._out / STUDY)
+        except OSError as why:
+            raise engine.Refused(f"--out {self._out}: {why.strerror}; give another one") from why
+
+    @property
+    def _types(self) -> list[str]:
+        return sorted({each.type for each in self._study.machines})
+
+    @property
+    def _size(self) -> int:
+        return int(self._study.settings["sorted_bytes"])
+
+    @property
+    def _memory(self) -> str:
+        return str(self._settings.memory_bytes)
+
+    @property
+    def _places(self) -> list[str]:
+        """What a study has on a machine."""
+        return [str(each / self._study.place) for each in self._settings.directories]
+
+    def _count(self, kind: str) -> int:
+        return sum(each.type == kind for each in self._study.machines)
+
+    def _share(self, kind: str) -> int:
+        """Of the job, what each has if all of this type do it."""
+        return self._size // self._count(kind)
+
+    def _net(self, kind: str) -> Path:
+        return self._out / f"net-{kind}"
+
+    def _rehearsals(self, kind: str) -> list[Path]:
+        return [self._out / f"rehearsal-{kind}-{number + 1}" for number in range(REHEARSALS)]
+
+    def _on(self, kind: str) -> list[str]:
+        """On the machines of a type."""
+        where = self._settings.fleet.rpartition(OF)[2]
+        return ["--fleet", f"{kind}{OF}{where}"]
+
+    def _catalogs(self) -> list[str]:
+        return [part for name in self._settings.catalogs for part in ("--catalog", name)]
+
+    def _refuse_few(self, kinds: dict[str, tuple[str, str]]) -> None:
+        counts = Counter(kinds.values())
+        for offer in [offer for offer, count in counts.items() if count < REHEARSING]:
+            _say(f"Left out: {'/'.join(offer)}, of which there is one: a fleet takes two")
+            for node in [node for node, of in kinds.items() if of == offer]:
+                del kinds[node]
+        if not kinds:
+            raise engine.Refused(
+                f"--fleet {self._settings.fleet}: there are no two machines of a type: add some; "
+                "of one machine alone tonnage study, without --fleet, tells"
+            )
+
+    def _refuse_full(self, machines: Sequence[SurveyedMachine], size: int) -> None:
+        counts = Counter(each.type for each in machines)
+        copies = 2 if self._settings.durability == "replicated" else 1
+        for each in machines:
+            share = size // counts[each.type]
+            for directory, free in each.free_bytes.items():
+                data, scratch = (
+                    [str(path) for path in paths]
+                    for paths in (self._settings.data, self._settings.scratch)
+                )
+                needed = (1 + copies) * share // len(data) if directory in data else 0
+                needed += share // len(scratch) if directory in scratch else 0
+                if free < needed:
+                    raise engine.Refused(
+                        f"--dir {directory}: {each.node} has {words.size(free)} free there, and "
+                        f"needs {words.size(needed)}: free some, or give a smaller --size"
+                    )
+
+
+DOING: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
+    zip(
+        STEPS,
+        (_Loop.survey, _Loop.measure, _Loop.model, _Loop.plan, _Loop.run_job, _Loop.report),
+        strict=True,
+    )
+)
+"""What does each step, and gives what that adds to the record."""
+
+
+def came(record: RunRecord) -> Came:
+    """How near a run came to its plan."""
+    planned = record.compared.planned if record.compared else None
+    assert record.compared is not None and planned is not None
+    candidate, seconds = planned.candidate, record.seconds
+    usd_per_second = candidate.nodes * candidate.usd_per_hour / 3600
+    missed = None
+    if not planned.inside:
+        known = [each for each in record.compared.phases if each.planned_seconds is not None]
+        phase = max(
+            known,
+            key=lambda each: abs((each.came_seconds or each.seconds) - (each.planned_seconds or 0)),
+            default=None,
+        )
+        missed = phase.name if phase else None
+    return Came(
+        planned=planned.seconds,
+        seconds=seconds,
+        planned_usd=usd_per_second * planned.seconds.median,
+        usd=usd_per_second * seconds,
+        error_fraction=abs(planned.seconds.median - seconds) / seconds,
+        inside=planned.inside,
+        missed=missed,
+    )
+
+
+def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[str, str]]:
+    """Provider and type of each machine; refused if one does not say, or no catalog has it."""
+    try:
+        catalogs = list(map(catalog.load, settings.catalogs)) or catalog.newest()
+    except catalog.CatalogError as why:
+        raise engine.Refused(f"--catalog: {why}") from why
+    found = {}
+    for machine in machines:
+        kind, provider = machine.labels.get(MACHINE_TYPE), machine.labels.get(PROVIDER)
+        if kind is None or provider is None:
+            raise engine.Refused(
+                f"--fleet {settings.fleet}: {machine.name} does not say what it was rented as: "
+                f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE"
+            )
+        try:
+            offer = catalog.find(catalogs, f"{provider}/{kind}")[1]
+        except catalog.CatalogError as why:
+            raise engine.Refused(f"{machine.name}: {why}; or give its --catalog") from why
+        found[machine.name] = (offer.provider, offer.type)
+    return found
+
+
+def _tonnage(arguments: Sequence[str], *, is_kept: bool) -> str:
+    """Runs a command of Tonnage, which Ctrl-C ends as if it had been typed."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tonnage", *arguments],
+        stdout=subprocess.PIPE if is_kept else sys.stderr,
+        text=True,
+        # A terminal sends Ctrl-C to all of a group: this one alone gets it, and hands it on once.
+        process_group=0,
+    ) as running:
+        try:
+            said, _ = running.communicate()
+        except BaseException:
+            running.send_signal(signal.SIGINT)
+            running.wait()
+            raise
+    if running.returncode:
+        raise engine.Failed(
+            f"tonnage {shlex.join(arguments)} ended with {running.returncode}: mend what it says "
+            "above; the same command goes on"
+        )
+    return said or ""
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
