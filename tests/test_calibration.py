@@ -156,6 +156,10 @@ def test_runs_that_say_nothing_are_left_out_with_the_reason() -> None:
         assert not found.offers and why in found.left_out[0].why
     unknown = calibrated([run], Said())
     assert "--offer n-0=PROVIDER/TYPE" in unknown.left_out[0].why
+    labels = {"provider": "aws", "machine-type": "m"}
+    labelled = dataclasses.replace(run, labels=dict.fromkeys(("n-0", "n-1"), labels))
+    (told,) = calibrated([labelled], Said()).offers
+    assert (told.provider, told.type) == OFFER
     mixed = calibrated([run], Said(of_hosts={"n-0": OFFER, "n-1": ("aws", "other")}))
     assert "a run on aws/m and aws/other" in mixed.left_out[0].why
     larger = dataclasses.replace(

@@ -22,6 +22,7 @@ from support.runs import pass_one, pass_two, plan_of, record
 from tonnage.artifacts import Planned, RunRecord
 from tonnage.artifacts.fleet_study import STEPS, FleetStudy
 from tonnage.artifacts.plan import Plan, Range
+from tonnage.artifacts.profile import Profile
 from tonnage.lab import offers
 from tonnage.lab.description import parse
 from tonnage.model.comparing import compare
@@ -118,6 +119,11 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     assert study.number is not None and plan.candidates[study.number - 1] == study.candidate
     assert run.bytes == 40_000_000 and len(run.nodes) == study.candidate.nodes == 2
     assert study.came == came(run)
+    # The plan was calibrated by the rehearsal; what comes after it by the run as well.
+    rehearsed = study.candidate.calibrated
+    (made,) = Profile.read(out / "calibrated.json").offers
+    assert rehearsed is not None and len(rehearsed.runs) == 1
+    assert [len(each.runs) for each in made.calibrations] == [2]
     for name in ("report.html", "machines.html"):
         assert "<!doctype html>" in (out / name).read_text()[:100].lower()
     assert left(data) == []

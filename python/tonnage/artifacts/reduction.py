@@ -45,7 +45,8 @@ class ReductionRecord(Artifact):
     of the input, ``object_bytes`` of them in object storage and the others in files (``None``: that
     was not recorded). ``seconds`` are of the rounds that this command did (``rounds_here``),
     without what took place before the first. ``lost`` are nodes that did not come back, and why.
-    ``compared`` has its rounds beside what was planned of them.
+    ``labels`` are each machine's of a fleet in its cluster. ``compared`` has its rounds beside what
+    was planned of them.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.reduction/1"
@@ -70,4 +71,5 @@ class ReductionRecord(Artifact):
     phases: list[Phase] = field(default_factory=list)
     object_bytes: int | None = None
     lost: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
     compared: Compared | None = None

@@ -53,7 +53,8 @@ class RunRecord(Artifact):
 
     On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
     each other, ``durability`` is what is promised of the output when nodes are lost.
-    ``compared`` has each phase beside its plan and its limit.
+    ``labels`` are each machine's in its cluster. ``compared`` has each phase beside its plan and
+    its limit.
     Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
     blocks, on a fleet of those that something was made of; what was ``shuffled`` and ``written`` is
     told for it alone. Of object storage: how many ``requests``, of them ``retries`` and ``hedged``
@@ -82,6 +83,7 @@ class RunRecord(Artifact):
     phases: list[Phase]
     nodes: list[NodeRun] = field(default_factory=list)
     rounds: list[RoundRun] = field(default_factory=list)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
     durability: str | None = None
     network_bytes: int = 0
     commands: int = 1

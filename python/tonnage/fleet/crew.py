@@ -113,6 +113,11 @@ class Crew:
         """Who is there, in order."""
         return sorted(node for node, each in self.members.items() if each.gone is None)
 
+    @property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Those of each machine, gone or not, as its cluster has them."""
+        return {node: dict(each.machine.labels) for node, each in self.members.items()}
+
     def ready(self, place: Callable[[str], Part]) -> None:
         """Has an agent, in its place, on each machine that has what it needs.
 

@@ -75,6 +75,7 @@ def whole(job: Job) -> RunRecord:
         job.asked.settings | {"connections": job.asked.connections},
         time.monotonic() - job.began,
         job.lost,
+        job.crew.labels,
     )
     record.write(job.home.run)
     leave(job)

@@ -41,6 +41,7 @@ def recorded(
     settings: Mapping[str, Any],
     seconds: float,
     lost: Mapping[str, str],
+    labels: dict[str, dict[str, str]],
 ) -> RunRecord:
     """The record of a job that is whole.
 
@@ -52,6 +53,7 @@ def recorded(
         settings: As they were given.
         seconds: What this command took; earlier ones, which were killed, are not in it.
         lost: Why nodes were lost.
+        labels: Machines' labels.
     """
     steps: dict[str, list[Mapping[str, Any]]] = {node: [] for node in sorted(schedule.weights)}
     rounds: list[RoundRun] = []
@@ -86,6 +88,7 @@ def recorded(
         phases=[],
         nodes=nodes,
         rounds=rounds,
+        labels=labels,
         durability=settings["durability"],
         requests=summed(step["requests"] for of_node in steps.values() for step in of_node),
         network_bytes=sum(node.sent_bytes for node in nodes),

@@ -142,6 +142,7 @@ class _Driver:
             seconds=time.monotonic() - began,
             result=told,
             lost=self._lost,
+            labels=self._crew.labels,
         )
         record.write(self._home.record)
         return known, record

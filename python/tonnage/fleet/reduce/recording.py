@@ -74,6 +74,7 @@ def recorded(
     seconds: float,
     result: Any,
     lost: Mapping[str, str],
+    labels: dict[str, dict[str, str]],
 ) -> ReductionRecord:
     """The record of a reduction that is done.
 
@@ -87,6 +88,7 @@ def recorded(
         seconds: What these took.
         result: What a record tells of it, as JSON has it.
         lost: Why nodes were lost, that did not come back.
+        labels: Machines' labels.
     """
     workers = told.workers
     largest = max((chunk.bytes for chunk in index.chunks), default=1)
@@ -133,4 +135,5 @@ def recorded(
         requests=summed(told.requests),
         phases=[probes.phase(phase) for phase in told.phases],
         lost=dict(lost),
+        labels=labels,
     )

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from tonnage import words
 from tonnage.artifacts import RunRecord
 from tonnage.artifacts.calibration import CalibratedPhase, Calibration
+from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
 from tonnage.artifacts.profile import LeftOut
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiling.offers import DEBUG, Offer, Said
@@ -133,8 +134,11 @@ def _one(run: Run, hosts: Mapping[str, Offer], said: Said) -> One | str:
 
 
 def _offer(node: str, run: Run, hosts: Mapping[str, Offer], said: Said) -> Offer | None:
-    """What a node is: as is said of it, as it told when measured, as is said of all, as planned."""
-    found = said.of_hosts.get(node) or hosts.get(node) or said.of_all
+    """What a node is: as is said of it, as labelled, as measured, as is said of all, as planned."""
+    labels = run.labels.get(node, {})
+    provider, kind = labels.get(PROVIDER), labels.get(MACHINE_TYPE)
+    labelled = (provider, kind) if provider and kind else None
+    found = said.of_hosts.get(node) or labelled or hosts.get(node) or said.of_all
     if found is None and run.compared and run.compared.planned:
         candidate = run.compared.planned.candidate
         found = candidate.provider, candidate.offer
