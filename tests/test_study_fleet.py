@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,8 +129,14 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
         assert "<!doctype html>" in (out / name).read_text()[:100].lower()
     assert left(data) == []
 
+    # What was killed after a step, before it was on record, tells it again and does what is left.
+    dataclasses.replace(study, steps=study.steps[:4], came=None, report=None).write(
+        out / "study.json"
+    )
     again = done(cluster, command)
-    assert FleetStudy.read(out / "study.json") == study
+    told = FleetStudy.read(out / "study.json")
+    assert told.came == study.came and told.report == study.report
+    assert RunRecord.read(out / "sort" / "run.json") == run
     assert "Came: " in again.stdout and "tonnage plan sort --data 20TB" in again.stdout
     other = done(cluster, [*command, "--durability", "replicated"], check=False)
     assert other.returncode == 2
@@ -150,9 +157,54 @@ def test_what_ends_a_study_leaves_nothing_on_machines_and_it_goes_on(
         assert number == signal.SIGKILL or left(data) == []
     study = FleetStudy.read(out / "study.json")
     assert [step.name for step in study.steps] == ["survey"]
+    # What a killed study had begun holds its directory until it ends.
+    (out / "disk-small" / "fleet.json").unlink()
+    with started(command, env=cluster.env) as running:
+        running.until(lambda: children(running.pid) != [])
+        (child,) = children(running.pid)
+        os.kill(running.pid, signal.SIGKILL)
+        running.process.wait()
+        early = done(cluster, command, check=False)
+    assert early.returncode == 2 and "another command writes there" in early.stderr
+    while Path(f"/proc/{child}").exists():
+        time.sleep(0.1)
     done(cluster, command)
     assert [step.name for step in FleetStudy.read(out / "study.json").steps][-1] == "measure"
     assert left(data) == []
+
+
+@pytest.mark.timeout(300)
+def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
+    cluster: Rays, catalog: Path, data: Path, disk: Path
+) -> None:
+    out = disk / "study"
+    command = asked(cluster, catalog, data, "--out", out)
+    done(cluster, [*command, "--until", "survey"])
+    cluster.add("alpha", {"provider": "lab", "machine-type": "small"})
+    (data / "alpha").mkdir()
+    try:
+        failed = done(cluster, command, check=False)
+    finally:
+        cluster.kill("alpha")
+    assert failed.returncode == 1
+    assert (
+        "the first 2 machines of small are alpha and beta, and the survey had beta and gamma: have "
+        f"these back, or give another --out; the same command goes on, with --out {out}"
+    ) in failed.stderr
+    assert left(data) == []
+
+
+def children(pid: int) -> list[int]:
+    """The processes that one has started, but Ray's."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [each for each in map(int, found) if b"tonnage" in _line(each)]
+
+
+def _line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def _inside(data: Path) -> Iterator[Path]:
@@ -167,6 +219,7 @@ def _inside(data: Path) -> Iterator[Path]:
         ("medium@{}", (), "no machine is labelled machine-type=medium, they are large, small"),
         ("{}", (), "head does not say what it was rented as"),
         ("small@{}", ("--size", "900TB"), r"--dir .*: beta has .* free there, and needs "),
+        ("small@{}", ("--size", "1MB"), "a machine would sort 500 kB: give 1.00 MB for each"),
         ("small@{}", ("--dir", "/nowhere/{node}"), "--dir /nowhere/{node}: beta: there is no such"),
     ],
 )

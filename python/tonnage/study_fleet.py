@@ -5,43 +5,46 @@ where the next one finds them, so that a study that was ended goes on with the s
 and any step can be repeated alone. Only what has no command is done here: who takes part (survey),
 input written on the machines, and removed.
 
-Machines are measured all at once, and each type's network by itself. On two machines of each type a
-sort is rehearsed, with as much for each as the job has if all of that type do it: a run is a
-measurement, too, in which disks, network and cores meet. The plan is made of nothing but what was
-measured here; of its candidates the first counts that these machines can be.
+Machines of a type are measured all at once. On two of each type a sort is rehearsed, with as much
+for each as the job has if all of that type do it: a run is a measurement, too, in which disks,
+network and cores meet. The plan is made of nothing but what was measured here; of its candidates
+the first counts that these machines can be, and have room to be.
 
-Whatever ends a step early, the input and output that it had on machines are removed.
+Whatever ends a step early, the input and output that it had on machines are removed; after a kill
+that is done by the command that goes on. One command at a time has the directory, and so do the
+commands that it runs, which may outlive it when it is killed.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import secrets
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tonnage import catalog, engine, words
-from tonnage.artifacts import ArtifactError, RunRecord, write_atomically
+from tonnage.artifacts import ArtifactError, ReductionRecord, RunRecord, write_atomically
 from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
 from tonnage.artifacts.fleet_study import STEPS, Came, FleetStudy, Step, SurveyedMachine
-from tonnage.artifacts.plan import Plan
+from tonnage.artifacts.plan import Candidate, Plan
 from tonnage.fleet.cluster import OF, Machine, attached
-from tonnage.fleet.hands import Hands, hands
+from tonnage.fleet.hands import hands
+from tonnage.fleet.home import RUN
+from tonnage.measure.kept import locked
 from tonnage.measure.trials import now
 from tonnage.run.records import RECORD_BYTES
 
 STUDY = "study.json"
-DISK, SORT = "disk", "sort"
+SORT = "sort"
 PROFILE, PLAN, CALIBRATED = "profile.json", "plan.json", "calibrated.json"
 PLACE_PREFIX = "tonnage-study-"
 BYTES_A_MACHINE = 1_000_000_000
@@ -50,7 +53,9 @@ MODES = ("rw", "ro", "wo")
 ROUNDS = 3
 DISK_SECONDS, NET_SECONDS = 4.0, 2.0
 DISK_BYTES = 4_000_000_000
-"""A trial of disks moves as much as a machine has of the job, up to this."""
+"""A trial of disks moves as much as a machine has of the job, up to this,"""
+LEAST_SHARE = 1_000_000
+"""and takes this at least."""
 REHEARSALS = 2
 """Two tell how runs vary; more would take longer than the job."""
 REHEARSING = 2
@@ -105,14 +110,15 @@ def study_fleet(settings: Settings, command: list[str], until: str) -> FleetStud
         Failed: A step's command failed; the same command goes on from there.
         KeyboardInterrupt: Ctrl-C; what is on machines is removed, and the same command goes on.
     """
-    return _Loop(settings, command).run(until)
+    with locked(settings.out) as held:
+        return _Loop(settings, command, held).run(until)
 
 
 class _Loop:
     """The steps; each adds to the record and writes it."""
 
-    def __init__(self, settings: Settings, command: list[str]) -> None:
-        self._settings, self._out = settings, settings.out
+    def __init__(self, settings: Settings, command: list[str], held: int) -> None:
+        self._settings, self._out, self._held = settings, settings.out, held
         self._commands: list[list[str]] = []  # of the step that is being done
         self._study = self._begun(command)
 
@@ -130,13 +136,16 @@ class _Loop:
             raise engine.Refused(
                 f"--out {self._out} holds something else ({why}): give another directory"
             ) from None
-        for name, value in self._settings.kept.items():
-            if (earlier := found.settings.get(name)) != value:
+        kept = self._settings.kept
+        is_planned = any(step.name == "plan" for step in found.steps)
+        for name, value in kept.items():
+            is_free = name == "deadline_seconds" and not is_planned
+            if not is_free and (earlier := found.settings.get(name)) != value:
                 raise engine.Refused(
                     f"--out {self._out} holds a study with other settings ({name} was {earlier}, "
                     f"now {value}): give them as they were, or another directory"
                 )
-        return found
+        return dataclasses.replace(found, settings=found.settings | kept)
 
     def run(self, until: str) -> FleetStudy:
         done = {step.name for step in self._study.steps}
@@ -156,8 +165,8 @@ class _Loop:
         _say("Looking at the machines")
         with attached(self._settings.fleet) as cluster:
             kinds = _kinds(cluster.machines, self._settings)
-            count = max(Counter(kinds.values()).values(), default=0)
             self._refuse_few(kinds)
+            count = max(Counter(kinds.values()).values())
             with hands(
                 cluster, [each for each in cluster.machines if each.name in kinds]
             ) as all_of:
@@ -167,7 +176,11 @@ class _Loop:
             SurveyedMachine(node=node, provider=offer[0], type=offer[1], free_bytes=free[node])
             for node, offer in sorted(kinds.items())
         ]
-        self._refuse_full(machines, size)
+        _refuse_small(size // count)
+        counts = Counter(each.type for each in machines)
+        for each in machines:
+            if lack := self._lack(each, size // counts[each.type]):
+                raise engine.Refused(f"{lack}: free some, or give a smaller --size")
         for (provider, name), number in sorted(Counter(kinds.values()).items()):
             _say(f"{words.several(number, 'machine')}: {provider}/{name}")
         _say(f"To sort: {words.size(size)}")
@@ -175,17 +188,16 @@ class _Loop:
         return {"machines": machines, "settings": settings}
 
     def measure(self) -> dict[str, Any]:
-        """Disks of all at once, each type's network, and on two of each type a sort."""
-        _say("Measuring the machines' disks, all at once")
-        share = max(map(self._share, self._types))
-        self._tonnage(
-            *("measure", "disk", "--fleet", self._settings.fleet),
-            *("--dir", *map(str, self._settings.directories), "--mode", *MODES),
-            *("--rounds", str(ROUNDS), "--seconds", f"{DISK_SECONDS:g}"),
-            *("--size", str(min(share, DISK_BYTES)), "--memory", self._memory),
-            *("--out", str(self._out / DISK)),
-        )
+        """Of each type disks and network, and on two machines a sort."""
         for kind in self._types:
+            _say(f"Measuring the disks of {kind}, all at once")
+            self._tonnage(
+                *("measure", "disk", *self._on(kind)),
+                *("--dir", *map(str, self._settings.directories), "--mode", *MODES),
+                *("--rounds", str(ROUNDS), "--seconds", f"{DISK_SECONDS:g}"),
+                *("--size", str(min(self._share(kind), DISK_BYTES)), "--memory", self._memory),
+                *("--out", str(self._disk(kind))),
+            )
             _say(f"Measuring the network between {kind}")
             self._tonnage(
                 *("measure", "net", *self._on(kind), "--connections", "1"),
@@ -207,7 +219,7 @@ class _Loop:
         deadline = self._settings.deadline_seconds
         aim = ("--objective", "time")
         if deadline is not None:
-            aim = ("--deadline", f"{deadline:g}s")
+            aim = ("--deadline", f"{deadline}s")
         done = self._tonnage(
             *("plan", "sort", "--data", str(self._size), "--durability", self._settings.durability),
             *(*aim, "--max-nodes", str(max(map(self._count, self._types)))),
@@ -217,17 +229,16 @@ class _Loop:
         )
         write_atomically(self._out / PLAN, done.encode())
         made = Plan.read(self._out / PLAN)
-        counts = Counter((each.provider, each.type) for each in self._study.machines)
         fits = (
             (number, each)
             for number, each in enumerate(made.candidates, start=1)
-            if each.nodes <= counts.get((each.provider, each.offer), 0)
+            if self._can_be(each)
         )
         number, chosen = next(fits, (0, None))
         if chosen is None:
             raise engine.Failed(
-                f"no candidate of {self._out / PLAN} is of these machines: give more --dir or a "
-                "smaller --size, and another --out"
+                f"no candidate of {self._out / PLAN} is of these machines, with room for it: give "
+                "a later --deadline; or a smaller --size, and another --out"
             )
         seconds = chosen.seconds
         between = words.seconds_between(seconds.low, seconds.high)
@@ -243,18 +254,18 @@ class _Loop:
         assert chosen is not None
         self._sort(
             *("--plan", str(self._out / PLAN), "--candidate", str(self._study.number)),
-            *("--capacities", *map(str, [self._out / DISK, self._net(chosen.offer)])),
+            *("--capacities", str(self._disk(chosen.offer)), str(self._net(chosen.offer))),
             kind=chosen.offer,
             nodes=chosen.nodes,
             size=self._size,
             out=self._out / SORT,
         )
-        return {"came": came(RunRecord.read(self._out / SORT / "run.json"))}
+        return {"came": came(RunRecord.read(self._out / SORT / RUN))}
 
     def report(self) -> dict[str, Any]:
         """Pages of the run and of the machines; and the profile that the run is in, too."""
         page = self._out / "report.html"
-        measured = [self._out / DISK, *map(self._net, self._types)]
+        measured = [*map(self._disk, self._types), *map(self._net, self._types)]
         self._profile([*self._measured(), self._out / SORT], self._out / CALIBRATED)
         self._tonnage("report", *map(str, measured), "--out", str(self._out / "machines.html"))
         self._tonnage("report", str(self._out / SORT), "--out", str(page))
@@ -277,44 +288,55 @@ class _Loop:
             *("--scratch", *(str(each / place / "scratch") for each in self._settings.scratch)),
             *("--memory", self._memory, *flags, "--out", str(out)),
         ]
-        if (out / "run.json").exists():  # By an earlier command.
-            self._commands.append(["tonnage", *command])
-            return
-        shutil.rmtree(out, ignore_errors=True)
-        with self._input(kind, nodes, size, inputs):
-            try:
-                self._tonnage(*command)
-            except BaseException:
-                shutil.rmtree(out, ignore_errors=True)  # Its input goes: it cannot go on.
-                raise
-
-    @contextmanager
-    def _input(
-        self, kind: str, nodes: int, size: int, directories: Sequence[str]
-    ) -> Iterator[None]:
         names = [each.node for each in self._study.machines if each.type == kind][:nodes]
-        records = size // RECORD_BYTES
+        record = out / RUN
+        try:
+            if not record.exists():
+                shutil.rmtree(out, ignore_errors=True)
+                self._lay_out(kind, names, size, inputs)
+            # One that was done by an earlier command does what that one had left, and tells again.
+            self._tonnage(*command)
+            sorted_bytes = RunRecord.read(record).bytes
+            if sorted_bytes != size // RECORD_BYTES * RECORD_BYTES:
+                record.unlink()
+                raise engine.Failed(
+                    f"{words.size(sorted_bytes)} were sorted of {words.size(size)}: other machines "
+                    "took part than have the input"
+                )
+        finally:
+            if not record.exists():
+                shutil.rmtree(out, ignore_errors=True)  # Its input goes: it cannot go on.
+            self._remove(names)
+
+    def _lay_out(self, kind: str, names: list[str], size: int, directories: Sequence[str]) -> None:
+        """Has the input on the machines that will sort it."""
+        self._remove(names)  # A study that was killed left it.
+        records, nodes = size // RECORD_BYTES, len(names)
         ends = [records * (number + 1) // nodes for number in range(nodes)]
         shares = {
             name: end - begin for name, begin, end in zip(names, [0, *ends], ends, strict=False)
         }
-        try:
-            with self._hands(names) as all_of, engine.Progress("generating", size) as progress:
-                all_of.remove(self._places)  # A study that was killed left it.
+        with attached(self._at(kind)) as cluster:
+            first = cluster.machines[:nodes]
+            if [each.name for each in first] != names:
+                there = words.listing(each.name for each in first)
+                raise engine.Failed(
+                    f"the first {nodes} machines of {kind} are {there}, and the survey had "
+                    f"{words.listing(names)}: have these back, or give another --out"
+                )
+            with hands(cluster, first) as all_of, engine.Progress("generating", size) as progress:
                 all_of.lay_out(shares, directories, progress)
-            yield
-        finally:
-            with self._hands(names) as all_of:
-                all_of.remove(self._places)
 
-    @contextmanager
-    def _hands(self, names: Sequence[str]) -> Iterator[Hands]:
+    def _remove(self, names: Sequence[str]) -> None:
+        """Removes the study's data wherever that can be, and says where it stays."""
         with attached(self._settings.fleet) as cluster:
             there = [each for each in cluster.machines if each.name in names]
-            if missing := {*names} - {each.name for each in there}:
-                raise engine.Failed(f"{words.listing(sorted(missing))} left the cluster")
-            with hands(cluster, there) as found:
-                yield found
+            gone = {*names} - {each.name for each in there}
+            stays = dict.fromkeys(gone, "it left the cluster")
+            with hands(cluster, there) as all_of:
+                stays |= all_of.remove(self._places)
+        for node, why in sorted(stays.items()):
+            _say(f"{node} may still have {words.listing(self._places)}: {why}")
 
     def _profile(self, measured: Sequence[Path], out: Path) -> None:
         paths = map(str, measured)
@@ -323,20 +345,16 @@ class _Loop:
     def _measured(self) -> list[Path]:
         """All that profiles are made of, but the job itself."""
         rehearsed = [place for kind in self._types for place in self._rehearsals(kind)]
-        return [self._out / DISK, *map(self._net, self._types), *rehearsed]
+        return [*map(self._disk, self._types), *map(self._net, self._types), *rehearsed]
 
     def _tonnage(self, *arguments: str, is_kept: bool = False) -> str:
         """Runs a command; what it prints is shown on standard error, or kept and given."""
         self._commands.append(["tonnage", *arguments])
-        return _tonnage(arguments, is_kept=is_kept)
+        return _tonnage(arguments, self._held, is_kept=is_kept)
 
     def _keep(self, **found: Any) -> None:
         self._study = dataclasses.replace(self._study, **found)
-        try:
-            self._out.mkdir(parents=True, exist_ok=True)
-            self._study.write(self._out / STUDY)
-        except OSError as why:
-            raise engine.Refused(f"--out {self._out}: {why.strerror}; give another one") from why
+        self._study.write(self._out / STUDY)
 
     @property
     def _types(self) -> list[str]:
@@ -362,6 +380,9 @@ class _Loop:
         """Of the job, what each has if all of this type do it."""
         return self._size // self._count(kind)
 
+    def _disk(self, kind: str) -> Path:
+        return self._out / f"disk-{kind}"
+
     def _net(self, kind: str) -> Path:
         return self._out / f"net-{kind}"
 
@@ -369,14 +390,22 @@ class _Loop:
         return [self._out / f"rehearsal-{kind}-{number + 1}" for number in range(REHEARSALS)]
 
     def _on(self, kind: str) -> list[str]:
-        """On the machines of a type."""
-        where = self._settings.fleet.rpartition(OF)[2]
-        return ["--fleet", f"{kind}{OF}{where}"]
+        return ["--fleet", self._at(kind)]
+
+    def _at(self, kind: str) -> str:
+        """The address of the machines of a type."""
+        return f"{kind}{OF}{self._settings.fleet.rpartition(OF)[2]}"
 
     def _catalogs(self) -> list[str]:
         return [part for name in self._settings.catalogs for part in ("--catalog", name)]
 
     def _refuse_few(self, kinds: dict[str, tuple[str, str]]) -> None:
+        for (one, kind), (other, same) in itertools.combinations(sorted({*kinds.values()}), 2):
+            if kind == same:
+                raise engine.Refused(
+                    f"--fleet {self._settings.fleet}: {one} and {other} both have a {kind}: study "
+                    "one of them at a time"
+                )
         counts = Counter(kinds.values())
         for offer in [offer for offer, count in counts.items() if count < REHEARSING]:
             _say(f"Left out: {'/'.join(offer)}, of which there is one: a fleet takes two")
@@ -388,23 +417,31 @@ class _Loop:
                 "of one machine alone tonnage study, without --fleet, tells"
             )
 
-    def _refuse_full(self, machines: Sequence[SurveyedMachine], size: int) -> None:
-        counts = Counter(each.type for each in machines)
+    def _can_be(self, candidate: Candidate) -> bool:
+        """Whether a candidate is of the study's machines, and they have room for it."""
+        of = candidate.provider, candidate.offer
+        machines = [each for each in self._study.machines if (each.provider, each.type) == of]
+        share = self._size // candidate.nodes
+        first = machines[: candidate.nodes]
+        return len(machines) >= candidate.nodes and not any(
+            self._lack(each, share) for each in first
+        )
+
+    def _lack(self, machine: SurveyedMachine, share: int) -> str:
+        """Where a machine has no room for its share of the job, in words; empty if it has."""
+        data, scratch = (
+            [str(path) for path in paths] for paths in (self._settings.data, self._settings.scratch)
+        )
         copies = 2 if self._settings.durability == "replicated" else 1
-        for each in machines:
-            share = size // counts[each.type]
-            for directory, free in each.free_bytes.items():
-                data, scratch = (
-                    [str(path) for path in paths]
-                    for paths in (self._settings.data, self._settings.scratch)
+        for directory, free in machine.free_bytes.items():
+            needed = (1 + copies) * share // len(data) if directory in data else 0
+            needed += share // len(scratch) if directory in scratch else 0
+            if free < needed:
+                return (
+                    f"--dir {directory}: {machine.node} has {words.size(free)} free there, and "
+                    f"needs {words.size(needed)}"
                 )
-                needed = (1 + copies) * share // len(data) if directory in data else 0
-                needed += share // len(scratch) if directory in scratch else 0
-                if free < needed:
-                    raise engine.Refused(
-                        f"--dir {directory}: {each.node} has {words.size(free)} free there, and "
-                        f"needs {words.size(needed)}: free some, or give a smaller --size"
-                    )
+        return ""
 
 
 DOING: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
@@ -417,8 +454,8 @@ DOING: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
 """What does each step, and gives what that adds to the record."""
 
 
-def came(record: RunRecord) -> Came:
-    """How near a run came to its plan."""
+def came(record: RunRecord | ReductionRecord) -> Came:
+    """How near a run came to its plan, which stands beside it."""
     planned = record.compared.planned if record.compared else None
     assert record.compared is not None and planned is not None
     candidate, seconds = planned.candidate, record.seconds
@@ -455,7 +492,8 @@ def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[s
         if kind is None or provider is None:
             raise engine.Refused(
                 f"--fleet {settings.fleet}: {machine.name} does not say what it was rented as: "
-                f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE"
+                f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study "
+                f"those of a type alone: --fleet TYPE{OF}{settings.fleet.rpartition(OF)[2]}"
             )
         try:
             offer = catalog.find(catalogs, f"{provider}/{kind}")[1]
@@ -465,25 +503,46 @@ def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[s
     return found
 
 
-def _tonnage(arguments: Sequence[str], *, is_kept: bool) -> str:
-    """Runs a command of Tonnage, which Ctrl-C ends as if it had been typed."""
+def _refuse_small(share: int) -> None:
+    if share < LEAST_SHARE:
+        raise engine.Refused(
+            f"--size: a machine would sort {words.size(share)}: give {words.size(LEAST_SHARE)} for "
+            "each at least"
+        )
+
+
+def _tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
+    """Runs a command of Tonnage, which ends with this one, tidily; a second Ctrl-C kills it.
+
+    Args:
+        arguments: After ``tonnage``.
+        held: Descriptor of the study's directory, which the command holds as well.
+        is_kept: Whether what it prints is given, instead of shown on standard error.
+    """
     with subprocess.Popen(
         [sys.executable, "-m", "tonnage", *arguments],
         stdout=subprocess.PIPE if is_kept else sys.stderr,
         text=True,
         # A terminal sends Ctrl-C to all of a group: this one alone gets it, and hands it on once.
         process_group=0,
+        pass_fds=[held],
     ) as running:
         try:
             said, _ = running.communicate()
         except BaseException:
-            running.send_signal(signal.SIGINT)
-            running.wait()
+            # What a shell puts in the background ignores Ctrl-C, but not this.
+            running.terminate()
+            try:
+                running.wait()
+            except BaseException:
+                running.kill()
+                running.wait()
+                raise
             raise
     if running.returncode:
         raise engine.Failed(
             f"tonnage {shlex.join(arguments)} ended with {running.returncode}: mend what it says "
-            "above; the same command goes on"
+            "above"
         )
     return said or ""
 

@@ -65,8 +65,8 @@ def study(
             "--fleet",
             metavar="ADDRESS",
             help="Of the Ray cluster at HOST:PORT, or, with auto, of the one that this machine is "
-            "in: survey, measure, model, plan, run and report, on machines whose labels say what "
-            "they were rented as.",
+            "in, or, with TYPE@auto, of those of this machine type: survey, measure, model, plan, "
+            "run and report, on machines whose labels say what they were rented as.",
         ),
     ] = None,
     durability: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -55,7 +56,15 @@ def study_on_fleet(
         catalogs=tuple(catalogs),
         out=where,
     )
-    done = study_fleet(settings, command(), until)
+    print(f"Kept in {where}", file=sys.stderr)
+    onward = f"the same command goes on, with --out {where}"
+    try:
+        done = study_fleet(settings, command(), until)
+    except KeyboardInterrupt as why:
+        why.args = (f"interrupted: what was on machines is removed; {onward}",)
+        raise
+    except engine.Failed as why:
+        raise engine.Failed(f"{why}; {onward}") from why
     if as_json:
         print(json.dumps(done.to_json()))
         return

@@ -44,11 +44,14 @@ class Histogram(Combination):
 
     def add(self, values: Values) -> None:
         """Counts values, of whatever shape."""
-        numbers = np.ravel(array_of(values).astype(np.float64, copy=False))
+        numbers = np.ravel(array_of(values))
         apart = numbers.strides[0]
-        if apart <= 0 or apart % numbers.itemsize or not numbers.flags.aligned:
-            numbers = numbers.copy()
-        engine.count_in_bins(self._edges, numbers, self._counts)
+        if numbers.dtype == np.float64 and apart > 0 and not apart % 8 and numbers.flags.aligned:
+            engine.count_in_bins(self._edges, numbers, self._counts)
+            return
+        for begin in range(0, len(numbers), BLOCK):
+            block = np.array(numbers[begin : begin + BLOCK], np.float64)
+            engine.count_in_bins(self._edges, block, self._counts)
 
     def merge(self, other: Histogram) -> None:
         """Adds the other's counts."""

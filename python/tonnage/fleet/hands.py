@@ -61,10 +61,18 @@ class Hand:
 
 
 class Hands:
-    """One on each of these machines; made by `hands`."""
+    """One on each of these machines; made by `hands`.
 
-    def __init__(self, cluster: Cluster, actors: Mapping[str, Actor]) -> None:
-        self._cluster, self._actors = cluster, actors
+    Args:
+        cluster: Whose machines they are.
+        actors: Their processes.
+        lacking: Why machines have none.
+    """
+
+    def __init__(
+        self, cluster: Cluster, actors: Mapping[str, Actor], lacking: Mapping[str, str]
+    ) -> None:
+        self._cluster, self._actors, self._lacking = cluster, actors, lacking
 
     def room(self, directories: Sequence[str]) -> dict[str, dict[str, int]]:
         """Free bytes by machine and directory; paths may have `NODE` in them.
@@ -72,9 +80,12 @@ class Hands:
         Raises:
             Refused: A machine cannot use one.
         """
+        self._refuse_lacking()
         asked = {node: ([_on(each, node) for each in directories],) for node in self._actors}
+        answers, failed = self._all("room", asked, READY_SECONDS)
+        _fail(failed)
         found: dict[str, dict[str, int]] = {}
-        for node, answer in self._all("room", asked, READY_SECONDS).items():
+        for node, answer in answers.items():
             for directory, free in zip(directories, answer, strict=True):
                 if isinstance(free, str):
                     raise engine.Refused(f"--dir {directory}: {node}: {free}")
@@ -95,8 +106,10 @@ class Hands:
             on_bytes: Called with how many are written, of all machines together.
 
         Raises:
+            Refused: A machine has no Tonnage, or another one.
             Failed: A machine could not, or is gone.
         """
+        self._refuse_lacking()
         left: dict[str, list[tuple[str, int, int]]] = {}
         start = 0
         for node, records in shares.items():
@@ -118,26 +131,32 @@ class Hands:
                     raise engine.Failed(f"{node} wrote nothing for {SLICE_SECONDS:.0f} s")
             left = {node: slices for node, slices in left.items() if slices}
             on_bytes(done)
-        self._all("settle", {node: () for node in shares}, SLICE_SECONDS)
+        _, failed = self._all("settle", {node: () for node in shares}, SLICE_SECONDS)
+        _fail(failed)
 
-    def remove(self, directories: Sequence[str]) -> None:
-        """Removes directories, with `NODE` in them, on all machines.
-
-        Raises:
-            Failed: A machine could not, or is gone.
-        """
+    def remove(self, directories: Sequence[str]) -> dict[str, str]:
+        """Removes directories, with `NODE` in them, where that can be; gives why elsewhere not."""
         asked = {node: ([_on(each, node) for each in directories],) for node in self._actors}
-        self._all("remove", asked, SLICE_SECONDS)
+        _, failed = self._all("remove", asked, SLICE_SECONDS)
+        return {**self._lacking, **failed}
+
+    def _refuse_lacking(self) -> None:
+        for why in self._lacking.values():
+            raise engine.Refused(why)
 
     def _all(
         self, method: str, asked: Mapping[str, tuple[Any, ...]], seconds: float
-    ) -> dict[str, Any]:
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """What each answered, and why others did not."""
         calls = {node: self._actors[node].ask(method, *of) for node, of in asked.items()}
         until = time.monotonic() + seconds
-        return {
-            node: self._answer(node, call, max(until - time.monotonic(), ASK_SECONDS))
-            for node, call in calls.items()
-        }
+        found, failed = {}, {}
+        for node, call in calls.items():
+            try:
+                found[node] = self._answer(node, call, max(until - time.monotonic(), ASK_SECONDS))
+            except engine.Failed as why:
+                failed[node] = str(why)
+        return found, failed
 
     def _answer(self, node: str, call: Any, seconds: float) -> Any:
         try:
@@ -150,24 +169,26 @@ class Hands:
 
 @contextmanager
 def hands(cluster: Cluster, machines: Sequence[Machine]) -> Iterator[Hands]:
-    """A hand on each of these machines, gone afterwards.
-
-    Raises:
-        Refused: A machine has no Tonnage, or another one.
-        Failed: A machine is gone.
-    """
+    """A hand on each of these machines that can have one, gone afterwards."""
     actors = {each.name: cluster.place(each, Hand) for each in machines}
-    all_of_them = Hands(cluster, actors)
     try:
         here = found_here()
         looks = {node: actor.look() for node, actor in actors.items()}
+        lacking, until = {}, time.monotonic() + READY_SECONDS
         for node, call in looks.items():
-            there = Found(*all_of_them._answer(node, call, READY_SECONDS))
-            if lacking := probe.difference(here, there):
-                raise engine.Refused(f"{node} {lacking}")
-        for actor in actors.values():
+            try:
+                there = Found(*cluster.answer(call, max(until - time.monotonic(), ASK_SECONDS)))
+            except TimeoutError:
+                lacking[node] = f"{node} did not answer within {READY_SECONDS:.0f} s"
+            except Lost as why:
+                lacking[node] = f"{node}: {why}"
+            else:
+                if differs := probe.difference(here, there):
+                    lacking[node] = f"{node} {differs}"
+        ready = {node: actor for node, actor in actors.items() if node not in lacking}
+        for actor in ready.values():
             actor.become()
-        yield all_of_them
+        yield Hands(cluster, ready, lacking)
     finally:
         for actor in actors.values():
             actor.kill()
@@ -191,6 +212,11 @@ def _slices(directories: Sequence[str], start: int, records: int) -> Iterator[tu
             count = min(SLICE_RECORDS, end - done)
             yield f"{directory}/records-{number:05}", start + done, count
             done, number = done + count, number + 1
+
+
+def _fail(failed: Mapping[str, str]) -> None:
+    for why in failed.values():
+        raise engine.Failed(why)
 
 
 def _on(path: str, node: str) -> str:

@@ -117,7 +117,7 @@ def kept(
         Refused: It holds another measurement, or one of another machine, or is in use.
     """
     settings = _plain(settings)
-    with _locked(out):
+    with locked(out):
         path = out / BEGUN
         if path.exists():
             begun = Measurement.read(path)
@@ -145,7 +145,7 @@ def parted(out: Path, parts: Sequence[str]) -> Iterator[None]:
     Raises:
         Refused: It holds something else, or is in use.
     """
-    with _locked(out):
+    with locked(out):
         _refuse_else(out, parts)
         yield
 
@@ -200,12 +200,17 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _locked(out: Path) -> Iterator[None]:
+def locked(out: Path) -> Iterator[int]:
+    """The directory ``out``, made if it is not there; whoever has this descriptor holds it.
+
+    Raises:
+        Refused: Another command does.
+    """
     out.mkdir(parents=True, exist_ok=True)
     handle = os.open(out, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        yield handle
     except BlockingIOError:
         raise engine.Refused(
             f"--out {out}: another command writes there: wait for it, or give another directory"
