@@ -1,0 +1,290 @@
+"""Does a job take as long, and cost as much, as was planned from what two machines were measured?
+
+    sudo .venv/bin/python benches/accuracy/bench.py [--seeds 1]
+
+A seed is a lab of four types of machines that differ in disk, network, share of cores and price;
+one of them is cheapest for one job and another for the next. Of each type four machines stand at a
+time. Two of them are measured (disks; the network between two, and between all four), and on two of
+them each job is rehearsed `--rehearsals` times, with as much for each machine as later. All that is
+a profile, of which `tonnage plan` makes a plan for four machines: it is on file before the job is
+run, which then follows it. Jobs: a sort, and a MapReduce that keeps a part of its input, each with
+one copy of the output and with two; k-means and PCA of rows on the machines' disks. Volumes are
+left out: labs have none.
+
+A cell is a job on a type, a row is a job on all types of a lab. The claims, of 24 cells at least:
+the median error is at most 5 %, the worst 12 %; 90 % intervals hold in 85 % of the cells; and the
+type that plans call cheapest costs at most 3 % more than the one that was. Where a plan missed, the
+phase that did is told. Every plan and record is kept in `--out`; what was done is not done again.
+A line is added to `--history` for each run of this bench that all cells are in, so that drift is
+seen. Needs root, Ray, what a lab needs, and 10 GB of room in /var/lib.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import cells
+import numpy as np
+
+from tonnage import __version__
+from tonnage.artifacts import ReductionRecord, RunRecord, write_atomically
+from tonnage.artifacts.plan import Plan
+from tonnage.lab import ROOM, offers
+from tonnage.lab.description import parse
+from tonnage.measure import environment
+from tonnage.measure.trials import now
+from tonnage.run.records import generate
+from tonnage.study_fleet import came
+
+HERE = Path(__file__).resolve().parent
+TONNAGE = str(Path(sys.executable).parent / "tonnage")
+LAB = "accuracy"
+MACHINES, MEASURED = 4, 2
+DISKS, LINKS, CORES = (30, 70), (15, 60), (0.25, 0.45)
+"""MB/s of disks and links, shares of a core, of which a type has any within."""
+USD = (0.5, 1.5)
+TYPES = ("a", "b", "c", "d")
+MB = 1_000_000
+COLUMNS = 8
+MEMORY = "256MiB"
+TIMES_ROOM = 7
+"""A machine's disk holds so many times its share: both inputs, scratch, output, copies, trials."""
+REDUCTIONS = {
+    "kmeans": ("--k", "16", "--iterations", "3", "--tolerance", "0"),
+    "pca": ("--components", "8"),
+}
+JOBS = ("sort none", "sort replicated", "mapreduce none", "mapreduce replicated", *REDUCTIONS)
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type of machine: MB/s, a share of a core, dollars an hour."""
+
+    name: str
+    disk: int
+    link: int
+    cores: float
+    usd: float
+
+    def text(self, disk_bytes: int) -> str:
+        """As a lab's file has it."""
+        return (
+            f'[[machine]]\ntype = "{self.name}"\ncount = {MACHINES}\n'
+            f"price_usd_per_hour = {self.usd}\ncpus = {self.cores}\n"
+            f"link_mb_per_s = {self.link}\ndisks = [{{ size = {disk_bytes}, "
+            f'read_mb_per_s = {self.disk}, write_mb_per_s = {self.disk}, fs = "xfs" }}]\n'
+        )
+
+
+def drawn(seed: int) -> list[Type]:
+    """The types of a lab."""
+    draw = random.Random(seed)
+    return [
+        Type(
+            name,
+            draw.randint(*DISKS),
+            draw.randint(*LINKS),
+            round(draw.uniform(*CORES), 2),
+            round(draw.uniform(*USD), 2),
+        )
+        for name in TYPES
+    ]
+
+
+class OnType:
+    """Four machines of a type, as long as they stand; what they do is kept in ``out``."""
+
+    def __init__(self, kind: Type, catalog: Path, out: Path, share: int) -> None:
+        self._kind, self._catalog, self._out, self._share = kind, catalog, out, share
+        self._disk = f"{ROOM}/{LAB}/{{node}}.disk-0"
+
+    def _tonnage(self, *command: str) -> str:
+        line = [TONNAGE, "lab", "exec", "--lab", LAB, f"{self._kind.name}-0", "--"]
+        said = subprocess.run([*line, TONNAGE, *command], stdout=subprocess.PIPE, check=True)
+        return said.stdout.decode()
+
+    def lay_out(self) -> None:
+        """Writes each machine its records and its rows."""
+        records, rows = self._share // 100, self._share // (8 * COLUMNS)
+        for number in range(MACHINES):
+            disk = Path(self._disk.format(node=f"{self._kind.name}-{number}"))
+            (disk / "records").mkdir()
+            generate(records, [disk / "records" / "part"], start=number * records)
+            (disk / "rows").mkdir()
+            points = np.random.default_rng(number).random((rows, COLUMNS))
+            points.tofile(disk / "rows" / "part")
+
+    def measure(self) -> None:
+        """Two machines' disks, and networks of two and of all."""
+        fleet = ("--fleet", "auto", "--rounds", "3")
+        disk, net = self._out / "disk", self._out / "net"
+        if not (disk / "fleet.json").exists():
+            self._tonnage(
+                *("measure", "disk", *fleet, "--instances", str(MEASURED), "--dir", self._disk),
+                *("--mode", "rw", "ro", "wo", "--seconds", "4", "--size", str(self._share)),
+                *("--memory", MEMORY, "--out", str(disk)),
+            )
+        if not (net / "fleet.json").exists():
+            self._tonnage(
+                *("measure", "net", *fleet, "--sizes", str(MEASURED), str(MACHINES)),
+                *("--connections", "1", "--seconds", "2", "--out", str(net)),
+            )
+
+    def rehearse(self, job: str, number: int) -> Path:
+        """Does a job on two machines, if it was not done; gives where its record is."""
+        out = self._out / f"{job.replace(' ', '-')}-rehearsal-{number}"
+        self._run(job, out, "--instances", str(MEASURED), *_durability(job))
+        return _record(out)
+
+    def plan(self, job: str, rehearsed: Path) -> Path:
+        """Plans a job on all machines by all that was measured, if it was not planned."""
+        name = job.partition(" ")[0]
+        file = self._out / f"{job.replace(' ', '-')}-plan.json"
+        if file.exists():
+            return file
+        profile = self._out / "profile.json"
+        measured = [self._out / "disk", self._out / "net", *self._out.glob("*-rehearsal-*")]
+        catalog = ("--catalog", str(self._catalog))
+        self._tonnage("profile", *map(str, measured), *catalog, "--out", str(profile))
+        what = [str(rehearsed)] if name != "sort" else ["sort", *_durability(job)]
+        made = self._tonnage(
+            *("plan", *what, "--data", str(MACHINES * self._share), "--nodes", str(MACHINES)),
+            *("--measured", *catalog, "--profiles", str(profile), "--json"),
+        )
+        write_atomically(file, made.encode())
+        assert Plan.read(file).candidates, f"{file} has none"
+        return file
+
+    def follow(self, job: str, plan: Path) -> Path:
+        """Does a job as planned, if it was not done; gives where its record is."""
+        out = self._out / f"{job.replace(' ', '-')}-run"
+        self._run(job, out, "--plan", str(plan))
+        return _record(out)
+
+    def _run(self, job: str, out: Path, *flags: str) -> None:
+        if _is_done(out):
+            return
+        shutil.rmtree(out, ignore_errors=True)  # It was cut short, with another lab's disks.
+        name = job.partition(" ")[0]
+        where = ("--output", f"{self._disk}/out", "--scratch", f"{self._disk}/scratch")
+        rows = (f"{self._disk}/rows", "--dtype", f"{COLUMNS}f8", "--workers", "1")
+        records = f"{self._disk}/records"
+        command = {
+            "sort": ("sort", records, *where),
+            "mapreduce": (
+                *("mapreduce", f"{HERE / 'jobs.py'}:JOB", records, *where),
+                *("--input-format", "records:100", "--workers", "1"),
+            ),
+        }.get(name) or ("reduce", name, *rows, *REDUCTIONS[name])
+        try:
+            self._tonnage(
+                *("run", *command, "--fleet", "auto", "--memory", MEMORY, "--out", str(out)),
+                *flags,
+            )
+        finally:
+            for disk in (ROOM / LAB).glob("*.disk-0"):
+                for each in ("out", "scratch"):
+                    shutil.rmtree(disk / each, ignore_errors=True)
+
+
+def _durability(job: str) -> tuple[str, ...]:
+    durability = job.partition(" ")[2]
+    return ("--durability", durability) if durability else ()
+
+
+def _record(out: Path) -> Path:
+    return next(path for path in map(out.joinpath, ("run.json", "reduction.json")) if path.exists())
+
+
+def _is_done(out: Path) -> bool:
+    return any((out / name).exists() for name in ("run.json", "reduction.json"))
+
+
+@contextmanager
+def standing(kind: Type, disk_bytes: int) -> Iterator[None]:
+    """Four machines of a type, with Ray."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(f'[lab]\nname = "{LAB}"\n{kind.text(disk_bytes)}')
+        file.flush()
+        subprocess.run([TONNAGE, "lab", "up", file.name], check=True, stdout=subprocess.DEVNULL)
+    try:
+        ray = [TONNAGE, "lab", "ray", "--lab", LAB]
+        subprocess.run(ray, check=True, stdout=subprocess.DEVNULL)
+        yield
+    finally:
+        subprocess.run([TONNAGE, "lab", "down", "--lab", LAB], check=True)
+
+
+def lab(seed: int, options: argparse.Namespace) -> Iterator[cells.Cell]:
+    """Does what was not done in the lab of a seed; gives its cells."""
+    out = options.out / f"seed-{seed}"
+    kinds = drawn(seed)[: options.types]
+    disk_bytes = TIMES_ROOM * options.bytes
+    out.mkdir(parents=True, exist_ok=True)
+    text = f'[lab]\nname = "{LAB}"\n' + "".join(each.text(disk_bytes) for each in kinds)
+    catalog = offers.write(out, parse(text, "lab.toml"))
+    for kind in kinds:
+        here = out / kind.name
+        here.mkdir(exist_ok=True)
+        runs = {job: here / f"{job.replace(' ', '-')}-run" for job in options.jobs}
+        if not all(map(_is_done, runs.values())):
+            on = OnType(kind, catalog, here, options.bytes)
+            with standing(kind, disk_bytes):
+                on.lay_out()
+                on.measure()
+                rehearsed = {
+                    job: [on.rehearse(job, number) for number in range(options.rehearsals)][-1]
+                    for job in options.jobs
+                }
+                plans = {job: on.plan(job, rehearsed[job]) for job in options.jobs}
+                for job, plan in plans.items():
+                    on.follow(job, plan)
+        for job, run in runs.items():
+            read = ReductionRecord.read if job in REDUCTIONS else RunRecord.read
+            yield cells.Cell(seed, kind.name, job, came(read(_record(run))))
+
+
+def main() -> int:
+    """Does what was not done, tells what came, adds to the history."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--types", type=int, default=len(TYPES), help="of each lab's, the first")
+    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=JOBS)
+    parser.add_argument("--bytes", type=int, default=400 * MB, help="of input, for each machine")
+    parser.add_argument("--rehearsals", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=HERE.parents[1] / "target" / "accuracy")
+    parser.add_argument("--history", type=Path, default=HERE / "history.jsonl")
+    options = parser.parse_args()
+    found = [cell for seed in options.seeds for cell in lab(seed, options)]
+    print("\n".join(cells.in_words(found)))
+    claims = cells.claims(found)
+    if len(found) >= cells.CELLS:
+        line = {
+            "at": now(),
+            "version": __version__,
+            "cpu": environment.capture([]).cpu_model,
+            "seeds": options.seeds,
+            "cells": len(found),
+            "median_error": statistics.median(each.came.error_fraction for each in found),
+            "worst_error": max(each.came.error_fraction for each in found),
+            "inside": sum(each.came.inside for each in found) / len(found),
+            "over_cheapest": max(map(cells.over_cheapest, cells.rows(found))),
+        }
+        with options.history.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+    return int(not all(claim.holds for claim in claims))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
