@@ -32,6 +32,7 @@ from tonnage.artifacts import (
     write_table,
 )
 from tonnage.artifacts.analysis import Analysis
+from tonnage.artifacts.fleet_study import FleetStudy
 from tonnage.artifacts.job import Job
 from tonnage.artifacts.launch import Launch
 from tonnage.artifacts.plan import Explanation, Plan
@@ -44,6 +45,7 @@ KINDS: dict[str, type[Artifact]] = {
     "environment": Environment,
     "explanation": Explanation,
     "fleet": FleetMeasurement,
+    "fleet-study": FleetStudy,
     "job": Job,
     "launch": Launch,
     "measurement": Measurement,
@@ -72,13 +74,13 @@ def test_every_kind_of_record_is_kept() -> None:
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_what_was_once_written_is_read(path: Path) -> None:
-    record = KINDS[path.stem.partition("-")[0]].read(path)
+    record = KINDS[path.stem.rpartition("-")[0]].read(path)
     _assert_holds(json.loads(json.dumps(record.to_json())), json.loads(path.read_text()))
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_what_is_written_is_read(path: Path, disk: Path) -> None:
-    kind = KINDS[path.stem.partition("-")[0]]
+    kind = KINDS[path.stem.rpartition("-")[0]]
     record = kind.read(path)
     assert record.write(disk / "new" / "record.json") == disk / "new" / "record.json"
     assert kind.read(disk / "new" / "record.json") == record
@@ -145,7 +147,7 @@ def test_a_field_that_came_later_is_left_out(disk: Path) -> None:
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_a_truncated_file_is_refused_by_its_name(path: Path, disk: Path) -> None:
-    kind = KINDS[path.stem.partition("-")[0]]
+    kind = KINDS[path.stem.rpartition("-")[0]]
     content = path.read_bytes().rstrip()
     cut_short = disk / "cut.json"
     for length in (0, 1, len(content) // 2, len(content) - 1):
@@ -167,7 +169,7 @@ def test_a_record_without_one_of_its_fields_is_refused(path: Path) -> None:
     field = list(values)[1]
     del values[field]
     with pytest.raises(ArtifactError, match=f"'{field}'"):
-        KINDS[path.stem.partition("-")[0]].from_json(values)
+        KINDS[path.stem.rpartition("-")[0]].from_json(values)
 
 
 def test_a_file_that_is_not_there_is_no_bad_record(disk: Path) -> None:
