@@ -14,7 +14,7 @@ from tonnage.artifacts.together import RECEIVE, SEND
 from tonnage.model.screening import FAULTY
 
 LAB = "test-screen"
-DISK, LINK, SLOWER = 60, 30, 4
+DISK, LINK, SLOWER = 40, 30, 4
 """MB/s, far below what this machine can do in all, and how many times slower the slow ones are."""
 USD_PER_HOUR = 0.5
 FILE = f"""
