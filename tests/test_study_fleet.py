@@ -26,8 +26,8 @@ from tonnage.artifacts.plan import Plan, Range
 from tonnage.artifacts.profile import Profile
 from tonnage.lab import offers
 from tonnage.lab.description import parse
+from tonnage.model.came import came
 from tonnage.model.comparing import compare
-from tonnage.study_fleet import came
 
 NODES = ("beta", "gamma")
 OFFERS = """

@@ -16,7 +16,7 @@ the median error is at most 5 %, the worst 12 %; 90 % intervals hold in 85 % of 
 type that plans call cheapest costs at most 3 % more than the one that was. Where a plan missed, the
 phase that did is told. Every plan and record is kept in `--out`; what was done is not done again.
 A line is added to `--history` for each run of this bench that all cells are in, so that drift is
-seen. Needs root, Ray, what a lab needs, and 10 GB of room in /var/lib.
+seen. Needs root, Ray, what a lab needs, and 12 GB of room in /var/lib.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from tonnage.lab import ROOM, offers
 from tonnage.lab.description import parse
 from tonnage.measure import environment
 from tonnage.measure.trials import now
+from tonnage.model.came import came
 from tonnage.run.records import generate
-from tonnage.study_fleet import came
 
 HERE = Path(__file__).resolve().parent
 TONNAGE = str(Path(sys.executable).parent / "tonnage")

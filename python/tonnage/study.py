@@ -32,7 +32,7 @@ from tonnage.artifacts import (
 from tonnage.measure import environment as environments
 from tonnage.measure.cpu import measure_cpu
 from tonnage.measure.devices import holding
-from tonnage.measure.disk import measure_disk
+from tonnage.measure.disk import halves, measure_disk
 from tonnage.measure.system import Watch
 from tonnage.measure.trials import now
 from tonnage.model import two_pass
@@ -70,12 +70,12 @@ class Settings:
     @property
     def data(self) -> tuple[Path, ...]:
         """Directories of input and output: the first half of several, or the only one."""
-        return self.directories[: (len(self.directories) + 1) // 2]
+        return halves(self.directories)[0]
 
     @property
     def scratch(self) -> tuple[Path, ...]:
         """Directories of scratch: the other half, or the only one."""
-        return self.directories[(len(self.directories) + 1) // 2 :] or self.directories
+        return halves(self.directories)[1]
 
 
 def measuring_alone(

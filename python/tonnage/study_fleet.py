@@ -32,15 +32,17 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import catalog, engine, words
-from tonnage.artifacts import ArtifactError, ReductionRecord, RunRecord, write_atomically
+from tonnage.artifacts import ArtifactError, RunRecord, write_atomically
 from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
-from tonnage.artifacts.fleet_study import STEPS, Came, FleetStudy, Step, SurveyedMachine
+from tonnage.artifacts.fleet_study import STEPS, FleetStudy, Step, SurveyedMachine
 from tonnage.artifacts.plan import Candidate, Plan
 from tonnage.fleet.cluster import OF, Machine, attached
 from tonnage.fleet.hands import hands
 from tonnage.fleet.home import RUN
+from tonnage.measure.disk import halves
 from tonnage.measure.kept import locked
 from tonnage.measure.trials import now
+from tonnage.model.came import came
 from tonnage.run.records import RECORD_BYTES
 
 STUDY = "study.json"
@@ -81,12 +83,12 @@ class Settings:
     @property
     def data(self) -> tuple[Path, ...]:
         """Where input and output are."""
-        return self.directories[: (len(self.directories) + 1) // 2]
+        return halves(self.directories)[0]
 
     @property
     def scratch(self) -> tuple[Path, ...]:
         """Where scratch is."""
-        return self.directories[(len(self.directories) + 1) // 2 :] or self.directories
+        return halves(self.directories)[1]
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -452,32 +454,6 @@ DOING: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
     )
 )
 """What does each step, and gives what that adds to the record."""
-
-
-def came(record: RunRecord | ReductionRecord) -> Came:
-    """How near a run came to its plan, which stands beside it."""
-    planned = record.compared.planned if record.compared else None
-    assert record.compared is not None and planned is not None
-    candidate, seconds = planned.candidate, record.seconds
-    usd_per_second = candidate.nodes * candidate.usd_per_hour / 3600
-    missed = None
-    if not planned.inside:
-        known = [each for each in record.compared.phases if each.planned_seconds is not None]
-        phase = max(
-            known,
-            key=lambda each: abs((each.came_seconds or each.seconds) - (each.planned_seconds or 0)),
-            default=None,
-        )
-        missed = phase.name if phase else None
-    return Came(
-        planned=planned.seconds,
-        seconds=seconds,
-        planned_usd=usd_per_second * planned.seconds.median,
-        usd=usd_per_second * seconds,
-        error_fraction=abs(planned.seconds.median - seconds) / seconds,
-        inside=planned.inside,
-        missed=missed,
-    )
 
 
 def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[str, str]]:

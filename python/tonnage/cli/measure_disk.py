@@ -75,17 +75,17 @@ def measure_disk(
     A trial takes no more data after --seconds, or --size of it. It is over when what it has in
     memory is written, and before each round --size is laid out to be read: that comes on top.
     """
-    from tonnage.measure.disk import MODES, Settings
+    from tonnage.measure.disk import MODES, Settings, halves
 
     refuse_unknown("--mode", mode or [], MODES)
     directories = directory or [Path()]
     at = where(fleet, instances, one_at_a_time, patience, label)
     refuse_directories(at, directories)
     refuse_twice("--dir", directories)
-    half = (len(directories) + 1) // 2
+    read, write = halves(tuple(directories))
     settings = Settings(
-        read=tuple(directories[:half]),
-        write=tuple(directories[half:] or directories),
+        read=read,
+        write=write,
         modes=tuple(mode or MODES),
         rounds=rounds or (MOST_ROUNDS if until_confidence else ROUNDS),
         seconds=seconds,

@@ -43,6 +43,12 @@ OPERATIONS = {"wo": "write", "ro": "read", "rw": "readwrite"}
 """The modes in the vocabulary of all tools; of ``rw`` the bandwidth is that of each way."""
 
 
+def halves(directories: tuple[Path, ...]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Directories that are read and those that are written: one does both, several share it out."""
+    half = (len(directories) + 1) // 2
+    return directories[:half], directories[half:] or directories
+
+
 @dataclass(frozen=True)
 class Settings:
     """How to measure."""
