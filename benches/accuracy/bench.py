@@ -8,21 +8,22 @@ time. Two of them are measured (disks; the network between two, and between all 
 them each job is rehearsed `--rehearsals` times, with as much for each machine as later. All that is
 a profile, of which `tonnage plan` makes a plan for four machines: it is on file before the job is
 run, which then follows it. Jobs: a sort, and a MapReduce that keeps a part of its input, each with
-one copy of the output and with two; k-means and PCA of rows on the machines' disks. Volumes are
-left out: labs have none.
+one copy of the output, with two, and from volumes to volumes, which here are objects in a store
+that a machine without limits serves; k-means and PCA of rows on the machines' disks.
 
 A cell is a job on a type, a row is a job on all types of a lab. The claims, of 24 cells at least:
 the median error is at most 5 %, the worst 12 %; 90 % intervals hold in 85 % of the cells; and the
 type that plans call cheapest costs at most 3 % more than the one that was. Where a plan missed, the
 phase that did is told. Every plan and record is kept in `--out`; what was done is not done again.
 A line is added to `--history` for each run of this bench that all cells are in, so that drift is
-seen. Needs root, Ray, what a lab needs, and 12 GB of room in /var/lib.
+seen. Needs root, Ray, what a lab needs, the tests' S3 server, and 17 GB of room in /var/lib.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import statistics
@@ -30,14 +31,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import cells
 import numpy as np
+import stores
 
 from tonnage import __version__
+from tonnage import lab as labs
 from tonnage.artifacts import ReductionRecord, RunRecord, write_atomically
 from tonnage.artifacts.plan import Plan
 from tonnage.lab import ROOM, offers
@@ -64,7 +69,13 @@ REDUCTIONS = {
     "kmeans": ("--k", "16", "--iterations", "3", "--tolerance", "0"),
     "pca": ("--components", "8"),
 }
-JOBS = ("sort none", "sort replicated", "mapreduce none", "mapreduce replicated", *REDUCTIONS)
+VOLUMES = "volumes"
+DURABILITIES = ("none", "replicated", VOLUMES)
+JOBS = (*(f"{job} {each}" for job in ("sort", "mapreduce") for each in DURABILITIES), *REDUCTIONS)
+STORE = "store"
+STORE_TIMES = 12
+"""The store's disk holds so many times a machine's share: all input, an output, what is left."""
+UPLOAD = HERE.parent / "fleet_sort" / "upload.py"
 
 
 @dataclass(frozen=True)
@@ -77,12 +88,12 @@ class Type:
     cores: float
     usd: float
 
-    def text(self, disk_bytes: int) -> str:
+    def text(self, share: int) -> str:
         """As a lab's file has it."""
         return (
             f'[[machine]]\ntype = "{self.name}"\ncount = {MACHINES}\n'
             f"price_usd_per_hour = {self.usd}\ncpus = {self.cores}\n"
-            f"link_mb_per_s = {self.link}\ndisks = [{{ size = {disk_bytes}, "
+            f"link_mb_per_s = {self.link}\ndisks = [{{ size = {TIMES_ROOM * share}, "
             f'read_mb_per_s = {self.disk}, write_mb_per_s = {self.disk}, fs = "xfs" }}]\n'
         )
 
@@ -105,30 +116,32 @@ def drawn(seed: int) -> list[Type]:
 class OnType:
     """Four machines of a type, as long as they stand; what they do is kept in ``out``."""
 
-    def __init__(self, kind: Type, catalog: Path, out: Path, share: int) -> None:
+    def __init__(self, kind: Type, catalog: Path, out: Path, share: int, endpoint: str) -> None:
         self._kind, self._catalog, self._out, self._share = kind, catalog, out, share
-        self._disk = f"{ROOM}/{LAB}/{{node}}.disk-0"
+        self._disk, self._endpoint = f"{ROOM}/{LAB}/{{node}}.disk-0", endpoint
 
     def _tonnage(self, *command: str) -> str:
-        line = [TONNAGE, "lab", "exec", "--lab", LAB, f"{self._kind.name}-0", "--"]
-        said = subprocess.run([*line, TONNAGE, *command], stdout=subprocess.PIPE, check=True)
-        return said.stdout.decode()
+        return _on(f"{self._kind.name}-0", TONNAGE, *command)
 
     def lay_out(self) -> None:
-        """Writes each machine its records and its rows."""
+        """Writes each machine its records and its rows, and all records to the store."""
         records, rows = self._share // 100, self._share // (8 * COLUMNS)
+        files = []
         for number in range(MACHINES):
             disk = Path(self._disk.format(node=f"{self._kind.name}-{number}"))
             (disk / "records").mkdir()
-            generate(records, [disk / "records" / "part"], start=number * records)
+            files.append(disk / "records" / "part")
+            generate(records, files[-1:], start=number * records)
             (disk / "rows").mkdir()
             points = np.random.default_rng(number).random((rows, COLUMNS))
             points.tofile(disk / "rows" / "part")
+        upload = (sys.executable, str(UPLOAD), self._endpoint, stores.BUCKET)
+        _on(f"{STORE}-0", *upload, *map(str, files))
 
     def measure(self) -> None:
-        """Two machines' disks, and networks of two and of all."""
+        """Two machines' disks, and what they get of the store; networks of two and of all."""
         fleet = ("--fleet", "auto", "--rounds", "3")
-        disk, net = self._out / "disk", self._out / "net"
+        disk, net, store = (self._out / each for each in ("disk", "net", "object"))
         if not (disk / "fleet.json").exists():
             self._tonnage(
                 *("measure", "disk", *fleet, "--instances", str(MEASURED), "--dir", self._disk),
@@ -139,6 +152,12 @@ class OnType:
             self._tonnage(
                 *("measure", "net", *fleet, "--sizes", str(MEASURED), str(MACHINES)),
                 *("--connections", "1", "--seconds", "2", "--out", str(net)),
+            )
+        if not (store / "fleet.json").exists():
+            self._tonnage(
+                *("measure", "object", f"s3://{stores.BUCKET}/probe", "--endpoint", self._endpoint),
+                *(*fleet, "--instances", str(MEASURED), "--chunk", "8MiB", "--threads", "8"),
+                *("--seconds", "2", "--out", str(store)),
             )
 
     def rehearse(self, job: str, number: int) -> Path:
@@ -154,7 +173,8 @@ class OnType:
         if file.exists():
             return file
         profile = self._out / "profile.json"
-        measured = [self._out / "disk", self._out / "net", *self._out.glob("*-rehearsal-*")]
+        measured = [self._out / each for each in ("disk", "net", "object")]
+        measured += self._out.glob("*-rehearsal-*")
         catalog = ("--catalog", str(self._catalog))
         self._tonnage("profile", *map(str, measured), *catalog, "--out", str(profile))
         what = [str(rehearsed)] if name != "sort" else ["sort", *_durability(job)]
@@ -176,10 +196,14 @@ class OnType:
         if _is_done(out):
             return
         shutil.rmtree(out, ignore_errors=True)  # It was cut short, with another lab's disks.
-        name = job.partition(" ")[0]
-        where = ("--output", f"{self._disk}/out", "--scratch", f"{self._disk}/scratch")
+        name, _, durability = job.partition(" ")
         rows = (f"{self._disk}/rows", "--dtype", f"{COLUMNS}f8", "--workers", "1")
-        records = f"{self._disk}/records"
+        records, output = f"{self._disk}/records", f"{self._disk}/out"
+        where = ["--scratch", f"{self._disk}/scratch"]
+        if durability == VOLUMES:
+            records, output = (f"s3://{stores.BUCKET}/{each}" for each in ("in/", "out"))
+            where += ["--endpoint", self._endpoint]
+        where += ["--output", output]
         command = {
             "sort": ("sort", records, *where),
             "mapreduce": (
@@ -194,13 +218,21 @@ class OnType:
             )
         finally:
             for disk in (ROOM / LAB).glob("*.disk-0"):
-                for each in ("out", "scratch"):
+                for each in ("out", "scratch", f"{stores.BUCKET}/out"):
                     shutil.rmtree(disk / each, ignore_errors=True)
+            os.sync()  # What is done next is not what this has still to write.
+
+
+def _on(node: str, *command: str) -> str:
+    """What a command prints on a machine of the lab."""
+    line = [TONNAGE, "lab", "exec", "--lab", LAB, node, "--", *command]
+    return subprocess.run(line, stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
 def _durability(job: str) -> tuple[str, ...]:
+    """What is asked to be promised; what goes to a store is kept without."""
     durability = job.partition(" ")[2]
-    return ("--durability", durability) if durability else ()
+    return ("--durability", durability) if durability not in ("", VOLUMES) else ()
 
 
 def _record(out: Path) -> Path:
@@ -212,35 +244,39 @@ def _is_done(out: Path) -> bool:
 
 
 @contextmanager
-def standing(kind: Type, disk_bytes: int) -> Iterator[None]:
-    """Four machines of a type, with Ray."""
+def standing(kind: Type, share: int) -> Iterator[str]:
+    """Four machines of a type, with Ray, and a store's; gives its address."""
+    store = f'[[machine]]\ntype = "{STORE}"\nprice_usd_per_hour = 1\n'
+    store += f'disks = [{{ size = {STORE_TIMES * share}, fs = "xfs" }}]\n'
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(f'[lab]\nname = "{LAB}"\n{kind.text(disk_bytes)}')
+        file.write(f'[lab]\nname = "{LAB}"\n{kind.text(share)}{store}')
         file.flush()
         subprocess.run([TONNAGE, "lab", "up", file.name], check=True, stdout=subprocess.DEVNULL)
-    try:
+    with ExitStack() as stack:
+        stack.callback(subprocess.run, [TONNAGE, "lab", "down", "--lab", LAB], check=True)
+        os.environ.update(stores.KEYS)
         ray = [TONNAGE, "lab", "ray", "--lab", LAB]
         subprocess.run(ray, check=True, stdout=subprocess.DEVNULL)
-        yield
-    finally:
-        subprocess.run([TONNAGE, "lab", "down", "--lab", LAB], check=True)
+        (node,) = (
+            each for each in labs.standing(ROOM, LAB).nodes(ROOM) if each.name == f"{STORE}-0"
+        )
+        yield stack.enter_context(stores.served_on(LAB, node, node.devices[0].mount))
 
 
 def lab(seed: int, options: argparse.Namespace) -> Iterator[cells.Cell]:
     """Does what was not done in the lab of a seed; gives its cells."""
     out = options.out / f"seed-{seed}"
     kinds = drawn(seed)[: options.types]
-    disk_bytes = TIMES_ROOM * options.bytes
     out.mkdir(parents=True, exist_ok=True)
-    text = f'[lab]\nname = "{LAB}"\n' + "".join(each.text(disk_bytes) for each in kinds)
+    text = f'[lab]\nname = "{LAB}"\n' + "".join(each.text(options.bytes) for each in kinds)
     catalog = offers.write(out, parse(text, "lab.toml"))
     for kind in kinds:
         here = out / kind.name
         here.mkdir(exist_ok=True)
         runs = {job: here / f"{job.replace(' ', '-')}-run" for job in options.jobs}
         if not all(map(_is_done, runs.values())):
-            on = OnType(kind, catalog, here, options.bytes)
-            with standing(kind, disk_bytes):
+            with standing(kind, options.bytes) as endpoint:
+                on = OnType(kind, catalog, here, options.bytes, endpoint)
                 on.lay_out()
                 on.measure()
                 rehearsed = {

@@ -60,22 +60,23 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._began = time.monotonic()
+        self._sample()  # By whoever enters and leaves: the thread may come to run late.
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        self._sample()
 
     def _run(self) -> None:
-        ended = False
-        while True:
-            seconds = time.monotonic() - self._began
-            self._sample_devices(seconds)
-            self._sample_host(seconds)
-            if ended:
-                return
-            ended = self._stop.wait(EVERY_SECONDS)  # One more sample: the job's end counts too.
+        while not self._stop.wait(EVERY_SECONDS):
+            self._sample()
+
+    def _sample(self) -> None:
+        seconds = time.monotonic() - self._began
+        self._sample_devices(seconds)
+        self._sample_host(seconds)
 
     def _sample_devices(self, seconds: float) -> None:
         for name, disk in counters.disks().items():
