@@ -151,8 +151,9 @@ class OnType:
             )
         if not (net / "fleet.json").exists():
             self._tonnage(
-                *("measure", "net", *fleet, "--sizes", str(MEASURED), str(MACHINES)),
-                *("--connections", "1", "--seconds", "2", "--out", str(net)),
+                *("measure", "net", *fleet, "--instances", str(MACHINES)),
+                *("--sizes", str(MEASURED), str(MACHINES), "--connections", "1"),
+                *("--seconds", "2", "--out", str(net)),
             )
         if not (store / "fleet.json").exists():
             self._tonnage(
