@@ -35,7 +35,7 @@ from tonnage.artifacts.analysis import Analysis
 from tonnage.artifacts.fleet_study import FleetStudy
 from tonnage.artifacts.job import Job
 from tonnage.artifacts.launch import Launch
-from tonnage.artifacts.plan import Explanation, Plan
+from tonnage.artifacts.plan import Explanation, Plan, Plans
 from tonnage.artifacts.profile import Profile
 from tonnage.artifacts.sweep import ReductionSweep
 
@@ -52,6 +52,7 @@ KINDS: dict[str, type[Artifact]] = {
     "node": FleetNode,
     "observation": Observation,
     "plan": Plan,
+    "plans": Plans,
     "prediction": Prediction,
     "profile": Profile,
     "reduction": ReductionRecord,

@@ -137,6 +137,23 @@ class Plan(Artifact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamedPlan:
+    """A plan, and what it is called beside others."""
+
+    name: str
+    plan: Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plans(Artifact):
+    """Plans of the same job in various circumstances, side by side."""
+
+    SCHEMA: ClassVar[str] = "tonnage.plans/1"
+
+    plans: list[NamedPlan]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExplainedTerm:
     """What one resource takes of a phase: ``seconds = demand / (nodes x capacity)``.
 

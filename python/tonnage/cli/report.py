@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tonnage import engine, words
 from tonnage.artifacts import ArtifactError, ReductionRecord, RunRecord
 from tonnage.artifacts.gathering import bytes_at, says
+from tonnage.artifacts.plan import NamedPlan, Plan, Plans
 from tonnage.cli.arguments import Json, whole_number
 from tonnage.cli.extras import refuse_without
 from tonnage.cli.gathered import measured_places, read_all, read_fleets
@@ -25,7 +26,8 @@ def report(
         typer.Argument(
             metavar="MEASUREMENT_OR_DIR...",
             help="Measurements, or directories that hold some, at any depth; or the --out of a job "
-            "on a fleet, or its run.json; or records of reductions, or a directory of them.",
+            "on a fleet, or its run.json; or records of reductions, or a directory of them; or "
+            "plans, as tonnage plan --json printed them.",
         ),
     ],
     price: Annotated[
@@ -63,7 +65,8 @@ def report(
     """Analyse measurements of one machine or of a fleet, and write a page to look at.
 
     Of a job on a fleet, a sort or a MapReduce: its phases beside their limits and its plan, node
-    by node. Of reductions: what chunks and threads made of them.
+    by node. Of reductions: what chunks and threads made of them. Of plans: what each machine type
+    costs and takes, side by side.
     """
     refuse_without("report", "tonnage report")
     from tonnage.cli.prices import prices
@@ -77,13 +80,17 @@ def report(
                 f"{path}: there is no such file or directory: give what a measurement or a job was "
                 "written to, its --out"
             )
+    flags = {"--price": price, "--catalog": catalog}
+    if plans := [path for path in paths if path.is_file() and says(path, Plan)]:
+        _refuse_flags(flags, f"{plans[0]} is a plan")
+        _report_plans(plans, paths, out, as_json)
+        return
     if reductions := [place for path in paths for place in _reductions_at(path)]:
+        _refuse_flags(flags, f"{reductions[0]} is a reduction")
         _report_reductions(reductions, out, as_json)
         return
     if runs := [place for path in paths if (place := _run_at(path))]:
-        for flag, given in (("--price", price), ("--catalog", catalog)):
-            if given:
-                raise engine.Refused(f"{flag}: it is for measurements, and {paths[0]} is a job")
+        _refuse_flags(flags, f"{paths[0]} is a job")
         if len(paths) > 1:
             raise engine.Refused(f"{runs[0].parent} is a job on a fleet: give it alone")
         _report_run(runs[0], out, as_json)
@@ -108,6 +115,40 @@ def report(
         print(said)
     for rule in analysis.scorecard:
         print(f"{words.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}.")
+    print(f"Report: {page}")
+
+
+def _refuse_flags(flags: dict[str, Any], what: str) -> None:
+    """Refuses what is for measurements alone."""
+    for flag, given in flags.items():
+        if given:
+            raise engine.Refused(f"{flag}: it is for measurements, and {what}: leave it out")
+
+
+def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool) -> None:
+    from tonnage.report.plans import best_in_words, write_plans
+
+    if others := [path for path in paths if path not in plans]:
+        raise engine.Refused(f"{plans[0]} is a plan, and {others[0]} is none: give plans alone")
+    stems = [path.stem for path in plans]
+    names = stems if len({*stems}) == len(stems) else list(map(str, plans))
+    if len({*names}) < len(names):
+        raise engine.Refused(f"{paths[0]}: a plan is given twice: give each once")
+    try:
+        found = Plans(
+            plans=[
+                NamedPlan(name=name, plan=Plan.read(path))
+                for name, path in zip(names, plans, strict=True)
+            ]
+        )
+    except ArtifactError as why:
+        raise engine.Refused(str(why)) from None
+    page = write_plans(found, out)
+    if as_json:
+        print(json.dumps(found.to_json()))
+        return
+    for each in found.plans:
+        print(f"{each.name}: {best_in_words(each.plan)}.")
     print(f"Report: {page}")
 
 

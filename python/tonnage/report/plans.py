@@ -1,0 +1,260 @@
+"""The page of plans: what a job costs on each machine type, how long it takes there, and the front.
+
+Of several plans the same side by side: Themis on EC2's figure 9, a sort's cost with a network that
+never limits, one that scales and the one that was seen, of one's own job and circumstances. It
+computes nothing: every figure is a plan's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from tonnage import words
+from tonnage.artifacts import write_atomically
+from tonnage.artifacts.plan import Candidate, NamedPlan, Plan, Plans, Range
+from tonnage.report.charts import PLAIN, Chart, Trace, beside
+from tonnage.report.circumstances import settings
+from tonnage.report.markup import Html, section, table, tag
+from tonnage.report.shell import Part, page
+
+SHOWN = 12
+"""Machine types in the charts; the tables have all."""
+TYPE_HEIGHT, PLAN_HEIGHT = 16, 13
+COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
+COLUMNS = ("Machines", "Nodes", "Time", "Cost", "Limited by", "Evidence", "Calibrated by", "Room")
+FRONT = "Cost over time: nothing is both faster and cheaper in the middle"
+
+Figure = Literal["cost_usd", "seconds"]
+TITLES: dict[Figure, str] = {"cost_usd": "Cost, USD", "seconds": "Time, s"}
+
+
+def write_plans(plans: Plans, path: Path) -> Path:
+    """Writes the page to ``path``, and the plans beside it, as JSON of the same name.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    plans.write(path.with_suffix(".json"))
+    write_atomically(path, render(plans).encode())
+    return path
+
+
+def render(plans: Plans) -> str:
+    """The page."""
+    charts = [_bars(figure, plans) for figure in TITLES]
+    front = _front(plans)
+    parts = [
+        Part(
+            "types",
+            "Machine types",
+            section("types", "What each machine type comes to", *map(Chart.element, charts)),
+        ),
+        Part("front", "Front", section("front", "Faster, or cheaper", front.element())),
+    ]
+    for place, each in enumerate(plans.plans):
+        key = f"plan-{place}"
+        parts.append(Part(key, each.name, _plan(key, each)))
+    return page(title(plans), _header(plans), parts, [*charts, front])
+
+
+def title(plans: Plans) -> str:
+    """The first sentence, without its full stop."""
+    first = plans.plans[0].plan
+    what = f"{first.job.name} of {words.size(first.bytes)}"
+    if len(plans.plans) > 1:
+        return f"{words.several(len(plans.plans), 'plan')} of a {what}"
+    return f"A {what}: {best_in_words(first)}"
+
+
+def best_in_words(plan: Plan) -> str:
+    """What a plan has first."""
+    if not plan.candidates:
+        return "nothing keeps what is asked"
+    best = plan.candidates[0]
+    return (
+        f"{best.nodes} x {name_of(best)}, {words.duration(best.seconds.median)}, "
+        f"{words.cents(best.cost_usd.median)}"
+    )
+
+
+def name_of(candidate: Candidate) -> str:
+    """A machine type and how it is laid out."""
+    placed = ", placed" if candidate.placement else ""
+    return f"{candidate.offer} ({candidate.layout}{placed})"
+
+
+def _header(plans: Plans) -> Html:
+    said = [f"{each.name}: {best_in_words(each.plan)}." for each in plans.plans]
+    made = max(each.plan.made_at for each in plans.plans)
+    return tag(
+        "header",
+        tag("p", tag("b", "Tonnage"), f" · {words.moment(made)}", class_="eyebrow"),
+        tag("h1", f"{title(plans)}."),
+        tag("p", " ".join(said), class_="lead") if len(said) > 1 else None,
+    )
+
+
+def _bars(figure: Figure, plans: Plans) -> Chart:
+    """A group for each machine type, cheapest or soonest first; in it a bar for each plan."""
+    best: list[dict[str, Candidate]] = []
+    for each in plans.plans:
+        first: dict[str, Candidate] = {}
+        for candidate in each.plan.candidates:
+            first.setdefault(name_of(candidate), candidate)
+        best.append(first)
+    least: dict[str, float] = {}
+    for first in best:
+        for name, candidate in first.items():
+            value = _range(candidate, figure).median
+            least[name] = min(value, least.get(name, value))
+    shown = sorted(least, key=least.__getitem__)[:SHOWN]
+    layout = beside(shown)
+    layout["margin"] = {"l": 150, "r": 14, "t": 6, "b": 40}
+    layout["xaxis"] |= {"ticksuffix": "", "title": {"text": TITLES[figure], "font": {"size": 11}}}
+    traces: list[Trace] = []
+    said = []
+    for place, (each, first) in enumerate(zip(plans.plans, best, strict=True)):
+        names = [name for name in shown if name in first]
+        traces.append(_trace(each.name, names, first, figure, COLOURS[place % len(COLOURS)]))
+        for name in names:
+            told = _said(_range(first[name], figure), figure)
+            said.append(f"{each.name}, {first[name].nodes} x {name}: {told}")
+    left, sure = len(least) - len(shown), words.percent(plans.plans[0].plan.confidence)
+    return Chart(
+        name=f"chart-{figure.replace('_', '-')}",
+        title=f"{TITLES[figure]}, with the interval of {sure}",
+        says=f"{TITLES[figure]}, by machine type. {'; '.join(said)}.",
+        height=60 + len(shown) * (TYPE_HEIGHT + PLAN_HEIGHT * len(plans.plans)),
+        traces=traces,
+        layout=layout,
+        legend=_legend(plans),
+        note=f"{words.several(left, 'more machine type')} in the tables below." if left else None,
+    )
+
+
+def _trace(
+    plan: str, names: list[str], first: dict[str, Candidate], figure: Figure, colour: str
+) -> Trace:
+    ranges = [_range(first[name], figure) for name in names]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": [each.median for each in ranges],
+        "y": names,
+        "name": plan,
+        "marker": {"color": colour},
+        "error_x": {
+            "type": "data",
+            "array": [each.high - each.median for each in ranges],
+            "arrayminus": [each.median - each.low for each in ranges],
+            "color": "--ink-soft",
+            "thickness": 1,
+            "width": 3,
+        },
+        "customdata": [first[name].nodes for name in names],
+        "hovertemplate": "%{customdata} x %{y}: %{x:,.4~r}<extra>%{fullData.name}</extra>",
+    }
+
+
+def _front(plans: Plans) -> Chart:
+    """Each plan's front as a line, both axes by powers of ten."""
+    traces: list[Trace] = []
+    said = []
+    for place, each in enumerate(plans.plans):
+        points = sorted(each.plan.pareto, key=lambda point: point.seconds)
+        colour = COLOURS[place % len(COLOURS)]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "x": [point.seconds for point in points],
+                "y": [point.cost_usd for point in points],
+                "name": each.name,
+                "line": {"color": colour, "width": 1.5},
+                "marker": {"size": 6, "color": colour},
+                "customdata": [f"{point.nodes} x {point.offer}" for point in points],
+                "hovertemplate": "%{customdata}: %{x:,.4~r} s, $%{y:,.2f}"
+                "<extra>%{fullData.name}</extra>",
+            }
+        )
+        ends = dict.fromkeys([*points[:1], *points[-1:]])
+        said += [
+            f"{each.name}: {point.nodes} x {point.offer} {words.duration(point.seconds)}, "
+            f"{words.cents(point.cost_usd)}"
+            for point in ends
+        ]
+    axis = {"type": "log", "fixedrange": True, **PLAIN}
+    return Chart(
+        name="chart-front",
+        title=FRONT,
+        says=f"{FRONT}. From the fastest to the cheapest: {'; '.join(said)}.",
+        height=300,
+        traces=traces,
+        layout={
+            "margin": {"l": 64, "r": 14, "t": 8, "b": 40},
+            "hovermode": "closest",
+            "xaxis": {**axis, "title": {"text": "s", "font": {"size": 11}}},
+            "yaxis": {**axis, "title": {"text": "USD", "font": {"size": 11}}},
+        },
+        legend=_legend(plans),
+    )
+
+
+def _legend(plans: Plans) -> list[tuple[str, str]]:
+    names = [each.name for each in plans.plans]
+    if len(names) == 1:
+        return []
+    return [(COLOURS[place % len(COLOURS)], name) for place, name in enumerate(names)]
+
+
+def _plan(key: str, named: NamedPlan) -> Html:
+    """A plan's candidates, what it was asked, and what else it says."""
+    plan = named.plan
+    rows = [_row(each) for each in plan.candidates]
+    notes = [tag("p", words.sentence(note), class_="note") for note in plan.notes]
+    asked = {
+        "data": words.size(plan.bytes),
+        "catalogs": words.listing(plan.catalogs),
+        "profiles": words.listing(plan.profiles),
+        **{name: value for name, value in plan.settings.items() if value not in (None, [], False)},
+        "job": plan.job.settings,
+    }
+    excluded = table(
+        "Offers that are no candidates",
+        ("Offer", "Why"),
+        [[each.offer, each.why] for each in plan.excluded],
+    )
+    more = tag("details", tag("summary", f"{len(plan.excluded)} offers are excluded"), excluded)
+    return section(
+        key,
+        named.name,
+        tag("p", f"{best_in_words(plan)}."),
+        table(f"Candidates, best first. {words.sentence(plan.interval_rule)}", COLUMNS, rows),
+        *notes,
+        settings("What was asked", asked),
+        more if plan.excluded else None,
+    )
+
+
+def _row(each: Candidate) -> list[str]:
+    longest = max(each.phases, key=lambda phase: phase.seconds)
+    return [
+        name_of(each),
+        words.count(each.nodes),
+        _said(each.seconds, "seconds"),
+        _said(each.cost_usd, "cost_usd"),
+        longest.bottleneck,
+        each.evidence,
+        words.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing",
+        f"{words.size(each.capacity.needed_bytes)} of {words.size(each.capacity.have_bytes)}",
+    ]
+
+
+def _range(candidate: Candidate, figure: Figure) -> Range:
+    return candidate.cost_usd if figure == "cost_usd" else candidate.seconds
+
+
+def _said(of: Range, figure: Figure) -> str:
+    said = words.cents if figure == "cost_usd" else words.duration
+    return f"{said(of.median)} ({said(of.low)} – {said(of.high)})"
