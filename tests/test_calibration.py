@@ -321,12 +321,3 @@ def test_other_views_of_the_network_are_planned_too(network: Any) -> None:
         known([made_up(LAWS), calibrated([run])]),
     )
     assert made.candidates[0].seconds.median <= 40.0 + 1e-6
-
-
-def test_a_page_that_would_not_calibrate_is_not_written(tonnage: Tonnage, tmp_path: Path) -> None:
-    """The explorer's answers are the command's, or there are none."""
-    calibrated([reduced()], Said(of_all=("aws", "m5d.large"))).write(tmp_path / "runs.json")
-    page = tmp_path / "page.html"
-    done = tonnage.run("explore", "--profiles", tmp_path / "runs.json", "--out", page)
-    assert done.returncode == 2 and "is a finished run, by which tonnage plan" in done.stderr
-    assert not page.exists()

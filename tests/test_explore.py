@@ -17,6 +17,7 @@ from axe_playwright_python.sync_playwright import Axe
 from support.browser import Browser, Page
 from support.command import Tonnage
 from support.offers import BURSTING, SIZED, STEADY, catalog, law, offer, profile
+from support.runs import pass_one, pass_two, record
 from tonnage.artifacts.plan import Candidate, Plan
 from tonnage.artifacts.profile import Mode
 from tonnage.catalog import Catalog, Spot, load, newest
@@ -25,10 +26,15 @@ from tonnage.explore import World, world, write_explorer
 from tonnage.model.jobs.mapreduce import DURABILITIES, sort
 from tonnage.model.jobs.reduce import reduce
 from tonnage.model.known import Known, known, read
+from tonnage.model.profiling import Said
+from tonnage.model.profiling import profile as profiling
+from tonnage.plan.calibrated import in_words
 from tonnage.plan.planner import Question, plan
 from tonnage.plan.search import Limits
 
 QUESTIONS = 200
+SHOWN = 10
+"""Candidates that the page shows."""
 WIDE, NARROW = 1280, 360
 STUDY = "aws-us-east-1-2014"
 pytestmark = pytest.mark.browser
@@ -73,7 +79,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def held(catalogs: list[Catalog], profiles: Known) -> World:
-    return world({how: sort(how) for how in DURABILITIES}, catalogs, profiles, {})
+    return world({how: sort(how) for how in DURABILITIES}, catalogs, profiles)
 
 
 def written(directory: Path, catalogs: list[Catalog], profiles: Known) -> Asked:
@@ -137,7 +143,7 @@ def agree(found: dict[str, Any], made: Plan) -> None:
     """The page's answer is the plan's: the same candidates, to the cent."""
     assert found["wrong"] == {}
     assert found["candidates"] == len(made.candidates)
-    for mine, its in zip(found["shown"], made.candidates, strict=False):
+    for mine, its in zip(found["shown"], made.candidates[:SHOWN], strict=True):
         same(mine, its)
     assert (found["nearest"] is None) == (made.nearest is None)
     if made.nearest:
@@ -165,6 +171,7 @@ def same(mine: dict[str, Any], its: Candidate) -> None:
         assert [middle, *between] == pytest.approx([whole.median, whole.low, whole.high], rel=1e-9)
     assert mine["usdPerHour"] == pytest.approx(its.usd_per_hour, rel=1e-12)
     assert mine["inTime"] == its.deadline_probability
+    assert mine["calibrated"] == (its.calibrated and dataclasses.asdict(its.calibrated))
     assert [each["bottleneck"] for each in mine["phases"]] == [
         each.bottleneck for each in its.phases
     ]
@@ -206,6 +213,17 @@ def test_it_answers_as_the_command_that_it_shows(
         agree(found, made)
 
 
+def test_a_map_reduce_of_its_own_shares(browser: Browser, tonnage: Tonnage, tmp_path: Path) -> None:
+    out = tmp_path / "explore.html"
+    shares = ("--map-share", "0.5", "--reduce-share", "0.2")
+    tonnage.run("explore", "mapreduce", *shares, "--catalog", STUDY, "--out", out, check=True)
+    with shown(browser, out) as page:
+        found = answered(page, {"data": "20TB", "durability": "replicated"})
+    flags = found["command"].split()[1:]
+    assert flags[:2] == ["plan", "mapreduce"] and {*shares} <= {*flags}
+    agree(found, Plan.from_json(json.loads(tonnage.run(*flags, "--json", check=True).stdout)))
+
+
 def test_laws_of_nodes_that_vary(browser: Browser, tmp_path: Path) -> None:
     # Nodes of two kinds, draws that depend on how many there are, a bursting link and volumes,
     # spot prices within a range: what no profile of the package has.
@@ -235,11 +253,49 @@ def test_laws_of_nodes_that_vary(browser: Browser, tmp_path: Path) -> None:
             agree(answered(page, fields), plan(asked(fields), there.catalogs, there.known))
 
 
+def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) -> None:
+    """Held up by disks, by the network, by cores; more and less than was measured; other jobs'."""
+    laws = [law("local both", 1e8, 0.01), law("network", 9e7, 0.01)]
+    offers = [offer(name, usd) for name, usd in (("disk", 1.0), ("link", 0.7), ("core", 0.9))]
+    offers.append(offer("never run", 1.1))
+    measured = profile({each.type: laws for each in offers}, [(2, 1.0), (4, 0.9), (8, 0.7)])
+    at_work = {"disk": {"read": 0.95}, "link": {"send": 0.95}, "core": {"partition": 0.95}}
+    made = [measured]
+    for name, held_up in at_work.items():
+        phases = [pass_one(20.0, **dict.fromkeys(("send", "receive"), 0.1) | held_up), pass_two()]
+        runs = [
+            dataclasses.replace(
+                record({"n-0": phases, "n-1": phases}, seconds),
+                bytes=4_000_000_000,
+                began_at=f"2026-01-0{day}T00:00:00+00:00",
+            )
+            for day, seconds in ((1, 40.0), (2, 44.0))
+        ]
+        made.append(
+            profiling([], {}, name=name, made_at="now", runs=runs, said=Said(of_all=("aws", name)))
+        )
+    there = written(tmp_path, [catalog(offers)], known(made))
+    with shown(browser, there.page) as page:
+        calibrated = set()
+        for fields in questions(30, seed=5):
+            fields["provider"] = ""
+            its = plan(asked(fields), there.catalogs, there.known)
+            agree(answered(page, fields), its)
+            calibrated |= {(each.offer, each.calibrated is not None) for each in its.candidates}
+        assert {("disk", True), ("link", True), ("core", True), ("never run", False)} <= calibrated
+    few = "#data=4GB&max-nodes=2"
+    best = plan(Question(sort(), 4 * 10**9, Limits(most_nodes=2)), there.catalogs, there.known)
+    with shown(browser, there.page, hash=few) as page:
+        said = in_words(best.candidates[0].calibrated)
+        assert said.startswith("calibrated by 2 runs on 2 nodes")
+        assert said[1:] in page.inner.locator("#told").inner_text()
+
+
 def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None:
     job = reduce(4, cpu_seconds_per_byte=2e-9, object_share=0.001)
     study, catalogs = known(read("themis-2014")), [load("aws-us-east-1-2026")]
     page = write_explorer(
-        world({"": job}, catalogs, study, {}), "job.json", [], tmp_path / "reduce.html"
+        world({"": job}, catalogs, study), "job.json", [], tmp_path / "reduce.html"
     )
     with shown(browser, page) as opened:
         assert not opened.inner.locator("#durability").is_visible()
@@ -307,9 +363,10 @@ def test_each_number_says_where_it_comes_from(browser: Browser, some: Asked) -> 
 
 def test_a_measurement_is_cited_with_its_command(browser: Browser, tmp_path: Path) -> None:
     measured = dataclasses.replace(law("local both", 8e8, 0.2, 6), source="disk-a, disk-b")
-    there = known([profile({"m": [measured, law("network", 7e8, 0.1, 5)]})])
-    jobs, commands = {"none": sort()}, {"disk-a": "tonnage measure disk --dir /mnt/a", "c": "no"}
-    held = world(jobs, [catalog([offer("m")])], there, commands)
+    told = profile({"m": [measured, law("network", 7e8, 0.1, 5)]})
+    commands = {"disk-a": ["tonnage", "measure", "disk", "--dir", "/mnt/a"], "c": ["no"]}
+    there = known([dataclasses.replace(told, commands=commands)])
+    held = world({"none": sort()}, [catalog([offer("m")])], there)
     with shown(browser, write_explorer(held, "sort", [], tmp_path / "explore.html")) as page:
         said = page.inner.locator("#arithmetic").inner_text()
         assert "disk-a, disk-b" in said and "measured" in said

@@ -39,8 +39,9 @@ def test_who_needs_an_extra_says_so_first(
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_a_plan_needs_none(extra: str, tmp_path: Path) -> None:
-    done = without(EXTRAS[extra][0], "plan", "sort", "--data", "1TB", cwd=tmp_path)
+@pytest.mark.parametrize("line", ["plan sort --data 1TB", "explore --catalog aws-us-east-1-2014"])
+def test_a_plan_needs_none(extra: str, line: str, tmp_path: Path) -> None:
+    done = without(EXTRAS[extra][0], *line.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

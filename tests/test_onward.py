@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from support.command import Tonnage
 from support.measurements import ENVIRONMENT, measurement
-from tonnage.cli.onward import from_study
+from tonnage.cli.onward import from_study, program
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -37,3 +39,22 @@ def test_what_is_suggested_makes_a_plan(tmp_path: Path, tonnage: Tonnage, told: 
         profiles = ("--profiles", "themis-2014", "--profiles", str(tmp_path / "mine.json"))
         planned = tonnage.run(*arguments, *profiles, "--json", check=True)
         assert json.loads(planned.stdout)["profiles"] == ["themis-2014", "mine"]
+
+
+def test_it_is_named_as_a_shell_finds_it(
+    tonnage: Tonnage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was called, by a path; without one only where the shell's own is the same."""
+    monkeypatch.setattr(sys, "argv", [str(tonnage.path), "study"])
+    (tmp_path / "bin").mkdir()
+    for path, named in (("/usr/bin:/bin", str(tonnage.path)), (f"{tmp_path}/bin:/bin", "tonnage")):
+        (tmp_path / "bin" / "tonnage").unlink(missing_ok=True)
+        (tmp_path / "bin" / "tonnage").symlink_to(tonnage.path)
+        monkeypatch.setenv("PATH", path)
+        assert program() == named
+        said = subprocess.run(
+            ["/bin/sh", "-c", f"{program()} --version"], check=True, capture_output=True, text=True
+        )
+        assert said.stdout.startswith("tonnage")
+    monkeypatch.setattr(sys, "argv", ["pytest"])
+    assert program() == "tonnage"

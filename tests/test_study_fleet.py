@@ -242,15 +242,17 @@ def test_what_cannot_be_studied_is_refused_before_anything_is_done(
     assert not out.exists() and left(data) == []
 
 
-def test_how_near_a_plan_came_is_told_with_the_phase_that_missed_most() -> None:
+def test_how_near_a_plan_came_is_told_with_what_missed_most() -> None:
     took = record({node: [pass_one(6.0), pass_two(4.0)] for node in RUN_ON}, 10.0)
     near = came(beside(took, 10.5))
     assert near.inside and near.missed is None
     assert near.error_fraction == pytest.approx(0.05)
     assert (near.usd, near.planned_usd) == (pytest.approx(40 / 3600), pytest.approx(42 / 3600))
     far = came(beside(took, 5.0))
-    assert not far.inside and far.missed == "pass_two"
+    assert not far.inside and far.missed == "pass two (disk: read)"
     assert far.error_fraction == pytest.approx(0.5)
+    late = dataclasses.replace(took, seconds=30.0)
+    assert came(beside(late, 5.0)).missed == "beginning and end"
 
 
 def beside(took: RunRecord, seconds: float) -> RunRecord:

@@ -331,12 +331,15 @@ class _Loop:
 
     def _remove(self, names: Sequence[str]) -> None:
         """Removes the study's data wherever that can be, and says where it stays."""
-        with attached(self._settings.fleet) as cluster:
-            there = [each for each in cluster.machines if each.name in names]
-            gone = {*names} - {each.name for each in there}
-            stays = dict.fromkeys(gone, "it left the cluster")
-            with hands(cluster, there) as all_of:
-                stays |= all_of.remove(self._places)
+        try:
+            with attached(self._settings.fleet) as cluster:
+                there = [each for each in cluster.machines if each.name in names]
+                gone = {*names} - {each.name for each in there}
+                stays = dict.fromkeys(gone, "it left the cluster")
+                with hands(cluster, there) as all_of:
+                    stays |= all_of.remove(self._places)
+        except (engine.Refused, engine.Failed) as why:  # What ended the step counts for more.
+            stays = dict.fromkeys(names, str(why))
         for node, why in sorted(stays.items()):
             _say(f"{node} may still have {words.listing(self._places)}: {why}")
 

@@ -47,7 +47,8 @@ class Came:
     inside: bool
     """Whether it lies in the planned range."""
     missed: str | None
-    """The phase whose prediction missed most, if all together did by more than the range."""
+    """What missed most, if all together did by more than the range: a phase, with what held it up,
+    or what passed outside of phases."""
 
 
 @dataclass(frozen=True, kw_only=True)

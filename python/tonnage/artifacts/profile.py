@@ -104,4 +104,6 @@ class Profile(Artifact):
     """What share of an advertised figure offers reached that were measured, by resource."""
     measurements: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
+    commands: dict[str, list[str]] = field(default_factory=dict)
+    """What made each of these measurements and runs, by its name."""
     left_out: list[LeftOut] = field(default_factory=list)

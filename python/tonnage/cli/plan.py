@@ -21,7 +21,13 @@ from tonnage.cli.arguments import (
 )
 from tonnage.cli.question import (
     Catalogs,
+    Chunk,
+    CoreSeconds,
+    LocalShare,
+    MapShare,
+    Passes,
     Profiles,
+    ReduceShare,
     catalogs_of,
     find_offer,
     job_of,
@@ -57,57 +63,12 @@ def plan(
             "and output on network-attached volumes. Of sort and mapreduce.",
         ),
     ] = None,
-    map_share: Annotated[
-        float | None,
-        typer.Option(
-            "--map-share",
-            parser=number(1e-9, 1e9),
-            metavar="SHARE",
-            help="Of mapreduce: bytes that the map makes of each byte.",
-        ),
-    ] = None,
-    reduce_share: Annotated[
-        float | None,
-        typer.Option(
-            "--reduce-share",
-            parser=number(1e-9, 1e9),
-            metavar="SHARE",
-            help="Of mapreduce: bytes that the reduction makes of each byte of those.",
-        ),
-    ] = None,
-    passes: Annotated[
-        int | None,
-        typer.Option(
-            "--passes",
-            parser=whole_number(1, 10_000),
-            metavar="N",
-            help="Of reduce: how often all data is gone through.",
-        ),
-    ] = None,
-    chunk: Annotated[
-        int | None,
-        typer.Option(
-            "--chunk", parser=parse_size, metavar="SIZE", help="Of reduce: what a request gets."
-        ),
-    ] = None,
-    local_share: Annotated[
-        float | None,
-        typer.Option(
-            "--local-share",
-            parser=number(0, 1),
-            metavar="SHARE",
-            help="Of reduce: of the input, what lies on the nodes' own disks. Default: 0.",
-        ),
-    ] = None,
-    core_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--core-seconds",
-            parser=number(0, 1e6),
-            metavar="N",
-            help="Of reduce: what its own work takes of a core for each GB, in each pass.",
-        ),
-    ] = None,
+    map_share: MapShare = None,
+    reduce_share: ReduceShare = None,
+    passes: Passes = None,
+    chunk: Chunk = None,
+    local_share: LocalShare = None,
+    core_seconds: CoreSeconds = None,
     deadline: Annotated[
         float | None,
         typer.Option(

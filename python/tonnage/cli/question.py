@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tonnage import engine, words
-from tonnage.cli.arguments import LARGEST, refuse_unknown
+from tonnage.cli.arguments import LARGEST, number, parse_size, refuse_unknown, whole_number
 
 if TYPE_CHECKING:
     from tonnage.artifacts.job import Job
@@ -42,6 +42,59 @@ Profiles = Annotated[
         metavar="NAME_OR_DIR",
         help="What was measured: a profile's name, or a directory of profiles and measurements; "
         "again for more. Default: themis-2014.",
+    ),
+]
+
+
+MapShare = Annotated[
+    float | None,
+    typer.Option(
+        "--map-share",
+        parser=number(1e-9, 1e9),
+        metavar="SHARE",
+        help="Of mapreduce: bytes that the map makes of each byte.",
+    ),
+]
+ReduceShare = Annotated[
+    float | None,
+    typer.Option(
+        "--reduce-share",
+        parser=number(1e-9, 1e9),
+        metavar="SHARE",
+        help="Of mapreduce: bytes that the reduction makes of each byte of those.",
+    ),
+]
+Passes = Annotated[
+    int | None,
+    typer.Option(
+        "--passes",
+        parser=whole_number(1, 10_000),
+        metavar="N",
+        help="Of reduce: how often all data is gone through.",
+    ),
+]
+Chunk = Annotated[
+    int | None,
+    typer.Option(
+        "--chunk", parser=parse_size, metavar="SIZE", help="Of reduce: what a request gets."
+    ),
+]
+LocalShare = Annotated[
+    float | None,
+    typer.Option(
+        "--local-share",
+        parser=number(0, 1),
+        metavar="SHARE",
+        help="Of reduce: of the input, what lies on the nodes' own disks. Default: 0.",
+    ),
+]
+CoreSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--core-seconds",
+        parser=number(0, 1e6),
+        metavar="N",
+        help="Of reduce: what its own work takes of a core for each GB, in each pass.",
     ),
 ]
 

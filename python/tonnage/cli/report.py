@@ -55,11 +55,14 @@ def report(
         ),
     ] = Path("report.html"),
     seed: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--seed", parser=whole_number(0, 1 << 62), metavar="N", help="Of all random draws."
+            "--seed",
+            parser=whole_number(0, 1 << 62),
+            metavar="N",
+            help="Of all random draws. Default: 0.",
         ),
-    ] = "0",  # type: ignore[assignment]  # the parser makes it a number
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Analyse measurements of one machine or of a fleet, and write a page to look at.
@@ -80,7 +83,7 @@ def report(
                 f"{path}: there is no such file or directory: give what a measurement or a job was "
                 "written to, its --out"
             )
-    flags = {"--price": price, "--catalog": catalog}
+    flags = {"--price": price, "--catalog": catalog, "--seed": seed}
     if plans := [path for path in paths if path.is_file() and says(path, Plan)]:
         _refuse_flags(flags, f"{plans[0]} is a plan")
         _report_plans(plans, paths, out, as_json)
@@ -103,7 +106,7 @@ def report(
         analysis = analyse(
             measurements,
             costs,
-            seed,
+            seed or 0,
             fleets=read_fleets(paths),
             on_share=lambda share: progress(int(share * total)),
         )
@@ -121,15 +124,17 @@ def report(
 def _refuse_flags(flags: dict[str, Any], what: str) -> None:
     """Refuses what is for measurements alone."""
     for flag, given in flags.items():
-        if given:
+        if given is not None:
             raise engine.Refused(f"{flag}: it is for measurements, and {what}: leave it out")
 
 
 def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool) -> None:
-    from tonnage.report.plans import best_in_words, write_plans
+    from tonnage.report.plans import MOST_PLANS, best_in_words, write_plans
 
     if others := [path for path in paths if path not in plans]:
         raise engine.Refused(f"{plans[0]} is a plan, and {others[0]} is none: give plans alone")
+    if len(plans) > MOST_PLANS:
+        raise engine.Refused(f"{len(plans)} plans are more than can be told apart: {MOST_PLANS}")
     stems = [path.stem for path in plans]
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))
     if len({*names}) < len(names):

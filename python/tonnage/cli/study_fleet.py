@@ -91,7 +91,7 @@ def in_words(study: FleetStudy) -> Iterator[str]:
         )
     if came := study.came:
         of = "inside" if came.inside else "outside"
-        missed = f"; {words.phase(came.missed)} missed most" if came.missed else ""
+        missed = f"; {came.missed} missed most" if came.missed else ""
         yield (
             f"Came: {words.seconds(came.seconds)}, the plan {words.percent(came.error_fraction)} "
             f"off, {of} its interval{missed}; {words.usd(came.planned_usd)} planned, "

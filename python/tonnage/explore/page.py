@@ -68,7 +68,6 @@ def render(world: World, job: str, flags: Sequence[str]) -> str:
     return Template(_asset("page.html")).substitute(
         title=text(f"Plan: {job}"),
         heading=text(f"What to rent for a {Path(job).stem}"),
-        made=text("plan"),
         style=of_reports("page.css") + _asset("page.css"),
         durable=Html() if durabilities else Html(" hidden"),
         durabilities=_options((name, DURABILITIES[name]) for name in durabilities),

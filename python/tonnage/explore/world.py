@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tonnage import words
 from tonnage.artifacts.job import Job
 from tonnage.artifacts.profile import Law
 from tonnage.catalog import Billing, Catalog, Grant, VolumeKind
@@ -21,6 +22,7 @@ from tonnage.explore.chances import chances
 from tonnage.model.bucket import Bucket
 from tonnage.model.known import Known
 from tonnage.model.scaling import Curve
+from tonnage.plan.calibrated import by, in_words
 from tonnage.plan.draws import INTERVAL_RULE
 from tonnage.plan.machines import PURCHASES, Machine, Purchase
 from tonnage.plan.options import Group, Options
@@ -40,19 +42,13 @@ class World:
         return len(self.values["machines"])
 
 
-def world(
-    jobs: Mapping[str, Job],
-    catalogs: Sequence[Catalog],
-    known: Known,
-    commands: Mapping[str, str],
-) -> World:
+def world(jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: Known) -> World:
     """What plans of these jobs are made from.
 
     Args:
         jobs: The same job in every durability there is of it, by name; ``""`` of one that has none.
         catalogs: What can be rented.
         known: What was measured.
-        commands: What measured, by the names of measurements.
     """
     tables = _Tables(catalogs)
     variants = {
@@ -86,8 +82,8 @@ def world(
             "texts": tables.texts.values,
             "chances": chances(tables.laws),
             "commands": {
-                name: line
-                for name, line in commands.items()
+                name: words.command(line)
+                for name, line in known.commands.items()
                 if any(name in law.source for law in tables.laws)
             },
             "interval_rule": INTERVAL_RULE,
@@ -148,12 +144,16 @@ class _Tables:
 
     def shape(self, shape: Shape) -> int:
         """Where the shape is, which does not say on which volumes it lies."""
+        runs = by(shape.chosen.calibration)
         return self.shapes.put(
             {
                 "phases": [self._phase(each) for each in shape.phases],
                 "figures": sorted(shape.figures),
                 "evidence": shape.evidence,
                 "own_curve": shape.own_curve is not None and shape.curve is shape.own_curve,
+                "calibrated": runs and dataclasses.asdict(runs),
+                "said": in_words(runs),
+                "notes": list(shape.chosen.notes),
             }
         )
 
@@ -179,6 +179,7 @@ class _Tables:
             "law": _place(self.laws, part.law),
             "curve": None if part.curve is None else _place(self.curves, part.curve),
             "advertised": part.advertised,
+            "kept": part.kept,
             "sources": self.texts.put(part.sources),
         }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tonnage.artifacts import ReductionRecord, RunRecord
+from tonnage import words
+from tonnage.artifacts import Compared, Planned, ReductionRecord, RunRecord
 from tonnage.artifacts.fleet_study import Came
 
 
@@ -12,15 +13,6 @@ def came(record: RunRecord | ReductionRecord) -> Came:
     assert record.compared is not None and planned is not None
     candidate, seconds = planned.candidate, record.seconds
     usd_per_second = candidate.nodes * candidate.usd_per_hour / 3600
-    missed = None
-    if not planned.inside:
-        known = [each for each in record.compared.phases if each.planned_seconds is not None]
-        phase = max(
-            known,
-            key=lambda each: abs((each.came_seconds or each.seconds) - (each.planned_seconds or 0)),
-            default=None,
-        )
-        missed = phase.name if phase else None
     return Came(
         planned=planned.seconds,
         seconds=seconds,
@@ -28,5 +20,22 @@ def came(record: RunRecord | ReductionRecord) -> Came:
         usd=usd_per_second * seconds,
         error_fraction=abs(planned.seconds.median - seconds) / seconds,
         inside=planned.inside,
-        missed=missed,
+        missed=None if planned.inside else _missed(record.compared, planned),
     )
+
+
+def _missed(compared: Compared, planned: Planned) -> str | None:
+    """What was furthest from its plan: a phase, by what held it up, or what passed outside."""
+    off, left = {}, planned.seconds.median
+    for each in compared.phases:
+        if each.planned_seconds is None:
+            continue
+        took = each.seconds if each.came_seconds is None else each.came_seconds
+        held_up = words.resource(each.bottleneck)
+        if each.planned_bottleneck and not each.as_planned:
+            held_up += f", planned as {each.planned_bottleneck}"
+        off[f"{words.phase(each.name)} ({held_up})"] = abs(took - each.planned_seconds)
+        left -= each.planned_seconds
+    if off and compared.other_seconds is not None:
+        off["beginning and end"] = abs(compared.other_seconds - left)
+    return max(off, key=off.__getitem__, default=None)

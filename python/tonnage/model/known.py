@@ -60,15 +60,9 @@ class Known:
     """What share of advertised figures measured offers reached, and how a network fell."""
     notes: tuple[str, ...] = ()
     """What is to be minded: which measurements were left out, and why."""
+    commands: Mapping[str, list[str]] = field(default_factory=dict)
+    """What made the measurements and runs that laws cite, by their names."""
     _anywhere: dict[tuple[str, str], Laws] = field(default_factory=dict)
-
-    @property
-    def runs(self) -> list[str]:
-        """The finished runs that calibrate something."""
-        of_offers = (laws for placed in self.offers.values() for laws in placed.values())
-        return sorted(
-            {run for laws in of_offers for each in laws.calibrations for run in each.runs}
-        )
 
     def anywhere(self, provider: str, kind: str) -> Laws:
         """What was measured of an offer that holds wherever its nodes are: all but the network."""
@@ -184,6 +178,7 @@ def known(profiles: Sequence[Profile]) -> Known:
             for profile in profiles
             for out in profile.left_out
         ),
+        commands={name: line for each in profiles for name, line in each.commands.items()},
     )
 
 

@@ -22,6 +22,8 @@ SHOWN = 12
 """Machine types in the charts; the tables have all."""
 TYPE_HEIGHT, PLAN_HEIGHT = 16, 13
 COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
+MOST_PLANS = len(COLOURS)
+"""So many can be told apart."""
 COLUMNS = ("Machines", "Nodes", "Time", "Cost", "Limited by", "Evidence", "Calibrated by", "Room")
 FRONT = "Cost over time: nothing is both faster and cheaper in the middle"
 
@@ -61,10 +63,10 @@ def render(plans: Plans) -> str:
 def title(plans: Plans) -> str:
     """The first sentence, without its full stop."""
     first = plans.plans[0].plan
-    what = f"{first.job.name} of {words.size(first.bytes)}"
+    whats = {f"{each.plan.job.name} of {words.size(each.plan.bytes)}" for each in plans.plans}
     if len(plans.plans) > 1:
-        return f"{words.several(len(plans.plans), 'plan')} of a {what}"
-    return f"A {what}: {best_in_words(first)}"
+        return f"{words.several(len(plans.plans), 'plan')}, of a {words.listing(sorted(whats))}"
+    return f"A {whats.pop()}: {best_in_words(first)}"
 
 
 def best_in_words(plan: Plan) -> str:
@@ -120,10 +122,11 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
         for name in names:
             told = _said(_range(first[name], figure), figure)
             said.append(f"{each.name}, {first[name].nodes} x {name}: {told}")
-    left, sure = len(least) - len(shown), words.percent(plans.plans[0].plan.confidence)
+    left = len(least) - len(shown)
+    sure = words.listing(sorted({words.percent(each.plan.confidence) for each in plans.plans}))
     return Chart(
         name=f"chart-{figure.replace('_', '-')}",
-        title=f"{TITLES[figure]}, with the interval of {sure}",
+        title=f"{TITLES[figure]}, with intervals of {sure}",
         says=f"{TITLES[figure]}, by machine type. {'; '.join(said)}.",
         height=60 + len(shown) * (TYPE_HEIGHT + PLAN_HEIGHT * len(plans.plans)),
         traces=traces,
@@ -217,7 +220,7 @@ def _plan(key: str, named: NamedPlan) -> Html:
         "data": words.size(plan.bytes),
         "catalogs": words.listing(plan.catalogs),
         "profiles": words.listing(plan.profiles),
-        **{name: value for name, value in plan.settings.items() if value not in (None, [], False)},
+        **{name: value for name, value in plan.settings.items() if value not in (None, [])},
         "job": plan.job.settings,
     }
     excluded = table(
@@ -238,13 +241,13 @@ def _plan(key: str, named: NamedPlan) -> Html:
 
 
 def _row(each: Candidate) -> list[str]:
-    longest = max(each.phases, key=lambda phase: phase.seconds)
+    longest = max(each.phases, key=lambda phase: phase.seconds, default=None)
     return [
         name_of(each),
         words.count(each.nodes),
         _said(each.seconds, "seconds"),
         _said(each.cost_usd, "cost_usd"),
-        longest.bottleneck,
+        longest.bottleneck if longest else "nothing",
         each.evidence,
         words.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing",
         f"{words.size(each.capacity.needed_bytes)} of {words.size(each.capacity.have_bytes)}",

@@ -9,8 +9,6 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-import plotly.offline
-
 from tonnage.report.charts import Chart
 from tonnage.report.markup import Html, join, tag, text
 
@@ -33,6 +31,8 @@ def page(title: str, header: Html, parts: Sequence[Part], charts: Iterable[Chart
         parts: In order; there is at least one.
         charts: What the parts' figures are filled with.
     """
+    from plotly.offline import get_plotlyjs  # An extra, which who imports this may not have.
+
     links = [tag("a", part.name, href=f"#{part.identifier}") for part in parts]
     return Template(asset("page.html")).substitute(
         title=text(title),
@@ -42,7 +42,7 @@ def page(title: str, header: Html, parts: Sequence[Part], charts: Iterable[Chart
         links=join(links, Html("\n")),
         sections=join(part.section for part in parts),
         charts=_embedded({chart.name: chart.data() for chart in charts}),
-        plotly=plotly.offline.get_plotlyjs(),
+        plotly=get_plotlyjs(),
         script=asset("page.js"),
     )
 

@@ -55,7 +55,7 @@ function candidateOf(choice, size, rates) {
     choice, seconds, cost, phases,
     provider: group.catalog.provider, catalog: group.catalog.name, offer: machine.type,
     layout: group.layout, placement: machine.placement, nodes: choice.nodes,
-    usdPerHour: price + volumeUsd[0], evidence: group.shape.evidence,
+    usdPerHour: price + volumeUsd[0], evidence: group.shape.evidence, calibrated: group.shape.calibrated,
   };
 }
 
@@ -107,7 +107,7 @@ function notesOf(candidate, size, durability) {
   const { group, machine, nodes } = candidate.choice;
   const parts = group.shape.terms.flatMap((term) => term.parts);
   const [needed, had] = neededAndHad(candidate.choice, size, durability);
-  const found = [];
+  const found = [...group.shape.notes];
   if (had && needed / had > TIGHT) {
     found.push(`its disks are full to ${words.percent(needed / had)}, as the papers count it; a file system takes 1 or 2 % of them`);
   }

@@ -11,11 +11,11 @@ function gathered(shape, volumes, size, nodes, carried, Kind) {
     for (const part of term.parts) {
       const rates = carried(part, nodes);
       const all = size * part.per_byte;
-      // A node alone sends nothing.
+      // A node alone sends nothing; with more all is counted, but where runs were seen.
       const alone = term.thing === "network" ? 0 : all;
       const into = part.advertised ? advertised : measured;
       for (let at = 0; at < nodes.length; at += 1) {
-        const amount = nodes[at] > 1 ? all : alone;
+        const amount = part.kept ? all * (1 - 1 / nodes[at]) : nodes[at] > 1 ? all : alone;
         into[at] += amount / rates[at];
         if (!part.advertised) moved[at] += amount;
       }

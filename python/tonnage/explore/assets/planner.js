@@ -97,7 +97,8 @@ function notesOfPlan(question, groups) {
   if (seen && question.size > FAR * seen) {
     found.push(`the run that was watched had ${words.size(seen)} of input: whether its demands grow in proportion is not known`);
   }
-  const terms = groups.flatMap((group) => group.shape.terms);
+  // What runs took of cores is in their phases.
+  const terms = groups.flatMap((group) => (group.shape.calibrated ? [] : group.shape.terms));
   if (terms.length && !terms.some((term) => term.thing === "cpu")) found.push(world.no_cores);
   return [...found, ...world.notes];
 }

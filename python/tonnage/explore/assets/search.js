@@ -51,7 +51,7 @@ const shapes = world.shapes.map((shape) => {
   const phases = shape.phases.map((phase) => ({
     ...phase,
     places: phase.terms.map((term) => {
-      const parts = term.parts.map((part) => [part.law, part.per_byte]);
+      const parts = term.parts.map((part) => [part.law, part.per_byte, part.kept]);
       const key = JSON.stringify([term.thing, parts, term.share, term.most]);
       if (!places.has(key)) places.set(key, terms.push(term) - 1);
       return places.get(key);

@@ -31,7 +31,7 @@ function showAnswer({ shown: [best], nearest, question }, ask) {
     : tile("In time", words.percent(best.inTime), "of imagined fleets keep the deadline");
   byId("told").replaceChildren(
     heading,
-    element("p", {}, `${words.layout(best)}, of ${best.provider}; rests on ${best.evidence} figures.`),
+    element("p", {}, `${words.layout(best)}, of ${best.provider}; rests on ${best.evidence} figures. ${words.sentence(best.choice.group.shape.said)}`),
     element("dl", { class: "tiles" },
       tile("Time", words.duration(best.seconds), range(best.secondsBetween, words.duration)),
       tile("Cost", words.usd(best.cost), range(best.costBetween, words.usd)),

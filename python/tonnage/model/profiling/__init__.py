@@ -132,6 +132,8 @@ def profile(
         shares=shares,
         measurements=[each.id for each in measurements],
         runs=[name_of(each) for each in runs],
+        commands={each.id: each.command for each in measurements}
+        | {name_of(each): each.command for each in runs},
         left_out=_by_reason(left),
     )
 
