@@ -2,31 +2,32 @@
 
     sudo .venv/bin/python benches/accuracy/bench.py [--seeds 1]
 
-A seed is a lab of four types of machines that differ in disk, network, share of cores and price;
-one of them is cheapest for one job and another for the next. Of each type four machines stand at a
-time. Two of them are measured (disks; the network between two, and between all four), and on two of
-them each job is rehearsed `--rehearsals` times, with as much for each machine as later. All that is
-a profile, of which `tonnage plan` makes a plan for four machines: it is on file before the job is
-run, which then follows it. Jobs: a sort, and a MapReduce that keeps a part of its input, each with
-one copy of the output, with two, and from volumes to volumes, which here are objects in a store
-that a machine without limits serves; k-means and PCA of rows on the machines' disks.
+A seed is a lab of four types of machines that differ in disk, network, share of cores and price. Of
+each type four machines stand at a time. Two of them are measured (disks; the network between two,
+and between all four; what they get of an object store), and on two of them each job is rehearsed
+`--rehearsals` times, with as much for each machine as later. All that is a profile, of which
+`tonnage plan` makes a plan for four machines: it is on file before the job is run, which then
+follows it. Beside it is told what is planned without rehearsals, of what was measured alone. At
+last `tonnage plan` is asked with all types' profiles which type it takes. Jobs: a sort, and a
+MapReduce that keeps a part of its input, each with one copy of the output, with two, and from
+volumes to volumes, which here are objects in a store that a machine without limits serves; k-means
+and PCA of rows on the machines' disks, whose results are too small to be kept in several ways.
 
 A cell is a job on a type, a row is a job on all types of a lab. The claims, of 24 cells at least:
 the median error is at most 5 %, the worst 12 %; 90 % intervals hold in 85 % of the cells; and the
-type that plans call cheapest costs at most 3 % more than the one that was. Where a plan missed, the
-phase that did is told. Every plan and record is kept in `--out`; what was done is not done again.
-A line is added to `--history` for each run of this bench that all cells are in, so that drift is
-seen. Needs root, Ray, what a lab needs, the tests' S3 server, and 19 GB of room in /var/lib.
+type that `tonnage plan` takes costs at most 3 % more than the one that was cheapest. Where a plan
+missed, the phase that did is told, and what held it up. Every plan and record is kept in `--out`;
+what was done is not done again. Once all cells are there a line is added to `--history`, so that
+drift is seen. Needs root, Ray, what a lab needs, the tests' S3 server, and 19 GB of room in
+/var/lib.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -47,8 +48,6 @@ from tonnage.artifacts import ReductionRecord, RunRecord, write_atomically
 from tonnage.artifacts.plan import Plan
 from tonnage.lab import ROOM, offers
 from tonnage.lab.description import parse
-from tonnage.measure import environment
-from tonnage.measure.trials import now
 from tonnage.model.came import came
 from tonnage.run.records import generate
 
@@ -117,8 +116,8 @@ def drawn(seed: int) -> list[Type]:
 class OnType:
     """Four machines of a type, as long as they stand; what they do is kept in ``out``."""
 
-    def __init__(self, kind: Type, catalog: Path, out: Path, share: int, endpoint: str) -> None:
-        self._kind, self._catalog, self._out, self._share = kind, catalog, out, share
+    def __init__(self, kind: Type, out: Path, share: int, endpoint: str) -> None:
+        self._kind, self._out, self._share = kind, out, share
         self._disk, self._endpoint = f"{ROOM}/{LAB}/{{node}}.disk-0", endpoint
 
     def _tonnage(self, *command: str) -> str:
@@ -162,39 +161,14 @@ class OnType:
                 *("--seconds", "2", "--out", str(store)),
             )
 
-    def rehearse(self, job: str, number: int) -> Path:
-        """Does a job on two machines, if it was not done; gives where its record is."""
-        out = self._out / f"{job.replace(' ', '-')}-rehearsal-{number}"
+    def rehearse(self, job: str, number: int) -> None:
+        """Does a job on two machines, if it was not done."""
+        out = _rehearsal(self._out, job, number)
         self._run(job, out, "--instances", str(MEASURED), *_durability(job))
-        return _record(out)
 
-    def plan(self, job: str, rehearsed: Path) -> Path:
-        """Plans a job on all machines by all that was measured, if it was not planned."""
-        name = job.partition(" ")[0]
-        file = self._out / f"{job.replace(' ', '-')}-plan.json"
-        if file.exists():
-            return file
-        profile = self._out / "profile.json"
-        measured = [self._out / each for each in ("disk", "net", "object")]
-        measured += self._out.glob("*-rehearsal-*")
-        catalog = ("--catalog", str(self._catalog))
-        self._tonnage("profile", *map(str, measured), *catalog, "--out", str(profile))
-        what = ["sort", *_durability(job)]
-        if name != "sort" or job.endswith(VOLUMES):  # The planner's own volumes are no objects.
-            what = [str(rehearsed)]
-        made = self._tonnage(
-            *("plan", *what, "--data", str(MACHINES * self._share), "--nodes", str(MACHINES)),
-            *("--measured", *catalog, "--profiles", str(profile), "--json"),
-        )
-        write_atomically(file, made.encode())
-        assert Plan.read(file).candidates, f"{file} has none"
-        return file
-
-    def follow(self, job: str, plan: Path) -> Path:
-        """Does a job as planned, if it was not done; gives where its record is."""
-        out = self._out / f"{job.replace(' ', '-')}-run"
-        self._run(job, out, "--plan", str(plan))
-        return _record(out)
+    def follow(self, job: str, plan: Path) -> None:
+        """Does a job as planned, if it was not done."""
+        self._run(job, _run(self._out, job), "--plan", str(plan))
 
     def _run(self, job: str, out: Path, *flags: str) -> None:
         if _is_done(out):
@@ -227,6 +201,40 @@ class OnType:
             os.sync()  # What is done next is not what this has still to write.
 
 
+class Planner:
+    """Plans jobs on four machines of a lab, of what was measured of its types."""
+
+    def __init__(self, catalog: Path, share: int) -> None:
+        self._catalog, self._share = ("--catalog", str(catalog)), share
+
+    def profile(self, of_type: Path, name: str, *, rehearsed: bool) -> Path:
+        """What is known of a type, with its rehearsals or without."""
+        measured = [of_type / each for each in ("disk", "net", "object")]
+        measured += of_type.glob("*-rehearsal-*") if rehearsed else []
+        file = of_type / name
+        _tonnage("profile", *map(str, measured), *self._catalog, "--out", str(file))
+        return file
+
+    def plan(self, job: str, file: Path, of_type: Path, *profiles: Path) -> Plan:
+        """The plan in this file, made if it is not there."""
+        if not file.exists():
+            what = ["sort", *_durability(job)]
+            if not job.startswith("sort") or job.endswith(VOLUMES):
+                what = [str(_record(_rehearsal(of_type, job, 0)))]  # Objects are no plan's volumes.
+            given = [part for each in profiles for part in ("--profiles", str(each))]
+            made = _tonnage(
+                *("plan", *what, "--data", str(MACHINES * self._share), "--nodes", str(MACHINES)),
+                *(*self._catalog, *given, "--json"),
+            )
+            write_atomically(file, made.encode())
+        return Plan.read(file)
+
+
+def _tonnage(*command: str) -> str:
+    """What a command prints here, which needs no lab."""
+    return subprocess.run([TONNAGE, *command], stdout=subprocess.PIPE, check=True).stdout.decode()
+
+
 def _on(node: str, *command: str) -> str:
     """What a command prints on a machine of the lab."""
     line = [TONNAGE, "lab", "exec", "--lab", LAB, node, "--", *command]
@@ -237,6 +245,14 @@ def _durability(job: str) -> tuple[str, ...]:
     """What is asked to be promised; what goes to a store is kept without."""
     durability = job.partition(" ")[2]
     return ("--durability", durability) if durability not in ("", VOLUMES) else ()
+
+
+def _rehearsal(of_type: Path, job: str, number: int) -> Path:
+    return of_type / f"{job.replace(' ', '-')}-rehearsal-{number}"
+
+
+def _run(of_type: Path, job: str) -> Path:
+    return of_type / f"{job.replace(' ', '-')}-run"
 
 
 def _record(out: Path) -> Path:
@@ -267,32 +283,61 @@ def standing(kind: Type, share: int) -> Iterator[str]:
         yield stack.enter_context(stores.served_on(LAB, node, node.devices[0].mount))
 
 
-def lab(seed: int, options: argparse.Namespace) -> Iterator[cells.Cell]:
+def lab(seed: int, options: argparse.Namespace) -> list[cells.Cell]:
     """Does what was not done in the lab of a seed; gives its cells."""
     out = options.out / f"seed-{seed}"
     kinds = drawn(seed)[: options.types]
     out.mkdir(parents=True, exist_ok=True)
     text = f'[lab]\nname = "{LAB}"\n' + "".join(each.text(options.bytes) for each in kinds)
     catalog = offers.write(out, parse(text, "lab.toml"))
+    planner = Planner(catalog, options.bytes)
     for kind in kinds:
         here = out / kind.name
         here.mkdir(exist_ok=True)
-        runs = {job: here / f"{job.replace(' ', '-')}-run" for job in options.jobs}
-        if not all(map(_is_done, runs.values())):
+        if not all(_is_done(_run(here, job)) for job in options.jobs):
             with standing(kind, options.bytes) as endpoint:
-                on = OnType(kind, catalog, here, options.bytes, endpoint)
+                on = OnType(kind, here, options.bytes, endpoint)
                 on.lay_out()
                 on.measure()
-                rehearsed = {
-                    job: [on.rehearse(job, number) for number in range(options.rehearsals)][-1]
-                    for job in options.jobs
-                }
-                plans = {job: on.plan(job, rehearsed[job]) for job in options.jobs}
-                for job, plan in plans.items():
-                    on.follow(job, plan)
-        for job, run in runs.items():
-            read = ReductionRecord.read if job in REDUCTIONS else RunRecord.read
-            yield cells.Cell(seed, kind.name, job, came(read(_record(run))))
+                for job in options.jobs:
+                    for number in range(options.rehearsals):
+                        on.rehearse(job, number)
+                profile = planner.profile(here, "profile.json", rehearsed=True)
+                for job in options.jobs:
+                    file = here / f"{job.replace(' ', '-')}-plan.json"
+                    planner.plan(job, file, here, profile)
+                    on.follow(job, file)
+    return [cell for job in options.jobs for cell in row(seed, job, kinds, out, planner)]
+
+
+def row(
+    seed: int, job: str, kinds: list[Type], out: Path, planner: Planner
+) -> Iterator[cells.Cell]:
+    """What came of a job on all types of a lab, and which of them is taken for it."""
+    profiles = [out / kind.name / "profile.json" for kind in kinds]
+    file = out / f"{job.replace(' ', '-')}-plan.json"
+    chosen = planner.plan(job, file, out / kinds[0].name, *profiles).candidates[0].offer
+    for kind in kinds:
+        here = out / kind.name
+        alone = planner.profile(here, "measured.json", rehearsed=False)
+        file = here / f"{job.replace(' ', '-')}-measured-plan.json"
+        unrehearsed = planner.plan(job, file, here, alone).candidates
+        read = ReductionRecord.read if job in REDUCTIONS else RunRecord.read
+        record = read(_record(_run(here, job)))
+        yield cells.Cell(
+            seed=seed,
+            kind=kind.name,
+            job=job,
+            began_at=record.began_at,
+            cpu=record.environment.cpu_model,
+            came=came(record),
+            unrehearsed_seconds=unrehearsed[0].seconds.median if unrehearsed else None,
+            chosen=kind.name == chosen,
+        )
+
+
+def _lines(history: Path) -> list[str]:
+    return history.read_text().splitlines(keepends=True) if history.exists() else []
 
 
 def main() -> int:
@@ -309,20 +354,13 @@ def main() -> int:
     found = [cell for seed in options.seeds for cell in lab(seed, options)]
     print("\n".join(cells.in_words(found)))
     claims = cells.claims(found)
-    if len(found) >= cells.CELLS:
-        line = {
-            "at": now(),
-            "version": __version__,
-            "cpu": environment.capture([]).cpu_model,
-            "seeds": options.seeds,
-            "cells": len(found),
-            "median_error": statistics.median(each.came.error_fraction for each in found),
-            "worst_error": max(each.came.error_fraction for each in found),
-            "inside": sum(each.came.inside for each in found) / len(found),
-            "over_cheapest": max(map(cells.over_cheapest, cells.rows(found))),
-        }
+    asked = {name: getattr(options, name) for name in ("seeds", "types", "jobs", "bytes")}
+    line = cells.in_history(
+        found, {"version": __version__, **asked, "rehearsals": options.rehearsals}
+    )
+    if len(found) >= cells.CELLS and line not in _lines(options.history):
         with options.history.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(line)
     return int(not all(claim.holds for claim in claims))
 
 
