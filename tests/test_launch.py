@@ -5,6 +5,7 @@ Nodes are answered for by a script (`support/ssh.sh`); `test_launch_lab.py` has 
 
 import dataclasses
 import json
+import math
 import os
 import re
 import signal
@@ -36,7 +37,11 @@ MUTATING = (
     "RunInstances",
 )
 READING = ("DescribeSubnets", "DescribeInstances")
-WORDS = ("answer", "wheel", "install", "start", "alive", "screen", "command")
+ENDING = ("TerminateInstances", "DeleteSecurityGroup", "DeletePlacementGroup")
+WORDS = (
+    *("answer", "disks", "wheel", "install", "token"),
+    *("start", "alive", "screen", "command"),
+)
 """What nodes are asked, as the script that stands for them calls it."""
 
 
@@ -329,7 +334,7 @@ def test_a_command_that_fails_ends_all_too(world: World) -> None:
 @pytest.mark.parametrize(
     ("action", "number"),
     [
-        *((action, signal.SIGINT) for action in (*READING, *MUTATING)),
+        *((action, signal.SIGINT) for action in (*READING, *MUTATING, *ENDING)),
         ("RunInstances", signal.SIGTERM),
         ("RunInstances", signal.SIGHUP),
     ],
@@ -337,32 +342,68 @@ def test_a_command_that_fails_ends_all_too(world: World) -> None:
 def test_a_signal_at_a_request_leaves_nothing(
     world: World, action: str, number: signal.Signals
 ) -> None:
-    assert_interrupted(world, *struck(world, action, number))
+    strike = Strike(world, number)
+    world.cloud.before[action] = strike
+    assert_interrupted(world, strike.launch(), number)
+
+
+@pytest.mark.parametrize("action", ["RunInstances", "TerminateInstances"])
+def test_a_signal_while_a_node_is_replaced_leaves_nothing(world: World, action: str) -> None:
+    strike = Strike(world)
+
+    def replaced() -> None:
+        deafen(world, 0)
+        world.cloud.before[action] = strike
+
+    world.cloud.after["RunInstances"] = replaced
+    assert_interrupted(world, strike.launch())
+
+
+def test_who_is_interrupted_again_ends_all_nevertheless(world: World) -> None:
+    strike = Strike(world)
+    for action in ("RunInstances", *ENDING):
+        world.cloud.before[action] = strike
+    assert_interrupted(world, strike.launch())
+
+
+def test_a_signal_while_a_fleet_is_taken_down_waits_for_its_end(world: World) -> None:
+    assert world.launch("--no-screen").code == 0
+    strike = Strike(world)
+    world.cloud.before["TerminateInstances"] = strike
+    assert strike.run("fleet", "down", "launch").code == 130
+    world.assert_nothing_is_left()
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_signal_while_nodes_are_asked_leaves_nothing(world: World, word: str) -> None:
     (world.nodes / "kill").write_text(f"{word} INT\n")
-    assert_interrupted(world, world.launch("--", "sleep", "60"), signal.SIGINT)
+    assert_interrupted(world, world.launch("--", "sleep", "60"))
 
 
-def struck(world: World, action: str, number: signal.Signals) -> tuple[Ended, signal.Signals]:
-    """A launch that gets a signal while a request is answered."""
-    known = threading.Event()
-    pids: list[int] = []
+class Strike:
+    """Sends a command a signal whenever it is called, as while a request is answered."""
 
-    def strike() -> None:
-        assert known.wait(60)
-        os.kill(pids[0], number)
+    def __init__(self, world: World, number: signal.Signals = signal.SIGINT) -> None:
+        self._world, self._number = world, number
+        self._known, self._pid = threading.Event(), 0
 
-    world.cloud.before[action] = strike
-    command = world.start("launch", world.plan, *world.flags, "--", "sleep", "60")
-    pids.append(command.pid)
-    known.set()
-    return command.wait(), number
+    def __call__(self) -> None:
+        assert self._known.wait(60)
+        os.kill(self._pid, self._number)
+
+    def run(self, *arguments: str | Path) -> Ended:
+        """The command, at its end."""
+        command = self._world.start(*arguments)
+        self._pid = command.pid
+        self._known.set()
+        return command.wait()
+
+    def launch(self) -> Ended:
+        """A launch for a command."""
+        return self.run("launch", self._world.plan, *self._world.flags, "--", "sleep", "60")
 
 
-def assert_interrupted(world: World, done: Ended, number: signal.Signals) -> None:
+def assert_interrupted(world: World, done: Ended, number: signal.Signals = signal.SIGINT) -> None:
     """It ended as a signal ends a command, and nothing is left."""
     assert done.code == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}[number], (
         done.err
@@ -379,17 +420,9 @@ def assert_interrupted(world: World, done: Ended, number: signal.Signals) -> Non
 def test_a_launch_that_is_killed_at_a_request_is_found_and_ended(
     world: World, action: str, when: str
 ) -> None:
-    known, pids = threading.Event(), list[int]()
-
-    def kill() -> None:
-        assert known.wait(60)
-        os.kill(pids[0], signal.SIGKILL)
-
+    kill = Strike(world, signal.SIGKILL)
     getattr(world.cloud, when)[action] = kill
-    command = world.start("launch", world.plan, *world.flags)
-    pids.append(command.pid)
-    known.set()
-    assert command.wait().code == -signal.SIGKILL
+    assert kill.run("launch", world.plan, *world.flags).code == -signal.SIGKILL
     assert world.record.step in ("preparing", "renting")
     down = world.run("fleet", "down", "launch")
     assert down.code == 0, down.err
@@ -580,17 +613,23 @@ def test_a_fleet_costs_what_each_node_was_there_for() -> None:
     assert cost_usd(hourly, nodes[:2], until) == pytest.approx(7.2)
 
 
-def test_the_price_of_a_launch_is_that_of_its_machines_as_aws_has_them(world: World) -> None:
+@pytest.mark.parametrize("replaced", [0, 1])
+def test_the_price_of_a_launch_is_that_of_its_machines_as_aws_has_them(
+    world: World, replaced: int
+) -> None:
+    if replaced:
+        world.cloud.after["RunInstances"] = lambda: deafen(world, 0)
     assert world.launch("--no-screen").code == 0
-    launched = {each["InstanceId"]: each["LaunchTime"] for each in world.cloud.running()}
+    launched = {each["InstanceId"]: each["LaunchTime"] for each in world.cloud.instances()}
     assert world.run("fleet", "down", "launch").code == 0
     record = world.record
+    assert len(record.nodes) == NODES + replaced
     each_usd = []
     for node in record.nodes:
         assert datetime.fromisoformat(node.began_at) == launched[node.instance]
         assert node.ended_at
         seconds = (datetime.fromisoformat(node.ended_at) - launched[node.instance]).total_seconds()
-        machine = max(seconds, 60) * record.tariff.machine_usd_per_hour / 3600
+        machine = max(math.ceil(seconds), 60) * record.tariff.machine_usd_per_hour / 3600
         each_usd.append(machine + seconds * record.tariff.volumes_usd_per_hour / 3600)
     assert record.cost_usd == pytest.approx(sum(each_usd), abs=1e-4)
     assert record.tariff.machine_usd_per_hour + record.tariff.volumes_usd_per_hour == (

@@ -108,6 +108,7 @@ def test_page_is_drawn_offline(browser: Browser, directory: Path, width: int, sc
         background = page.inner.evaluate("getComputedStyle(document.body).backgroundColor")
         brightness = sum(map(int, re.findall(r"\d+", background)[:3])) / 3
         assert brightness > 200 if scheme == "light" else brightness < 60
+        assert page.serious == []
 
 
 @pytest.mark.browser

@@ -94,7 +94,7 @@ def test_the_page_draws_the_papers_figures(browser: Browser, tmp_path: Path, wid
             "all => all.map(plot => [plot.id, plot.querySelectorAll('svg .trace').length])"
         )
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.problems == []
+        assert page.problems == [] and page.serious == []
     # A line for each number of threads, and one for what was found.
     assert dict(lines) == {f"chart-{number}-{name}": 3 for number in (0, 1) for name in FIGURES}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import playwright.sync_api as playwright
+from axe_playwright_python.sync_playwright import Axe
 
 PATIENCE_MILLISECONDS = 120_000
 """A page may be large, and the machine busy."""
@@ -35,6 +36,17 @@ class Page:
     def problems(self) -> list[str]:
         """Every error of the console, of a script and of a request."""
         return self.console_errors + self.page_errors + self.failed_requests
+
+    @property
+    def serious(self) -> list[tuple[str, list[str]]]:
+        """What axe calls a serious or critical fault of accessibility, and where it is."""
+        found = Axe().run(self.inner, options={"resultTypes": ["violations"]}).response
+        assert found["testEngine"]["name"] == "axe-core" and found["passes"]
+        return [
+            (each["id"], [node["html"] for node in each["nodes"]])
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
 
     def screenshot(self, file: Path, *, full: bool = True) -> Path:
         """Draw the page, all of it or only what the window shows, into a PNG."""
