@@ -74,7 +74,7 @@ def asked(cluster: Rays, catalog: Path, data: Path, *more: str | Path) -> list[s
     """A study of the small machines, quickly."""
     of = ("study", "--fleet", f"small@{cluster.address}", "--dir", f"{data}/{{node}}")
     return patched(
-        QUICK, *of, *SIZE, "--catalog", str(catalog), *more, module="tonnage.study_fleet"
+        QUICK, *of, *SIZE, "--catalog", str(catalog), *more, module="tonnage.study_fleet.loop"
     )
 
 

@@ -1,107 +1,41 @@
-"""The whole loop on a fleet: survey, measure, model, plan, run, report.
-
-Each step is done by the commands that one would type, which are on record: each keeps its results
-where the next one finds them, so that a study that was ended goes on with the step that it was in,
-and any step can be repeated alone. Only what has no command is done here: who takes part (survey),
-input written on the machines, and removed.
-
-Machines of a type are measured all at once. On two of each type a sort is rehearsed, with as much
-for each as the job has if all of that type do it: a run is a measurement, too, in which disks,
-network and cores meet. The plan is made of nothing but what was measured here; of its candidates
-the first counts that these machines can be, and have room to be.
-
-Whatever ends a step early, the input and output that it had on machines are removed; after a kill
-that is done by the command that goes on. One command at a time has the directory, and so do the
-commands that it runs, which may outlive it when it is killed.
-"""
+"""The steps of the loop on a fleet, one after the other; see `tonnage.study_fleet`."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import secrets
-import shlex
 import shutil
-import subprocess
-import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tonnage import catalog, engine, words
+from tonnage import engine, words
 from tonnage.artifacts import ArtifactError, RunRecord, write_atomically
-from tonnage.artifacts.environment import MACHINE_TYPE, PROVIDER
-from tonnage.artifacts.fleet_study import STEPS, FleetStudy, Step, SurveyedMachine
+from tonnage.artifacts.fleet_study import STEPS, FleetStudy, Step
 from tonnage.artifacts.plan import Candidate, Plan
-from tonnage.fleet.cluster import OF, Machine, attached
+from tonnage.fleet.cluster import OF, attached
 from tonnage.fleet.hands import hands
 from tonnage.fleet.home import RUN
-from tonnage.measure.disk import halves
 from tonnage.measure.kept import locked
 from tonnage.measure.trials import now
 from tonnage.model.came import came
 from tonnage.run.records import RECORD_BYTES
+from tonnage.study_fleet.commands import say, tonnage
+from tonnage.study_fleet.settings import Settings
+from tonnage.study_fleet.survey import REHEARSING, lack, survey
 
 STUDY = "study.json"
 SORT = "sort"
 PROFILE, PLAN, CALIBRATED = "profile.json", "plan.json", "calibrated.json"
 PLACE_PREFIX = "tonnage-study-"
-BYTES_A_MACHINE = 1_000_000_000
-"""How much is sorted for each machine unless it is said."""
 MODES = ("rw", "ro", "wo")
 ROUNDS = 3
 DISK_SECONDS, NET_SECONDS = 4.0, 2.0
 DISK_BYTES = 4_000_000_000
-"""A trial of disks moves as much as a machine has of the job, up to this,"""
-LEAST_SHARE = 1_000_000
-"""and takes this at least."""
+"""A trial of disks moves as much as a machine has of the job, up to this."""
 REHEARSALS = 2
 """Two tell how runs vary; more would take longer than the job."""
-REHEARSING = 2
-"""Machines of a rehearsal: the fewest that have a network between them."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What to study."""
-
-    fleet: str
-    """The cluster's address, as `tonnage.fleet.cluster.attached` takes it."""
-    directories: tuple[Path, ...]
-    """Each machine's own: of several the first half holds input and output, the rest scratch."""
-    size_bytes: int | None
-    memory_bytes: int
-    """Of each machine."""
-    durability: str
-    deadline_seconds: float | None
-    catalogs: tuple[str, ...]
-    out: Path
-
-    @property
-    def data(self) -> tuple[Path, ...]:
-        """Where input and output are."""
-        return halves(self.directories)[0]
-
-    @property
-    def scratch(self) -> tuple[Path, ...]:
-        """Where scratch is."""
-        return halves(self.directories)[1]
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """What has to be the same for a study to go on."""
-        return {
-            "fleet": self.fleet,
-            "directories": [str(path) for path in self.directories],
-            "size_bytes": self.size_bytes,
-            "memory_bytes": self.memory_bytes,
-            "durability": self.durability,
-            "deadline_seconds": self.deadline_seconds,
-            "catalogs": list(self.catalogs),
-        }
 
 
 def study_fleet(settings: Settings, command: list[str], until: str) -> FleetStudy:
@@ -163,36 +97,16 @@ class _Loop:
         return self._study
 
     def survey(self) -> dict[str, Any]:
-        """Who takes part: machines of offers with a price, at least two of a type."""
-        _say("Looking at the machines")
-        with attached(self._settings.fleet) as cluster:
-            kinds = _kinds(cluster.machines, self._settings)
-            self._refuse_few(kinds)
-            count = max(Counter(kinds.values()).values())
-            with hands(
-                cluster, [each for each in cluster.machines if each.name in kinds]
-            ) as all_of:
-                free = all_of.room([str(path) for path in self._settings.directories])
-        size = self._settings.size_bytes or BYTES_A_MACHINE * count
-        machines = [
-            SurveyedMachine(node=node, provider=offer[0], type=offer[1], free_bytes=free[node])
-            for node, offer in sorted(kinds.items())
-        ]
-        _refuse_small(size // count)
-        counts = Counter(each.type for each in machines)
-        for each in machines:
-            if lack := self._lack(each, size // counts[each.type]):
-                raise engine.Refused(f"{lack}: free some, or give a smaller --size")
-        for (provider, name), number in sorted(Counter(kinds.values()).items()):
-            _say(f"{words.several(number, 'machine')}: {provider}/{name}")
-        _say(f"To sort: {words.size(size)}")
-        settings = self._study.settings | {"sorted_bytes": size}
-        return {"machines": machines, "settings": settings}
+        """Who takes part, and how much is to be sorted."""
+        say("Looking at the machines")
+        machines, size = survey(self._settings)
+        say(f"To sort: {words.size(size)}")
+        return {"machines": machines, "settings": self._study.settings | {"sorted_bytes": size}}
 
     def measure(self) -> dict[str, Any]:
         """Of each type disks and network, and on two machines a sort."""
         for kind in self._types:
-            _say(f"Measuring the disks of {kind}, all at once")
+            say(f"Measuring the disks of {kind}, all at once")
             self._tonnage(
                 *("measure", "disk", *self._on(kind)),
                 *("--dir", *map(str, self._settings.directories), "--mode", *MODES),
@@ -200,7 +114,7 @@ class _Loop:
                 *("--size", str(min(self._share(kind), DISK_BYTES)), "--memory", self._memory),
                 *("--out", str(self._disk(kind))),
             )
-            _say(f"Measuring the network between {kind}")
+            say(f"Measuring the network between {kind}")
             self._tonnage(
                 *("measure", "net", *self._on(kind), "--connections", "1"),
                 *("--rounds", str(ROUNDS), "--seconds", f"{NET_SECONDS:g}"),
@@ -244,7 +158,7 @@ class _Loop:
             )
         seconds = chosen.seconds
         between = words.seconds_between(seconds.low, seconds.high)
-        _say(
+        say(
             f"Planned: {chosen.nodes} x {chosen.offer}, {words.seconds(seconds.median)} "
             f"({between}), {words.usd(round(chosen.cost_usd.median, 4))}"
         )
@@ -274,7 +188,7 @@ class _Loop:
         return {"report": str(page)}
 
     def _rehearse(self, kind: str, out: Path) -> None:
-        _say(f"Rehearsing on {REHEARSING} x {kind}")
+        say(f"Rehearsing on {REHEARSING} x {kind}")
         size = self._share(kind) * REHEARSING
         flags = ("--instances", str(REHEARSING), "--durability", self._settings.durability)
         self._sort(*flags, kind=kind, nodes=REHEARSING, size=size, out=out)
@@ -341,7 +255,7 @@ class _Loop:
         except (engine.Refused, engine.Failed) as why:  # What ended the step counts for more.
             stays = dict.fromkeys(names, str(why))
         for node, why in sorted(stays.items()):
-            _say(f"{node} may still have {words.listing(self._places)}: {why}")
+            say(f"{node} may still have {words.listing(self._places)}: {why}")
 
     def _profile(self, measured: Sequence[Path], out: Path) -> None:
         paths = map(str, measured)
@@ -355,7 +269,7 @@ class _Loop:
     def _tonnage(self, *arguments: str, is_kept: bool = False) -> str:
         """Runs a command; what it prints is shown on standard error, or kept and given."""
         self._commands.append(["tonnage", *arguments])
-        return _tonnage(arguments, self._held, is_kept=is_kept)
+        return tonnage(arguments, self._held, is_kept=is_kept)
 
     def _keep(self, **found: Any) -> None:
         self._study = dataclasses.replace(self._study, **found)
@@ -404,24 +318,6 @@ class _Loop:
     def _catalogs(self) -> list[str]:
         return [part for name in self._settings.catalogs for part in ("--catalog", name)]
 
-    def _refuse_few(self, kinds: dict[str, tuple[str, str]]) -> None:
-        for (one, kind), (other, same) in itertools.combinations(sorted({*kinds.values()}), 2):
-            if kind == same:
-                raise engine.Refused(
-                    f"--fleet {self._settings.fleet}: {one} and {other} both have a {kind}: study "
-                    "one of them at a time"
-                )
-        counts = Counter(kinds.values())
-        for offer in [offer for offer, count in counts.items() if count < REHEARSING]:
-            _say(f"Left out: {'/'.join(offer)}, of which there is one: a fleet takes two")
-            for node in [node for node, of in kinds.items() if of == offer]:
-                del kinds[node]
-        if not kinds:
-            raise engine.Refused(
-                f"--fleet {self._settings.fleet}: there are no two machines of a type: add some; "
-                "of one machine alone tonnage study, without --fleet, tells"
-            )
-
     def _can_be(self, candidate: Candidate) -> bool:
         """Whether a candidate is of the study's machines, and they have room for it."""
         of = candidate.provider, candidate.offer
@@ -429,24 +325,8 @@ class _Loop:
         share = self._size // candidate.nodes
         first = machines[: candidate.nodes]
         return len(machines) >= candidate.nodes and not any(
-            self._lack(each, share) for each in first
+            lack(self._settings, each, share) for each in first
         )
-
-    def _lack(self, machine: SurveyedMachine, share: int) -> str:
-        """Where a machine has no room for its share of the job, in words; empty if it has."""
-        data, scratch = (
-            [str(path) for path in paths] for paths in (self._settings.data, self._settings.scratch)
-        )
-        copies = 2 if self._settings.durability == "replicated" else 1
-        for directory, free in machine.free_bytes.items():
-            needed = (1 + copies) * share // len(data) if directory in data else 0
-            needed += share // len(scratch) if directory in scratch else 0
-            if free < needed:
-                return (
-                    f"--dir {directory}: {machine.node} has {words.size(free)} free there, and "
-                    f"needs {words.size(needed)}"
-                )
-        return ""
 
 
 DOING: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
@@ -457,74 +337,3 @@ DOING: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
     )
 )
 """What does each step, and gives what that adds to the record."""
-
-
-def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[str, str]]:
-    """Provider and type of each machine; refused if one does not say, or no catalog has it."""
-    try:
-        catalogs = list(map(catalog.load, settings.catalogs)) or catalog.newest()
-    except catalog.CatalogError as why:
-        raise engine.Refused(f"--catalog: {why}") from why
-    found = {}
-    for machine in machines:
-        kind, provider = machine.labels.get(MACHINE_TYPE), machine.labels.get(PROVIDER)
-        if kind is None or provider is None:
-            raise engine.Refused(
-                f"--fleet {settings.fleet}: {machine.name} does not say what it was rented as: "
-                f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study "
-                f"those of a type alone: --fleet TYPE{OF}{settings.fleet.rpartition(OF)[2]}"
-            )
-        try:
-            offer = catalog.find(catalogs, f"{provider}/{kind}")[1]
-        except catalog.CatalogError as why:
-            raise engine.Refused(f"{machine.name}: {why}; or give its --catalog") from why
-        found[machine.name] = (offer.provider, offer.type)
-    return found
-
-
-def _refuse_small(share: int) -> None:
-    if share < LEAST_SHARE:
-        raise engine.Refused(
-            f"--size: a machine would sort {words.size(share)}: give {words.size(LEAST_SHARE)} for "
-            "each at least"
-        )
-
-
-def _tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
-    """Runs a command of Tonnage, which ends with this one, tidily; a second Ctrl-C kills it.
-
-    Args:
-        arguments: After ``tonnage``.
-        held: Descriptor of the study's directory, which the command holds as well.
-        is_kept: Whether what it prints is given, instead of shown on standard error.
-    """
-    with subprocess.Popen(
-        [sys.executable, "-m", "tonnage", *arguments],
-        stdout=subprocess.PIPE if is_kept else sys.stderr,
-        text=True,
-        # A terminal sends Ctrl-C to all of a group: this one alone gets it, and hands it on once.
-        process_group=0,
-        pass_fds=[held],
-    ) as running:
-        try:
-            said, _ = running.communicate()
-        except BaseException:
-            # What a shell puts in the background ignores Ctrl-C, but not this.
-            running.terminate()
-            try:
-                running.wait()
-            except BaseException:
-                running.kill()
-                running.wait()
-                raise
-            raise
-    if running.returncode:
-        raise engine.Failed(
-            f"tonnage {shlex.join(arguments)} ended with {running.returncode}: mend what it says "
-            "above"
-        )
-    return said or ""
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
