@@ -24,8 +24,9 @@ DOCUMENTS = sorted(
     ]
 )
 GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
-EXECUTED = {"data-in-objects.md", "fleet-in-a-lab.md", "first-study.md"}
-"""The guide's pages whose commands a test runs: two by their scripts (test_guide.py), one here."""
+EXECUTED = {"data-in-objects.md", "fleet-in-a-lab.md", "first-study.md", "from-a-bucket.md"}
+"""The guide's pages whose commands a test runs: two by their scripts (test_guide.py), one here, one
+with what plays EC2 (test_launch.py)."""
 
 
 def taken(text: str) -> str:

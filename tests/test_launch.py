@@ -16,12 +16,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from support.command import Tonnage
+from support.disk import ROOT
+from support.documented import shown
 from support.ec2 import REGION, Cloud, cloud
 from support.launches import CATALOG, GP3, OFFER, SSH, Command, Ended, candidate, plan
+from support.s3 import BUCKET, Bucket
 from tonnage import engine
 from tonnage.artifacts.launch import Launch, RentedNode, Tariff
+from tonnage.artifacts.plan import Plan
 from tonnage.catalog import find, load
 from tonnage.launch.ec2 import Ec2
 from tonnage.launch.ending import Kept, end, merged, now
@@ -63,11 +69,11 @@ class World:
         self.keys = here / "credentials"
         self.renew("tester")
         self.plan = plan(here / "plan.json", candidate(NODES))
-        wheel = here / "tonnage-0.1.0-py3-none-any.whl"
-        wheel.write_bytes(b"a wheel")
+        self.wheel = here / "tonnage-0.1.0-py3-none-any.whl"
+        self.wheel.write_bytes(b"a wheel")
         self.account: list[str | Path] = ["--image", server.image(), "--subnet", server.subnet()]
         self.account += ["--key", "mine", "--ssh-from", "203.0.113.7/32"]
-        self.flags: list[str | Path] = [*self.account, "--ssh", SSH, "--wheel", wheel]
+        self.flags: list[str | Path] = [*self.account, "--ssh", SSH, "--wheel", self.wheel]
         self.flags += ["--out", "launch", "--patience", "1s"]
         self._runs = 0
 
@@ -167,6 +173,44 @@ def test_a_fleet_is_launched_shown_and_ended(world: World) -> None:
     again = world.run("fleet", "down", "launch", "--json")
     assert again.code == 0 and again.json["was_standing"] is False
     assert "nothing of it is rented" in world.run("fleet", "status", "launch").out
+
+
+def test_the_guide_leads_from_a_bucket_to_an_answer(
+    world: World, s3: Bucket, tonnage: Tonnage
+) -> None:
+    """Its commands one after the other, with less data; what is done on nodes is only asked."""
+    s3.put("points/part-0", np.random.default_rng(1).random((20_000, 8)).tobytes())
+    _, image, _, subnet, *_ = world.account
+    given = {
+        "20TB": "200GB",
+        "s3://bucket/points/part-0": f"s3://{BUCKET}/points/part-0",
+        "ami-...": str(image),
+        "subnet-...": str(subnet),
+    }
+    reached = ["--ssh", SSH, "--wheel", world.wheel, "--patience", "1s"]
+    store = {"AWS_ENDPOINT_URL": s3.endpoint, "AWS_REGION": "us-east-1"}
+    printed = iter(["small.json", "plan.json"])
+    done = []
+    for call in shown(ROOT / "docs" / "guide" / "from-a-bucket.md"):
+        if "--plan" in call.arguments:
+            continue  # On the nodes.
+        arguments = [given.get(each, each) for each in call.arguments]
+        done.append(arguments[0])
+        if arguments[0] in ("launch", "fleet"):
+            ended = world.run(*arguments, *(reached if "--image" in arguments else ()))
+            assert ended.code == 0, ended.err
+            if arguments[1] == "status":
+                assert len(world.cloud.running()) >= 1 and "an hour" in ended.out
+            continue
+        ran = tonnage.run(*arguments, cwd=world.here, env=store, check=True)
+        if "--json" in arguments:
+            (world.here / next(printed)).write_text(ran.stdout)
+    assert done == ["plan", "explore", "run", "plan", "plan", "launch", "launch", "fleet", "fleet"]
+    assert (world.here / "explore.html").exists()
+    chosen = Plan.read(world.here / "plan.json").candidates[0]
+    rents = [asked for action, asked in world.cloud.asked if action == "RunInstances"]
+    assert (rents[0]["InstanceType"], rents[0]["MaxCount"]) == (chosen.offer, str(chosen.nodes))
+    assert world.cloud.left() == {}
 
 
 def test_what_is_printed_without_launching_is_what_is_asked_then(world: World) -> None:

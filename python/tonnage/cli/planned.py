@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tonnage import words
-from tonnage.artifacts.plan import Candidate, Explanation, Plan, Range
+from tonnage.artifacts.plan import Candidate, Explanation, Plan, PlannedPhase, Range
 from tonnage.cli.plan import MOST_NODES
 from tonnage.plan.calibrated import in_words
 from tonnage.plan.survey import within
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BEST = 10
+MANY = 3
+"""So many phases in a row are not told one by one."""
 
 
 def show(plan: Plan, every: bool) -> None:
@@ -28,8 +31,7 @@ def show(plan: Plan, every: bool) -> None:
     shown = plan.candidates if every else plan.candidates[:BEST]
     console.print(_table(shown))
     best = plan.candidates[0]
-    limits = ", ".join(f"{phase.name}: {phase.bottleneck}" for phase in best.phases)
-    lines = [f"What limits {best.offer}: {limits}."]
+    lines = [f"What limits {best.offer}: {_limits(best.phases)}."]
     lines.append(f"{best.offer}: {words.sentence(in_words(best.calibrated))}")
     lines += [f"{best.offer}: {words.sentence(note)}" for note in best.notes]
     lines += [words.sentence(note) for note in plan.notes]
@@ -50,6 +52,17 @@ def show(plan: Plan, every: bool) -> None:
             f"({usd(first.usd_to_measure)} to measure): tonnage plan ... --survey --budget 50USD"
         )
     print("\n".join(lines))
+
+
+def _limits(phases: Sequence[PlannedPhase]) -> str:
+    """What limits each phase; of several in a row that the same does, the first and the last."""
+    said = []
+    for bottleneck, some in itertools.groupby(phases, key=lambda phase: phase.bottleneck):
+        names = [phase.name for phase in some]
+        if len(names) >= MANY:
+            names = [f"{names[0]} to {names[-1]}"]
+        said += [f"{name}: {bottleneck}" for name in names]
+    return ", ".join(said)
 
 
 def nothing(plan: Plan) -> str:
