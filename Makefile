@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup setup-test study test test-faults lint build site release-check clean packages
+.PHONY: help setup setup-test study test test-faults lint build wheels site release-check clean packages
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -48,6 +48,9 @@ lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints and types.
 build: $(VENV)/.runtime ## Build the wheel, into target/wheels.
 	@tools/step "Building the wheel" $(BIN)/maturin build
 
+wheels: $(VENV)/.runtime $(VENV)/.wheels ## Build wheels for all platforms, into target/dist. Needs rustup.
+	@$(BIN)/python tools/wheels
+
 site: $(VENV)/.core $(VENV)/.dev ## Build the documentation's site, into target/site.
 	@$(BIN)/python tools/site target/site
 
@@ -68,6 +71,10 @@ $(VENV)/.runtime: requirements/runtime.txt | $(BIN)/python
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	@tools/step "Installing what tests need" $(BIN)/python -m pip install --require-hashes -r $<
+	@touch $@
+
+$(VENV)/.wheels: requirements/wheels.txt $(VENV)/.runtime
+	@tools/step "Installing zig" $(BIN)/python -m pip install --require-hashes -r $<
 	@touch $@
 
 # Into python/tonnage, where an edit to Python needs no build.

@@ -1,8 +1,9 @@
-"""The checklist of a release: what it lets through, and what it does not."""
+"""The checklist of a release, and wheels for other platforms: what passes, and what does not."""
 
 import importlib.machinery
 import importlib.util
 import re
+import struct
 import sys
 from types import ModuleType
 
@@ -11,7 +12,6 @@ import pytest
 from support.disk import ROOT
 from tonnage.cli.extras import EXTRAS
 
-TOOL = ROOT / "tools" / "release-check"
 PYPROJECT = '[project]\nversion = "1.2.0"\n'
 CARGO = '[workspace.package]\nversion = "1.2.0"\n'
 PACKAGE = '__version__ = "1.2.0"\n'
@@ -42,9 +42,21 @@ NAME = "tonnage-1.2.0-cp311-abi3-linux_x86_64.whl"
 
 @pytest.fixture(scope="module")
 def checklist() -> ModuleType:
-    """The tool, as a module."""
-    loader = importlib.machinery.SourceFileLoader("release_check", str(TOOL))
-    spec = importlib.util.spec_from_loader("release_check", loader)
+    """The checklist, as a module."""
+    return loaded("release-check")
+
+
+@pytest.fixture(scope="module")
+def wheels() -> ModuleType:
+    """What builds wheels for other platforms, as a module."""
+    return loaded("wheels")
+
+
+def loaded(tool: str) -> ModuleType:
+    """A tool as a module."""
+    name = tool.replace("-", "_")
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / tool))
+    spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -111,6 +123,31 @@ def test_a_wheel_that_is_another_is_refused(
 ) -> None:
     with pytest.raises(checklist.Unfit, match=re.escape(said)):
         checklist.refuse_wheel(name, [*FILES, *more], metadata, version)
+
+
+ELF = b"\x7fELF" + bytes(14) + struct.pack("<H", 183)
+FOR_ARM = "tonnage-1.2.0-cp311-abi3-manylinux_2_17_aarch64.manylinux2014_aarch64.whl"
+
+
+def test_a_wheel_for_the_platform_is_let_through(wheels: ModuleType) -> None:
+    wheels.refuse_wheel(FOR_ARM, ELF, *wheels.PLATFORMS["aarch64-unknown-linux-gnu"])
+
+
+@pytest.mark.parametrize(
+    ("name", "core", "target", "said"),
+    [
+        (FOR_ARM.replace("abi3", "cp311"), ELF, "aarch64-unknown-linux-gnu", "not for every Pyth"),
+        (FOR_ARM, ELF, "aarch64-unknown-linux-musl", "not for musllinux_1_2_aarch64"),
+        (FOR_ARM.replace("2_17", "2_34"), ELF, "aarch64-unknown-linux-gnu", "not for manylinux"),
+        (FOR_ARM, ELF[:18] + b">\0", "aarch64-unknown-linux-gnu", "for machine 62 of ELF, not 183"),
+        (FOR_ARM, b"MZ" + bytes(30), "aarch64-unknown-linux-gnu", "is no ELF file"),
+    ],
+)
+def test_a_wheel_for_another_platform_is_refused(
+    wheels: ModuleType, name: str, core: bytes, target: str, said: str
+) -> None:
+    with pytest.raises(wheels.Unfit, match=re.escape(said)):
+        wheels.refuse_wheel(name, core, *wheels.PLATFORMS[target])
 
 
 def test_sources_that_lack_something_are_refused(checklist: ModuleType) -> None:

@@ -304,10 +304,9 @@ def wheel_of(given: Path | None, arch: str | None) -> Path:
         wanted = ARCHITECTURES.get(arch or "", "")
         found = sorted(WHEELS.glob(f"tonnage-*{wanted}.whl"))
         if len(found) != 1:
-            machine = f" on a machine of {arch}" if arch == "arm64" else ""
             raise engine.Refused(
-                f"{WHEELS} has {words.several(len(found), 'wheel')} for these nodes: run make "
-                f"build{machine}, or give --wheel FILE"
+                f"{WHEELS} has {words.several(len(found), 'wheel')} for nodes of {arch}: run make "
+                "build on such a machine, or make wheels, and give --wheel FILE"
             )
         return found[0]
     if given.suffix != ".whl" or not given.is_file():
