@@ -138,6 +138,26 @@ def test_a_reduction_that_was_run_is_planned_for_other_data(
     assert same["candidates"][0]["seconds"] == pytest.approx(best["seconds"])
 
 
+def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
+    """Through the network in and out; what is between lies on the machines; requests are paid."""
+    asked = ("--data", "20TB", "--objects", "--catalog", "aws-us-east-1-2026", "--nodes", "100")
+    made = Plan.from_json(json.loads(tonnage.run("plan", "sort", *asked, "--json").stdout))
+    resources = [{demand.resource for demand in phase.demands} for phase in made.job.phases]
+    assert resources[0] >= {"object get", "network", "local write"}
+    assert resources[1] >= {"local read", "object put"}
+    assert {room.where for room in made.job.room if room.what != "intermediate"} == {"object"}
+    best = made.candidates[0]
+    machines = best.nodes * max(best.seconds.median, 60) * best.usd_per_hour / 3600
+    # 4.8 million requests that get, 1.2 that put.
+    requests = 20e12 / (4 << 20) / 1000 * 0.0004 + 20e12 / (16 << 20) / 1000 * 0.005
+    assert best.cost_usd.median == pytest.approx(machines + requests, rel=1e-6)
+    for durability in ("none", "replicated"):
+        done = tonnage.run("plan", "sort", *asked, "--durability", durability)
+        assert done.returncode == 2 and "--objects: a store keeps what is in it" in done.stderr
+    done = tonnage.run("plan", "reduce", *asked)
+    assert done.returncode == 2 and "--objects is of sort and mapreduce" in done.stderr
+
+
 def test_every_number_of_nodes(tonnage: Tonnage) -> None:
     arguments = ("--placement", "--max-nodes", "60", "--all", "--json")
     done = tonnage.run("plan", "sort", *STUDY, *arguments, check=True)

@@ -18,6 +18,7 @@ from tonnage.cli.question import (
     CoreSeconds,
     LocalShare,
     MapShare,
+    Objects,
     Passes,
     Profiles,
     ReduceShare,
@@ -40,6 +41,7 @@ def explore(
     ] = "sort",
     catalog: Catalogs = None,
     profiles: Profiles = None,
+    objects: Objects = None,
     map_share: MapShare = None,
     reduce_share: ReduceShare = None,
     passes: Passes = None,
@@ -60,7 +62,8 @@ def explore(
 
     if out.suffix != ".html" or out.is_dir():
         raise engine.Refused(f"--out {out}: name a file that ends in .html")
-    about = {
+    about: dict[str, Any] = {
+        "--objects": objects,
         "--map-share": map_share,
         "--reduce-share": reduce_share,
         "--passes": passes,
@@ -77,12 +80,7 @@ def explore(
         if not held.offers:
             raise engine.Refused("nothing can be planned with: tonnage plan says why")
         progress(3, 4)
-        flags = [
-            f"{part:.12g}" if isinstance(part, float) else str(part)
-            for flag, value in about.items()
-            if value is not None
-            for part in (flag, value)
-        ]
+        flags = [part for flag, value in about.items() for part in _given(flag, value)]
         flags += [part for name in catalog or () for part in ("--catalog", name)]
         flags += [part for name in profiles or () for part in ("--profiles", name)]
         page = write_explorer(held, job, flags, out)
@@ -107,6 +105,15 @@ def _jobs(name: str, about: Mapping[str, Any]) -> dict[str, Job]:
     """The job in every durability that there is of it."""
     from tonnage.model.jobs.mapreduce import DURABILITIES
 
-    if "--durability" in FLAGS.get(name, ()):
+    if "--durability" in FLAGS.get(name, ()) and not about["--objects"]:
         return {how: job_of(name, {**about, "--durability": how}, None) for how in DURABILITIES}
     return {"": job_of(name, about, None)}
+
+
+def _given(flag: str, value: Any) -> list[str]:
+    """A flag as it is typed; nothing if it was not given."""
+    if value in (None, False):
+        return []
+    if value is True:
+        return [flag]
+    return [flag, f"{value:.12g}" if isinstance(value, float) else str(value)]

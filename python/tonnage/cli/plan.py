@@ -25,6 +25,7 @@ from tonnage.cli.question import (
     CoreSeconds,
     LocalShare,
     MapShare,
+    Objects,
     Passes,
     Profiles,
     ReduceShare,
@@ -60,9 +61,11 @@ def plan(
             "--durability",
             metavar="HOW",
             help="none; replicated: a second copy of the output on another node; volumes: input "
-            "and output on network-attached volumes. Of sort and mapreduce.",
+            "and output on network-attached volumes, or in a store (--objects). Of sort and "
+            "mapreduce.",
         ),
     ] = None,
+    objects: Objects = None,
     map_share: MapShare = None,
     reduce_share: ReduceShare = None,
     passes: Passes = None,
@@ -224,6 +227,7 @@ def plan(
     measuring = budget if survey else None
     about = {
         "--durability": durability,
+        "--objects": objects,
         "--map-share": map_share,
         "--reduce-share": reduce_share,
         "--passes": passes,

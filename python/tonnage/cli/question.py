@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 BUILT_IN = "themis-2014"
 """The profile that is taken if none is given."""
 FLAGS = {
-    "sort": ("--durability",),
-    "mapreduce": ("--durability", "--map-share", "--reduce-share"),
+    "sort": ("--durability", "--objects"),
+    "mapreduce": ("--durability", "--objects", "--map-share", "--reduce-share"),
     "reduce": ("--passes", "--chunk", "--local-share", "--core-seconds"),
 }
 """Which flags say what a kind of job is like."""
@@ -46,6 +46,14 @@ Profiles = Annotated[
 ]
 
 
+Objects = Annotated[
+    bool | None,
+    typer.Option(
+        "--objects",
+        help="Input and output are objects in a store, like S3: --durability volumes, where the "
+        "volumes are that. Of sort and mapreduce.",
+    ),
+]
 MapShare = Annotated[
     float | None,
     typer.Option(
@@ -173,13 +181,20 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
         if flag not in FLAGS.get(name, ()):
             whose = [job for job, flags in FLAGS.items() if flag in flags]
             raise engine.Refused(f"{flag} is of {' and '.join(whose)}, not of {name}: leave it out")
-    durability = given.get("--durability", "none")
+    objects = given.get("--objects", False)
+    durability = given.get("--durability", "volumes" if objects else "none")
     refuse_unknown("--durability", [durability], DURABILITIES)
+    if objects and durability != "volumes":
+        raise engine.Refused(
+            f"--objects: a store keeps what is in it, and --durability {durability} is of the "
+            "machines' own disks: give one of the two"
+        )
     if name == "sort":
-        made = sort(durability)
+        made = sort(durability, objects=objects)
     elif name == "mapreduce":
         made = mapreduce(
             durability,
+            objects=objects,
             map_share=given.get("--map-share", 1.0),
             reduce_share=given.get("--reduce-share", 1.0),
         )

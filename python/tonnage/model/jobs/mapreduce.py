@@ -21,11 +21,14 @@ import dataclasses
 from typing import Literal, cast
 
 from tonnage.artifacts import RunRecord
-from tonnage.artifacts.job import Demand, Job, JobPhase, Resource, Room
+from tonnage.artifacts.job import Demand, Job, JobPhase, Requests, Resource, Room
 from tonnage.model.shown import durability_of, functions_of, name_of, shown
 
 Durability = Literal["none", "replicated", "volumes"]
 DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")
+GET_BYTES, PUT_BYTES = 4 << 20, 16 << 20
+"""What a sort's requests move of an object store; with little memory parts are shorter, 5 MiB at
+least."""
 STUDY = "Themis on EC2"
 CORES = "what is read has to be partitioned, then sorted"
 
@@ -45,7 +48,7 @@ def mapreduce(
             ``volumes``: input and output on network-attached volumes.
         map_share: Bytes that the map makes of each byte of input.
         reduce_share: Bytes that the reduction makes of each byte of those.
-        objects: Whether volumes are an object store, whose requests are not counted here.
+        objects: Whether volumes are an object store.
         name: What it is called.
 
     Raises:
@@ -90,17 +93,24 @@ def mapreduce(
             Room(where="local", what="intermediate", per_byte=made),
             Room(where=kept, what="output", per_byte=copies * out),
         ],
+        requests=[
+            Requests(kind="get", per_byte=1.0 / GET_BYTES),
+            Requests(kind="put", per_byte=out / PUT_BYTES),
+        ]
+        if kept == "object"
+        else [],
         settings={
             "durability": durability,
             "map_share": map_share,
             "reduce_share": reduce_share,
+            **({"objects": True} if kept == "object" else {}),
         },
     )
 
 
-def sort(durability: Durability = "none") -> Job:
+def sort(durability: Durability = "none", *, objects: bool = False) -> Job:
     """A sort: the map makes as much as it reads, and so does the reduction (equations 2 and 4)."""
-    return mapreduce(durability, name="sort")
+    return mapreduce(durability, objects=objects, name="sort")
 
 
 def as_run(record: RunRecord) -> Job:
