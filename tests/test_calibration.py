@@ -104,6 +104,27 @@ def test_it_goes_on_to_other_fleets_by_each_resource_own_law() -> None:
     assert math.isclose(found.phases[0].seconds, 15 / 0.8)
 
 
+def test_a_link_carries_what_a_store_gives_beside_a_shuffle() -> None:
+    """Of two nodes each gets all of its share and half of it again, of four three quarters."""
+    moved = {"read": 2e9, "partition": 2e9, "send": 1e9, "receive": 1e9, "write": 2e9}
+    phases = [phase("pass_one", 20.0, moved, {"send": 0.2, "receive": 0.2}), pass_two(18.0)]
+    run = record({"n-0": phases, "n-1": phases}, 40.0)
+    settings = run.settings | {"inputs": ["s3://b/in"], "output": ["s3://b/out"]}
+    run = dataclasses.replace(run, bytes=4_000_000_000, durability="volumes", settings=settings)
+    job = as_run(run)
+    assert job.settings["objects"] and {each.kind for each in job.requests} == {"get", "put"}
+    job = dataclasses.replace(job, requests=[])  # The catalog has no store.
+    laws = {"m": [*LAWS["m"], *(law(name, 1e9, 0.01) for name in ("object get", "object put"))]}
+    found = planned([made_up(laws), calibrated([run])], 2, job)
+    assert math.isclose(found.phases[0].seconds, 20.0)
+    assert found.phases[0].bottleneck == "network"
+    found = planned([made_up(laws), calibrated([run])], 4, job)
+    assert math.isclose(found.phases[0].seconds, 20 / 2 * (1 + 3 / 4) / (1 + 1 / 2))
+    # Without a run all of a shuffle is counted, as the equations do.
+    found = planned([made_up(laws)], 4, job)
+    assert math.isclose(found.phases[0].seconds, 4e9 / 4 * 2 / 90e6, rel_tol=0.01)
+
+
 def test_what_a_run_did_not_need_is_as_measured() -> None:
     # Links that are slow enough to hold up four nodes, though they did not hold up two.
     laws = {"m": [law("local both", 300e6, 0.0), law("network", 60e6, 0.0, instances=10**6)]}

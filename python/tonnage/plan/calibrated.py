@@ -105,23 +105,16 @@ class Seen:
 
 
 def seen(
-    calibration: Calibration,
-    phase: CalibratedPhase,
-    per_byte: float,
-    *,
-    shuffled: bool,
-    curve: Curve | None,
+    calibration: Calibration, phase: CalibratedPhase, moved: float, curve: Curve | None
 ) -> Seen | None:
     """The rate that a resource had in the run; ``None`` where none of it was used there.
 
     Args:
         calibration: The runs.
         phase: Which phase of theirs.
-        per_byte: What is carried of each byte of input.
-        shuffled: Whether a node keeps its own part of it.
+        moved: What was carried there of each byte of input.
         curve: How what it carries falls with the number of nodes, from that of two.
     """
-    moved = per_byte * (1 - 1 / calibration.nodes if shuffled else 1.0)
     if not moved:
         return None
     of_two = float(curve.share(np.array([calibration.nodes]))[0]) if curve else 1.0

@@ -5,8 +5,9 @@
 A term is what one thing carries: its parts' times add up, since reading and writing share it. Local
 disks whose rate was measured each way while both are used have one part, the larger of both ways
 (Themis on EC2, equation 5); where the ways were measured apart, a part each. Volumes share a node's
-link, so reading and writing are a part each. A thing's credits are shared by the phases in
-proportion to what it carries in each.
+link, so reading and writing are a part each. What a store gives or takes during a shuffle goes
+through the same link of a node, and is a part of both. A thing's credits are shared by the phases
+in proportion to what it carries in each.
 
 Where runs of the job were seen, what they showed of a phase goes before (`calibrated`).
 
@@ -252,31 +253,39 @@ def _as_run(
     phase = phase_of(runs, place)
     held_up = thing in phase.limits
     alike = "network" not in (thing, *phase.limits)
-    shuffled = any(demand.shuffled for demand in demands)
-    own = tuple(dataclasses.replace(part, kept=shuffled) for part in own)
-    per_byte = _larger_way(demands) if thing == "local disks" else _bytes(demands)
-    found = seen(
-        runs,
-        phase,
-        per_byte or 1.0,
-        shuffled=shuffled,
-        curve=curve if thing == "network" else None,
-    )
+    sent = 1 - 1 / runs.nodes
+    amounts = {False: 1.0}
+    if thing == "local disks" and demands:
+        amounts = {False: _larger_way(demands)}
+    elif demands:
+        amounts = {
+            kept: _bytes(demand for demand in demands if demand.shuffled == kept)
+            for kept in sorted({demand.shuffled for demand in demands})
+        }
+        own = tuple(
+            dataclasses.replace(part, kept=demand.shuffled)
+            for part, demand in zip(own, demands, strict=bool(own))
+        )
+    moved = sum(each * (sent if kept else 1.0) for kept, each in amounts.items())
+    found = seen(runs, phase, moved, curve if thing == "network" else None)
     if found is None:
         return own
     if own and not held_up:
         advertised = any(part.advertised for part in own)
         if advertised and thing == "network":
             return own
-        # Seconds of a byte of input on each node, in a fleet of two, if it is a slow one.
-        alone = sum(part.per_byte / slow(part.law) for part in own)
-        if not advertised and alone <= per_byte / found.pace:
+        # Seconds of a byte of input on each node, in as large a fleet, if it is a slow one.
+        alone = sum(part.per_byte * (sent if part.kept else 1) / slow(part.law) for part in own)
+        if not advertised and alone <= moved / found.pace:
             return own
     if alike and not held_up:
         return None
     resource = demands[0].resource if demands else thing
     sources = "; ".join(dict.fromkeys(demand.source for demand in demands)) or "as it was run"
-    return (Part(resource, per_byte or 1.0, found.law, False, sources, found.curve, kept=shuffled),)
+    return tuple(
+        Part(resource, each, found.law, False, sources, found.curve, kept=kept)
+        for kept, each in amounts.items()
+    )
 
 
 def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[Demand]]:
@@ -287,6 +296,16 @@ def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[
         if demand.per_byte > 0 and not left_out:
             moved = demand if own_disks else on_volumes(demand)
             found.setdefault(THINGS[moved.resource], []).append(moved)
+    stored = found.get("object storage", [])
+    if stored and any(demand.shuffled for demand in found.get("network", ())):
+        sources = "; ".join(dict.fromkeys(demand.source for demand in stored))
+        found["network"].append(
+            Demand(
+                resource="network",
+                per_byte=_larger_way(stored),
+                source=f"{sources}: a store is behind the link that a shuffle takes, too",
+            )
+        )
     return found
 
 
