@@ -174,6 +174,7 @@ class OnType:
         if _is_done(out):
             return
         shutil.rmtree(out, ignore_errors=True)  # It was cut short, with another lab's disks.
+        _forget()
         name, _, durability = job.partition(" ")
         rows = (f"{self._disk}/rows", "--dtype", f"{COLUMNS}f8", "--workers", "1")
         records, output = f"{self._disk}/records", f"{self._disk}/out"
@@ -198,7 +199,12 @@ class OnType:
             for disk in (ROOM / LAB).glob("*.disk-0"):
                 for each in ("out", "scratch", f"{stores.BUCKET}/out"):
                     shutil.rmtree(disk / each, ignore_errors=True)
-            os.sync()  # What is done next is not what this has still to write.
+
+
+def _forget() -> None:
+    """Nothing is left to be written, and nothing is in the page cache: it comes from the disks."""
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
 class Planner:
@@ -218,9 +224,9 @@ class Planner:
     def plan(self, job: str, file: Path, of_type: Path, *profiles: Path) -> Plan:
         """The plan in this file, made if it is not there."""
         if not file.exists():
-            what = ["sort", *_durability(job)]
-            if not job.startswith("sort") or job.endswith(VOLUMES):
-                what = [str(_record(_rehearsal(of_type, job, 0)))]  # Objects are no plan's volumes.
+            what = ["sort", *(_durability(job) or ["--objects"])]
+            if not job.startswith("sort"):  # What functions do only a record tells.
+                what = [str(_record(_rehearsal(of_type, job, 0)))]
             given = [part for each in profiles for part in ("--profiles", str(each))]
             made = _tonnage(
                 *("plan", *what, "--data", str(MACHINES * self._share), "--nodes", str(MACHINES)),
