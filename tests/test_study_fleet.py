@@ -249,7 +249,7 @@ def test_how_near_a_plan_came_is_told_with_what_missed_most() -> None:
     assert near.error_fraction == pytest.approx(0.05)
     assert (near.usd, near.planned_usd) == (pytest.approx(40 / 3600), pytest.approx(42 / 3600))
     far = came(beside(took, 5.0))
-    assert not far.inside and far.missed == "pass two (disk: read)"
+    assert not far.inside and far.missed == "pass two (the disk, reading)"
     assert far.error_fraction == pytest.approx(0.5)
     late = dataclasses.replace(took, seconds=30.0)
     assert came(beside(late, 5.0)).missed == "beginning and end"
