@@ -1,8 +1,9 @@
 """What documents say can be done: every command is taken, and the guides' are done.
 
 Commands of all documents are parsed by the command line as if they were given. The guide's scripts
-are run by `test_guide.py`, its first study here, small; the README's and the concepts' commands
-name machines and files that are not there, so that for those parsing is what can be held.
+are run by `test_guide.py`, its first study here, small. Of the README's and the concepts' commands
+those are run that need nothing but Tonnage; the others name machines and files that are not there,
+so that for them parsing is what can be held.
 """
 
 import json
@@ -91,6 +92,38 @@ def test_the_first_study_is_done(tonnage: Tonnage, disk: Path) -> None:
     out = disk / "tonnage-study-1"
     assert (out / "report.html").exists() and (out / "study.json").exists()
     assert [*(disk / "a").iterdir(), *(disk / "b").iterdir()] == []
+
+
+def needs_nothing(call: Shown) -> bool:
+    """Whether a command asks for nothing that is not part of Tonnage: no file, machine or account."""
+    family, *more = call.arguments
+    files = [each for each in more if each.endswith((".json", ".csv", ".py"))]
+    return (
+        family in ("catalog", "plan", "explore", "simulate")
+        and "refresh" not in more
+        and not {"--profiles", "--profile", "..."}.intersection(more)
+        and not files
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    sorted(
+        {
+            call.arguments
+            for document in DOCUMENTS
+            if document.parent.name != "reproduction"  # Those test_reproduction.py runs.
+            for call in shown(document)
+            if needs_nothing(call)
+        }
+    ),
+    ids=" ".join,
+)
+def test_what_needs_nothing_is_done(
+    tonnage: Tonnage, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = tonnage.run(*arguments, cwd=tmp_path, check=True)
+    assert done.stdout and "Traceback" not in done.stderr
 
 
 def test_make_study_is_the_readmes_first_command() -> None:
