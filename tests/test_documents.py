@@ -95,7 +95,7 @@ def test_the_first_study_is_done(tonnage: Tonnage, disk: Path) -> None:
 
 
 def needs_nothing(call: Shown) -> bool:
-    """Whether a command asks for nothing that is not part of Tonnage: no file, machine or account."""
+    """Whether a command asks for nothing but Tonnage: no file, machine or account."""
     family, *more = call.arguments
     files = [each for each in more if each.endswith((".json", ".csv", ".py"))]
     return (
