@@ -685,7 +685,7 @@ def test_the_price_of_a_launch_is_that_of_its_machines_as_aws_has_them(
     assert record.candidate.volumes == GP3
 
 
-@pytest.mark.parametrize(("left", "minutes"), [(7200, 120), (61, 2), (-5, 0)])
+@pytest.mark.parametrize(("left", "minutes"), [(7200, 120), (119, 1), (59, 0), (-5, 0)])
 def test_a_machine_ends_itself_at_its_time_and_when_it_boots_anew(
     tmp_path: Path, left: int, minutes: int
 ) -> None:

@@ -1,4 +1,5 @@
-# Ends the machine at $ends_at (seconds since 1970), whoever is gone by then, and if it boots anew.
+# Ends the machine by $ends_at (seconds since 1970), to the minute before, whoever is gone by then,
+# and if it boots anew.
 set -eu
 boot=/var/lib/cloud/scripts/per-boot
 mkdir -p "$boot"
@@ -6,7 +7,7 @@ mkdir -p "$boot"
     echo '#!/bin/bash'
     echo "ends_at=$ends_at"
     echo 'left=$((ends_at - $(date +%s)))'
-    echo 'shutdown -h +$((left > 0 ? (left + 59) / 60 : 0))'
+    echo 'shutdown -h +$((left > 0 ? left / 60 : 0))'
 } > "$boot/tonnage-lifetime"
 chmod +x "$boot/tonnage-lifetime"
 "$boot/tonnage-lifetime"
