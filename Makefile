@@ -31,7 +31,7 @@ study: $(VENV)/.core ## Set up, then study this machine's disks and write the re
 test: setup-test lint ## Set up, then check and test everything.
 	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
 	@echo "Testing Tonnage"
-	@$(BIN)/python -m pytest || { [[ $$? -eq 1 ]] && echo "Once more, by themselves, those that failed" && \
+	@$(BIN)/python -m pytest --durations=25 || { [[ $$? -eq 1 ]] && echo "Once more, by themselves, those that failed" && \
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
 
 test-faults: setup-test ## Run 100 cases of what befalls fleets, of which `make test` runs 8 of sorts, 10 of reductions. Needs root.
