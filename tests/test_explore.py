@@ -290,25 +290,18 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
         assert said[1:] in page.inner.locator("#told").inner_text()
 
 
-def test_a_sort_from_a_store_to_a_store(browser: Browser, tmp_path: Path) -> None:
-    job = sort("volumes", objects=True)
-    study, catalogs = known(read("themis-2014")), [load("aws-us-east-1-2026")]
-    kept = tuple(catalogs[0].offers[::40])
-    catalogs = [dataclasses.replace(catalogs[0], offers=kept)]
-    page = write_explorer(
-        world({"": job}, catalogs, study), "sort", ["--objects"], tmp_path / "a.html"
-    )
-    with shown(browser, page) as opened:
+def test_a_sort_from_a_store_to_a_store(browser: Browser, tonnage: Tonnage, tmp_path: Path) -> None:
+    out = tmp_path / "explore.html"
+    flags = ("--objects", "--catalog", "aws-us-east-1-2026")
+    tonnage.run("explore", "sort", *flags, "--out", out, check=True)
+    with shown(browser, out) as page:
+        assert not page.inner.locator("#durability").is_visible()
         for fields in ({"data": "2TB", "deadline": "1h"}, {"data": "90TB", "max-nodes": "60"}):
-            found = answered(opened, fields)
-            seconds = parse_duration(fields["deadline"]) if "deadline" in fields else math.inf
-            most = int(fields.get("max-nodes", "1000"))
-            limits = Limits(most_nodes=most, deadline_seconds=seconds)
-            its = plan(
-                Question(job=job, size=parse_size(fields["data"]), limits=limits), catalogs, study
-            )
-            agree(found, its)
-        assert found["command"].startswith("tonnage plan sort --data 90TB --max-nodes 60 --objects")
+            found = answered(page, fields)
+            arguments = found["command"].split()[1:]
+            assert "--objects" in arguments
+            done = tonnage.run(*arguments, "--json")
+            agree(found, Plan.from_json(json.loads(done.stdout)))
 
 
 def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def shown(browser: Browser, page: Path, width: int, scheme: str = "light") -> It
         opened.inner.emulate_media(color_scheme=scheme)
         opened.inner.wait_for_selector("html[data-drawn]", state="attached")
         yield opened
-        assert opened.problems == []
+        assert opened.problems == [] and opened.serious == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -200,7 +200,8 @@ def test_the_guide_leads_from_a_bucket_to_an_answer(
             ended = world.run(*arguments, *(reached if "--image" in arguments else ()))
             assert ended.code == 0, ended.err
             if arguments[1] == "status":
-                assert len(world.cloud.running()) >= 1 and "an hour" in ended.out
+                chosen = Plan.read(world.here / "plan.json").candidates[0]
+                assert len(world.cloud.running()) == chosen.nodes and "an hour" in ended.out
             continue
         ran = tonnage.run(*arguments, cwd=world.here, env=store, check=True)
         if "--json" in arguments:
@@ -210,7 +211,6 @@ def test_the_guide_leads_from_a_bucket_to_an_answer(
         *("launch", "launch", "fleet", "fleet"),
     ]
     assert (world.here / "explore.html").exists()
-    chosen = Plan.read(world.here / "plan.json").candidates[0]
     rents = [asked for action, asked in world.cloud.asked if action == "RunInstances"]
     assert (rents[0]["InstanceType"], rents[0]["MaxCount"]) == (chosen.offer, str(chosen.nodes))
     assert world.cloud.left() == {}
@@ -600,7 +600,7 @@ def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world
     ("flags", "said"),
     [
         (("--candidate", "2"), "--candidate 2: PLAN"),
-        (("--lifetime", "30s"), "--lifetime: give a minute"),
+        (("--lifetime", "9min"), "--lifetime: give ten minutes"),
         (("--wheel", "none.whl"), "--wheel none.whl: there is no such wheel"),
         (("--catalog", "aws-us-east-1-2014"), "the plan is of aws-us-east-1-2026"),
         (("--ssh", ""), "--ssh: give a command"),

@@ -44,7 +44,7 @@ def shown(
         page.inner.emulate_media(color_scheme=scheme)
         page.inner.wait_for_selector("html[data-drawn]", state="attached")
         yield page
-        assert page.problems == []
+        assert page.problems == [] and page.serious == []
 
 
 def plain(said: str) -> str:

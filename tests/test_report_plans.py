@@ -110,7 +110,9 @@ def test_what_cannot_be_put_side_by_side_is_refused(tonnage: Tonnage, tmp_path: 
         ((KEPT, KEPT), "a plan is given twice"),
         ((broken,), "tonnage.plan/1"),
         ((KEPT, "--price", "m=1"), "--price: it is for measurements"),
+        ((tmp_path / "page.json",), "is a plan, and would be written over"),
     ):
+        (tmp_path / "page.json").write_bytes(KEPT.read_bytes())
         done = tonnage.run("report", *given, "--out", page)
         assert done.returncode == 2 and why in done.stderr
     assert not page.exists()

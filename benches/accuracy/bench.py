@@ -1,30 +1,32 @@
-"""Does a job take as long, and cost as much, as was planned from what two machines were measured?
+"""Does a job take as long, and cost as much, as was planned from measurements of two machines?
 
     sudo .venv/bin/python benches/accuracy/bench.py [--seeds 1]
 
 A seed is a lab of four types of machines that differ in disk, network, share of cores and price. Of
 each type four machines stand at a time. Two of them are measured (disks; the network between two,
 and between all four; what they get of an object store), and on two of them each job is rehearsed
-`--rehearsals` times, with as much for each machine as later. All that is a profile, of which
-`tonnage plan` makes a plan for four machines: it is on file before the job is run, which then
-follows it. Beside it is told what is planned without rehearsals, of what was measured alone. At
-last `tonnage plan` is asked with all types' profiles which type it takes. Jobs: a sort, and a
-MapReduce that keeps a part of its input, each with one copy of the output, with two, and from
-volumes to volumes, which here are objects in a store that a machine without limits serves; k-means
-and PCA of rows on the machines' disks, whose results are too small to be kept in several ways.
+`--rehearsals` times, with as much for each machine as later (of volumes with all of the input, so
+twice as much). All that is a profile, of which `tonnage plan` makes a plan for four machines: it is
+on file before the job is run, which then follows it. Beside it is told what is planned without
+rehearsals, of what was measured alone. At last `tonnage plan` is asked with all types' profiles
+which type it takes. Jobs: a sort, and a MapReduce that keeps a part of its input, each with one
+copy of the output, with two, and from volumes to volumes, which here are objects in a store that a
+machine without limits serves; k-means and PCA of rows on the machines' disks, whose results are too
+small to be kept in several ways.
 
 A cell is a job on a type, a row is a job on all types of a lab. The claims, of 24 cells at least:
 the median error is at most 5 %, the worst 12 %; 90 % intervals hold in 85 % of the cells; and the
 type that `tonnage plan` takes costs at most 3 % more than the one that was cheapest. Where a plan
 missed, the phase that did is told, and what held it up. Every plan and record is kept in `--out`;
-what was done is not done again. Once all cells are there a line is added to `--history`, so that
-drift is seen. Needs root, Ray, what a lab needs, the tests' S3 server, and 19 GB of room in
-/var/lib.
+what was done is not done again, and `--bytes` and `--rehearsals` stay. Once all cells are there a
+line is added to `--history`, so that drift is seen. Needs root, Ray, what a lab needs, the tests'
+S3 server, and 19 GB of room in /var/lib.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -296,6 +298,7 @@ def lab(seed: int, options: argparse.Namespace) -> list[cells.Cell]:
     out.mkdir(parents=True, exist_ok=True)
     text = f'[lab]\nname = "{LAB}"\n' + "".join(each.text(options.bytes) for each in kinds)
     catalog = offers.write(out, parse(text, "lab.toml"))
+    _refuse_other(out / "asked.json", {"bytes": options.bytes, "rehearsals": options.rehearsals})
     planner = Planner(catalog, options.bytes)
     for kind in kinds:
         here = out / kind.name
@@ -321,7 +324,7 @@ def row(
 ) -> Iterator[cells.Cell]:
     """What came of a job on all types of a lab, and which of them is taken for it."""
     profiles = [out / kind.name / "profile.json" for kind in kinds]
-    file = out / f"{job.replace(' ', '-')}-plan.json"
+    file = out / f"{job.replace(' ', '-')}-plan-of-{'-'.join(kind.name for kind in kinds)}.json"
     chosen = planner.plan(job, file, out / kinds[0].name, *profiles).candidates[0].offer
     for kind in kinds:
         here = out / kind.name
@@ -342,6 +345,13 @@ def row(
         )
 
 
+def _refuse_other(file: Path, asked: dict[str, int]) -> None:
+    """Refuses to go on with other options than those that results were made with."""
+    if file.exists() and (before := json.loads(file.read_text())) != asked:
+        raise SystemExit(f"{file.parent} was made with {before}: give these, or another --out")
+    file.write_text(json.dumps(asked))
+
+
 def _lines(history: Path) -> list[str]:
     return history.read_text().splitlines(keepends=True) if history.exists() else []
 
@@ -353,7 +363,7 @@ def main() -> int:
     parser.add_argument("--types", type=int, default=len(TYPES), help="of each lab's, the first")
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=JOBS)
     parser.add_argument("--bytes", type=int, default=400 * MB, help="of input, for each machine")
-    parser.add_argument("--rehearsals", type=int, default=2)
+    parser.add_argument("--rehearsals", type=int, choices=range(1, 10), default=2)
     parser.add_argument("--out", type=Path, default=HERE.parents[1] / "target" / "accuracy")
     parser.add_argument("--history", type=Path, default=HERE / "history.jsonl")
     options = parser.parse_args()

@@ -12,7 +12,7 @@ from tonnage.artifacts.fleet_study import Came
 
 MEDIAN_ERROR, WORST_ERROR, INSIDE, OVER_CHEAPEST = 0.05, 0.12, 0.85, 0.03
 """What is claimed: errors at most, intervals that hold at least, and what the choice may cost more
-than the cheapest, all of the same work."""
+than the cheapest."""
 CELLS = 24
 """At least so many, or nothing is claimed."""
 
@@ -54,7 +54,7 @@ def claims(cells: Sequence[Cell]) -> list[Claim]:
     least = min(map(len, rows(cells)))
     return [
         Claim("cells", f"at least {CELLS} cells", len(cells), len(cells) >= CELLS),
-        Claim("types", "at least two types to choose from", least, least >= 2),
+        Claim("least_choice", "at least two types to choose from", least, least >= 2),
         Claim(
             "median_error",
             f"median error at most {MEDIAN_ERROR:.0%}",
@@ -82,7 +82,7 @@ def rows(cells: Iterable[Cell]) -> list[list[Cell]]:
 
 def over_cheapest(row: Sequence[Cell]) -> float:
     """By how much the type that is taken cost more than the one that was cheapest."""
-    chosen = next(cell for cell in row if cell.chosen)
+    (chosen,) = (cell for cell in row if cell.chosen)
     return chosen.came.usd / min(cell.came.usd for cell in row) - 1
 
 

@@ -112,7 +112,7 @@ def _jobs(name: str, about: Mapping[str, Any]) -> dict[str, Job]:
 
 def _given(flag: str, value: Any) -> list[str]:
     """A flag as it is typed; nothing if it was not given."""
-    if value in (None, False):
+    if value is None or value is False:
         return []
     if value is True:
         return [flag]

@@ -38,9 +38,9 @@ class Followed:
         return PROMISES[str(self.plan.job.settings.get("durability", "none"))]
 
     @property
-    def on_volumes(self) -> bool:
-        """Whether input and output were planned to be on volumes."""
-        return self.plan.job.settings.get("durability") == "volumes"
+    def on_objects(self) -> bool:
+        """Whether input and output were planned to be objects in a store."""
+        return bool(self.plan.job.settings.get("objects"))
 
     @property
     def said(self) -> str:
@@ -137,7 +137,7 @@ def durability_of(
     if folders:
         raise engine.Refused(
             f"--plan {followed.path}: it is of {followed.durability}, and --output {folders[0]} is "
-            "in object storage: plan with --durability volumes, or give --output directories"
+            "in object storage: plan with --objects, or give --output directories"
         )
     return followed.durability
 

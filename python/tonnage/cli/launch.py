@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LIFETIME = "2h"
 WHEELS = Path("target/wheels")
 """Where ``make build`` puts the wheel."""
-LEAST_LIFETIME_SECONDS = 60.0
+LEAST_LIFETIME_SECONDS = 600.0
 ARCHITECTURES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """What wheels call the catalog's."""
 
@@ -178,7 +178,7 @@ def launch(
 
     made, chosen = chosen_of(f"PLAN {plan}", plan, candidate)
     if lifetime < LEAST_LIFETIME_SECONDS:
-        raise engine.Refused("--lifetime: give a minute at least, like 2h")
+        raise engine.Refused("--lifetime: give ten minutes at least, like 2h")
     if chosen.seconds.high > lifetime:
         raise engine.Refused(
             f"--lifetime {words.duration(lifetime)}: the plan takes up to "
@@ -304,9 +304,10 @@ def wheel_of(given: Path | None, arch: str | None) -> Path:
         wanted = ARCHITECTURES.get(arch or "", "")
         found = sorted(WHEELS.glob(f"tonnage-*{wanted}.whl"))
         if len(found) != 1:
+            of = f" of {arch}" if arch else ""
             raise engine.Refused(
-                f"{WHEELS} has {words.several(len(found), 'wheel')} for nodes of {arch}: run make "
-                "build on such a machine, or make wheels, and give --wheel FILE"
+                f"{WHEELS} has {words.several(len(found), 'wheel')} for nodes{of}: run make build "
+                "on such a machine; or make wheels, and give --wheel FILE"
             )
         return found[0]
     if given.suffix != ".whl" or not given.is_file():

@@ -50,8 +50,8 @@ Objects = Annotated[
     bool | None,
     typer.Option(
         "--objects",
-        help="Input and output are objects in a store, like S3: --durability volumes, where the "
-        "volumes are that. Of sort and mapreduce.",
+        help="Input and output are objects in a store, like S3, which keeps them. Of sort and "
+        "mapreduce.",
     ),
 ]
 MapShare = Annotated[

@@ -133,12 +133,17 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
 
     if others := [path for path in paths if path not in plans]:
         raise engine.Refused(f"{plans[0]} is a plan, and {others[0]} is none: give plans alone")
+    beside = out.with_suffix(".json")
+    if beside.resolve() in {path.resolve() for path in plans}:
+        raise engine.Refused(
+            f"--out {out}: {beside} is a plan, and would be written over: give another"
+        )
     if len(plans) > MOST_PLANS:
         raise engine.Refused(f"{len(plans)} plans are more than can be told apart: {MOST_PLANS}")
     stems = [path.stem for path in plans]
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))
     if len({*names}) < len(names):
-        raise engine.Refused(f"{paths[0]}: a plan is given twice: give each once")
+        raise engine.Refused("a plan is given twice: give each once")
     try:
         found = Plans(
             plans=[

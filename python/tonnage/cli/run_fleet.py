@@ -130,8 +130,9 @@ def run_asked(
             machines = [(each.name, each.labels) for each in cluster.machines]
             doubt = refuse_other_fleet(followed, machines)
             elsewhere = None
-            if asked.folder is not None and not followed.on_volumes:
-                elsewhere = f"the output goes to {asked.folder}, which was not planned"
+            if (asked.folder is not None) != followed.on_objects:
+                where = asked.folder or "directories"
+                elsewhere = f"the output goes to {where}, which was not planned"
             for said in filter(None, (f"as planned: {followed.said}", doubt, elsewhere)):
                 print(words.sentence(said), file=sys.stderr)
         with engine.Progress(doing) as progress:

@@ -1,5 +1,5 @@
-# Ends the machine by $ends_at (seconds since 1970), to the minute before, whoever is gone by then,
-# and if it boots anew.
+# Ends the machine at the last whole minute before $ends_at (seconds since 1970), whoever is gone by
+# then, and if it boots anew.
 set -eu
 boot=/var/lib/cloud/scripts/per-boot
 mkdir -p "$boot"

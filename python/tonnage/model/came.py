@@ -32,7 +32,8 @@ def _missed(compared: Compared, planned: Planned) -> str | None:
             continue
         took = each.seconds if each.came_seconds is None else each.came_seconds
         held_up = words.resource(each.bottleneck)
-        if each.planned_bottleneck and not each.as_planned:
+        is_alone = took == each.seconds  # With copies, what held up the longer of both was judged.
+        if is_alone and each.planned_bottleneck and not each.as_planned:
             held_up += f", planned as {each.planned_bottleneck}"
         off[f"{words.phase(each.name)} ({held_up})"] = abs(took - each.planned_seconds)
         left -= each.planned_seconds

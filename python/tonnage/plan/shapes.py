@@ -45,6 +45,8 @@ THINGS: Mapping[Resource, Thing] = {
     "cpu partition": "cpu",
     "cpu sort": "cpu",
 }
+LINK: tuple[Thing, ...] = ("network", "object storage")
+"""What goes through a node's link."""
 CORES = Law(
     resource="cpu",
     modes=[Mode(median=1.0, spread=UNKNOWN_SPREAD, instances=1)],
@@ -208,9 +210,9 @@ def shape(
                 missing[thing] = None
             if any(part.advertised for part in parts):
                 figures.add("network" if thing == "object storage" else thing)
-            whole = sum(_bytes(each.get(thing, ())) for each in wanted) or 1.0
+            whole = sum(_through(thing, each) for each in wanted) or 1.0
             most = phase.most_cores if thing == "cpu" else None
-            terms.append(Term(thing, parts, _bytes(demands) / whole, most))
+            terms.append(Term(thing, parts, _through(thing, things) / whole, most))
         if runs:  # Of those that take as long, what held it up is named.
             terms.sort(key=lambda term: term.thing not in phase_of(runs, place).limits)
         local = _larger_way(things.get("local disks", ()))
@@ -307,6 +309,12 @@ def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[
             )
         )
     return found
+
+
+def _through(thing: Thing, things: Mapping[Thing, Sequence[Demand]]) -> float:
+    """Bytes in a phase of what has one credit: a node's link is its way to a store, too."""
+    alike = LINK if thing in LINK else (thing,)
+    return max(_bytes(things.get(each, ())) for each in alike)
 
 
 def _bytes(demands: Iterable[Demand]) -> float:

@@ -118,7 +118,7 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
     said = []
     for place, (each, first) in enumerate(zip(plans.plans, best, strict=True)):
         names = [name for name in shown if name in first]
-        traces.append(_trace(each.name, names, first, figure, COLOURS[place % len(COLOURS)]))
+        traces.append(_trace(each.name, names, first, figure, COLOURS[place]))
         for name in names:
             told = _said(_range(first[name], figure), figure)
             said.append(f"{each.name}, {first[name].nodes} x {name}: {told}")
@@ -166,7 +166,7 @@ def _front(plans: Plans) -> Chart:
     said = []
     for place, each in enumerate(plans.plans):
         points = sorted(each.plan.pareto, key=lambda point: point.seconds)
-        colour = COLOURS[place % len(COLOURS)]
+        colour = COLOURS[place]
         traces.append(
             {
                 "type": "scatter",
@@ -208,7 +208,7 @@ def _legend(plans: Plans) -> list[tuple[str, str]]:
     names = [each.name for each in plans.plans]
     if len(names) == 1:
         return []
-    return [(COLOURS[place % len(COLOURS)], name) for place, name in enumerate(names)]
+    return [(COLOURS[place], name) for place, name in enumerate(names)]
 
 
 def _plan(key: str, named: NamedPlan) -> Html:

@@ -252,7 +252,8 @@ class _Loop:
                 stays = dict.fromkeys(gone, "it left the cluster")
                 with hands(cluster, there) as all_of:
                     stays |= all_of.remove(self._places)
-        except (engine.Refused, engine.Failed) as failed:  # What ended the step counts for more.
+        except (engine.Refused, engine.Failed) as failed:
+            # A warning, and no end: what ended the step counts for more, if anything did.
             stays = dict.fromkeys(names, str(failed))
         for node, why in sorted(stays.items()):
             say(f"{node} may still have {words.listing(self._places)}: {why}")

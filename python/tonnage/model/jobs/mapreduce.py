@@ -27,8 +27,9 @@ from tonnage.model.shown import durability_of, functions_of, name_of, shown
 Durability = Literal["none", "replicated", "volumes"]
 DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")
 GET_BYTES, PUT_BYTES = 4 << 20, 16 << 20
-"""What a sort's requests move of an object store; with little memory parts are shorter, 5 MiB at
-least."""
+"""What a sort's requests move of an object store (`EXTENT_BYTES` and `PART_BYTES` of the core's
+graphs::plan; with little memory parts are shorter, 5 MiB at least). Taken for a MapReduce, too,
+whose formats ask as they need."""
 STUDY = "Themis on EC2"
 CORES = "what is read has to be partitioned, then sorted"
 

@@ -97,7 +97,11 @@ class Rental:
 
     def wheel_notes(self) -> list[str]:
         """What is to be done before the document is used where the wheel is copied to nodes."""
-        machine = f" on a machine of {self.offer.arch}" if self.offer.arch == "arm64" else ""
+        machine = ""
+        if self.offer.arch == "arm64":
+            machine = (
+                f" on a machine of {self.offer.arch} (or make wheels, and copy its wheel there)"
+            )
         return [f"run make build first{machine}, and use the document in that directory"]
 
 
