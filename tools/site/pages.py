@@ -25,6 +25,8 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.lexers.special import TextLexer
 from pygments.util import ClassNotFound
 
+SCROLLING = ("pre", "table")
+"""What may be wider than a window and scrolls by itself, which the keyboard has to reach."""
 IMAGES = (".svg", ".png", ".jpg")
 HERE = Path(__file__).parent
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
@@ -121,6 +123,8 @@ class Site:
 
     def _put(self, place: PurePosixPath, title: str, body: str) -> None:
         up = os.path.relpath(".", place.parent)
+        for name in SCROLLING:
+            body = body.replace(f"<{name}>", f'<{name} tabindex="0">')
         self.pages[place] = _TEMPLATE.render(
             title=title,
             body=body,
