@@ -42,7 +42,17 @@ FLAGS = {
         "--json",
     ],
     ("launch",): [
-        *("--candidate", "--spot", "--image", "--subnet", "--key", "--ssh-from", "--ssh", "--user"),
+        *(
+            "--candidate",
+            "--spot",
+            "--image",
+            "--instance-profile",
+            "--subnet",
+            "--key",
+            "--ssh-from",
+            "--ssh",
+            "--user",
+        ),
         *(
             "--private",
             "--wheel",

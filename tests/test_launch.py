@@ -196,6 +196,9 @@ def test_the_guide_leads_from_a_bucket_to_an_answer(
             continue  # On the nodes.
         arguments = [given.get(each, each) for each in call.arguments]
         done.append(arguments[0])
+        if "--instance-profile" in arguments:  # Of which the EC2 that is played knows none.
+            at = arguments.index("--instance-profile")
+            del arguments[at : at + 2]
         if arguments[0] in ("launch", "fleet"):
             ended = world.run(*arguments, *(reached if "--image" in arguments else ()))
             assert ended.code == 0, ended.err
@@ -233,6 +236,7 @@ def test_what_is_printed_without_launching_is_what_is_asked_then(world: World) -
         assert sent[name] == str(wanted[name])
     assert sent["InstanceInitiatedShutdownBehavior"] == "terminate"
     assert sent["Placement.GroupName"] == world.record.name
+    assert not any(name.startswith("IamInstanceProfile") for name in sent)
     assert wanted["UserData"].startswith("#!/bin/bash\nends_at=")
     assert "screen" not in world.done()
 
@@ -244,6 +248,15 @@ def test_without_what_only_the_account_tells_it_says_what_to_give(world: World) 
     assert done.code == 2 and world.cloud.asked == []
     for flag in ("--image", "--subnet", "--key", "--ssh-from"):
         assert flag in done.err
+
+
+def test_nodes_have_the_role_that_is_given(world: World) -> None:
+    dry = world.run(
+        "launch", world.plan, *world.flags, "--instance-profile", "reads", "--dry-run", "--json"
+    )
+    document: Any = dry.json
+    (wanted,) = [each["run_instances"] for each in document["requests"] if "run_instances" in each]
+    assert wanted["IamInstanceProfile"] == {"Name": "reads"}
 
 
 def test_a_cap_is_kept_before_anything_is_rented(world: World) -> None:
@@ -604,6 +617,7 @@ def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world
         (("--wheel", "none.whl"), "--wheel none.whl: there is no such wheel"),
         (("--catalog", "aws-us-east-1-2014"), "the plan is of aws-us-east-1-2026"),
         (("--ssh", ""), "--ssh: give a command"),
+        (("--ssh-from", "everywhere"), "--ssh-from everywhere:"),
     ],
 )
 def test_refuses_and_says_what_mends_it(world: World, flags: tuple[str, ...], said: str) -> None:

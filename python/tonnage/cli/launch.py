@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import json
 import secrets
 import shlex
@@ -82,6 +83,15 @@ def launch(
         str | None,
         typer.Option(
             "--ssh-from", metavar="CIDR", help="Who may reach nodes by ssh, like 203.0.113.7/32."
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--instance-profile",
+            metavar="NAME",
+            help="What gives nodes their role, by which a job on them reads and writes a bucket of "
+            "S3.",
         ),
     ] = None,
     ssh: Annotated[
@@ -182,9 +192,11 @@ def launch(
     if chosen.seconds.high > lifetime:
         raise engine.Refused(
             f"--lifetime {words.duration(lifetime)}: the plan takes up to "
-            f"{words.duration(chosen.seconds.high)}: give more"
+            f"{words.duration(chosen.seconds.high)}: give more than {chosen.seconds.high:.0f}s"
         )
+    refuse_addresses(ssh_from)
     given = {"image": image, "subnet": subnet, "key": key, "ssh_from": ssh_from}
+    given["profile"] = profile
     account = Account(**{name: value for name, value in given.items() if value is not None})
     is_spot = made.settings.get("purchase") == "spot" if spot is None else spot
     try:
@@ -265,6 +277,18 @@ def order_of(
         tariff=price.tariff(offered, offer, chosen, spot),
         ends_at=now().replace(microsecond=0) + timedelta(seconds=lifetime_seconds),
     )
+
+
+def refuse_addresses(given: str | None) -> None:
+    """Refuses what is no range of addresses."""
+    if given is None:
+        return
+    try:
+        ipaddress.ip_network(given)
+    except ValueError as why:
+        raise engine.Refused(
+            f"--ssh-from {given}: {why}: give a range of addresses, like 203.0.113.7/32"
+        ) from None
 
 
 def refuse_unknown_account(order: Order) -> None:

@@ -35,6 +35,8 @@ from tonnage.cli.question import (
     known_of,
 )
 
+LEAST_BYTES = 1_000
+"""Less is a size whose unit was forgotten."""
 MOST_NODES = 10_000
 """No larger fleet is planned."""
 OBJECTIVES = ("cost", "time")
@@ -220,8 +222,8 @@ def plan(
     refuse_unknown("--purchase", [purchase], PURCHASES)
     refuse_unknown("--arch", [arch] if arch else [], ARCHITECTURES)
     handover.refuse(emit, candidate, out, {"--explain": explain, "--survey": survey})
-    if data == 0:
-        raise engine.Refused("--data 0: there is nothing to move: give more, like 1TB")
+    if data < LEAST_BYTES:
+        raise engine.Refused(f"--data {data}: that many bytes are no job: give more, like 1TB")
     catalogs = catalogs_of(catalog, provider or ())
     known = known_of(profiles, catalogs)
     measuring = budget if survey else None

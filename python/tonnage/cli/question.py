@@ -211,6 +211,8 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
         )
     elif Path(name).is_file():
         made = _in_file(Path(name))
+    elif "/" in name or name.endswith(".json"):
+        raise engine.Refused(f"JOB {name}: there is no such file: give a job's, or a run's record")
     else:
         raise engine.Refused(
             f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file"

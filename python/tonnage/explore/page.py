@@ -35,6 +35,8 @@ SCRIPTS = (
     "begin",
 )
 """Each takes what those before it define."""
+JOBS = {"mapreduce": "MapReduce", "reduce": "reduction"}
+"""What jobs are called in a sentence."""
 DURABILITIES = {
     "none": "none",
     "replicated": "replicated: a second copy of the output",
@@ -67,7 +69,7 @@ def render(world: World, job: str, flags: Sequence[str]) -> str:
     dates = (f"{each['name']} (prices of {each['date'] or '?'})" for each in values["catalogs"])
     return Template(_asset("page.html")).substitute(
         title=text(f"Plan: {job}"),
-        heading=text(f"What to rent for a {Path(job).stem}"),
+        heading=text(f"What to rent for a {JOBS.get(values['job'], values['job'])}"),
         style=of_reports("page.css") + _asset("page.css"),
         durable=Html() if durabilities else Html(" hidden"),
         durabilities=_options((name, DURABILITIES[name]) for name in durabilities),

@@ -69,6 +69,7 @@ def world(jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: Known) ->
                 )
     return World(
         {
+            "job": next(iter(jobs.values())).name,
             "variants": variants,
             "catalogs": [_catalog(each) for each in catalogs],
             "profiles": list(known.names),

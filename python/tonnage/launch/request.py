@@ -36,6 +36,8 @@ class Account:
     key: str = placeholder("KeyName")
     ssh_from: str = placeholder("CidrIp")
     """Addresses that may reach the nodes."""
+    profile: str | None = None
+    """The instance profile whose role the nodes have, as to read and write a bucket."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,8 @@ def run_instances(order: Order, group: str, count: int, number: int) -> dict[str
             "MarketType": "spot",
             "SpotOptions": {"SpotInstanceType": "one-time", "MaxPrice": f"{most:.6f}"},
         }
+    if account.profile:
+        asked["IamInstanceProfile"] = {"Name": account.profile}
     kinds = ("instance", "volume")
     return asked | {
         "MinCount": count,

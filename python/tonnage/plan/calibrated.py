@@ -79,7 +79,10 @@ def by(calibration: Calibration | None) -> CalibratedBy | None:
 def in_words(cited: CalibratedBy | None) -> str:
     """Whether something is calibrated, and on what."""
     if cited is None:
-        return "not calibrated: no finished run of this job on it was given (tonnage profile)"
+        return (
+            "not calibrated: no finished run of this job on such machines was given "
+            "(tonnage profile)"
+        )
     return (
         f"calibrated by {words.several(len(cited.runs), 'run')} on "
         f"{words.several(cited.nodes, 'node')}, {words.size(cited.bytes)}: {', '.join(cited.runs)}"

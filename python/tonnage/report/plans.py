@@ -112,7 +112,8 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
             least[name] = min(value, least.get(name, value))
     shown = sorted(least, key=least.__getitem__)[:SHOWN]
     layout = beside(shown)
-    layout["margin"] = {"l": 150, "r": 14, "t": 6, "b": 40}
+    layout["margin"] = {"l": 20, "r": 14, "t": 6, "b": 40}
+    layout["yaxis"] |= {"automargin": True}
     layout["xaxis"] |= {"ticksuffix": "", "title": {"text": TITLES[figure], "font": {"size": 11}}}
     traces: list[Trace] = []
     said = []
@@ -151,9 +152,9 @@ def _trace(
             "type": "data",
             "array": [each.high - each.median for each in ranges],
             "arrayminus": [each.median - each.low for each in ranges],
-            "color": "--ink-soft",
-            "thickness": 1,
-            "width": 3,
+            "color": "--ink",
+            "thickness": 1.5,
+            "width": 4,
         },
         "customdata": [first[name].nodes for name in names],
         "hovertemplate": "%{customdata} x %{y}: %{x:,.4~r}<extra>%{fullData.name}</extra>",

@@ -69,7 +69,10 @@ function begin() {
     }
     byId("answer").classList.remove("planning");
     document.documentElement.dataset.planned = toHash(fields);
-    if (!found) return;
+    if (!found) {
+      byId("answer-heading").textContent = "What is asked cannot be read";
+      return;
+    }
     [last, chosen] = [found, 0];
     showAnswer(found, change);
     showDetails(found, fields);

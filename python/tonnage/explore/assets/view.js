@@ -17,6 +17,18 @@ const tile = (name, figure, note) =>
 /** What limits the candidate: the thing that its longest phase waits for. */
 const longest = (candidate) => candidate.phases.reduce((one, other) => (other.seconds > one.seconds ? other : one));
 
+/** What limits each phase; of several in a row that the same does, the first and the last. */
+function limitsOf(phases) {
+  const rows = [];
+  for (const each of phases) {
+    const row = rows[rows.length - 1];
+    if (row && row[0].bottleneck === each.bottleneck) row.push(each); else rows.push([each]);
+  }
+  const name = (row) => (row.length > 1 ? `${row[0].name} to ${row[row.length - 1].name}` : row[0].name);
+  const seconds = (row) => row.reduce((sum, each) => sum + each.seconds, 0);
+  return rows.map((row) => `${name(row)}: ${row[0].bottleneck}, ${words.duration(seconds(row))}`).join("; ");
+}
+
 /** The answer in one sentence, and its figures. */
 function showAnswer({ shown: [best], nearest, question }, ask) {
   const heading = element("h2", { id: "answer-heading" });
@@ -35,7 +47,7 @@ function showAnswer({ shown: [best], nearest, question }, ask) {
     element("dl", { class: "tiles" },
       tile("Time", words.duration(best.seconds), range(best.secondsBetween, words.duration)),
       tile("Cost", words.usd(best.cost), range(best.costBetween, words.usd)),
-      tile("What limits it", phase.bottleneck, best.phases.map((each) => `${each.name}: ${each.bottleneck}, ${words.duration(each.seconds)}`).join("; ")),
+      tile("What limits it", phase.bottleneck, limitsOf(best.phases)),
       tile("A machine", `${words.usd(best.usdPerHour)} an hour`, `with its volumes; ${words.count(best.nodes)} of them`),
       inTime));
 }

@@ -93,7 +93,9 @@ def reduce_as(record: ReductionRecord) -> Job:
         source=f"the run of {record.job} that began at {record.began_at}",
     )
     functions = functions_of(record) or record.job
-    return dataclasses.replace(made, settings=made.settings | {"functions": functions})
+    return dataclasses.replace(
+        made, settings=made.settings | {"functions": functions}, seen_bytes=record.bytes
+    )
 
 
 def _local_share(record: ReductionRecord) -> float:
