@@ -372,5 +372,6 @@ def test_a_server_that_is_not_there_is_told(tonnage: Tonnage, tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (1, "")
     *progress, last = done.stderr.splitlines()
     assert "AWS cannot be reached" in last
-    assert progress and all("tries of DescribeInstanceTypes so far" in line for line in progress)
+    # How long it is tried is drawn at random: it may end before there is progress to be shown.
+    assert all("tries of DescribeInstanceTypes so far" in line for line in progress)
     assert [*tmp_path.iterdir()] == []
