@@ -312,6 +312,8 @@ def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None
     )
     with shown(browser, page) as opened:
         assert not opened.inner.locator("#durability").is_visible()
+        # Four passes, which the same limits, are told as one; two of a sort each for itself.
+        assert "pass 1 to pass 4: " in opened.inner.locator("#told").inner_text()
         found = answered(opened, {"data": "2TB", "deadline": "1h", "max-nodes": "40"})
         limits = Limits(most_nodes=40, deadline_seconds=3600)
         agree(found, plan(Question(job=job, size=2 * 10**12, limits=limits), catalogs, study))
@@ -393,6 +395,8 @@ def test_a_link_keeps_the_question(browser: Browser, some: Asked) -> None:
 
 def test_each_number_says_where_it_comes_from(browser: Browser, some: Asked) -> None:
     with shown(browser, some.page, hash="#data=20TB&provider=aws") as page:
+        told = page.inner.locator("#told").inner_text()
+        assert "map and shuffle: " in told and "sort and reduce: " in told
         said = page.inner.locator("#arithmetic").inner_text()
         assert "section" in said and "To measure it yourself: tonnage measure" in said
         assert "tonnage catalog show aws/" in said and "USD an hour on demand" in said

@@ -17,6 +17,9 @@ const tile = (name, figure, note) =>
 /** What limits the candidate: the thing that its longest phase waits for. */
 const longest = (candidate) => candidate.phases.reduce((one, other) => (other.seconds > one.seconds ? other : one));
 
+/** So many phases in a row are not told one by one, as in tonnage/cli/planned.py. */
+const MANY = 3;
+
 /** What limits each phase; of several in a row that the same does, the first and the last. */
 function limitsOf(phases) {
   const rows = [];
@@ -24,9 +27,9 @@ function limitsOf(phases) {
     const row = rows[rows.length - 1];
     if (row && row[0].bottleneck === each.bottleneck) row.push(each); else rows.push([each]);
   }
-  const name = (row) => (row.length > 1 ? `${row[0].name} to ${row[row.length - 1].name}` : row[0].name);
-  const seconds = (row) => row.reduce((sum, each) => sum + each.seconds, 0);
-  return rows.map((row) => `${name(row)}: ${row[0].bottleneck}, ${words.duration(seconds(row))}`).join("; ");
+  const told = (name, some) => `${name}: ${some[0].bottleneck}, ${words.duration(some.reduce((sum, each) => sum + each.seconds, 0))}`;
+  return rows.flatMap((row) => (row.length < MANY ? row.map((each) => told(each.name, [each]))
+    : [told(`${row[0].name} to ${row[row.length - 1].name}`, row)])).join("; ");
 }
 
 /** The answer in one sentence, and its figures. */
