@@ -35,8 +35,8 @@ test: setup-test lint ## Set up, then check and test everything.
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
 
 test-faults: setup-test ## Run 100 cases of what befalls fleets, of which `make test` runs 8 of sorts, 10 of reductions. Needs root.
-	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/test_fault_matrix.py
-	@TONNAGE_REDUCE_SEEDS=0:100 $(BIN)/python -m pytest tests/test_reduce_faults.py tests/test_reduce_fleet.py
+	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/faults/test_sort_matrix.py
+	@TONNAGE_REDUCE_SEEDS=0:100 $(BIN)/python -m pytest tests/run/reduce/cluster/test_faults.py tests/run/reduce/cluster/test_cluster.py
 
 lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints and types.
 	@tools/step "Checking Rust's formatting" cargo fmt --all --check

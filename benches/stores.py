@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tonnage.lab.nodes import Node
+    from tonnage.provision.lab.nodes import Node
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVER = ROOT / ".tools" / "s3server"

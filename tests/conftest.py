@@ -15,7 +15,7 @@ from support.browser import Browser, chromium
 from support.command import Tonnage
 from support.disk import room
 from support.s3 import KEYS, Bucket, server
-from tonnage.lab import ROOM
+from tonnage.provision.lab import ROOM
 
 # A disk answers when it can: how long an example takes says nothing about the code.
 settings.register_profile("disk", deadline=None)

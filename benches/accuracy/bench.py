@@ -45,13 +45,14 @@ import numpy as np
 import stores
 
 from tonnage import __version__
-from tonnage import lab as labs
-from tonnage.artifacts import ReductionRecord, RunRecord, write_atomically
-from tonnage.artifacts.plan import Plan
-from tonnage.lab import ROOM, offers
-from tonnage.lab.description import parse
-from tonnage.model.came import came
-from tonnage.run.records import generate
+from tonnage.base.records import ReductionRecord, RunRecord, write_atomically
+from tonnage.base.records.plan import Plan
+from tonnage.model.plan_accuracy import came
+from tonnage.provision import lab as labs
+from tonnage.provision.lab import ROOM
+from tonnage.provision.lab import catalog as offers
+from tonnage.provision.lab.config import parse
+from tonnage.run.sort.gensort import generate
 
 HERE = Path(__file__).resolve().parent
 TONNAGE = str(Path(sys.executable).parent / "tonnage")

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tonnage import words
-from tonnage.artifacts.fleet_study import Came
+from tonnage.base import formatting
+from tonnage.base.records.cluster_study import Came
 
 MEDIAN_ERROR, WORST_ERROR, INSIDE, OVER_CHEAPEST = 0.05, 0.12, 0.85, 0.03
 """What is claimed: errors at most, intervals that hold at least, and what the choice may cost more
@@ -114,7 +114,7 @@ def in_words(cells: Sequence[Cell]) -> Iterator[str]:
         for cell in row:
             came = cell.came
             planned = came.planned
-            between = words.seconds_between(planned.low, planned.high)
+            between = formatting.seconds_between(planned.low, planned.high)
             off = planned.median / came.seconds - 1
             alone = unrehearsed_error(cell)
             over = f"{over_cheapest(row):.1%}" if cell.chosen else ""

@@ -31,12 +31,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tonnage import lab as labs
-from tonnage.artifacts import write_atomically
-from tonnage.changes.groups import members
-from tonnage.lab.limits import controllers, directories
-from tonnage.measure.environment import capture
-from tonnage.statistics.quantiles import quantile_estimate
+from tonnage.base.records import write_atomically
+from tonnage.base.stats.quantiles import quantile_estimate
+from tonnage.base.system.cgroups import members
+from tonnage.measure.trial.environment import capture
+from tonnage.provision import lab as labs
+from tonnage.provision.lab.throttling import controllers, directories
 
 MOST_DIFFERENCE = 0.02
 TONNAGE = (sys.executable, "-m", "tonnage")

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from machines import VOLUMES, Run, Setting, standing
 
-from tonnage.artifacts import write_atomically
-from tonnage.measure.environment import capture
+from tonnage.base.records import write_atomically
+from tonnage.measure.trial.environment import capture
 
 LEAST_EFFICIENCY = {"none": 0.90, "replicated": 0.85, VOLUMES: 0.85}
 MOST_CPU_SECONDS = 3.0

@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import stores
 
-from tonnage import lab as labs
-from tonnage.artifacts import RunRecord
-from tonnage.lab.nodes import Node
-from tonnage.measure.counters import cores
+from tonnage.base.records import RunRecord
+from tonnage.base.system.procfs import cores
+from tonnage.provision import lab as labs
+from tonnage.provision.lab.nodes import Node
 
 UPLOAD = Path(__file__).with_name("upload.py")
 LAB = "sorts"

@@ -42,14 +42,15 @@ import typer
 from child import said
 
 import tonnage
-from tonnage import engine
-from tonnage.artifacts import write_atomically
-from tonnage.cli.arguments import parse_size
-from tonnage.measure import beside, environment
+from tonnage.base import core
+from tonnage.base.records import write_atomically
+from tonnage.base.stats.quantiles import quantile_estimate
+from tonnage.base.system import activity
+from tonnage.cli.options.types import parse_size
 from tonnage.measure.net.endpoint import Place
 from tonnage.measure.net.namespaces import namespaces
-from tonnage.measure.trials import now
-from tonnage.statistics.quantiles import quantile_estimate
+from tonnage.measure.trial import environment
+from tonnage.measure.trial.trial import now
 
 LOOKS = 3
 """How often it is looked what starting a program takes."""
@@ -227,7 +228,7 @@ def pair(
     row["load_before"] = os.getloadavg()[0]
     device = environment.device_name(options.dir)
     for name in names:
-        with beside.Watch(device) as watch:
+        with activity.Watch(device) as watch:
             sample = sides[name](options.seconds)
         happened = watch.beside
         assert happened
@@ -284,7 +285,7 @@ def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str)
         "environment": asdict(environment.capture([options.dir])),
         "versions": {"tonnage": tonnage.__version__}
         | {PEERS[kind]: version(kind, options.dir) for kind in {c.kind for c in everything}},
-        "debug_build": engine.is_debug_build(),
+        "debug_build": core.is_debug_build(),
         "pages": pages,
         "samples": [],
     }

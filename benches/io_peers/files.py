@@ -22,7 +22,7 @@ from typing import Any
 import huge_pages
 from child import Command, run
 
-from tonnage.measure import operations as measure
+from tonnage.measure.random_io import trial as measure
 
 CASES = ("write:1", "write:2", "read:1", "read:2")
 NEEDED = ("ior", "mpirun")

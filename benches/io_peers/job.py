@@ -3,6 +3,6 @@
 import json
 import sys
 
-from tonnage import engine
+from tonnage.base import core
 
-print(json.dumps(engine.run(sys.argv[1], json.load(sys.stdin))))
+print(json.dumps(core.run(sys.argv[1], json.load(sys.stdin))))

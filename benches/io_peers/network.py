@@ -20,10 +20,10 @@ from pathlib import Path
 
 from child import Command, run
 
-from tonnage.cli.measure_net import BLOCK_BYTES
+from tonnage.cli.measure.net import BLOCK_BYTES
 from tonnage.measure.net.endpoint import Place
-from tonnage.measure.net.part import Round, all_to_all, configurations, one_to_all
-from tonnage.measure.trials import trial
+from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations, one_to_all
+from tonnage.measure.trial.trial import trial
 
 STREAMS = (1, 4)
 JOB = Path(__file__).with_name("job.py")

@@ -24,8 +24,8 @@ from pathlib import Path
 import huge_pages
 from child import Command, run
 
-from tonnage.measure import operations as measure
-from tonnage.measure.operations import OPERATIONS, Operation
+from tonnage.measure.random_io import trial as measure
+from tonnage.measure.random_io.trial import OPERATIONS, Operation
 
 CASES = ("read4k:1", "read4k:16", "read4k:64", "write4k:1", "read4m:1", "write4m:1")
 JOB = Path(__file__).with_name("job.py")

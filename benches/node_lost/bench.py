@@ -24,14 +24,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tonnage import lab as labs
-from tonnage.artifacts import write_atomically
-from tonnage.changes.files import loops, mounted
-from tonnage.lab.description import Disk
-from tonnage.lab.limits import controllers, number_of, throttled
-from tonnage.lab.nodes import Node
-from tonnage.measure.counters import cores
-from tonnage.measure.environment import capture
+from tonnage.base.records import write_atomically
+from tonnage.base.system.loop_devices import loops, mounted
+from tonnage.base.system.procfs import cores
+from tonnage.measure.trial.environment import capture
+from tonnage.provision import lab as labs
+from tonnage.provision.lab.config import Disk
+from tonnage.provision.lab.nodes import Node
+from tonnage.provision.lab.throttling import controllers, number_of, throttled
 
 MOST_RATIO = 1.6
 LAB = "lost"

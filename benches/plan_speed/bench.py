@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tonnage.catalog import Catalog, load
 from tonnage.model.jobs.mapreduce import sort
-from tonnage.model.known import known, read
+from tonnage.model.profiles.repository import known, read
 from tonnage.plan.planner import Question, plan
 
 AWS = "aws-us-east-1-2026"

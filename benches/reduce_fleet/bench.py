@@ -33,8 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import stores
 
-from tonnage import lab as labs
-from tonnage.artifacts import ReductionRecord
+from tonnage.base.records import ReductionRecord
+from tonnage.provision import lab as labs
 
 TONNAGE = (sys.executable, "-m", "tonnage")
 LAB = "mixes"

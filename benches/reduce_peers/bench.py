@@ -19,21 +19,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tonnage.artifacts import write_atomically
-from tonnage.measure.environment import capture
-from tonnage.words import bytes_of
+from tonnage.base.formatting import bytes_of
+from tonnage.base.records import write_atomically
+from tonnage.measure.trial.environment import capture
 
 sys.path.insert(1, str(Path(__file__).resolve().parent / "peers"))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "sort_peers"))
 
 import stores
-from measure import Rules, Run, run_once
 from processes import adopt_orphans, descendants
-from report import Row, claims, render, rows
 from roster import JOBS, ROSTER, System
 
 from data import Data
+from measure import Rules, Run, run_once
+from report import Row, claims, render, rows
 
 
 class Unready(Exception):

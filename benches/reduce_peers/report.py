@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from measure import Run
 from roster import HADOOP, MLLIB, NUMPY, PROTOTYPE, TONNAGE, TONNAGE_NUMPY, System
+
+from measure import Run
 
 MIB = 1 << 20
 MEMORY_MIB = 300

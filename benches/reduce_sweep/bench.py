@@ -37,9 +37,9 @@ sys.path.insert(0, str(HERE.parent))
 
 import stores  # noqa: E402
 
-from tonnage.artifacts import ReductionRecord  # noqa: E402
-from tonnage.model.sweeping import sweep  # noqa: E402
-from tonnage.report.sweep import found_in_words  # noqa: E402
+from tonnage.base.records import ReductionRecord  # noqa: E402
+from tonnage.model.analysis.reduction_sweep import sweep  # noqa: E402
+from tonnage.report.reductions import found_in_words  # noqa: E402
 
 TONNAGE = Path(sys.executable).parent / "tonnage"
 MOST_OVER = 1.05

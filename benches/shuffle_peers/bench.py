@@ -20,13 +20,13 @@ from typing import Any
 
 from fleet import Fleet, in_a_lab, lay_out, on_this_machine
 from groups import Unable
-from measure import Rules, Run, run_once
-from report import Row, missed, render, rows
 from roster import ROSTER, System
 from validate import summarize
 
-from tonnage.artifacts import write_atomically
-from tonnage.measure.environment import capture
+from measure import Rules, Run, run_once
+from report import Row, missed, render, rows
+from tonnage.base.records import write_atomically
+from tonnage.measure.trial.environment import capture
 
 ROOT = Path(__file__).resolve().parents[2]
 GB = 1_000_000_000

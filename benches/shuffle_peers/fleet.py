@@ -21,8 +21,8 @@ from pathlib import Path
 
 from groups import Groups
 
-from tonnage import lab as labs
-from tonnage.lab.limits import controllers, directories
+from tonnage.provision import lab as labs
+from tonnage.provision.lab.throttling import controllers, directories
 
 RECORD_BYTES = 100
 FILE = "records"

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from measure import Run
 from roster import TONNAGE
 
-from tonnage.statistics.quantiles import quantile_estimate
+from measure import Run
+from tonnage.base.stats.quantiles import quantile_estimate
 
 MIB = 1 << 20
 HEADINGS = (

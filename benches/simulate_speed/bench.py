@@ -17,9 +17,9 @@ import time
 
 import numpy as np
 
-from tonnage.model.known import known, read
-from tonnage.plan.shapes import Thing
-from tonnage.simulate.fleet import Fleet, Machine, fleet, shape_of
+from tonnage.model.profiles.repository import known, read
+from tonnage.plan.demand import Thing
+from tonnage.simulate.cluster import Fleet, Machine, fleet, shape_of
 from tonnage.simulate.sort import Asked, drawn_deaths, simulate
 
 NODES, DATA, MOST_SECONDS = 1_000, 100 * 10**12, 60.0

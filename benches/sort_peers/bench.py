@@ -20,11 +20,12 @@ from pathlib import Path
 
 import host
 from cgroup import CgroupError
-from measure import measure, start_cold
 from processes import adopt_orphans
-from report import Run, claims, render, rows
 from roster import FLOOR, HERE, ROSTER, TONNAGE, Peer, environment
 from validate import Summary, summarize, validate
+
+from measure import measure, start_cold
+from report import Run, claims, render, rows
 
 RECORD_BYTES = 100
 STARTED = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())

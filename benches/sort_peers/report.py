@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from measure import Sample
 from roster import FLOOR, TONNAGE, Peer
 from validate import Verdict
+
+from measure import Sample
 
 MIB = 1 << 20
 

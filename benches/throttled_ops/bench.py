@@ -31,11 +31,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from throttle import loop_device, member, throttled
 
-from tonnage import engine
-from tonnage.artifacts import write_atomically
-from tonnage.measure.beside import Watch
-from tonnage.measure.environment import capture
-from tonnage.measure.operations import lay_out
+from tonnage.base import core
+from tonnage.base.records import write_atomically
+from tonnage.base.system.activity import Watch
+from tonnage.measure.random_io.trial import lay_out
+from tonnage.measure.trial.environment import capture
 
 MOST_DEVIATION = 0.02
 SMALL, LARGE = 4 << 10, 4 << 20
@@ -87,7 +87,7 @@ def ratio(file: Path, case: Case, options: argparse.Namespace, seed: int) -> flo
         "warm_up_seconds": options.warm_up_seconds,
         "seed": seed,
     }
-    rate: float = engine.run("ops_bench", config)["operations_per_second"]
+    rate: float = core.run("ops_bench", config)["operations_per_second"]
     return rate * (case.block_bytes if case.unit == "bps" else 1) / case.limit
 
 

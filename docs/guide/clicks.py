@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tonnage import Combined, MapReduce, sums
-from tonnage.combine import Distinct, Hdr, Sum, Top
+from tonnage.api.aggregates import Distinct, Hdr, Sum, Top
 
 OBJECTS, ROWS = 8, 100_000
 

@@ -11,30 +11,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tonnage.engine import Failed, Refused
-    from tonnage.map_reduce import Fleet, MapReduce
-    from tonnage.reduction import OnFleet, reduce
-    from tonnage.run.map_reduce import Input, counts, groups, per_record, sums
+    from tonnage.api.mapreduce import Fleet, MapReduce
+    from tonnage.api.reduce import OnFleet, reduce
+    from tonnage.base.core import Failed, Refused
+    from tonnage.run.formats import as_points
+    from tonnage.run.mapreduce import Input, counts, groups, per_record, sums
     from tonnage.run.reduce import Combined, Reduction
-    from tonnage.run.reduce.formats import as_points
-    from tonnage.run.volumes import Volumes
+    from tonnage.run.storage.object_store import Volumes
 
 _WHERE = {
     "Combined": "run.reduce",
-    "Failed": "engine",
-    "Fleet": "map_reduce",
-    "Input": "run.map_reduce",
-    "MapReduce": "map_reduce",
-    "OnFleet": "reduction",
+    "Failed": "base.core",
+    "Fleet": "api.mapreduce",
+    "Input": "run.mapreduce",
+    "MapReduce": "api.mapreduce",
+    "OnFleet": "api.reduce",
     "Reduction": "run.reduce",
-    "Refused": "engine",
-    "Volumes": "run.volumes",
-    "as_points": "run.reduce.formats",
-    "counts": "run.map_reduce",
-    "groups": "run.map_reduce",
-    "per_record": "run.map_reduce",
-    "reduce": "reduction",
-    "sums": "run.map_reduce",
+    "Refused": "base.core",
+    "Volumes": "run.storage.object_store",
+    "as_points": "run.formats",
+    "counts": "run.mapreduce",
+    "groups": "run.mapreduce",
+    "per_record": "run.mapreduce",
+    "reduce": "api.reduce",
+    "sums": "run.mapreduce",
 }
 __all__ = [
     "Combined",

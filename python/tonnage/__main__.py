@@ -1,5 +1,5 @@
 """``python -m tonnage``: the command."""
 
-from tonnage.cli import main
+from tonnage.cli.main import main
 
 main()

@@ -16,9 +16,9 @@ from typing import Any
 
 import typer
 
-from tonnage import engine
-from tonnage.cli.arguments import spread
+from tonnage.base import core
 from tonnage.cli.commands import app
+from tonnage.cli.options.types import spread
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHELL = ("console", "bash", "sh")
@@ -59,7 +59,7 @@ def refusal(call: Shown) -> str:
     arguments = spread([each for each in call.arguments if each != "..."])
     try:
         _parsed(typer.main.get_command(app), "tonnage", arguments)
-    except engine.Refused as why:
+    except core.Refused as why:
         return str(why)
     except Exception as why:
         if not hasattr(why, "format_message"):

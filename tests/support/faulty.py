@@ -24,16 +24,16 @@ from typing import Any
 
 from support.labs import untouched
 from support.processes import PATIENCE_SECONDS, Running
-from tonnage import lab
-from tonnage.changes import Failed
-from tonnage.changes.files import loops, mounted
-from tonnage.changes.groups import end, members
-from tonnage.lab import ROOM
-from tonnage.lab.cluster import RAYLET, VARIABLE, environment
-from tonnage.lab.entering import enter, inside
-from tonnage.lab.faults import FILLER
-from tonnage.lab.limits import controllers, directories
-from tonnage.lab.nodes import Node, switch_of
+from tonnage.base.system import Failed
+from tonnage.base.system.cgroups import end, members
+from tonnage.base.system.loop_devices import loops, mounted
+from tonnage.provision import lab
+from tonnage.provision.lab import ROOM
+from tonnage.provision.lab.enter_node import enter, inside
+from tonnage.provision.lab.faults import FILLER
+from tonnage.provision.lab.nodes import Node, switch_of
+from tonnage.provision.lab.ray_cluster import RAYLET, VARIABLE, environment
+from tonnage.provision.lab.throttling import controllers, directories
 
 LAB = "test-faults"
 NODES = 4

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from support.measurements import ENVIRONMENT, PHASE
-from tonnage.artifacts import Latency, Measurement, Reading, Source, Step, Trial
-from tonnage.statistics.samples import Series
+from tonnage.base.records import Latency, Measurement, Reading, Source, Step, Trial
+from tonnage.base.stats.samples import Series
 
 INSTANCES = 45
 SECONDS = 600

@@ -9,9 +9,8 @@ from typing import Any
 import botocore.loaders
 
 from support import launches as launches
-from tonnage.cli import launch as launch
-from tonnage.cli import rented as rented
-from tonnage.launch import ec2
+from tonnage.cli.provision import launch as launch
+from tonnage.provision.aws import ec2
 
 _load: Any = botocore.loaders.JSONFileLoader.load_file
 _loaded: dict[str, Any] = {}

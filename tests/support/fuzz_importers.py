@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tonnage.artifacts import Reading
+from tonnage.base.records import Reading
 from tonnage.measure.importers import OPERATIONS, Unreadable, read
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "importers"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tonnage import engine
-from tonnage.changes.switch import NAMESPACES
-from tonnage.lab import ROOM, ability
-from tonnage.lab.description import parse
-from tonnage.lab.limits import controllers
-from tonnage.lab.nodes import nodes_of
+from tonnage.base import core
+from tonnage.base.system.netns import NAMESPACES
+from tonnage.provision.lab import ROOM, preflight
+from tonnage.provision.lab.config import parse
+from tonnage.provision.lab.nodes import nodes_of
+from tonnage.provision.lab.throttling import controllers
 
 FILE = """
 [lab]
@@ -30,8 +30,8 @@ def _why_not() -> str:
     """Why no lab can be made here; empty if one can."""
     lab = parse(FILE, "lab.toml")
     try:
-        ability.refuse_unable(nodes_of(lab, 0, ROOM), controllers())
-    except engine.Refused as why:
+        preflight.refuse_unable(nodes_of(lab, 0, ROOM), controllers())
+    except core.Refused as why:
         return str(why)
     return ""
 

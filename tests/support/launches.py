@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from tonnage.artifacts.plan import AttachedVolumes, Candidate, Fit, Plan, Range
+from tonnage.base.records.plan import AttachedVolumes, Candidate, Fit, Plan, Range
 from tonnage.catalog import find, load
-from tonnage.cli import main
-from tonnage.launch import ending, launching, price
+from tonnage.cli.main import main
 from tonnage.model.jobs.mapreduce import sort
+from tonnage.provision import cost
+from tonnage.provision.aws import launcher, teardown
 
 PATIENCE_SECONDS = 120
 CATALOG = "aws-us-east-1-2026"
@@ -31,8 +32,8 @@ SSH = Path(__file__).with_name("ssh.sh")
 
 def hasten() -> None:
     """Nothing is waited for longer than it takes."""
-    launching.PAUSE_SECONDS = ending.PAUSE_SECONDS = 0.01
-    ending.SETTLE = timedelta(0)
+    launcher.PAUSE_SECONDS = teardown.PAUSE_SECONDS = 0.01
+    teardown.SETTLE = timedelta(0)
 
 
 def candidate(
@@ -64,8 +65,8 @@ def candidate(
         own_disks=own_disks,
         volumes=volumes,
     )
-    told = price.tariff(catalog, offer, made, spot)
-    return replace(made, usd_per_hour=price.usd_per_hour(told))
+    told = cost.tariff(catalog, offer, made, spot)
+    return replace(made, usd_per_hour=cost.usd_per_hour(told))
 
 
 def plan(path: Path, *candidates: Candidate, spot: bool = False) -> Path:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from tonnage.fleet import probe
-from tonnage.fleet.cluster import Cluster, Lost, Machine
+from tonnage.cluster import version_check
+from tonnage.cluster.ray_adapter import Cluster, Lost, Machine
 
 
 class Actor:
@@ -23,7 +23,7 @@ class Actor:
 
     def look(self) -> Future[Any]:
         """What its machine has of Tonnage."""
-        return self._pool.submit(probe.look)
+        return self._pool.submit(version_check.look)
 
     def become(self) -> None:
         """It is there already."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tonnage.artifacts import Environment, Measurement, Phase, Trial
+from tonnage.base.records import Environment, Measurement, Phase, Trial
 
 ENVIRONMENT = Environment(
     host="made-up",

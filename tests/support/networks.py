@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from support.measurements import PHASE, measurement
-from tonnage.artifacts import FleetMeasurement, FleetNode, Reading, Source, Step, Trial
-from tonnage.artifacts.together import ALONE, RECEIVE, SEND, UNEVENLY
-from tonnage.fleet.net import Settings, Wanted, agenda
-from tonnage.fleet.shuffle import shuffle
+from tonnage.base.records import FleetMeasurement, FleetNode, Reading, Source, Step, Trial
+from tonnage.base.records.network_rounds import ALONE, RECEIVE, SEND, UNEVENLY
+from tonnage.measure.net.cluster import Settings, Wanted, agenda
+from tonnage.measure.net.shuffle_analysis import shuffle
 
 FAULTS = ("died",)
 """Why nodes are lost that are faulty; others lack what could not be done with them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tonnage.artifacts.profile import Law, Mode, OfferProfile, Profile, Scaling
+from tonnage.base.records.profile import Law, Mode, OfferProfile, Profile, Scaling
 from tonnage.catalog import (
     Billing,
     Burst,

@@ -20,14 +20,14 @@ MOST_OVERHEAD_BYTES = 100 << 20
 
 PATCHED = """
 import functools, importlib, json, sys
-import tonnage.cli
+import tonnage.cli.main
 part = importlib.import_module(sys.argv.pop(1))
 for name, value in json.loads(sys.argv.pop(1)).items():
     if name == "faults":
         part.sort = functools.partial(part.sort, faults=value)
     else:
         setattr(part, name, value)
-tonnage.cli.main()
+tonnage.cli.main.main()
 """
 """The command, with other constants than a module has, or with faults in a study's sort."""
 
@@ -107,7 +107,7 @@ def started(
 
 
 def patched(
-    patches: dict[str, Any], *args: str | Path, module: str = "tonnage.study"
+    patches: dict[str, Any], *args: str | Path, module: str = "tonnage.study.local"
 ) -> list[str | Path]:
     """The command `tonnage` with `args`, a module of it patched."""
     return [sys.executable, "-c", PATCHED, module, json.dumps(patches), *args]

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from tonnage.run.sort import Layout
+from tonnage.run.sort.local import Layout
 
 
 def blob(seed: int, length: int, alphabet: int = 256) -> bytes:

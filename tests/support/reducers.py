@@ -11,10 +11,10 @@ from typing import Any
 from support.checksums import COLUMNS
 from support.machines import Actor, Machines
 from support.s3 import Bucket
-from tonnage.fleet.cluster import Machine
-from tonnage.fleet.reduce.asked import ReduceAsked
-from tonnage.fleet.reduce.reducer import Reducer
-from tonnage.run.volumes import Volumes
+from tonnage.cluster.ray_adapter import Machine
+from tonnage.run.reduce.cluster.job_spec import ReduceAsked
+from tonnage.run.reduce.cluster.worker_actor import Reducer
+from tonnage.run.storage.object_store import Volumes
 
 DIED = "died: its machine is gone"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.measurements import ENVIRONMENT
-from tonnage.artifacts import ReductionRecord, Tuning, WorkerRun
+from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
 
 
 def record(

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from support.measurements import ENVIRONMENT, measurement
-from tonnage.artifacts import (
+from tonnage.base.records import (
     FleetMeasurement,
     FleetNode,
     NodeRun,
@@ -18,9 +18,9 @@ from tonnage.artifacts import (
     Stage,
     Step,
 )
-from tonnage.artifacts.fleet import NodeRates, Size
-from tonnage.artifacts.plan import Candidate, Fit, Plan, PlannedPhase, Range
-from tonnage.artifacts.together import NET
+from tonnage.base.records.cluster_measurement import NodeRates, Size
+from tonnage.base.records.network_rounds import NET
+from tonnage.base.records.plan import Candidate, Fit, Plan, PlannedPhase, Range
 from tonnage.model.jobs.mapreduce import sort
 
 GB = 1e9

@@ -17,14 +17,14 @@ from unittest.mock import patch
 import pytest
 
 from support.machines import Actor, Machines
-from tonnage import engine
-from tonnage.artifacts import RunRecord
-from tonnage.fleet.cluster import Machine
-from tonnage.fleet.crew import Crew
-from tonnage.fleet.map_site import MapReduceSite
-from tonnage.fleet.site import Place, Site
-from tonnage.fleet.sorter import Part, Sorter, Steps
-from tonnage.fleet.sorts import SortPlace, SortSite
+from tonnage.base import core
+from tonnage.base.records import RunRecord
+from tonnage.cluster.ray_adapter import Machine
+from tonnage.cluster.step_worker import Part, Sorter, Steps
+from tonnage.cluster.worker_pool import Crew
+from tonnage.run.mapreduce.worker import MapReduceSite
+from tonnage.run.sort.cluster import SortPlace, SortSite
+from tonnage.run.two_pass.worker import Place, Site
 
 STALL = {"milliseconds": 500}
 AFTER_BYTES = 50_000
@@ -83,7 +83,7 @@ class Faulty(Site):
             run({**asked, "partitions": some}, progress)
         if what.startswith(("fails", "is full")):
             why = f"writing a file: (os error {28 if what.startswith('is full') else 5})"
-            raise engine.Failed(why, "write", Path("/a/file"), 0)
+            raise core.Failed(why, "write", Path("/a/file"), 0)
         if what.startswith("crawls"):
             for done in itertools.count():
                 progress(done)
@@ -147,9 +147,9 @@ class FaultyMapReduce(Faulty, MapReduceSite):
     """One that does a MapReduce."""
 
 
-def _unread(asked: Mapping[str, Any], why: str) -> engine.Failed:
+def _unread(asked: Mapping[str, Any], why: str) -> core.Failed:
     """What the core says of the first file that it was to read."""
-    return engine.Failed(why, "read", Path(asked["files"][0].path), 0)
+    return core.Failed(why, "read", Path(asked["files"][0].path), 0)
 
 
 def _faulty(mesh: Mapping[str, Any], effect: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import typer
 
 from tonnage.cli.commands import app
 
-MODULES = ("tonnage", "tonnage.combine", "tonnage.testing")
+MODULES = ("tonnage", "tonnage.api.aggregates", "tonnage.api.testing")
 SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
 
 

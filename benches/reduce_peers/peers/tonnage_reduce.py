@@ -14,11 +14,11 @@ from jobs import BLOCK_ROWS, Array, Job, Partial, job_of
 from task import Task, serve
 
 import tonnage
-from tonnage.combine import Histogram
-from tonnage.run.reduce.combined import Combined
-from tonnage.run.reduce.kmeans import KMeans
-from tonnage.run.reduce.moments import Moments
-from tonnage.run.reduce.pagerank import PageRank
+from tonnage.api.aggregates import Histogram
+from tonnage.run.reduce.aggregate_reduction import Combined
+from tonnage.run.reduce.builtin.kmeans import KMeans
+from tonnage.run.reduce.builtin.moments import Moments
+from tonnage.run.reduce.builtin.pagerank import PageRank
 
 
 class InNumPy(tonnage.Reduction[Partial | None]):

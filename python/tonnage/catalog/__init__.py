@@ -2,13 +2,14 @@
 
 ``load`` gives a catalog by name or from a file, ``names`` those that come with the package,
 ``find`` an offer; ``choose`` filters, ``difference`` compares. What is unknown is ``None``, and
-`missing` says so. ``tonnage.catalog.refresh`` asks the provider for a new catalog, its price list
+`missing` says so. ``tonnage.catalog.providers.aws_fetch`` asks the provider for a new catalog, its price list
 with ``price_list``; only these have effects.
 """
 
-from tonnage.catalog.choose import Chosen, Wanted, choose
+from tonnage.catalog.csv_rows import CatalogError
 from tonnage.catalog.difference import Changed, Difference, Repriced, difference
-from tonnage.catalog.loading import find, having, load, names, newest
+from tonnage.catalog.filter import Chosen, Wanted, choose
+from tonnage.catalog.load import find, having, load, names, newest
 from tonnage.catalog.offer import (
     Billing,
     Burst,
@@ -25,7 +26,6 @@ from tonnage.catalog.offer import (
     cautions,
     missing,
 )
-from tonnage.catalog.rows import CatalogError
 
 __all__ = [
     "Billing",

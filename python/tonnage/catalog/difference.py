@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tonnage.catalog.csv_rows import CatalogError
 from tonnage.catalog.offer import Catalog, Offer
-from tonnage.catalog.rows import CatalogError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from tonnage import __version__, engine
-from tonnage.cli.arguments import spread
-from tonnage.words import did_you_mean
+from tonnage import __version__
+from tonnage.base import core
+from tonnage.base.formatting import did_you_mean
+from tonnage.cli.options.types import spread
 
 HELP = (
     "How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
@@ -24,65 +25,65 @@ COMMANDS = {
     "run": (
         "Run a job.",
         {
-            "sort": "run:run_sort:InputsFirst",
-            "mapreduce": "mapreduce:run_mapreduce:JobFirst",
-            "reduce": "reduce:run_reduce:JobFirst",
+            "sort": "run.sort:run_sort:InputsFirst",
+            "mapreduce": "run.mapreduce:run_mapreduce:JobFirst",
+            "reduce": "run.reduce:run_reduce:JobFirst",
         },
     ),
     "measure": (
         "Measure what this machine carries.",
         {
-            "disk": "measure_disk:measure_disk",
-            "ops": "measure_ops:measure_ops",
-            "net": "measure_net:measure_net",
-            "object": "measure_object:measure_object",
-            "layouts": "measure_layouts:measure_layouts",
-            "stream": "measure_stream:measure_stream",
-            "over-time": "measure_over_time:measure_over_time",
-            "screen": "measure_screen:measure_screen",
+            "disk": "measure.disk:measure_disk",
+            "ops": "measure.ops:measure_ops",
+            "net": "measure.net:measure_net",
+            "object": "measure.object:measure_object",
+            "layouts": "measure.layouts:measure_layouts",
+            "stream": "measure.stream:measure_stream",
+            "over-time": "measure.over_time:measure_over_time",
+            "screen": "measure.screen:measure_screen",
         },
     ),
     "catalog": (
         "What can be rented, and at what price.",
         {
-            "ls": "catalog:ls",
-            "show": "catalog:show",
-            "diff": "catalog:diff",
-            "refresh": "catalog:refresh",
+            "ls": "catalog.catalog:ls",
+            "show": "catalog.catalog:show",
+            "diff": "catalog.catalog:diff",
+            "refresh": "catalog.catalog:refresh",
         },
     ),
     "lab": (
         "A small cluster on this machine, of which all is known.",
         {
-            "up": "lab:up",
-            "status": "lab:status",
-            "exec": "lab:execute",
-            "ray": "lab:ray",
-            "fault": "lab:fault",
-            "heal": "lab:heal",
-            "down": "lab:down",
+            "up": "provision.lab:up",
+            "status": "provision.lab:status",
+            "exec": "provision.lab:execute",
+            "ray": "provision.lab:ray",
+            "fault": "provision.lab:fault",
+            "heal": "provision.lab:heal",
+            "down": "provision.lab:down",
         },
     ),
     "fleet": (
         "What was launched.",
-        {"status": "rented:status", "down": "rented:down"},
+        {"status": "cluster:status", "down": "cluster:down"},
     ),
     "simulate": (
         "Run a job on a fleet that is not there.",
         {"sort": "simulate:simulate_sort"},
     ),
-    "index": "reduce:index",
-    "split": "split:split",
-    "study": "study:study",
+    "index": "run.reduce:index",
+    "split": "data.split:split",
+    "study": "study.local:study",
     "report": "report:report",
-    "profile": "profile:profile",
-    "plan": "plan:plan",
-    "explore": "explore:explore",
-    "launch": "launch:launch",
-    "observe": "observe:observe",
-    "import": "imports:import_files",
-    "gensort": "records:gensort",
-    "valsort": "records:valsort",
+    "profile": "plan.profile:profile",
+    "plan": "plan.plan:plan",
+    "explore": "plan.explore:explore",
+    "launch": "provision.launch:launch",
+    "observe": "measure.observe:observe",
+    "import": "measure.importing:import_files",
+    "gensort": "data.gensort:gensort",
+    "valsort": "data.gensort:valsort",
 }
 """Module, function and kind of each command, or a group's help and commands."""
 
@@ -170,9 +171,9 @@ def call(arguments: list[str]) -> tuple[int, str]:
         code = command.main(args=spread(arguments), prog_name="tonnage", standalone_mode=False)
     except _Interrupted as why:
         raise (why.__cause__ or why) from None
-    except engine.Refused as why:
+    except core.Refused as why:
         return 2, str(why)
-    except engine.Failed as why:
+    except core.Failed as why:
         return 1, str(why.args[0])
     except OSError as why:
         return 1, f"{why.filename or ''}: {why.strerror}".lstrip(": ")

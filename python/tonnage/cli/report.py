@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tonnage import engine, words
-from tonnage.artifacts import ArtifactError, ReductionRecord, RunRecord
-from tonnage.artifacts.gathering import bytes_at, says
-from tonnage.artifacts.plan import NamedPlan, Plan, Plans
-from tonnage.cli.arguments import Json, whole_number
-from tonnage.cli.extras import refuse_without
-from tonnage.cli.gathered import measured_places, read_all, read_fleets
+from tonnage.base import core, formatting
+from tonnage.base.records import ArtifactError, ReductionRecord, RunRecord
+from tonnage.base.records.discovery import bytes_at, says
+from tonnage.base.records.plan import NamedPlan, Plan, Plans
+from tonnage.cli.options.extras import refuse_without
+from tonnage.cli.options.inputs import measured_places, read_all, read_fleets
+from tonnage.cli.options.types import Json, whole_number
 
 JOB, RUN = "job.json", "run.json"
 """What tells the directory of a job on a fleet, and its record."""
@@ -72,14 +72,14 @@ def report(
     costs and takes, side by side.
     """
     refuse_without("report", "tonnage report")
-    from tonnage.cli.prices import prices
+    from tonnage.cli.options.prices import prices
     from tonnage.model.analysis import analyse
     from tonnage.report.analysis import write_analysis
 
     _refuse_out(out)
     for path in paths:
         if not path.exists():
-            raise engine.Refused(
+            raise core.Refused(
                 f"{path}: there is no such file or directory: give what a measurement or a job was "
                 "written to, its --out"
             )
@@ -95,14 +95,14 @@ def report(
     if runs := [place for path in paths if (place := _run_at(path))]:
         _refuse_flags(flags, f"{paths[0]} is a job")
         if len(paths) > 1:
-            raise engine.Refused(f"{runs[0].parent} is a job on a fleet: give it alone")
+            raise core.Refused(f"{runs[0].parent} is a job on a fleet: give it alone")
         _report_run(runs[0], out, as_json)
         return
     costs = prices(price or [], catalog)
     found = measured_places(paths)
     measurements = read_all(found)
     total = sum(map(bytes_at, found))
-    with engine.Progress("analysing", total) as progress:
+    with core.Progress("analysing", total) as progress:
         analysis = analyse(
             measurements,
             costs,
@@ -117,7 +117,7 @@ def report(
     for said in (*analysis.findings, *analysis.warnings):
         print(said)
     for rule in analysis.scorecard:
-        print(f"{words.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}.")
+        print(f"{formatting.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}.")
     print(f"Report: {page}")
 
 
@@ -125,25 +125,25 @@ def _refuse_flags(flags: dict[str, Any], what: str) -> None:
     """Refuses what is for measurements alone."""
     for flag, given in flags.items():
         if given is not None:
-            raise engine.Refused(f"{flag}: it is for measurements, and {what}: leave it out")
+            raise core.Refused(f"{flag}: it is for measurements, and {what}: leave it out")
 
 
 def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool) -> None:
     from tonnage.report.plans import MOST_PLANS, best_in_words, write_plans
 
     if others := [path for path in paths if path not in plans]:
-        raise engine.Refused(f"{plans[0]} is a plan, and {others[0]} is none: give plans alone")
+        raise core.Refused(f"{plans[0]} is a plan, and {others[0]} is none: give plans alone")
     beside = out.with_suffix(".json")
     if beside.resolve() in {path.resolve() for path in plans}:
-        raise engine.Refused(
+        raise core.Refused(
             f"--out {out}: {beside} is a plan, and would be written over: give another"
         )
     if len(plans) > MOST_PLANS:
-        raise engine.Refused(f"{len(plans)} plans are more than can be told apart: {MOST_PLANS}")
+        raise core.Refused(f"{len(plans)} plans are more than can be told apart: {MOST_PLANS}")
     stems = [path.stem for path in plans]
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))
     if len({*names}) < len(names):
-        raise engine.Refused("a plan is given twice: give each once")
+        raise core.Refused("a plan is given twice: give each once")
     try:
         found = Plans(
             plans=[
@@ -152,7 +152,7 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
             ]
         )
     except ArtifactError as why:
-        raise engine.Refused(str(why)) from None
+        raise core.Refused(str(why)) from None
     page = write_plans(found, out)
     if as_json:
         print(json.dumps(found.to_json()))
@@ -169,14 +169,14 @@ def _reductions_at(path: Path) -> list[Path]:
 
 
 def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
-    from tonnage.cli.compared import lines
-    from tonnage.model.sweeping import sweep
-    from tonnage.report.sweep import found_in_words, name_of, write_sweep
+    from tonnage.cli.output.run_comparison import lines
+    from tonnage.model.analysis.reduction_sweep import sweep
+    from tonnage.report.reductions import found_in_words, name_of, write_sweep
 
     try:
         put_together = sweep([ReductionRecord.read(place) for place in places])
     except ArtifactError as why:
-        raise engine.Refused(str(why)) from None
+        raise core.Refused(str(why)) from None
     page = write_sweep(put_together, out)
     if as_json:
         print(json.dumps(put_together.to_json()))
@@ -193,23 +193,23 @@ def _run_at(path: Path) -> Path | None:
     """The record of a job on a fleet: a file itself, or that of the job's own directory."""
     place = path / RUN if (path / JOB).is_file() else path
     if place != path and not place.is_file():
-        raise engine.Refused(
+        raise core.Refused(
             f"{path} is of a job that has not finished: the same command goes on, with --out {path}"
         )
     return place if place.is_file() and says(place, RunRecord) else None
 
 
 def _report_run(place: Path, out: Path, as_json: bool) -> None:
-    from tonnage.cli.compared import lines
-    from tonnage.cli.run_fleet import lost
-    from tonnage.report.fleet import write_run
+    from tonnage.cli.output.run_comparison import lines
+    from tonnage.cli.run.cluster import lost
+    from tonnage.report.cluster_run import write_run
 
     try:
         record = RunRecord.read(place)
     except ArtifactError as why:
-        raise engine.Refused(str(why)) from None
+        raise core.Refused(str(why)) from None
     if not record.nodes:
-        raise engine.Refused(
+        raise core.Refused(
             f"{place}: a {record.job} on one machine: give a job on a fleet; of sorts on one "
             "machine tonnage study reports"
         )
@@ -225,4 +225,4 @@ def _report_run(place: Path, out: Path, as_json: bool) -> None:
 
 def _refuse_out(out: Path) -> None:
     if out.suffix != ".html" or out.is_dir():
-        raise engine.Refused(f"--out {out}: name a file that ends in .html")
+        raise core.Refused(f"--out {out}: name a file that ends in .html")

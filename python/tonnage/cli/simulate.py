@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tonnage import engine
-from tonnage.cli.arguments import (
+from tonnage.base import core
+from tonnage.cli.options.planning import BUILT_IN, Catalogs, catalogs_of, find_offer
+from tonnage.cli.options.types import (
     Json,
     Key,
     RecordBytes,
@@ -21,12 +22,11 @@ from tonnage.cli.arguments import (
     refuse_unknown,
     whole_number,
 )
-from tonnage.cli.question import BUILT_IN, Catalogs, catalogs_of, find_offer
 
 if TYPE_CHECKING:
     from tonnage.catalog import Offer
-    from tonnage.model.known import Laws
-    from tonnage.plan.shapes import Thing
+    from tonnage.model.profiles.repository import Laws
+    from tonnage.plan.demand import Thing
 
 MOST_NODES = 10_000
 DURABILITIES = ("none", "replicated")
@@ -187,17 +187,17 @@ def simulate_sort(
     Schedule and division of memory are those of a real sort; what machines carry is drawn from what
     was measured of them.
     """
-    from tonnage.cli import simulated
-    from tonnage.simulate.experiment import Wanted, experiment
-    from tonnage.simulate.fleet import Machine, SimulationError
-    from tonnage.simulate.limits import MTBF_SECONDS
+    from tonnage.cli.output import simulation
+    from tonnage.simulate.cluster import Machine, SimulationError
+    from tonnage.simulate.scalability_limits import MTBF_SECONDS
+    from tonnage.simulate.scenario import Wanted, experiment
 
     refuse_unknown("--durability", [durability], DURABILITIES)
     laws, shares, found = _machine(offer, catalog, profile, placement)
     if memory is None and (found is None or found.memory_bytes is None):
-        raise engine.Refused("the machine's memory is unknown: give --memory")
+        raise core.Refused("the machine's memory is unknown: give --memory")
     if cores is None and (found is None or not found.vcpus):
-        raise engine.Refused("how many cores the machine has is unknown: give --cores")
+        raise core.Refused("how many cores the machine has is unknown: give --cores")
     own = memory or int((found.memory_bytes or 0) if found else 0) // MEMORY_SHARE
     threads = cores or int((found.vcpus or 1) if found else 1)
     machine = Machine(
@@ -227,24 +227,24 @@ def simulate_sort(
     try:
         told = experiment(wanted)
     except SimulationError as why:
-        raise engine.Refused(str(why)) from why
-    print(json.dumps(told.to_json()) if as_json else "\n".join(simulated.lines(told)))
+        raise core.Refused(str(why)) from why
+    print(json.dumps(told.to_json()) if as_json else "\n".join(simulation.lines(told)))
 
 
 def _machine(
     offer: str | None, catalog: list[str] | None, profile: str | None, placement: bool | None
 ) -> tuple[Laws, Laws, Offer | None]:
     """What was measured of the machine, what share of advertised figures is reached, its offer."""
-    from tonnage.model.known import NOTHING, ProfileError, known, read
+    from tonnage.model.profiles.repository import NOTHING, ProfileError, known, read
     from tonnage.plan.advertised import advertised
 
     if offer is None and profile is None:
-        raise engine.Refused("give --offer NAME, or --profile FILE of one machine")
+        raise core.Refused("give --offer NAME, or --profile FILE of one machine")
     catalogs = catalogs_of(catalog, ())
     try:
         all_known = known(read(profile or BUILT_IN, lambda: advertised(catalogs)))
     except ProfileError as why:
-        raise engine.Refused(f"--profile: {why}") from why
+        raise core.Refused(f"--profile: {why}") from why
     found = None
     if offer is not None:
         found = find_offer("--offer", catalogs, offer)
@@ -253,14 +253,14 @@ def _machine(
         (of,) = all_known.offers
     else:
         types = ", ".join(sorted(kind for _, kind in all_known.offers)) or "no machine"
-        raise engine.Refused(f"--profile {profile}: it is of {types}: give --offer, one of them")
+        raise core.Refused(f"--profile {profile}: it is of {types}: give --offer, one of them")
     placed = all_known.offers.get(of, {})
     wanted = placement if placement is not None else max(placed, default=False)
     if wanted in placed:
         return placed[wanted], all_known.shares, found
     laws = all_known.anywhere(*of)
     if laws is NOTHING:
-        raise engine.Refused(f"nothing was measured of {of[1]}: give its --profile")
+        raise core.Refused(f"nothing was measured of {of[1]}: give its --profile")
     return laws, all_known.shares, found
 
 

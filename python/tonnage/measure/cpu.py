@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tonnage import engine
-from tonnage.artifacts import Environment, Measurement
-from tonnage.measure.trials import STOPPING_RULE, figures, new_id, now, stated_page_cache, trial
+from tonnage.base import core
+from tonnage.base.records import Environment, Measurement
+from tonnage.measure.trial.trial import (
+    STOPPING_RULE,
+    figures,
+    new_id,
+    now,
+    stated_page_cache,
+    trial,
+)
 
 
 def measure_cpu(
@@ -21,7 +28,7 @@ def measure_cpu(
     seconds: float,
     environment: Environment,
     command: list[str],
-    on_progress: engine.OnProgress | None = None,
+    on_progress: core.OnProgress | None = None,
 ) -> Measurement:
     """Runs ``rounds`` rounds of a trial of each pass's work, ``seconds`` each.
 
@@ -40,7 +47,7 @@ def measure_cpu(
         "seconds": seconds,
     }
     began = now()
-    outcomes = [engine.run("cpu_bench", settings, on_progress) for _ in range(rounds)]
+    outcomes = [core.run("cpu_bench", settings, on_progress) for _ in range(rounds)]
     phases = [phase for outcome in outcomes for phase in outcome["phases"]]
     trials = [trial(phase, seconds) for phase in phases]
     return Measurement(

@@ -17,18 +17,28 @@ from pathlib import Path
 from typing import Any
 
 import tonnage
-from tonnage import engine
-from tonnage.artifacts import Beside, Environment, Measurement, Phase, Reading, Source, Step, Trial
-from tonnage.cloud_truth import scorecard
-from tonnage.measure import counters, rounds
-from tonnage.measure.caching import not_proved
-from tonnage.measure.cutting import beside
-from tonnage.measure.devices import holding
-from tonnage.measure.environment import capture
-from tonnage.measure.kept import kept
-from tonnage.measure.rounds import Rounds
-from tonnage.measure.system import Watch
-from tonnage.measure.trials import (
+from tonnage.base import core
+from tonnage.base.credibility import scorecard
+from tonnage.base.records import (
+    SystemActivity,
+    Environment,
+    Measurement,
+    Phase,
+    Reading,
+    Source,
+    Step,
+    Trial,
+)
+from tonnage.base.system import procfs
+from tonnage.base.system.activity_windows import beside
+from tonnage.base.system.block_devices import holding
+from tonnage.base.system.sampler import Watch
+from tonnage.measure.trial import repetition as rounds
+from tonnage.measure.trial.cache_detection import not_proved
+from tonnage.measure.trial.environment import capture
+from tonnage.measure.trial.repetition import Rounds
+from tonnage.measure.trial.session import kept
+from tonnage.measure.trial.trial import (
     STOPPING_RULE,
     figures,
     later,
@@ -69,7 +79,7 @@ class Settings:
     memory_bytes: int
     """Memory as the sort would have it."""
     until_confidence: float | None = None
-    """As `tonnage.measure.rounds`."""
+    """As `tonnage.measure.trial.repetition`."""
 
     def of_node(self, node: str) -> Settings:
         """The same for one node of a fleet, modes in an order of its own."""
@@ -97,14 +107,14 @@ def measure_disks(
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
-    on_progress: engine.OnProgress | None = None,
+    on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
 
     They are kept round by round: what is read is laid out anew for each.
 
     Args:
-        out: Where trials are kept; see `tonnage.measure.kept`.
+        out: Where trials are kept; see `tonnage.measure.trial.session`.
         settings: What to do.
         command: How it can be repeated.
         labels: What else is known of where it is done, like its region.
@@ -129,7 +139,7 @@ def measure_disks(
             if modes := _left(settings, trials.trials, number):
                 for each in _tried(settings, modes, number, watched):
                     yield trials.keep(each)
-                watched = engine.after(settings.size_bytes, on_progress)
+                watched = core.after(settings.size_bytes, on_progress)
         yield trials.close(page_cache=_page_cache(trials.trials))
 
 
@@ -144,7 +154,7 @@ def measure_disk(
     memory_bytes: int,
     environment: Environment,
     command: list[str],
-    on_progress: engine.OnProgress | None = None,
+    on_progress: core.OnProgress | None = None,
 ) -> Measurement:
     """Runs ``rounds`` rounds of trials of each of ``modes`` in one go, as part of something else.
 
@@ -206,7 +216,7 @@ def _tried(
     settings: Settings,
     modes: Sequence[str],
     number: int,
-    on_progress: engine.OnProgress | None,
+    on_progress: core.OnProgress | None,
 ) -> list[Trial]:
     """A trial of each of ``modes``, of the round ``number`` and those that follow it."""
     config = {
@@ -218,11 +228,11 @@ def _tried(
     }
     halves = (settings.read, settings.write)
     each = [(half, settings.size_bytes // max(len(half), 1)) for half in halves]
-    engine.refuse_full(((path, share) for half, share in each for path in half), "measuring")
+    core.refuse_full(((path, share) for half, share in each for path in half), "measuring")
     names = sorted({name for half in halves for path in half for name in holding(path)})
     began = now()
     with Watch(names) as watch:
-        outcome = engine.run("disk_bench", config, on_progress)
+        outcome = core.run("disk_bench", config, on_progress)
     phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
     done = [trial(phase, settings.seconds) for phase in phases]
     return [
@@ -255,9 +265,9 @@ def outstanding(phase: Phase) -> int:
     )
 
 
-def _beside(phase: Phase, names: Sequence[str], watch: Watch) -> Beside:
+def _beside(phase: Phase, names: Sequence[str], watch: Watch) -> SystemActivity:
     """What happened during one trial, cut out of what was seen of all; its devices, if counted."""
-    if counters.together(names):
+    if procfs.together(names):
         return beside(phase, names, watch)
     unknown = beside(phase, [], watch)
     return dataclasses.replace(
@@ -269,7 +279,7 @@ def _page_cache(trials: Sequence[Trial]) -> str:
     return stated_page_cache([{"disk_modes": each.phase.disk_modes} for each in trials])
 
 
-def _read(trial: Trial, happened: Beside) -> Trial:
+def _read(trial: Trial, happened: SystemActivity) -> Trial:
     """The trial with its reading; the harness alone has none."""
     if trial.name not in OPERATIONS:
         return trial

@@ -17,15 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import tonnage
-from tonnage import engine
-from tonnage.artifacts import Beside, Measurement, Reading, Source, Step, Trial
-from tonnage.engine import probes
-from tonnage.measure import beside, environment, rounds
-from tonnage.measure.kept import kept
-from tonnage.measure.operations import counted, latency_of, series_of, warm_up
-from tonnage.measure.rounds import Rounds, Tried
-from tonnage.measure.trials import now
-from tonnage.statistics.knee import knee
+from tonnage.base import core
+from tonnage.base.core import stage_stats
+from tonnage.base.records import SystemActivity, Measurement, Reading, Source, Step, Trial
+from tonnage.base.stats.knee import knee
+from tonnage.base.system import activity
+from tonnage.measure.random_io.trial import counted, latency_of, series_of, warm_up
+from tonnage.measure.trial import environment
+from tonnage.measure.trial import repetition as rounds
+from tonnage.measure.trial.repetition import Rounds, Tried
+from tonnage.measure.trial.session import kept
+from tonnage.measure.trial.trial import now
 
 OPERATIONS = ("get", "put", "multipart")
 LEAST_PART_BYTES = 5 << 20
@@ -51,7 +53,7 @@ class Settings:
     rounds: int
     """Trials of each; at most, if they end when it is known well enough."""
     until_confidence: float | None
-    """As `tonnage.measure.rounds`."""
+    """As `tonnage.measure.trial.repetition`."""
     objects: int
     """From how many objects chunks are got."""
     object_bytes: int
@@ -138,12 +140,12 @@ def measure_object(
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
-    on_progress: engine.OnProgress | None = None,
+    on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
 
     Args:
-        out: Where trials are kept; see `tonnage.measure.kept`.
+        out: Where trials are kept; see `tonnage.measure.trial.session`.
         settings: What to do.
         command: How it can be repeated.
         labels: What else is known of where it is done, like its region.
@@ -170,7 +172,7 @@ def measure_object(
         with _emptied(store, folder):
             # So that a killed command's objects are found by the one that goes on with it.
             trials.begin()
-            watched = engine.after(settings.laid_out_bytes, on_progress)
+            watched = core.after(settings.laid_out_bytes, on_progress)
             laid_out = False
             for _, step in rounds.not_done(agenda(settings, trials.trials), trials.trials):
                 if settings.laid_out_bytes and not laid_out:
@@ -188,15 +190,15 @@ def _emptied(store: dict[str, Any], folder: str) -> Iterator[None]:
         Refused: The store lets nobody in; nothing was put.
     """
     removal = {"store": store, "folder": folder}
-    engine.run("object_remove", removal)
+    core.run("object_remove", removal)
     try:
         yield
     finally:
         try:
-            engine.run("object_remove", removal)
-        except (engine.Refused, engine.Failed) as why:
+            core.run("object_remove", removal)
+        except (core.Refused, core.Failed) as why:
             place = f"s3://{store['bucket']}/{folder}/"
-            raise engine.Failed(
+            raise core.Failed(
                 f"{why.args[0]}; objects may be left in {place}: remove them"
             ) from why
 
@@ -205,7 +207,7 @@ def _lay_out(
     store: dict[str, Any],
     folder: str,
     settings: Settings,
-    on_progress: engine.OnProgress | None,
+    on_progress: core.OnProgress | None,
 ) -> None:
     config = {
         "store": store,
@@ -214,7 +216,7 @@ def _lay_out(
         "chunk_bytes": settings.object_bytes,
         "threads": min(LAYING_OUT_THREADS, settings.objects),
     }
-    engine.run("object_bench", config, on_progress)
+    core.run("object_bench", config, on_progress)
 
 
 def _run(
@@ -222,7 +224,7 @@ def _run(
     folder: str,
     step: Step,
     settings: Settings,
-    on_progress: engine.OnProgress | None,
+    on_progress: core.OnProgress | None,
 ) -> Trial:
     got = {"objects": settings.objects, "object_bytes": settings.object_bytes}
     config = {
@@ -235,8 +237,8 @@ def _run(
         "warm_up_seconds": warm_up(settings.seconds),
     }
     began_at = now()
-    with beside.Watch() as watch:  # There is no device below a store that this machine could ask.
-        outcome = engine.run("object_bench", config, on_progress)
+    with activity.Watch() as watch:  # There is no device below a store that this machine could ask.
+        outcome = core.run("object_bench", config, on_progress)
     return trial_of(outcome, config, step, began_at, watch.beside)
 
 
@@ -245,10 +247,10 @@ def trial_of(
     config: dict[str, Any],
     step: Step,
     began_at: str,
-    happened: Beside | None = None,
+    happened: SystemActivity | None = None,
 ) -> Trial:
     """A trial from the core's report of requests, and what happened beside it."""
-    phase = probes.phase(outcome["phases"][0])
+    phase = stage_stats.phase(outcome["phases"][0])
     cpu = sum(stage.cpu_seconds for stage in phase.stages)
     moved = next(stage for stage in phase.stages if stage.kind in ("get", "put"))
     reading = reading_of(outcome, config, step)

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tonnage import engine
-from tonnage.artifacts import Measurement, Step, Trial
-from tonnage.measure import devices, environment, rounds
-from tonnage.measure.kept import Kept, kept
-from tonnage.measure.operations import Manner, buffer_bytes, lay_out, operate, warm_up
+from tonnage.base import core
+from tonnage.base.records import Measurement, Step, Trial
+from tonnage.base.system import block_devices
+from tonnage.measure.random_io.trial import Manner, buffer_bytes, lay_out, operate, warm_up
+from tonnage.measure.trial import environment, repetition
+from tonnage.measure.trial.session import Kept, kept
 
 DATA_PREFIX = ".tonnage-over-time-"
 LONGEST_SLEEP_SECONDS = 0.5
@@ -42,7 +43,7 @@ class Settings:
 
     def of_node(self, node: str) -> Settings:
         """The same for one node of a fleet, with a seed of its own."""
-        return dataclasses.replace(self, seed=rounds.own_seed(self.seed, node))
+        return dataclasses.replace(self, seed=repetition.own_seed(self.seed, node))
 
     @property
     def slots(self) -> int:
@@ -62,14 +63,14 @@ def measure_over_time(
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
-    on_progress: engine.OnProgress | None = None,
+    on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials of the slots that are left: gives each, and at last the measurement.
 
     Args:
         directory: Where the file is laid out that is operated on, at the beginning and each time
             the command goes on; it is removed at the end.
-        out: Where trials are kept; see `tonnage.measure.kept`.
+        out: Where trials are kept; see `tonnage.measure.trial.session`.
         settings: What to do.
         command: How it can be repeated.
         labels: What else is known of where it is done, like its region.
@@ -95,19 +96,19 @@ def measure_over_time(
         ExitStack() as stack,
     ):
         file = None
-        watched = engine.after(settings.file_bytes, on_progress)
+        watched = core.after(settings.file_bytes, on_progress)
         manner = Manner(settings.blocking, batched=False, seed=settings.seed)
         began = datetime.fromisoformat(trials.begun.began_at).timestamp()
         while (step := following(settings, trials, time.time() - began)) is not None:
             if file is None:
-                room = stack.enter_context(engine.workspace("--dir", directory, DATA_PREFIX))
+                room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
                 file = lay_out(room, settings.file_bytes, on_progress)
                 continue  # That took a while.
             _sleep_until(began + step.round * settings.every_seconds, watched)
             yield trials.keep(
                 operate(
                     file,
-                    devices.holding(directory),
+                    block_devices.holding(directory),
                     step,
                     settings.seconds,
                     manner,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.artifacts import Measurement, Trial
+from tonnage.base.records import Measurement, Trial
 
 Draws = npt.NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tonnage import words
-from tonnage.artifacts import Phase, Study, Trial
+from tonnage.base import formatting
+from tonnage.base.records import Phase, Study, Trial
 
 HIGH_LOAD = 0.5
 """Above this many runnable threads a core, others had a good part of the machine."""
@@ -28,18 +28,18 @@ def findings(study: Study) -> list[str]:
     if run and limit and predicted:
         inside = predicted.low_seconds <= run.seconds <= predicted.high_seconds
         found.append(
-            f"The sort took {words.seconds(run.seconds)}; {words.seconds(predicted.seconds)} were "
+            f"The sort took {formatting.seconds(run.seconds)}; {formatting.seconds(predicted.seconds)} were "
             f"predicted, and it is {'inside' if inside else 'outside'} the interval of "
-            f"{words.seconds_between(predicted.low_seconds, predicted.high_seconds)}."
+            f"{formatting.seconds_between(predicted.low_seconds, predicted.high_seconds)}."
         )
-        above = f" ({words.ABOVE_LIMIT})" if limit.efficiency > 1 else ""
+        above = f" ({formatting.ABOVE_LIMIT})" if limit.efficiency > 1 else ""
         found.append(
-            f"The disks alone would need {words.seconds(limit.seconds)}: the sort came to "
-            f"{words.percent(limit.efficiency)} of what they carry{above}."
+            f"The disks alone would need {formatting.seconds(limit.seconds)}: the sort came to "
+            f"{formatting.percent(limit.efficiency)} of what they carry{above}."
         )
     for phase in study.actual.phases if study.actual else []:
         if phase.predicted_seconds is not None:
-            found.append(words.sentence(f"{words.phase(phase.name)}: {phase.why}"))
+            found.append(formatting.sentence(f"{formatting.phase(phase.name)}: {phase.why}"))
     return found
 
 
@@ -49,12 +49,12 @@ def why(phase: Phase) -> str:
     busy = stage.busy_seconds / stage.workers / phase.seconds if phase.seconds else 0.0
     if stage.kind in ("read", "write"):
         verb = "reading" if stage.kind == "read" else "writing"
-        share = words.percent(busy)
+        share = formatting.percent(busy)
         return f"the disk was {verb} {share} of the time; the other stages waited for it"
     cpu = stage.cpu_seconds / stage.busy_seconds if stage.busy_seconds else 0.0
     return (
-        f"the {stage.name} stage's {stage.workers} threads were at work {words.percent(busy)} of "
-        f"the time, {words.percent(cpu)} of that on a core"
+        f"the {stage.name} stage's {stage.workers} threads were at work {formatting.percent(busy)} of "
+        f"the time, {formatting.percent(cpu)} of that on a core"
     )
 
 
@@ -90,7 +90,9 @@ def disk_warnings(phases: Iterable[Phase]) -> list[str]:
 def brief_warnings(trials: Iterable[Trial]) -> list[str]:
     """Which kinds of trials were too short to tell what lasts from a burst."""
     brief = dict.fromkeys(
-        words.trial(each.name) for each in trials if each.reading and len(each.rates) < FEW_RATES
+        formatting.trial(each.name)
+        for each in trials
+        if each.reading and len(each.rates) < FEW_RATES
     )
     if not brief:
         return []
@@ -112,8 +114,8 @@ def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> li
     ):
         if seconds > HIGH_SHARE * passed:
             found.append(
-                f"While it sorted, {who} {words.significant(seconds)} of "
-                f"{words.significant(passed)} core seconds."
+                f"While it sorted, {who} {formatting.significant(seconds)} of "
+                f"{formatting.significant(passed)} core seconds."
             )
     return found
 

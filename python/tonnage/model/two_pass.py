@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage.artifacts import Measurement, PredictedPhase, Prediction, RunRecord, Term
-from tonnage.artifacts.calibration import CalibratedBy, run_name
+from tonnage.base.records import Measurement, PredictedPhase, Prediction, RunRecord, Term
+from tonnage.base.records.calibration import CalibratedBy, run_name
 from tonnage.model.capacity import Capacity, Draws, cpu_per_byte, rate
 
 PASSES = {"pass_one": "partition", "pass_two": "sort"}

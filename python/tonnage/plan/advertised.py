@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tonnage.catalog import Catalog, Offer
-from tonnage.model.profiling import Advertised, Figure
+from tonnage.model.profiles import Advertised, Figure
 from tonnage.plan.machines import lasting_network
 
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tonnage import words
-from tonnage.artifacts.job import Job
-from tonnage.artifacts.plan import AttachedVolumes, Candidate, Fit, PlannedPhase, Range
-from tonnage.plan.calibrated import by
-from tonnage.plan.draws import Outcome, outcome
-from tonnage.plan.evaluate import Array
+from tonnage.base import formatting
+from tonnage.base.records.job import Job
+from tonnage.base.records.plan import AttachedVolumes, Candidate, Fit, PlannedPhase, Range
+from tonnage.plan.calibration import by
+from tonnage.plan.capacity_samples import Rates
+from tonnage.plan.cost_model import Array
+from tonnage.plan.demand import Shape, Stretch, Thing
+from tonnage.plan.layouts import Group, needed_and_had
 from tonnage.plan.machines import Machine
-from tonnage.plan.options import Group, needed_and_had
-from tonnage.plan.rates import Rates
+from tonnage.plan.monte_carlo import Outcome, outcome
 from tonnage.plan.search import Found, Limits, missed_by
-from tonnage.plan.shapes import Shape, Stretch, Thing
 
 TIGHT = 0.98
 """Of what there is, if more has to be held: what a file system takes may lack."""
@@ -111,7 +111,7 @@ def _notes(shape: Shape, machine: Machine, nodes: int, full: float) -> list[str]
     notes = list(shape.chosen.notes)
     if full > TIGHT:
         notes.append(
-            f"its disks are full to {words.percent(full)}, as the papers count it; a file system "
+            f"its disks are full to {formatting.percent(full)}, as the papers count it; a file system "
             "takes 1 or 2 % of them"
         )
     if any(part.advertised for part in shape.parts if part.resource.startswith("object")):

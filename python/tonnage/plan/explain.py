@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tonnage import words
-from tonnage.artifacts.plan import ExplainedTerm, Explanation
+from tonnage.base import formatting
+from tonnage.base.records.plan import ExplainedTerm, Explanation
 from tonnage.catalog import Catalog
-from tonnage.model.bucket import Bucket
-from tonnage.model.known import Known
+from tonnage.model.profiles.repository import Known
+from tonnage.model.token_bucket import Bucket
 from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
-from tonnage.plan.draws import HIGH, LOW
-from tonnage.plan.evaluate import Array, Carried, term_work
+from tonnage.plan.capacity_samples import Drawn, Middle, Rates
+from tonnage.plan.cost_model import Array, Carried, term_work
+from tonnage.plan.demand import Part, Term
 from tonnage.plan.machines import Machine
+from tonnage.plan.monte_carlo import HIGH, LOW
 from tonnage.plan.planner import PlanError, Question, limit, offered_to
-from tonnage.plan.rates import Drawn, Middle, Rates
 from tonnage.plan.search import figures_of, search
-from tonnage.plan.shapes import Part, Term
 
 
 def explain(
@@ -108,7 +108,9 @@ def _source(choice: Choice, term: Term, part: Part) -> str:
         figure = machine.figures["network" if thing == "object storage" else thing]
         share = f"{part.law.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
-            each = "" if part.resource == "cpu" else f"{words.rate(part.law.modes[0].median)} by "
+            each = (
+                "" if part.resource == "cpu" else f"{formatting.rate(part.law.modes[0].median)} by "
+            )
             share = f"{each}each of {figure.lasting:g} vCPUs"
             if term.most is not None:
                 share += f", of which the job uses {term.most:.3g}"
@@ -130,10 +132,10 @@ def _source(choice: Choice, term: Term, part: Part) -> str:
 
 def _rates(bucket: Bucket) -> str:
     """What lasts, and what credits add to it."""
-    said = words.rate(float(bucket.lasting))
+    said = formatting.rate(float(bucket.lasting))
     if bucket.credit:
-        credit = words.size(round(float(bucket.credit)))
-        said += f" (up to {words.rate(float(bucket.burst))} for a credit of {credit})"
+        credit = formatting.size(round(float(bucket.credit)))
+        said += f" (up to {formatting.rate(float(bucket.burst))} for a credit of {credit})"
     return said
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.catalog import Catalog, Offer, VolumeLink
-from tonnage.model.bucket import Bucket
-from tonnage.plan.shapes import Thing
+from tonnage.model.token_bucket import Bucket
+from tonnage.plan.demand import Thing
 
 Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")

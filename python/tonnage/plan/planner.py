@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from tonnage import words
-from tonnage.artifacts.job import Job
-from tonnage.artifacts.plan import Candidate, Excluded, Plan
+from tonnage.base import formatting
+from tonnage.base.records.job import Job
+from tonnage.base.records.plan import Candidate, Excluded, Plan
 from tonnage.catalog import Catalog
-from tonnage.model.known import Known
+from tonnage.model.profiles.repository import Known
 from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
-from tonnage.plan.draws import CONFIDENCE, INTERVAL_RULE, outcome
-from tonnage.plan.front import front
+from tonnage.plan.capacity_samples import Rates
+from tonnage.plan.layouts import NEVER, Group, Network, Options, options
 from tonnage.plan.machines import Purchase
-from tonnage.plan.options import NEVER, Group, Network, Options, options
-from tonnage.plan.rates import Rates
+from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE, outcome
+from tonnage.plan.next_measurements import survey
+from tonnage.plan.pareto import front
 from tonnage.plan.search import Found, Limits, search_all
-from tonnage.plan.survey import survey
 
 SURE = 0.95
 ROUNDING = 1e-5
@@ -248,13 +248,13 @@ def notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Grou
     seen = question.job.seen_bytes
     if seen and question.size > FAR * seen:
         found.append(
-            f"the run that was watched had {words.size(seen)} of input: whether its demands grow "
+            f"the run that was watched had {formatting.size(seen)} of input: whether its demands grow "
             "in proportion is not known"
         )
     waits = question.job.settings.get("waits_seconds")
     if isinstance(waits, float) and waits > 0:
         found.append(
-            f"the run that was watched waited for {words.duration(waits)}, for what it used none "
+            f"the run that was watched waited for {formatting.duration(waits)}, for what it used none "
             "of: not counted"
         )
     # What runs took of cores is in their phases.

@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.model.bucket import Bucket
-from tonnage.plan.evaluate import Array, Charged, machine_hours, work
-from tonnage.plan.options import Group
-from tonnage.plan.rates import Middle, Rates
-from tonnage.plan.shapes import Thing
+from tonnage.model.token_bucket import Bucket
+from tonnage.plan.capacity_samples import Middle, Rates
+from tonnage.plan.cost_model import Array, Charged, machine_hours, work
+from tonnage.plan.demand import Thing
+from tonnage.plan.layouts import Group
 
 Objective = Literal["cost", "time", "nearest"]
 AT_ONCE = 1 << 17

@@ -4,6 +4,6 @@ It computes nothing. Every figure it states is in the record; counters are diffe
 only to be drawn.
 """
 
-from tonnage.report.page import write_report
+from tonnage.report.study.page import write_report
 
 __all__ = ["write_report"]

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tonnage import words
-from tonnage.artifacts import Phase
-from tonnage.report.counters import Series
-from tonnage.report.markup import Child, Html, tag
+from tonnage.base import formatting
+from tonnage.base.records import Phase
+from tonnage.report.html import Child, Html, tag
+from tonnage.report.study.counters import Series
 
 Trace = dict[str, Any]
 
@@ -218,7 +218,7 @@ def _names(until: float, phases: Sequence[Phase]) -> list[dict[str, Any]]:
             "yref": "paper",
             "y": 1,
             "yanchor": "bottom",
-            "text": words.phase(phase.name),
+            "text": formatting.phase(phase.name),
             "showarrow": False,
             "font": {"size": 12, "color": "--ink-soft"},
         }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tonnage import words
-from tonnage.artifacts import Measurement, RunRecord, Study, Trial
+from tonnage.base import formatting
+from tonnage.base.records import Measurement, RunRecord, Study, Trial
 from tonnage.report.charts import PLAIN, Chart, Trace
-from tonnage.report.counters import short
-from tonnage.report.limits import drawing, stages
-from tonnage.report.markup import Html, block, facts, join, missing, section, slug, table, tag, text
+from tonnage.report.html import Html, block, facts, join, missing, section, slug, table, tag, text
+from tonnage.report.study.counters import short
+from tonnage.report.study.limits import drawing, stages
 
 COLOURS = {
     "wo": "--write",
@@ -57,7 +57,9 @@ def _measurement(measurement: Measurement, study: Study) -> tuple[Html, list[Cha
     else:
         body = join([_table(measurement), *(chart.element() for chart in drawn)])
     heading = tag(
-        "h3", words.KINDS.get(measurement.kind, measurement.kind), _when(measurement, study.run)
+        "h3",
+        formatting.KINDS.get(measurement.kind, measurement.kind),
+        _when(measurement, study.run),
     )
     return (
         tag(
@@ -81,10 +83,10 @@ def _table(measurement: Measurement) -> Html:
         per_gigabyte = [1e9 * trial.cpu_seconds_per_byte for trial in trials]
         rows.append(
             [
-                words.trial(kind),
-                _each(words.megabytes(trial.bytes_per_second) for trial in trials),
-                _each(words.significant(figure, 2) for figure in per_gigabyte),
-                words.listing(dict.fromkeys(trial.phase.bottleneck for trial in trials)),
+                formatting.trial(kind),
+                _each(formatting.megabytes(trial.bytes_per_second) for trial in trials),
+                _each(formatting.significant(figure, 2) for figure in per_gigabyte),
+                formatting.listing(dict.fromkeys(trial.phase.bottleneck for trial in trials)),
             ]
         )
     caption = "Trials: each took turns with the others; rates are those of the last stage"
@@ -104,12 +106,17 @@ def _by_kind(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
 
 def _chart(name: str, trials: Sequence[Trial]) -> Chart:
     kinds = _by_kind(trials)
-    unit = words.rate_unit(max((rate for trial in trials for rate in trial.rates), default=0.0))
+    unit = formatting.rate_unit(
+        max((rate for trial in trials for rate in trial.rates), default=0.0)
+    )
     traces = [
         *_in_order(trials, unit),
         *(_box(kind, alike, unit) for kind, alike in kinds.items()),
     ]
-    said = [f"{words.trial(trial.name)} {words.rate(trial.bytes_per_second)}" for trial in trials]
+    said = [
+        f"{formatting.trial(trial.name)} {formatting.rate(trial.bytes_per_second)}"
+        for trial in trials
+    ]
     return Chart(
         name=name,
         title=f"Every raw rate, {unit.name}, in the order measured; and how they spread",
@@ -142,11 +149,11 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
                 **PLAIN,
             },
         },
-        legend=[(_colour(kind), words.trial(kind)) for kind in kinds],
+        legend=[(_colour(kind), formatting.trial(kind)) for kind in kinds],
     )
 
 
-def _in_order(trials: Sequence[Trial], unit: words.Unit) -> list[Trace]:
+def _in_order(trials: Sequence[Trial], unit: formatting.Unit) -> list[Trace]:
     traces, first = [], 0
     for trial in trials:
         colour = _colour(trial.name)
@@ -156,7 +163,7 @@ def _in_order(trials: Sequence[Trial], unit: words.Unit) -> list[Trace]:
                 "mode": "lines+markers",
                 "x": list(range(first, first + len(trial.rates))),
                 "y": _scaled(trial.rates, unit),
-                "name": words.trial(trial.name),
+                "name": formatting.trial(trial.name),
                 "line": {"color": f"{colour}-soft", "width": 1},
                 "marker": {"color": colour, "size": 4.5},
                 "hovertemplate": f"%{{y:,.4~r}} {unit.name}<extra>%{{fullData.name}}</extra>",
@@ -166,14 +173,14 @@ def _in_order(trials: Sequence[Trial], unit: words.Unit) -> list[Trace]:
     return traces
 
 
-def _box(kind: str, trials: Sequence[Trial], unit: words.Unit) -> Trace:
+def _box(kind: str, trials: Sequence[Trial], unit: formatting.Unit) -> Trace:
     rates = [rate for trial in trials for rate in trial.rates]
     colour = _colour(kind)
     return {
         "type": "box",
         "xaxis": "x2",
         "y": _scaled(rates, unit),
-        "name": words.trial(kind),
+        "name": formatting.trial(kind),
         "boxpoints": "outliers",
         "marker": {"color": colour, "size": 3},
         "line": {"color": colour, "width": 1.5},
@@ -183,7 +190,7 @@ def _box(kind: str, trials: Sequence[Trial], unit: words.Unit) -> Trace:
     }
 
 
-def _scaled(rates: Sequence[float], unit: words.Unit) -> list[float]:
+def _scaled(rates: Sequence[float], unit: formatting.Unit) -> list[float]:
     return [short(rate / unit.factor) for rate in rates]
 
 
@@ -193,22 +200,22 @@ def _colour(kind: str) -> str:
 
 def _how(measurement: Measurement, studied: list[str]) -> Html:
     modes = dict.fromkeys(
-        words.mode(mode) for trial in measurement.trials for mode in trial.phase.disk_modes
+        formatting.mode(mode) for trial in measurement.trials for mode in trial.phase.disk_modes
     )
     pairs: list[tuple[str, Html | str]] = [
-        ("Begun", words.moment(measurement.began_at)),
+        ("Begun", formatting.moment(measurement.began_at)),
         ("Stopping rule", measurement.stopping_rule),
         ("Page cache", measurement.page_cache),
         ("Disk access", join(map(text, modes), Html("<br>")) if modes else "no disk"),
     ]
     pairs += [
-        (name, words.setting(key, measurement.settings[key]))
+        (name, formatting.setting(key, measurement.settings[key]))
         for name, key in (("Reads", "read"), ("Writes", "write"))
         if key in measurement.settings
     ]
     alone = measurement.command != studied
     name = "A command that repeats it" if alone else "The study's command; none repeats it alone"
-    command = words.command(measurement.command)
+    command = formatting.command(measurement.command)
     return join([facts(pairs), tag("h4", name), block(command, name)])
 
 
@@ -217,14 +224,14 @@ def _graphs(measurement: Measurement) -> Html | None:
     if not kinds:
         return None
     graphs = [
-        tag("div", tag("dt", words.trial(kind)), tag("dd", drawing(trials[0].phase.graph)))
+        tag("div", tag("dt", formatting.trial(kind)), tag("dd", drawing(trials[0].phase.graph)))
         for kind, trials in kinds.items()
     ]
     tables = [
         stages(
             trial.phase,
-            f"Trial {number}: {words.trial(trial.name)}, {words.seconds(trial.phase.seconds)}; its"
-            f" rate is without the warm-up, the first {words.seconds(trial.warm_up_seconds)}",
+            f"Trial {number}: {formatting.trial(trial.name)}, {formatting.seconds(trial.phase.seconds)}; its"
+            f" rate is without the warm-up, the first {formatting.seconds(trial.warm_up_seconds)}",
         )
         for number, trial in enumerate(measurement.trials, start=1)
     ]

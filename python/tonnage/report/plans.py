@@ -10,13 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from tonnage import words
-from tonnage.artifacts import write_atomically
-from tonnage.artifacts.plan import Candidate, NamedPlan, Plan, Plans, Range
+from tonnage.base import formatting
+from tonnage.base.records import write_atomically
+from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range
 from tonnage.report.charts import PLAIN, Chart, Trace, beside
-from tonnage.report.circumstances import settings
-from tonnage.report.markup import Html, section, table, tag
-from tonnage.report.shell import Part, page
+from tonnage.report.environment import settings
+from tonnage.report.html import Html, section, table, tag
+from tonnage.report.template import Part, page
 
 SHOWN = 12
 """Machine types in the charts; the tables have all."""
@@ -63,9 +63,9 @@ def render(plans: Plans) -> str:
 def title(plans: Plans) -> str:
     """The first sentence, without its full stop."""
     first = plans.plans[0].plan
-    whats = {f"{each.plan.job.name} of {words.size(each.plan.bytes)}" for each in plans.plans}
+    whats = {f"{each.plan.job.name} of {formatting.size(each.plan.bytes)}" for each in plans.plans}
     if len(plans.plans) > 1:
-        return f"{words.several(len(plans.plans), 'plan')}, of a {words.listing(sorted(whats))}"
+        return f"{formatting.several(len(plans.plans), 'plan')}, of a {formatting.listing(sorted(whats))}"
     return f"A {whats.pop()}: {best_in_words(first)}"
 
 
@@ -75,8 +75,8 @@ def best_in_words(plan: Plan) -> str:
         return "nothing keeps what is asked"
     best = plan.candidates[0]
     return (
-        f"{best.nodes} x {name_of(best)}, {words.duration(best.seconds.median)}, "
-        f"{words.cents(best.cost_usd.median)}"
+        f"{best.nodes} x {name_of(best)}, {formatting.duration(best.seconds.median)}, "
+        f"{formatting.cents(best.cost_usd.median)}"
     )
 
 
@@ -91,7 +91,7 @@ def _header(plans: Plans) -> Html:
     made = max(each.plan.made_at for each in plans.plans)
     return tag(
         "header",
-        tag("p", tag("b", "Tonnage"), f" · {words.moment(made)}", class_="eyebrow"),
+        tag("p", tag("b", "Tonnage"), f" · {formatting.moment(made)}", class_="eyebrow"),
         tag("h1", f"{title(plans)}."),
         tag("p", " ".join(said), class_="lead") if len(said) > 1 else None,
     )
@@ -124,7 +124,9 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
             told = _said(_range(first[name], figure), figure)
             said.append(f"{each.name}, {first[name].nodes} x {name}: {told}")
     left = len(least) - len(shown)
-    sure = words.listing(sorted({words.percent(each.plan.confidence) for each in plans.plans}))
+    sure = formatting.listing(
+        sorted({formatting.percent(each.plan.confidence) for each in plans.plans})
+    )
     return Chart(
         name=f"chart-{figure.replace('_', '-')}",
         title=f"{TITLES[figure]}, with intervals of {sure}",
@@ -133,7 +135,9 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
         traces=traces,
         layout=layout,
         legend=_legend(plans),
-        note=f"{words.several(left, 'more machine type')} in the tables below." if left else None,
+        note=f"{formatting.several(left, 'more machine type')} in the tables below."
+        if left
+        else None,
     )
 
 
@@ -184,8 +188,8 @@ def _front(plans: Plans) -> Chart:
         )
         ends = dict.fromkeys([*points[:1], *points[-1:]])
         said += [
-            f"{each.name}: {point.nodes} x {point.offer} {words.duration(point.seconds)}, "
-            f"{words.cents(point.cost_usd)}"
+            f"{each.name}: {point.nodes} x {point.offer} {formatting.duration(point.seconds)}, "
+            f"{formatting.cents(point.cost_usd)}"
             for point in ends
         ]
     axis = {"type": "log", "fixedrange": True, **PLAIN}
@@ -216,11 +220,11 @@ def _plan(key: str, named: NamedPlan) -> Html:
     """A plan's candidates, what it was asked, and what else it says."""
     plan = named.plan
     rows = [_row(each) for each in plan.candidates]
-    notes = [tag("p", words.sentence(note), class_="note") for note in plan.notes]
+    notes = [tag("p", formatting.sentence(note), class_="note") for note in plan.notes]
     asked = {
-        "data": words.size(plan.bytes),
-        "catalogs": words.listing(plan.catalogs),
-        "profiles": words.listing(plan.profiles),
+        "data": formatting.size(plan.bytes),
+        "catalogs": formatting.listing(plan.catalogs),
+        "profiles": formatting.listing(plan.profiles),
         **{name: value for name, value in plan.settings.items() if value not in (None, [])},
         "job": plan.job.settings,
     }
@@ -234,7 +238,7 @@ def _plan(key: str, named: NamedPlan) -> Html:
         key,
         named.name,
         tag("p", f"{best_in_words(plan)}."),
-        table(f"Candidates, best first. {words.sentence(plan.interval_rule)}", COLUMNS, rows),
+        table(f"Candidates, best first. {formatting.sentence(plan.interval_rule)}", COLUMNS, rows),
         *notes,
         settings("What was asked", asked),
         more if plan.excluded else None,
@@ -245,13 +249,13 @@ def _row(each: Candidate) -> list[str]:
     longest = max(each.phases, key=lambda phase: phase.seconds, default=None)
     return [
         name_of(each),
-        words.count(each.nodes),
+        formatting.count(each.nodes),
         _said(each.seconds, "seconds"),
         _said(each.cost_usd, "cost_usd"),
         longest.bottleneck if longest else "nothing",
         each.evidence,
-        words.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing",
-        f"{words.size(each.capacity.needed_bytes)} of {words.size(each.capacity.have_bytes)}",
+        formatting.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing",
+        f"{formatting.size(each.capacity.needed_bytes)} of {formatting.size(each.capacity.have_bytes)}",
     ]
 
 
@@ -260,5 +264,5 @@ def _range(candidate: Candidate, figure: Figure) -> Range:
 
 
 def _said(of: Range, figure: Figure) -> str:
-    said = words.cents if figure == "cost_usd" else words.duration
+    said = formatting.cents if figure == "cost_usd" else formatting.duration
     return f"{said(of.median)} ({said(of.low)} – {said(of.high)})"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.simulate.fleet import Array
+from tonnage.simulate.cluster import Array
 
 FULL = 1e-9
 """What is nearer than this to what a resource carries is full."""

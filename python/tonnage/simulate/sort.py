@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.model.jobs.mapreduce import Durability
-from tonnage.run import division
-from tonnage.run.schedule import (
+from tonnage.run.two_pass import sizing
+from tonnage.run.two_pass.schedule import (
     Finished,
     NobodyLeft,
     Outcome,
@@ -31,8 +31,8 @@ from tonnage.run.schedule import (
     Total,
     Unreadable,
 )
-from tonnage.simulate import clock
-from tonnage.simulate.fleet import Array, Fleet, Machine, SimulationError
+from tonnage.simulate import events
+from tonnage.simulate.cluster import Array, Fleet, Machine, SimulationError
 
 CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256
 """A sampled chunk is no longer (``two_pass.rs``)."""
@@ -134,7 +134,7 @@ def cut(nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 
         raise SimulationError(f"--input-copies {copies}: give 1 to {len(nodes)}, as many as nodes")
     each, left = divmod(data_bytes // record_bytes, len(nodes))
     sizes = [(each + (number < left)) * record_bytes for number in range(len(nodes))]
-    length = division.stride(sum(sizes), len(nodes), record_bytes)
+    length = sizing.stride(sum(sizes), len(nodes), record_bytes)
     holders = [
         tuple(sorted(nodes[(number + more) % len(nodes)] for more in range(copies)))
         for number in range(len(nodes))
@@ -148,7 +148,7 @@ def cut(nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 
 
 def keys_per_partition(nodes: int, partitions: int, record_bytes: int) -> float:
     """How many keys are sampled for each partition, by the driver's arithmetic."""
-    chunks = nodes * max(-(-division.chunks(partitions) // nodes), 1)
+    chunks = nodes * max(-(-sizing.chunks(partitions) // nodes), 1)
     chunk = max(min(CHUNK_BYTES, CHUNK_RECORDS * record_bytes) // record_bytes, 1)
     return chunks * chunk / partitions
 
@@ -174,7 +174,7 @@ class _Simulation:
         self._workers = dict.fromkeys(self._names, machine.cores)
         splits = cut(self._names, asked.data_bytes, machine.layout.record_bytes, asked.input_copies)
         wanted = self._driver(
-            lambda: division.partitions(splits, self._workers, *self._machine.memory)
+            lambda: sizing.partitions(splits, self._workers, *self._machine.memory)
         )
         keys = keys_per_partition(fleet.nodes, wanted, machine.layout.record_bytes)
         partitions = min(wanted, int(keys * wanted))
@@ -185,7 +185,7 @@ class _Simulation:
             lambda: Schedule(splits, partitions, dict.fromkeys(self._names, 1.0))
         )
         share = -(-asked.data_bytes // fleet.nodes)
-        self._slot = division.plan(share, machine.cores, fleet.nodes, *self._machine.memory)[
+        self._slot = sizing.plan(share, machine.cores, fleet.nodes, *self._machine.memory)[
             "slot_bytes"
         ]
         self._steps: list[Step] = []
@@ -243,9 +243,9 @@ class _Simulation:
         if self._lose_dead():
             return  # Who is gone is found before a round begins.
         blocks = self._driver(
-            lambda: division.block_bytes(each, schedule, self._workers, *self._machine.memory)
+            lambda: sizing.block_bytes(each, schedule, self._workers, *self._machine.memory)
         )
-        self._driver(lambda: division.rooms(each, schedule))
+        self._driver(lambda: sizing.rooms(each, schedule))
         self._blocks = self._blocks or blocks
         reads, shares = np.zeros(self._fleet.nodes), np.zeros(self._fleet.nodes)
         for node, numbers in each.reads.items():
@@ -256,7 +256,7 @@ class _Simulation:
         np.add.at(shares, owners, sizes[places])
         open_bytes = self._machine.cores * len(each.owners) * blocks
         held = np.full(self._fleet.nodes, open_bytes / 2)
-        came = clock.pass_one(self._fleet, reads, shares, held, self._deaths_from_now())
+        came = events.pass_one(self._fleet, reads, shares, held, self._deaths_from_now())
         taken = [number for node in each.nodes if came.alive[number := self._number[node]]]
         lost = tuple(node for node in each.reads if not came.whole[self._number[node]])
         whole = [one for node in each.reads if node not in lost for one in each.reads[node]]
@@ -303,7 +303,7 @@ class _Simulation:
             again[number] = sum(size for size in came if size > self._slot)
             first[number] = sum(came) / len(came)
         copies = self._asked.durability == "replicated"
-        ended = clock.pass_two(self._fleet, sizes, again, first, copies, self._deaths_from_now())
+        ended = events.pass_two(self._fleet, sizes, again, first, copies, self._deaths_from_now())
         self._repartitioned += int(again.sum())
         living = [name for name, alive in zip(self._names, ended.alive, strict=True) if alive]
         for node, places in left.items():
@@ -326,7 +326,7 @@ class _Simulation:
             node: 0.0 for name, node in self._number.items() if name not in self._schedule.keepers
         }
 
-    def _end(self, name: str, ended: clock.Ended, splits: int, partitions: int) -> None:
+    def _end(self, name: str, ended: events.Ended, splits: int, partitions: int) -> None:
         died = [
             node
             for node, alive in zip(self._names, ended.alive, strict=True)

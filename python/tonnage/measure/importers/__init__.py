@@ -12,8 +12,8 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
-from tonnage.artifacts import Measurement, Reading
-from tonnage.cloud_truth import scorecard
+from tonnage.base.credibility import scorecard
+from tonnage.base.records import Measurement, Reading
 from tonnage.measure.importers import (
     bonnie,
     elbencho,
@@ -28,9 +28,9 @@ from tonnage.measure.importers import (
     sysstat,
     warp,
 )
-from tonnage.measure.importers.document import Node, begins, described, documents
-from tonnage.measure.importers.reading import OPERATIONS, Unreadable, one_line
-from tonnage.measure.trials import now
+from tonnage.measure.importers.json_reader import Node, begins, described, documents
+from tonnage.measure.importers.metric import OPERATIONS, Unreadable, one_line
+from tonnage.measure.trial.trial import now
 
 __all__ = ["OPERATIONS", "Unreadable", "imported", "one_line", "read"]
 

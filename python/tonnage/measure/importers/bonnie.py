@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tonnage.artifacts import Latency, Reading, Source
-from tonnage.measure.caching import cached
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.base.records import Latency, Reading, Source
+from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole
+from tonnage.measure.trial.cache_detection import cached
 
 TOOL = "bonnie++"
 

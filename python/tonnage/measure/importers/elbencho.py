@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tonnage.artifacts import Latency, Reading, Source
-from tonnage.measure.caching import cached
-from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.base.records import Latency, Reading, Source
+from tonnage.measure.importers.json_reader import Node
+from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
+from tonnage.measure.trial.cache_detection import cached
 
 TOOL = "elbencho"
 

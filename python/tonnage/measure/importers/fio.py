@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tonnage.artifacts import Latency, Reading, Source
-from tonnage.measure.caching import cached
+from tonnage.base.records import Latency, Reading, Source
 from tonnage.measure.importers import fio_bins
-from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.measure.importers.json_reader import Node
+from tonnage.measure.importers.metric import Unreadable, reading_of
+from tonnage.measure.trial.cache_detection import cached
 
 TOOL = "fio"
 

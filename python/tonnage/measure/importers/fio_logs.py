@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from tonnage.artifacts import Latency, Reading, Source
+from tonnage.base.records import Latency, Reading, Source
 from tonnage.measure.importers import fio, fio_bins
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, rank, whole
 
 _NAME = re.compile(r"_(bw|iops|lat|slat|clat|hist|clat_hist)(?:\.\d+)?\.log$")

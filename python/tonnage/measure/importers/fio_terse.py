@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tonnage.artifacts import Latency, Reading, Source
+from tonnage.base.records import Latency, Reading, Source
 from tonnage.measure.importers import fio
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import NUMBER, lines, number, whole
 
 _LINE = re.compile(r"(?:[345];fio-[^;]*|2;[^;]*);[^;]*;\d+;-?\d+;\d+;\d+;|2;[^;]*;\d+;-?\d+;\d+;")

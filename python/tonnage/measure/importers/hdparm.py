@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from tonnage.artifacts import Reading, Source
-from tonnage.measure.caching import cached
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.base.records import Reading, Source
+from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
+from tonnage.measure.trial.cache_detection import cached
 
 TOOL = "hdparm"
 

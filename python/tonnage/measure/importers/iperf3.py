@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tonnage.artifacts import Reading, Source
-from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Unreadable, one_line, reading_of
+from tonnage.base.records import Reading, Source
+from tonnage.measure.importers.json_reader import Node
+from tonnage.measure.importers.metric import Unreadable, one_line, reading_of
 
 TOOL = "iperf3"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tonnage.artifacts import Reading, Source
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.base.records import Reading, Source
+from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
 
 TOOL = "mdtest"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tonnage.artifacts import Latency, Reading, Source
-from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.base.records import Latency, Reading, Source
+from tonnage.measure.importers.json_reader import Node
+from tonnage.measure.importers.metric import Unreadable, reading_of
 
 TOOL = "sysstat"
 

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from tonnage.measure.importers.reading import Unreadable
+from tonnage.measure.importers.metric import Unreadable
 
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+")
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")

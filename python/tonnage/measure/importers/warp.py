@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from tonnage.artifacts import Latency, Reading, Source
-from tonnage.measure.importers.document import Node
-from tonnage.measure.importers.reading import Unreadable, reading_of
+from tonnage.base.records import Latency, Reading, Source
+from tonnage.measure.importers.json_reader import Node
+from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import NUMBER, duration, lines, number, rank, whole
 
 TOOL = "warp"

@@ -22,16 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tonnage import engine
-from tonnage.artifacts import SINGLE, Environment, Measurement, Step, Trial
-from tonnage.changes import Journal, opened
-from tonnage.changes.files import is_buffered
-from tonnage.measure import environment
+from tonnage.base import core
+from tonnage.base.records import SINGLE, Environment, Measurement, Step, Trial
+from tonnage.base.system import Journal, opened
+from tonnage.base.system.loop_devices import is_buffered
 from tonnage.measure.disk import OPERATIONS, measure_disk, outstanding
-from tonnage.measure.kept import Kept, kept, parted
-from tonnage.measure.layouts.arrangement import Arrangement, Manner, arrange, choose, made_by
-from tonnage.measure.layouts.given import Given, look_at, made_ready
-from tonnage.measure.trials import STOPPING_RULE
+from tonnage.measure.layouts.device_checks import Given, look_at, made_ready
+from tonnage.measure.layouts.steps import Arrangement, Manner, arrange, choose, made_by
+from tonnage.measure.trial import environment
+from tonnage.measure.trial.session import Kept, kept, parted
+from tonnage.measure.trial.trial import STOPPING_RULE
 
 ROOM = Path("/var/lib/tonnage-layouts")
 """Where it is noted what stands, and where layouts are mounted. It outlasts a reboot, as what was
@@ -39,7 +39,7 @@ written to the devices does."""
 
 COMMAND = "tonnage measure layouts"
 
-OnRound = Callable[[str], AbstractContextManager[engine.OnProgress]]
+OnRound = Callable[[str], AbstractContextManager[core.OnProgress]]
 """Shows how far a round of a layout is, which it is given the name of."""
 
 
@@ -76,7 +76,7 @@ def measure_layouts(
 
     Args:
         settings: What to measure; without devices nothing is, and only what was left is undone.
-        out: Where trials are kept, in a directory for each layout; see `tonnage.measure.kept`.
+        out: Where trials are kept, in a directory for each layout; see `tonnage.measure.trial.session`.
         destroy: Whether what the devices hold may be lost.
         command: How it can be repeated.
         labels: What else is known of where it is done, like its region.
@@ -91,7 +91,7 @@ def measure_layouts(
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     if os.geteuid():
-        raise engine.Refused("only root may lay out devices: use sudo")
+        raise core.Refused("only root may lay out devices: use sudo")
     with opened(room, COMMAND) as journal:
         if not settings.devices:
             return []
@@ -184,12 +184,12 @@ def _refuse_few(settings: Settings, given: Sequence[Given]) -> None:
     """Refuses too few devices, and such as do not hold what is read and written."""
     several = [layout for layout in settings.layouts if layout != SINGLE]
     if several and len(given) < 2:
-        raise engine.Refused(f"--layout {several[0]} takes two devices or more: give another one")
+        raise core.Refused(f"--layout {several[0]} takes two devices or more: give another one")
     sharing = 1 if SINGLE in settings.layouts else len(given)
     wanted = 2 * settings.size_bytes // sharing
     for each in given:
         if each.size_bytes < wanted:
-            raise engine.Refused(
+            raise core.Refused(
                 f"{each.path} holds {each.size_bytes} bytes, {wanted} are read and written there: "
                 "give less with --size, or a larger device"
             )
@@ -202,7 +202,7 @@ def _measure(
     settings: Settings,
     command: list[str],
     labels: Mapping[str, str] | None,
-    on_progress: engine.OnProgress,
+    on_progress: core.OnProgress,
 ) -> Measurement:
     """One round of a layout that stands; with its trials goes what is as it is in this one only."""
     done = measure_disk(

@@ -15,9 +15,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from pathlib import Path
 
-from tonnage import engine
-from tonnage.artifacts import Figure, Measurement, Trial
-from tonnage.artifacts.together import (
+from tonnage.base import core
+from tonnage.base.records import Figure, Measurement, Trial
+from tonnage.base.records.network_rounds import (
     ALL,
     SLOWEST,
     WAYS,
@@ -25,14 +25,22 @@ from tonnage.artifacts.together import (
     trials_a_round,
     whole_rounds,
 )
-from tonnage.measure import beside, environment, rounds
-from tonnage.measure.kept import kept
-from tonnage.measure.net import part
+from tonnage.base.system import activity
+from tonnage.measure.net import endpoint_round
 from tonnage.measure.net.endpoint import Place, run_together
+from tonnage.measure.net.endpoint_round import (
+    Round,
+    all_to_all,
+    configurations,
+    one_to_all,
+    warm_up,
+)
 from tonnage.measure.net.namespaces import namespaces, refuse_unable
-from tonnage.measure.net.part import Round, all_to_all, configurations, one_to_all, warm_up
-from tonnage.measure.rounds import Rounds
-from tonnage.measure.trials import WANTED_SHARE, figure, now
+from tonnage.measure.trial import environment
+from tonnage.measure.trial import repetition as rounds
+from tonnage.measure.trial.repetition import Rounds
+from tonnage.measure.trial.session import kept
+from tonnage.measure.trial.trial import WANTED_SHARE, figure, now
 
 LOOPBACK = "127.0.0.1"
 PORT = 7411
@@ -58,7 +66,7 @@ class Settings:
     rounds: int
     """At most, if they end when the slowest endpoint's rate is known well enough."""
     until_confidence: float | None
-    """As `tonnage.measure.rounds`."""
+    """As `tonnage.measure.trial.repetition`."""
     one_way: bool
     """Only the first endpoint sends."""
     namespaces: bool
@@ -84,12 +92,12 @@ def measure_net(
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
-    on_progress: engine.OnProgress | None = None,
+    on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the rounds that ``out`` does not have yet: gives their trials, and the measurement.
 
     Args:
-        out: Where trials are kept; see `tonnage.measure.kept`.
+        out: Where trials are kept; see `tonnage.measure.trial.session`.
         settings: What to do.
         command: How it can be repeated.
         labels: What else is known of where it is done, like its region.
@@ -151,7 +159,7 @@ def shuffle_figures(
 
     Args:
         done: The trials of each round.
-        wanted_share: How precise they are to be; see `tonnage.measure.trials`.
+        wanted_share: How precise they are to be; see `tonnage.measure.trial.trial`.
     """
     figures = []
     for way in WAYS:
@@ -174,7 +182,7 @@ def _places(settings: Settings) -> AbstractContextManager[list[Place]]:
 
 
 def _round(
-    number: int, places: list[Place], settings: Settings, on_progress: engine.OnProgress | None
+    number: int, places: list[Place], settings: Settings, on_progress: core.OnProgress | None
 ) -> Iterator[Trial]:
     """One round: the trials of each endpoint."""
     sends_to = one_to_all if settings.one_way else all_to_all
@@ -187,7 +195,7 @@ def _round(
     )
     began_at = now()
     before = _children_seconds()
-    with _addresses(places, settings) as addresses, beside.Watch("lo") as watch:
+    with _addresses(places, settings) as addresses, activity.Watch("lo") as watch:
         configs = configurations(addresses, together, MEETING_SECONDS)
         answers = run_together(
             places,
@@ -200,7 +208,7 @@ def _round(
         foreign = happened.foreign_cpu_seconds - (_children_seconds() - before)
         happened = dataclasses.replace(happened, foreign_cpu_seconds=max(foreign, 0.0))
     for endpoint, answer in enumerate(answers):
-        for found in part.trials(endpoint, together, answer, began_at):
+        for found in endpoint_round.trials(endpoint, together, answer, began_at):
             yield dataclasses.replace(found, beside=happened)
 
 
@@ -211,7 +219,7 @@ def _addresses(places: Sequence[Place], settings: Settings) -> Iterator[list[str
         yield [f"{place.host}:{PORT}" for place in places]
         return
     with ExitStack() as stack:
-        yield [str(stack.enter_context(engine.Port(place.host))) for place in places]
+        yield [str(stack.enter_context(core.Port(place.host))) for place in places]
 
 
 def _children_seconds() -> float:

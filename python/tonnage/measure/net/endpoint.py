@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tonnage import engine
+from tonnage.base import core
 
 POLL_SECONDS = 0.05
 LAST_BYTES = 64
@@ -53,7 +53,7 @@ def run_together(
     configs: Sequence[dict[str, Any]],
     *,
     most_seconds: float,
-    on_progress: engine.OnProgress | None = None,
+    on_progress: core.OnProgress | None = None,
 ) -> list[dict[str, Any]]:
     """Runs an endpoint in each place; gives what they answered, in the same order.
 
@@ -80,7 +80,7 @@ def run_together(
         while unfinished := [each for each in running if each.process.poll() is None]:
             _raise_failure(running)
             if time.monotonic() > deadline:
-                raise engine.Failed(f"{unfinished[0].name} has not ended in {most_seconds:g} s")
+                raise core.Failed(f"{unfinished[0].name} has not ended in {most_seconds:g} s")
             if on_progress:
                 on_progress(sum(each.done_bytes for each in running))
             time.sleep(POLL_SECONDS)
@@ -149,8 +149,8 @@ def _raise_failure(running: Sequence[_Running]) -> None:
     failed.sort(key=lambda each: each.process.returncode > 0)
     name, code, said = failed[0].name, failed[0].process.returncode, failed[0].last_words()
     if code < 0:
-        raise engine.Failed(f"{name} was killed by {signal.Signals(-code).name}")
-    raise (engine.Refused if code == 2 else engine.Failed)(f"{name}: {said}")
+        raise core.Failed(f"{name} was killed by {signal.Signals(-code).name}")
+    raise (core.Refused if code == 2 else core.Failed)(f"{name}: {said}")
 
 
 def main() -> None:
@@ -159,10 +159,10 @@ def main() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF)
     try:
         began = time.monotonic()
-        outcome = engine.run("net_bench", config, _say)
-    except (engine.Refused, engine.Failed) as why:
+        outcome = core.run("net_bench", config, _say)
+    except (core.Refused, core.Failed) as why:
         print(" ".join(str(why.args[0]).split()), file=sys.stderr)
-        sys.exit(2 if isinstance(why, engine.Refused) else 1)
+        sys.exit(2 if isinstance(why, core.Refused) else 1)
     after = resource.getrusage(resource.RUSAGE_SELF)
     answer = {
         "outcome": outcome,

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tonnage import engine
-from tonnage.changes import switch
+from tonnage.base import core
+from tonnage.base.system import netns
 from tonnage.measure.net.endpoint import Place
 
 LOCKS = Path("/run")
@@ -31,12 +31,12 @@ def refuse_unable() -> None:
         Refused: This user may not make them, or a program for it is missing.
     """
     if os.geteuid():
-        raise engine.Refused(
+        raise core.Refused(
             "--namespaces: only root may make them: use sudo, or measure over loopback without"
         )
     for program in ("ip", "tc"):
         if shutil.which(program) is None:
-            raise engine.Refused(
+            raise core.Refused(
                 f"--namespaces needs {program}: install iproute2, or measure over loopback without"
             )
 
@@ -52,19 +52,19 @@ def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[
     Raises:
         Failed: The kernel would not make them; `refuse_unable` finds most of what it would not.
     """
-    with engine.workspace("--namespaces", LOCKS, LOCK_PREFIX):
+    with core.workspace("--namespaces", LOCKS, LOCK_PREFIX):
         _remove_left()
         prefix = f"tonnage-{os.getpid()}-"
         try:
             yield _build(prefix, count, rate_bits_per_second)
         finally:
-            for path in sorted(switch.NAMESPACES.glob(f"{prefix}*")):
+            for path in sorted(netns.NAMESPACES.glob(f"{prefix}*")):
                 _call("ip", "netns", "delete", path.name)
 
 
 def _remove_left() -> None:
     """Removes the namespaces of commands that are gone; of those that live the lock is there."""
-    for path in sorted(switch.NAMESPACES.glob("tonnage-*-*")):
+    for path in sorted(netns.NAMESPACES.glob("tonnage-*-*")):
         owner = path.name.split("-")[1]
         # One with this process's number is of another that had it before.
         if owner == str(os.getpid()) or not (LOCKS / f"{LOCK_PREFIX}{owner}").is_dir():
@@ -74,14 +74,14 @@ def _remove_left() -> None:
 def _build(prefix: str, count: int, rate: int | None) -> list[Place]:
     to = f"{prefix}switch"
     _call("ip", "netns", "add", to)
-    for command in switch.switch(to):
+    for command in netns.switch(to):
         _call(*command)
     places = []
     for number in range(count):
-        name, host = f"{prefix}{number}", f"{switch.NETWORK}.0.{number + 1}"
+        name, host = f"{prefix}{number}", f"{netns.NETWORK}.0.{number + 1}"
         _call("ip", "netns", "add", name)
-        shaping = switch.shaped(name, to, number, rate) if rate else []
-        for command in [*switch.linked(name, to, number, host), *shaping]:
+        shaping = netns.shaped(name, to, number, rate) if rate else []
+        for command in [*netns.linked(name, to, number, host), *shaping]:
             _call(*command)
         places.append(Place(host, ("ip", "netns", "exec", name)))
     return places
@@ -92,4 +92,4 @@ def _call(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
     if done.returncode:
         said = " ".join(done.stderr.split())
-        raise engine.Failed(f"--namespaces: {' '.join(command)}: {said}")
+        raise core.Failed(f"--namespaces: {' '.join(command)}: {said}")

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tonnage import engine
+from tonnage.base import core
 
 PR_SET_CHILD_SUBREAPER = 36
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -29,7 +29,7 @@ WATCHED = {*FORWARDED, signal.SIGCHLD}
 """Signals that are waited for while a command is watched; they are blocked meanwhile."""
 
 
-class NotStarted(engine.Refused):
+class NotStarted(core.Refused):
     """A command that could not be started; ``code`` is what a shell would end with."""
 
     def __init__(self, said: str, code: int) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tonnage.artifacts import Environment, Job, Observation, ObservedPhase
-from tonnage.measure.observe import machine
-from tonnage.measure.observe.as_job import as_job, input_of
+from tonnage.base.records import Environment, Job, Observation, ObservedPhase
+from tonnage.measure.observe import host_counters
 from tonnage.measure.observe.bottleneck import Machine
+from tonnage.measure.observe.monitor import Watched
 from tonnage.measure.observe.phases import NOTHING, phases
-from tonnage.measure.observe.watch import Watched
-from tonnage.measure.trials import new_id
+from tonnage.measure.observe.to_job import as_job, input_of
+from tonnage.measure.trial.trial import new_id
 
 DIRTY = 1_000_000
 """Fewer bytes that are left to be written back are not worth a word."""
@@ -52,7 +52,7 @@ def conclude(
     """
     series = watched.series
     found = phases(
-        series, watched.devices, Machine(environment.cores, machine.link_bytes_per_second())
+        series, watched.devices, Machine(environment.cores, host_counters.link_bytes_per_second())
     )
     size, whence = input_of(found, data)
     dirty = [int(series["host_dirty_bytes"][place]) for place in (0, -1)]

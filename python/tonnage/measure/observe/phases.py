@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from tonnage.artifacts import ObservedPhase
-from tonnage.measure.observe.border import Border, border
+from tonnage.base.records import ObservedPhase
+from tonnage.base.stats.samples import FloatArray
 from tonnage.measure.observe.bottleneck import Machine, limit, shares
-from tonnage.measure.observe.cuts import FLOORS, cuts, moved
-from tonnage.statistics.samples import FloatArray
+from tonnage.measure.observe.boundary import Border, border
+from tonnage.measure.observe.phase_detection import FLOORS, cuts, moved
 
 CUMULATIVE = (*FLOORS, "cancelled_bytes")
 MOST_POINTS = 2000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tonnage.artifacts import write_table
+from tonnage.base.records import write_table
 
 Value = float | str
 

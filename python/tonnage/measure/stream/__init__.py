@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from tonnage import engine
-from tonnage.artifacts import Measurement, Step, Trial
-from tonnage.measure import environment, rounds
-from tonnage.measure.kept import Kept, kept
-from tonnage.measure.peers import Peers
-from tonnage.measure.rounds import Rounds, Tried
+from tonnage.base import core
+from tonnage.base.records import Measurement, Step, Trial
+from tonnage.cluster.peers import Peers
 from tonnage.measure.stream import shared
 from tonnage.measure.stream.trial import OPERATIONS, Settings, config, drop, trial
+from tonnage.measure.trial import environment, repetition
+from tonnage.measure.trial.repetition import Rounds, Tried
+from tonnage.measure.trial.session import Kept, kept
 
 __all__ = ["OPERATIONS", "Settings", "drop", "measure_stream"]
 
@@ -34,14 +34,14 @@ def measure_stream(
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
-    on_progress: engine.OnProgress | None = None,
+    on_progress: core.OnProgress | None = None,
     peers: Peers | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
 
     Args:
         directory: Where files are written and read; they are removed at the end.
-        out: Where trials are kept; see `tonnage.measure.kept`.
+        out: Where trials are kept; see `tonnage.measure.trial.session`.
         settings: What to do.
         command: How it can be repeated.
         labels: What else is known of where it is done, like its region.
@@ -65,10 +65,10 @@ def measure_stream(
         command=command,
         environment=environment.capture([directory], labels),
         stopping_rule="a trial goes through its files once, and nothing is left out as "
-        f"warm-up; {rounds.rule(repeated)}",
+        f"warm-up; {repetition.rule(repeated)}",
         page_cache=cache,
     ) as trials:
-        steps = rounds.steps("stream", tried, repeated, trials.trials)
+        steps = repetition.steps("stream", tried, repeated, trials.trials)
         if settings.shared_dir:
             assert peers is not None
             yield from shared.trials(directory, settings, steps, trials, peers, on_progress)
@@ -82,24 +82,24 @@ def _alone(
     settings: Settings,
     steps: Iterable[Step],
     trials: Kept,
-    on_progress: engine.OnProgress | None,
+    on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
     """The steps that are not on file yet, in a directory that no other machine uses."""
     with ExitStack() as stack:
         files: list[Path] = []
-        for number, step in rounds.not_done(steps, trials.trials):
+        for number, step in repetition.not_done(steps, trials.trials):
             writes = step.operation == "write"
             if not files:
-                room = stack.enter_context(engine.workspace("--dir", directory, DATA_PREFIX))
-                engine.refuse_full([(room, settings.bytes)], "the files to be written and read")
+                room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
+                core.refuse_full([(room, settings.bytes)], "the files to be written and read")
                 count = 1 if settings.shared else settings.workers
                 files = [room / f"file-{place}" for place in range(count)]
                 if not writes:
-                    engine.run("ops_bench", config(files, settings, writes=True))
+                    core.run("ops_bench", config(files, settings, writes=True))
             if not writes and not settings.direct:
                 for file in files:
                     drop(file)
-            watched = engine.after(number * settings.bytes, on_progress)
+            watched = core.after(number * settings.bytes, on_progress)
             yield trials.keep(
                 trial(config(files, settings, writes), step, settings, directory, watched)
             )

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tonnage import engine
-from tonnage.artifacts import Step, Trial
-from tonnage.artifacts.together import ATTEMPT, LATE, NODES
-from tonnage.engine import lease
-from tonnage.engine.lease import Lease
-from tonnage.measure.kept import Kept
-from tonnage.measure.peers import Met, Peers
+from tonnage.base import core
+from tonnage.base.core import lease
+from tonnage.base.core.lease import Lease
+from tonnage.base.records import Step, Trial
+from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
+from tonnage.cluster.peers import Met, Peers
 from tonnage.measure.stream.trial import Settings, config, drop, trial
+from tonnage.measure.trial.session import Kept
 
 DATA_PREFIX = ".tonnage-shared-stream-"
 
@@ -35,7 +35,7 @@ def trials(
     steps: Iterable[Step],
     kept: Kept,
     peers: Peers,
-    on_progress: engine.OnProgress | None,
+    on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
     """Does the steps that any machine does not have on file; gives those that are new here.
 
@@ -51,16 +51,16 @@ def trials(
     if not todo:
         return
     with _room(directory, peers, nodes, on_progress) as (room, held):
-        engine.refuse_full([(room, len(nodes) * settings.bytes)], "what all write and read")
+        core.refuse_full([(room, len(nodes) * settings.bytes)], "what all write and read")
         share = _Share(room, held, peers, nodes, settings)
         if todo[0][1].operation == "read":
             share.ready(writes=True)
-            engine.run("ops_bench", share.config(peers.node, writes=True))
+            core.run("ops_bench", share.config(peers.node, writes=True))
         for number, step in todo:
             writes = step.operation == "write"
             met = share.ready(writes)
             of = peers.node if writes else _next(list(met.said), peers.node)
-            watched = engine.after(number * settings.bytes, on_progress)
+            watched = core.after(number * settings.bytes, on_progress)
             own = share.config(of, writes)
             found = trial(own, step, settings, directory, watched)
             took = found.phase.stages[0].bytes / found.bytes_per_second
@@ -136,26 +136,26 @@ class _Share:
 
 @contextmanager
 def _room(
-    directory: Path, peers: Peers, nodes: Sequence[str], on_progress: engine.OnProgress | None
+    directory: Path, peers: Peers, nodes: Sequence[str], on_progress: core.OnProgress | None
 ) -> Iterator[tuple[Path, Lease]]:
     """A directory in ``directory`` that the first node makes and all see; gone afterwards."""
     first = nodes[0]
     name = None
     with ExitStack() as stack:
         if peers.node == first:
-            wait = engine.after(0, on_progress) or (lambda _: None)
+            wait = core.after(0, on_progress) or (lambda _: None)
             room = lease.made("--dir", directory, DATA_PREFIX, lambda: wait(0))
             held = stack.enter_context(lease.held(room, "0"))
             name = room.name
         name = peers.meet(name).said.get(first)
         if name is None:
-            raise engine.Failed(f"{first} did not make a directory in {directory}")
+            raise core.Failed(f"{first} did not make a directory in {directory}")
         room = directory / name
         sees = room.is_dir()
         if sees and peers.node != first:
             held = stack.enter_context(lease.held(room, str(nodes.index(peers.node))))
         if blind := [node for node, each in peers.meet(sees).said.items() if not each]:
-            raise engine.Refused(
+            raise core.Refused(
                 f"--dir {directory} is not the same for all: what {first} made there is not seen "
                 f"by {', '.join(blind)}"
             )

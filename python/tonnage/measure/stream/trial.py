@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tonnage import engine
-from tonnage.artifacts import Step, Trial
-from tonnage.measure import beside, devices
-from tonnage.measure.operations import reading_of, trial_of
-from tonnage.measure.trials import now
+from tonnage.base import core
+from tonnage.base.records import Step, Trial
+from tonnage.base.system import activity, block_devices
+from tonnage.measure.random_io.trial import reading_of, trial_of
+from tonnage.measure.trial.trial import now
 
 OPERATIONS = ("write", "read")
 
@@ -37,7 +37,7 @@ class Settings:
     """What was written is durable before its time ends."""
     repetitions: int
     until_confidence: float | None = None
-    """As `tonnage.measure.rounds`; ``repetitions`` is then how many there are at most."""
+    """As `tonnage.measure.trial.repetition`; ``repetitions`` is then how many there are at most."""
     shared_dir: bool = False
     """The directory is one, which several machines have mounted, and ``shared`` is among all."""
 
@@ -61,12 +61,12 @@ def trial(
     step: Step,
     settings: Settings,
     directory: Path,
-    on_progress: engine.OnProgress | None,
+    on_progress: core.OnProgress | None,
 ) -> Trial:
     """Goes through files once, as ``config`` says; ``directory`` is where they are."""
     began_at = now()
-    with beside.Watch(*devices.holding(directory)) as watch:
-        outcome = engine.run("ops_bench", config, on_progress)
+    with activity.Watch(*block_devices.holding(directory)) as watch:
+        outcome = core.run("ops_bench", config, on_progress)
     reading = reading_of(outcome, config, step.operation, watch.beside)
     layout = {"shared": settings.shared, "segments": settings.segments, "flush": settings.flush}
     reading = dataclasses.replace(reading, details=reading.details | layout)

@@ -13,29 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tonnage import words
-from tonnage.artifacts import Environment, FleetMeasurement, Measurement
-from tonnage.artifacts.analysis import Analysis, Cited, Machine, Subject
-from tonnage.artifacts.together import with_partners
-from tonnage.cloud_truth import scorecard
+from tonnage.base import formatting
+from tonnage.base.credibility import scorecard
+from tonnage.base.records import Environment, FleetMeasurement, Measurement
+from tonnage.base.records.analysis import Analysis, Cited, Machine, Subject
+from tonnage.base.records.network_rounds import with_partners
+from tonnage.base.stats.cluster_time_series import LEVEL, FleetFindings, analyse_fleet
+from tonnage.base.stats.samples import Series
 from tonnage.model.analysis import comparisons, labels
-from tonnage.model.analysis.courses import drawn, series_of, steadiness
-from tonnage.model.analysis.doubts import doubts, missing
+from tonnage.model.analysis.concurrency import chosen, concurrencies, level, levels, near_best
+from tonnage.model.analysis.cost_efficiency import Price, Priced, per_dollar, priced
 from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, estimated
 from tonnage.model.analysis.findings import findings, slower
-from tonnage.model.analysis.instances import (
-    alternating,
-    cycles,
-    instances,
-    lines,
-    outliers,
-    spread,
-)
-from tonnage.model.analysis.lacking import left_out
-from tonnage.model.analysis.latencies import latency_histograms
-from tonnage.model.analysis.levels import chosen, concurrencies, level, levels, near_best
-from tonnage.model.analysis.money import Price, Priced, per_dollar, priced
-from tonnage.model.analysis.samples import (
+from tonnage.model.analysis.grouping import (
     Kind,
     Sample,
     by_instance,
@@ -44,8 +34,11 @@ from tonnage.model.analysis.samples import (
     names,
     unit_of,
 )
-from tonnage.statistics.fleet import LEVEL, FleetFindings, analyse_fleet
-from tonnage.statistics.samples import Series
+from tonnage.model.analysis.instances import alternating, cycles, instances, lines, outliers, spread
+from tonnage.model.analysis.latencies import latency_histograms
+from tonnage.model.analysis.omissions import left_out
+from tonnage.model.analysis.time_series import drawn, series_of, steadiness
+from tonnage.model.analysis.warnings import doubts, missing
 
 __all__ = ["Price", "analyse"]
 
@@ -199,8 +192,8 @@ def _described(environment: Environment | None) -> str:
     if environment is None:
         return "imported: not known"
     return (
-        f"{words.several(environment.cores, 'core')}, {environment.cpu_model}, "
-        f"{words.memory(environment.memory_bytes)}, {environment.virtualisation}"
+        f"{formatting.several(environment.cores, 'core')}, {environment.cpu_model}, "
+        f"{formatting.memory(environment.memory_bytes)}, {environment.virtualisation}"
     )
 
 

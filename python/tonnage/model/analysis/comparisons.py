@@ -11,8 +11,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from tonnage.artifacts import SINGLE, Measurement
-from tonnage.artifacts.analysis import Comparison, Estimate
+from tonnage.base.records import SINGLE, Measurement
+from tonnage.base.records.analysis import Comparison, Estimate
+from tonnage.base.stats.quantiles import quantile_estimate
+from tonnage.model.analysis.concurrency import cpu_of_byte
+from tonnage.model.analysis.conditions import STRIPE
 from tonnage.model.analysis.estimates import (
     CONFIDENCE,
     INSTANCES,
@@ -22,10 +25,7 @@ from tonnage.model.analysis.estimates import (
     units_of,
     values_of,
 )
-from tonnage.model.analysis.levels import cpu_of_byte
-from tonnage.model.analysis.manners import STRIPE
-from tonnage.model.analysis.samples import Kind, Sample, by_kind, cited, names, rate_in
-from tonnage.statistics.quantiles import quantile_estimate
+from tonnage.model.analysis.grouping import Kind, Sample, by_kind, cited, names, rate_in
 
 Kinds = Mapping[Kind, Sequence[Sample]]
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tonnage.artifacts.analysis import Estimate
-from tonnage.model.analysis.samples import Sample, by_instance
-from tonnage.statistics.autocorrelation import effective_size
-from tonnage.statistics.quantiles import QuantileEstimate, quantile_estimate
+from tonnage.base.records.analysis import Estimate
+from tonnage.base.stats.autocorrelation import effective_size
+from tonnage.base.stats.quantiles import QuantileEstimate, quantile_estimate
+from tonnage.model.analysis.grouping import Sample, by_instance
 
 CONFIDENCE = 0.95
 LEAST_CORRELATED = 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from tonnage import words
-from tonnage.artifacts.analysis import Alternating, Cyclic, Machine, Outlier, Subject
+from tonnage.base import formatting
+from tonnage.base.records.analysis import Alternating, Cyclic, Machine, Outlier, Subject
+from tonnage.base.stats.outliers import LEAST_INSTANCES, LEAST_SHARE
 from tonnage.model.analysis.estimates import INSTANCES, TRIALS
-from tonnage.statistics.instances import LEAST_INSTANCES, LEAST_SHARE
 
 MOST_FLEETS = 1_000
 """Beyond that, chance is less well known than how rare it is."""
@@ -37,7 +37,7 @@ def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[s
         if len(subject.instances) >= LEAST_INSTANCES and not (
             subject.outliers or subject.alternating or subject.cycles
         ):
-            instances = words.several(len(subject.instances), "instance")
+            instances = formatting.several(len(subject.instances), "instance")
             found.append(f"{subject.name}: none of {instances} stands out.")
     return found
 
@@ -46,16 +46,18 @@ def _gave(subject: Subject) -> list[str]:
     rate = subject.rate
     if rate is None:
         return []
-    figure = words.per_second(rate.value, subject.unit)
-    counted = words.count(rate.size)
+    figure = formatting.per_second(rate.value, subject.unit)
+    counted = formatting.count(rate.size)
     of = {
         INSTANCES: f"the median of {counted} instances",
         TRIALS: f"the median of {counted} trials" if rate.size > 1 else "in a single trial",
     }[rate.over]
     between = "its interval is not estimable from so few"
     if rate.low is not None and rate.high is not None:
-        low, high = (words.per_second(each, subject.unit) for each in (rate.low, rate.high))
-        between = f"between {low} and {high} with {words.percent(rate.confidence or 0)} confidence"
+        low, high = (formatting.per_second(each, subject.unit) for each in (rate.low, rate.high))
+        between = (
+            f"between {low} and {high} with {formatting.percent(rate.confidence or 0)} confidence"
+        )
     said = [f"{subject.name}: {figure}, {of}{_outstanding(subject)}; {between}."]
     if subject.near_best is not None and len(subject.levels) > 1:
         most = max(each.concurrency or 0 for each in subject.levels)
@@ -84,10 +86,10 @@ def _outlier(subject: Subject, each: Outlier) -> str:
     elif each.ratio >= 2 or each.ratio <= 0.5:
         factor = max(each.ratio, 1 / each.ratio)
         way = "faster" if each.ratio > 1 else "slower"
-        how = f"{words.significant(factor, 2)} times {way} than the median instance"
+        how = f"{formatting.significant(factor, 2)} times {way} than the median instance"
     else:
         way = "above" if each.ratio > 1 else "below"
-        how = f"{words.percent(abs(each.ratio - 1))} {way} the median instance"
+        how = f"{formatting.percent(abs(each.ratio - 1))} {way} the median instance"
     return f"{subject.name}: {each.instance} {what}, {how} ({_sure(each.false_alarm)})."
 
 
@@ -108,9 +110,9 @@ def slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
         middle = statistics.median(alike.values())
         if len(alike) >= LEAST_INSTANCES or not middle:
             continue
-        kind = f"{words.several(len(alike), 'machine')} of type {type_}"
+        kind = f"{formatting.several(len(alike), 'machine')} of type {type_}"
         found += [
-            f"{subject.name}: {name} gives {words.percent(rate / middle)} of the median of "
+            f"{subject.name}: {name} gives {formatting.percent(rate / middle)} of the median of "
             f"{kind}; so few do not tell whether that is chance."
             for name, rate in alike.items()
             if rate < (1 - LEAST_SHARE) * middle and name not in named
@@ -119,8 +121,8 @@ def slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
 
 
 def _alternates(subject: Subject, each: Alternating) -> str:
-    modes = words.listing(
-        f"{words.per_second(mode.value, subject.unit)} ({words.percent(mode.share)} of the time)"
+    modes = formatting.listing(
+        f"{formatting.per_second(mode.value, subject.unit)} ({formatting.percent(mode.share)} of the time)"
         for mode in each.modes
     )
     return f"{subject.name}: {each.instance} alternates between {modes}; its median says little."
@@ -128,8 +130,10 @@ def _alternates(subject: Subject, each: Alternating) -> str:
 
 def _cycles(subject: Subject, each: Cyclic) -> str:
     who = each.instance or "the fleet as a whole"
-    share = "" if each.amplitude_share is None else f" by {words.percent(each.amplitude_share)}"
-    period = words.duration(each.period_seconds)
+    share = (
+        "" if each.amplitude_share is None else f" by {formatting.percent(each.amplitude_share)}"
+    )
+    period = formatting.duration(each.period_seconds)
     return (
         f"{subject.name}: {who} rises and falls{share} with a period of {period} "
         f"({_sure(each.false_alarm)})."
@@ -140,4 +144,4 @@ def _sure(false_alarm: float) -> str:
     """How often chance alone does as much in fleets that have nothing to find."""
     fleets = min(round(1 / max(false_alarm, 1e-9)), MOST_FLEETS)
     rounded = fleets // 10 ** (len(str(fleets)) - 1) * 10 ** (len(str(fleets)) - 1)
-    return f"by chance in fewer than one of {words.count(rounded)} fleets"
+    return f"by chance in fewer than one of {formatting.count(rounded)} fleets"

@@ -1,6 +1,6 @@
 """Instances side by side: who gives how much, who does not belong, who alternates, who cycles.
 
-The judgement is `tonnage.statistics.fleet`'s, over each instance's rate in time. Percentile lines
+The judgement is `tonnage.base.stats.cluster_time_series`'s, over each instance's rate in time. Percentile lines
 are of latency where every instance states it, else of the rate over time; instances stand from the
 best to the worst, and no percentile is of more than one.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tonnage.artifacts.analysis import (
+from tonnage.base.records.analysis import (
     Alternating,
     Cyclic,
     Instance,
@@ -21,16 +21,16 @@ from tonnage.artifacts.analysis import (
     Outlier,
     Spread,
 )
+from tonnage.base.stats.cluster_time_series import FleetFindings
+from tonnage.base.stats.density import Axis, density, histogram
+from tonnage.base.stats.multimodality import LEAST as LEAST_FOR_MODES
+from tonnage.base.stats.multimodality import Modality, modality
+from tonnage.base.stats.outliers import LEAST_INSTANCES, percentile_lines
+from tonnage.base.stats.periodicity import Cycle
+from tonnage.base.stats.samples import FloatArray, Series
+from tonnage.model.analysis.concurrency import latency
 from tonnage.model.analysis.estimates import IN_TIME, estimated, medians_of, values_of
-from tonnage.model.analysis.levels import latency
-from tonnage.model.analysis.samples import Sample, by_instance, cited
-from tonnage.statistics.density import Axis, density, histogram
-from tonnage.statistics.fleet import FleetFindings
-from tonnage.statistics.instances import LEAST_INSTANCES, percentile_lines
-from tonnage.statistics.modes import LEAST as LEAST_FOR_MODES
-from tonnage.statistics.modes import Modality, modality
-from tonnage.statistics.periodicity import Cycle
-from tonnage.statistics.samples import FloatArray, Series
+from tonnage.model.analysis.grouping import Sample, by_instance, cited
 
 LATENCIES = ("p50", "p90", "p99", "p999", "max")
 LEAST_SAMPLES = 10

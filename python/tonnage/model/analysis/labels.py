@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tonnage.artifacts import Measurement
-from tonnage.artifacts.analysis import ByLabel, Comparison, Labelled
-from tonnage.artifacts.environment import HOST
+from tonnage.base.records import Measurement
+from tonnage.base.records.analysis import ByLabel, Comparison, Labelled
+from tonnage.base.records.environment import HOST
+from tonnage.base.stats.density import REACH, Axis, bandwidth, histogram, kernel_density
+from tonnage.base.stats.outliers import LEAST_INSTANCES
+from tonnage.base.stats.samples import FloatArray
 from tonnage.model.analysis.comparisons import common, compared
 from tonnage.model.analysis.estimates import median_over, units_of, values_of
+from tonnage.model.analysis.grouping import Kind, Sample, cited, names, rate_in, unit_of
 from tonnage.model.analysis.instances import WIDE
-from tonnage.model.analysis.samples import Kind, Sample, cited, names, rate_in, unit_of
-from tonnage.statistics.density import REACH, Axis, bandwidth, histogram, kernel_density
-from tonnage.statistics.instances import LEAST_INSTANCES
-from tonnage.statistics.samples import FloatArray
 
 POINTS = 256
 """Places of a density."""

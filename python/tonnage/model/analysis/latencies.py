@@ -12,8 +12,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from tonnage.artifacts.analysis import LatencyHistogram
-from tonnage.model.analysis.samples import Sample, by_instance, cited
+from tonnage.base.records.analysis import LatencyHistogram
+from tonnage.model.analysis.grouping import Sample, by_instance, cited
 
 PER_DECADE = 16
 

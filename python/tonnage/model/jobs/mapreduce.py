@@ -20,9 +20,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal, cast
 
-from tonnage.artifacts import RunRecord
-from tonnage.artifacts.job import Demand, Job, JobPhase, Requests, Resource, Room
-from tonnage.model.shown import durability_of, functions_of, name_of, shown
+from tonnage.base.records import RunRecord
+from tonnage.base.records.job import Demand, Job, JobPhase, Requests, Resource, Room
+from tonnage.model.run_phases import durability_of, functions_of, name_of, shown
 
 Durability = Literal["none", "replicated", "volumes"]
 DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from tonnage.artifacts import ReductionRecord
-from tonnage.artifacts.job import Demand, Job, JobPhase, Requests, Room
-from tonnage.model.shown import functions_of
+from tonnage.base.records import ReductionRecord
+from tonnage.base.records.job import Demand, Job, JobPhase, Requests, Room
+from tonnage.model.run_phases import functions_of
 
 STUDY = "MATE-EC2"
 

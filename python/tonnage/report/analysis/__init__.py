@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tonnage.artifacts import write_atomically
-from tonnage.artifacts.analysis import Analysis
-from tonnage.report.analysis.across import across
-from tonnage.report.analysis.belief import belief, sources
+from tonnage.base.records import write_atomically
+from tonnage.base.records.analysis import Analysis
+from tonnage.report.analysis.comparisons import across
+from tonnage.report.analysis.operations import subjects
 from tonnage.report.analysis.overview import header, overview, title
-from tonnage.report.analysis.subjects import subjects
-from tonnage.report.shell import Part, page
+from tonnage.report.analysis.scorecard import belief, sources
+from tonnage.report.template import Part, page
 
 __all__ = ["render", "write_analysis"]
 

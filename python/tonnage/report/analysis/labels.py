@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tonnage import words
-from tonnage.artifacts.analysis import ByLabel
-from tonnage.report.analysis.figures import (
+from tonnage.base import formatting
+from tonnage.base.records.analysis import ByLabel
+from tonnage.report.analysis.number_format import (
     MARGIN,
     cites,
     counted,
@@ -16,7 +16,7 @@ from tonnage.report.analysis.figures import (
     logarithmic,
 )
 from tonnage.report.charts import Chart, Trace
-from tonnage.report.markup import Child, Html, table
+from tonnage.report.html import Child, Html, table
 
 COLOURS = ("--read", "--write", "--work-one", "--work-two", "--busy", "--work-three")
 """Of values, in the order of their names; more of them are in the table alone."""
@@ -33,7 +33,7 @@ def by_label(found: Sequence[ByLabel]) -> tuple[list[Chart], list[Html]]:
             of.label,
             each.value,
             "not said" if of.concurrency is None else str(of.concurrency),
-            words.per_second(each.rate.value, of.unit),
+            formatting.per_second(each.rate.value, of.unit),
             interval(each.rate, _unit(of)),
             counted(each.rate),
             cites(each.measurements),
@@ -72,7 +72,9 @@ def _densities(number: int, found: ByLabel) -> Chart:
             "hoverinfo": "skip",
         }
         traces += [steps, density]
-    said = [f"{each.value} {words.per_second(each.rate.value, found.unit)}" for _, each in drawn]
+    said = [
+        f"{each.value} {formatting.per_second(each.rate.value, found.unit)}" for _, each in drawn
+    ]
     across = linear(unit.name, rangemode="normal")
     if found.axis == "logarithmic":
         across = logarithmic(edges, unit.name)
@@ -89,11 +91,11 @@ def _densities(number: int, found: ByLabel) -> Chart:
             "yaxis": linear("%"),
         },
         legend=[(colour, each.value) for colour, each in drawn],
-        note=words.sentence(found.rule),
+        note=formatting.sentence(found.rule),
     )
 
 
-def _unit(found: ByLabel) -> words.Unit:
+def _unit(found: ByLabel) -> formatting.Unit:
     if found.unit == "operations":
-        return words.Unit("operations/s", 1.0)
-    return words.rate_unit(max(each.rate.value for each in found.values))
+        return formatting.Unit("operations/s", 1.0)
+    return formatting.rate_unit(max(each.rate.value for each in found.values))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tonnage import words
-from tonnage.artifacts.analysis import Analysis, Subject
-from tonnage.report.analysis.figures import cites, counted, interval, rate, unit
-from tonnage.report.markup import Child, Html, missing, section, table, tag
+from tonnage.base import formatting
+from tonnage.base.records.analysis import Analysis, Subject
+from tonnage.report.analysis.number_format import cites, counted, interval, rate, unit
+from tonnage.report.html import Child, Html, missing, section, table, tag
 
 COLUMNS = [
     *(
@@ -28,22 +28,22 @@ def title(analysis: Analysis) -> str:
     known = [each.name for each in analysis.machines if each.known]
     imported = len(analysis.machines) - len(known)
     if not known:
-        return f"What {words.several(imported, 'imported result')} tell{'s' * (imported == 1)}"
-    said = f"What {words.count(len(known))} machines carry"
+        return f"What {formatting.several(imported, 'imported result')} tell{'s' * (imported == 1)}"
+    said = f"What {formatting.count(len(known))} machines carry"
     if len(known) == 1:
         said = f"What one machine carries: {known[0]}"
-    return f"{said}; and {words.several(imported, 'imported result')}" if imported else said
+    return f"{said}; and {formatting.several(imported, 'imported result')}" if imported else said
 
 
 def header(analysis: Analysis) -> Html:
     """The head of the page."""
     # What was imported only says when that was done.
     begun = sorted({each.began_at for each in analysis.cited if each.machine != each.id})
-    when = " to ".join(map(words.moment, dict.fromkeys([*begun[:1], *begun[-1:]])))
+    when = " to ".join(map(formatting.moment, dict.fromkeys([*begun[:1], *begun[-1:]])))
     warned = len(analysis.warnings)
     notice = None
     if warned:
-        said = f"{words.several(warned, 'warning')} about these figures"
+        said = f"{formatting.several(warned, 'warning')} about these figures"
         notice = tag("p", tag("a", said, href="#warnings"), class_="notice", role="note")
     tiles = [
         tag("div", tag("dt", name), tag("dd", tag("b", figure), tag("small", beside)))
@@ -82,7 +82,7 @@ def _lead(analysis: Analysis) -> str:
     moody = {each.instance for subject in subjects for each in subject.alternating}
     cyclic = {each.instance or "the fleet" for subject in subjects for each in subject.cycles}
     said = [
-        f"{words.several(len(names), one)}"
+        f"{formatting.several(len(names), one)}"
         for names, one in ((apples, "bad apple"), (moody, "machine"), (cyclic, "cycle"))
         if names
     ]
@@ -91,18 +91,18 @@ def _lead(analysis: Analysis) -> str:
         said[place] += " that alternate" + ("s" if len(moody) == 1 else "") + " between speeds"
     if not said:
         return "Nothing that does not belong was found."
-    return f"Found: {words.listing(said)}."
+    return f"Found: {formatting.listing(said)}."
 
 
 def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:
     known = sum(each.known for each in analysis.machines)
     readings = sum(each.readings for each in analysis.cited)
-    cited = words.several(len(analysis.cited), "measurement")
+    cited = formatting.several(len(analysis.cited), "measurement")
     passed = sum(1 for rule in analysis.scorecard if rule.verdict == "pass")
     return [
-        ("Machines", words.count(known), _alone(known, len(analysis.machines) - known)),
-        ("Operations", words.count(len(analysis.subjects)), "of one tool, in one way, each"),
-        ("Readings", words.count(readings), f"in {cited}"),
+        ("Machines", formatting.count(known), _alone(known, len(analysis.machines) - known)),
+        ("Operations", formatting.count(len(analysis.subjects)), "of one tool, in one way, each"),
+        ("Readings", formatting.count(readings), f"in {cited}"),
         (
             "Rules passed",
             f"{passed} of {len(analysis.scorecard)}",
@@ -113,7 +113,7 @@ def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:
 
 def _alone(known: int, imported: int) -> str:
     if imported:
-        return f"and {words.several(imported, 'imported result')} of unknown ones"
+        return f"and {formatting.several(imported, 'imported result')} of unknown ones"
     return "says nothing about others" if known == 1 else "each counts once"
 
 
@@ -131,9 +131,9 @@ def _row(subject: Subject) -> list[Child]:
         rate(subject.rate, subject),
         interval(subject.rate, figure),
         counted(subject.rate),
-        "–" if variation is None else words.percent(variation),
-        words.latency(latencies["p50"]) if "p50" in latencies else "–",
-        words.latency(latencies["p99"]) if "p99" in latencies else "–",
+        "–" if variation is None else formatting.percent(variation),
+        formatting.latency(latencies["p50"]) if "p50" in latencies else "–",
+        formatting.latency(latencies["p99"]) if "p99" in latencies else "–",
         cites(subject.chosen.measurements),
     ]
 

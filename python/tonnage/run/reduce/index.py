@@ -17,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tonnage import engine
-from tonnage.run.reduce.formats import Format, format_named
-from tonnage.run.reduce.pool import Chunk
-from tonnage.run.sources import File, Sources
-from tonnage.run.volumes import is_url
+from tonnage.base import core
+from tonnage.run.formats import Format, format_named
+from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.storage.object_store import is_url
+from tonnage.run.storage.sources import File, Sources
 
 NAME = "_tonnage-index.parquet"
 """In the directory or folder; who reads that leaves it out."""
@@ -169,7 +169,7 @@ def from_bytes(content: bytes, where: str) -> Index:
         table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
         said = (table.schema.metadata or {})[KEY]
     except (pa.ArrowException, KeyError) as why:
-        raise engine.Refused(
+        raise core.Refused(
             f"{where} is no index, or of another version: remove it, and index anew"
         ) from why
     format = format_named(**json.loads(said))

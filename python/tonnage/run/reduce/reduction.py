@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
-from tonnage.run.reduce.formats import Rows
+from tonnage.run.formats import Rows
 
 Whole = TypeVar("Whole")
 """The reduction object: NumPy arrays in named fields, or anything that can be pickled."""
@@ -34,7 +34,7 @@ class Reduction(ABC, Generic[Whole]):
 
     Each worker begins with an empty object and reduces one chunk after another into it; objects are
     merged in no particular order. So what comes out must not depend on which rows were together:
-    `tonnage.testing.check_reduction` says whether it does.
+    `tonnage.api.testing.check_reduction` says whether it does.
     """
 
     def allow(self, memory_bytes: int, workers: int) -> int:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tonnage import engine
-from tonnage.run.map_reduce.blocks import one_batch
-from tonnage.run.reduce.formats import Rows
+from tonnage.base import core
+from tonnage.run.formats import Rows
+from tonnage.run.mapreduce.blocks import one_batch
 from tonnage.run.reduce.index import Index
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.reduce.users import of_user, place_of
-from tonnage.run.sources import Sources
-from tonnage.run.volumes import Volumes
+from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.sources import Sources
+from tonnage.run.user_errors import of_user, place_of
 
 SAMPLED_CHUNKS = 16
 
@@ -38,7 +38,7 @@ def sampled(
     """
     sources, chunks = Sources(volumes, 1), [each for each in index.chunks if each.bytes]
     if not chunks:
-        raise engine.Refused("the inputs hold no rows")
+        raise core.Refused("the inputs hold no rows")
     some = chunks[:: max(len(chunks) // SAMPLED_CHUNKS, 1)]
     each = max(count // len(some), 1)
     found: list[Any] = []

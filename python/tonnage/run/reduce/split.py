@@ -14,12 +14,12 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
-from tonnage import engine
-from tonnage.artifacts import flush_names
-from tonnage.run.reduce.formats import Format, format_of
-from tonnage.run.reduce.pool import Chunk
-from tonnage.run.sources import File, Sources
-from tonnage.run.volumes import is_url
+from tonnage.base import core
+from tonnage.base.records import flush_names
+from tonnage.run.formats import Format, format_of
+from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.storage.object_store import is_url
+from tonnage.run.storage.sources import File, Sources
 
 PIECES = 64
 """Of a part: it is off by half of one at most, unless the format cuts in few places only."""
@@ -105,18 +105,18 @@ def split(
     of = format_of([file], format, dtype, sources)
     chunks = list(of.cut(0, file, max(file.bytes // (parts * PIECES), 1), sources))
     if len(chunks) < parts:
-        raise engine.Refused(
+        raise core.Refused(
             f"--parts {parts}: {file.name} can be cut in {len(chunks)} at most, where its rows, "
             "row groups or batches begin: give fewer"
         )
     try:
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise engine.Refused(f"--output {output}: it is there already: give a new directory")
+            raise core.Refused(f"--output {output}: it is there already: give a new directory")
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as why:
-        raise engine.Refused(f"--output {output}: {why.strerror}: give another directory") from why
-    with engine.workspace("--output", output.absolute().parent, UNFINISHED) as room:
-        engine.refuse_full([(room, file.bytes)], "the parts")
+        raise core.Refused(f"--output {output}: {why.strerror}: give another directory") from why
+    with core.workspace("--output", output.absolute().parent, UNFINISHED) as room:
+        core.refuse_full([(room, file.bytes)], "the parts")
         try:
             written = _written(divided(chunks, parts), of, file, room, sources, moved)
             _refuse_changed(file, sources)
@@ -125,7 +125,7 @@ def split(
             flush_names(output.absolute().parent)
         except (OSError, pa.ArrowException) as why:
             said = f"splitting {file.name} into {output}: {getattr(why, 'strerror', None) or why}"
-            raise engine.Failed(said, "split", file.name, None) from why
+            raise core.Failed(said, "split", file.name, None) from why
     return of, written
 
 
@@ -155,4 +155,4 @@ def _written(
 def _refuse_changed(file: File, sources: Sources) -> None:
     """A file that was changed is not what its parts are; of an object each request looks."""
     if not is_url(file.name) and list(sources.find(file.name)) != [file]:
-        raise engine.Failed("it was changed while it was read", "read", file.name, None)
+        raise core.Failed("it was changed while it was read", "read", file.name, None)

@@ -1,0 +1,1 @@
+"""The Python API: jobs made of one's own functions."""

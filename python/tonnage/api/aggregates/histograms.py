@@ -1,0 +1,184 @@
+"""How values are spread: histograms of bins that are given, or found."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.api.aggregates.base import Array, Combination, Values, array_of
+from tonnage.base import core
+
+SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+"""Quantiles that a record tells."""
+BLOCK = 1 << 16
+"""Values that are counted at once: what is made of them stays in the cache, and takes no memory."""
+LARGEST = math.log(sys.float_info.max)
+
+
+class Histogram(Combination):
+    """How many values are in each bin, as `numpy.histogram` has it.
+
+    A bin has its lower edge, and the last one both. What is outside of all is in none: ``-inf`` and
+    ``inf`` are edges, too.
+
+    Args:
+        edges: Of bins, rising: one more than there are bins.
+    """
+
+    def __init__(self, edges: Sequence[float] | Array) -> None:
+        self._edges = np.array(edges, np.float64)
+        if self._edges.ndim != 1 or len(self._edges) < 2 or not (np.diff(self._edges) > 0).all():
+            raise ValueError("Histogram: edges are two numbers at least, each above the one before")
+        self._counts = np.zeros(len(self._edges) - 1, np.int64)
+
+    def empty(self) -> Histogram:
+        """No values."""
+        return Histogram(self._edges)
+
+    def add(self, values: Values) -> None:
+        """Counts values, of whatever shape."""
+        numbers = np.ravel(array_of(values))
+        apart = numbers.strides[0]
+        if numbers.dtype == np.float64 and apart > 0 and not apart % 8 and numbers.flags.aligned:
+            core.count_in_bins(self._edges, numbers, self._counts)
+            return
+        for begin in range(0, len(numbers), BLOCK):
+            block = np.array(numbers[begin : begin + BLOCK], np.float64)
+            core.count_in_bins(self._edges, block, self._counts)
+
+    def merge(self, other: Histogram) -> None:
+        """Adds the other's counts."""
+        self._counts += other._counts
+
+    @property
+    def value(self) -> npt.NDArray[np.int64]:
+        """How many values each bin has."""
+        return self._counts
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How values are spread.
+
+    Attributes:
+        rows: How many, of which ``missing`` are no finite numbers.
+        least: The smallest.
+        most: The largest.
+        total: Their sum.
+        bins: Where bins begin, where they end, and how many values are in each.
+    """
+
+    rows: int
+    missing: int
+    least: float
+    most: float
+    total: float
+    bins: list[tuple[float, float, int]]
+
+    def quantile(self, share: float) -> float:
+        """The value that ``share`` of all are not above, off by at most the precision of itself."""
+        wanted, before = share * (self.rows - self.missing - 1), 0
+        for low, high, count in self.bins:
+            before += count
+            if before > wanted:
+                middle = low * (2 / (1 + low / high)) if high else 0.0
+                return float(min(max(middle, self.least), self.most))
+        return self.most
+
+    def to_json(self) -> dict[str, Any]:
+        """What a record tells: some quantiles."""
+        return {
+            "rows": self.rows,
+            "missing": self.missing,
+            "least": self.least,
+            "most": self.most,
+            "mean": self.total / (self.rows - self.missing) if self.bins else None,
+            "quantiles": {f"{share:g}": self.quantile(share) for share in SHARES if self.bins},
+        }
+
+
+class Hdr(Combination):
+    """A histogram of high dynamic range, whose bins are as wide as their place asks for.
+
+    So a value is off by at most ``precision`` of itself, whatever its size, and bins of two are the
+    same ones. With ``a`` the precision, ``v`` is in bin ``ceil(log(v) / log((1 + a) / (1 - a)))``
+    (DDSketch, Masson, Rim and Lee, VLDB 2019, section 2); a negative one by its size, on the other
+    side, and 0 has a bin of its own.
+
+    Args:
+        precision: How far a quantile may be off, as a share of itself.
+    """
+
+    def __init__(self, precision: float = 0.01) -> None:
+        if not 0 < precision < 1:
+            raise ValueError(f"Hdr({precision}): a precision is between 0 and 1")
+        self._precision = precision
+        self._bins: Counter[tuple[int, int]] = Counter()
+        """How many values there are by their sign and bin."""
+        self._rows = self._missing = 0
+        self._least, self._most, self._total = math.inf, -math.inf, 0.0
+
+    def empty(self) -> Hdr:
+        """No values."""
+        return Hdr(self._precision)
+
+    def add(self, values: Values) -> None:
+        """Counts values, of whatever shape; what is no finite number as missing."""
+        every = array_of(values).ravel()
+        for first in range(0, len(every), BLOCK):
+            self._add(every[first : first + BLOCK].astype(np.float64, copy=False))
+
+    def _add(self, given: Array) -> None:
+        there = given[np.isfinite(given)]
+        size = np.abs(there)
+        with np.errstate(divide="ignore"):
+            place = np.ceil(np.log(size) / self._width)
+        places = np.where(size > 0, place, 0).astype(np.int64)
+        signs = np.sign(there).astype(np.int64)
+        for sign in (-1, 0, 1):
+            found, counts = np.unique(places[signs == sign], return_counts=True)
+            for at, count in zip(found.tolist(), counts.tolist(), strict=True):
+                self._bins[sign, at] += count
+        self._rows += len(given)
+        self._missing += len(given) - len(there)
+        self._least = min(self._least, float(there.min(initial=np.inf)))
+        self._most = max(self._most, float(there.max(initial=-np.inf)))
+        self._total += float(there.sum())
+
+    def merge(self, other: Hdr) -> None:
+        """Adds the other's counts."""
+        self._bins.update(other._bins)
+        self._rows += other._rows
+        self._missing += other._missing
+        self._least, self._most = min(self._least, other._least), max(self._most, other._most)
+        self._total += other._total
+
+    @property
+    def value(self) -> Distribution:
+        """How values are spread."""
+        bins = sorted((*self._span(*place), count) for place, count in self._bins.items())
+        return Distribution(self._rows, self._missing, self._least, self._most, self._total, bins)
+
+    @property
+    def _width(self) -> float:
+        """Of a bin, in logarithms."""
+        return math.log((1 + self._precision) / (1 - self._precision))
+
+    def _span(self, sign: int, place: int) -> tuple[float, float]:
+        """From where to where a bin reaches."""
+        if sign == 0:
+            return 0.0, 0.0
+        ends = (self._power(place - 1), self._power(place))
+        return ends if sign > 0 else (-ends[1], -ends[0])
+
+    def _power(self, place: int) -> float:
+        """Where a bin ends; the last one where numbers do."""
+        exponent = place * self._width
+        return math.exp(exponent) if exponent < LARGEST else sys.float_info.max

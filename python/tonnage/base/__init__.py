@@ -1,0 +1,1 @@
+"""What every step of the loop stands on."""

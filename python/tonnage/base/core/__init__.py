@@ -1,0 +1,71 @@
+"""Engine: the compiled core as the rest of the package sees it, and the only importer of it.
+
+``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``probes`` turns what the
+core reports into the records of `artifacts`. ``refuse_full`` asks devices for room, ``workspace``
+is a directory that goes again, ``Port`` a port that is nobody else's. ``Beside`` is a job that runs
+meanwhile, with a gate (``Given``, ``Taken``) by which this side gives or takes; ``Output`` is one
+whose parts are written here; ``Clients`` are connections that retrievals have one after another;
+``Ranges`` reads objects here and there.
+"""
+
+from tonnage.base.core.disk_space import refuse_full
+from tonnage.base.core.job import (
+    Beside,
+    Cancelled,
+    Centres,
+    Chunk,
+    Clients,
+    Failed,
+    Given,
+    OnProgress,
+    Output,
+    Ranges,
+    Refused,
+    Retrieval,
+    Shut,
+    Taken,
+    after,
+    count_edges,
+    count_in_bins,
+    give_rank,
+    is_debug_build,
+    mix_rows,
+    plan,
+    run,
+    version,
+    workers,
+)
+from tonnage.base.core.port_reservation import Port
+from tonnage.base.core.progress import Progress
+from tonnage.base.core.workspace import workspace
+
+__all__ = [
+    "Beside",
+    "Cancelled",
+    "Centres",
+    "Chunk",
+    "Clients",
+    "Failed",
+    "Given",
+    "OnProgress",
+    "Output",
+    "Port",
+    "Progress",
+    "Ranges",
+    "Refused",
+    "Retrieval",
+    "Shut",
+    "Taken",
+    "after",
+    "count_edges",
+    "count_in_bins",
+    "give_rank",
+    "is_debug_build",
+    "mix_rows",
+    "plan",
+    "refuse_full",
+    "run",
+    "version",
+    "workers",
+    "workspace",
+]

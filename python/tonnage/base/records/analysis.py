@@ -1,0 +1,361 @@
+"""What measurements of one machine, or of a fleet, come to: all that a page about them draws.
+
+Rates are per second, in bytes or in operations as the subject's ``unit`` says; times are seconds.
+What could not be known is ``None``, never a guess, and what could not be drawn is in ``left_out``.
+Each figure names the measurements that it comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tonnage.base.records.base import Artifact
+from tonnage.base.records.measurement import Rule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A quantile (``share`` 0.5 is the median), and the interval that holds the true one.
+
+    ``over`` tells what was counted: instances, each with one value; trials, where there is but one
+    instance; or samples in time. They are worth ``effective_size`` independent ones. Without
+    ``low`` and ``high`` the interval is not estimable, and ``lacking`` is how many more it takes.
+    """
+
+    share: float
+    value: float
+    low: float | None
+    high: float | None
+    confidence: float | None
+    size: int
+    effective_size: int
+    over: str
+    lacking: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Percentile:
+    """A percentile of latency (mean, p50, p90, p99, p999, max), the median over instances.
+
+    Each instance has its own percentile; operations of several are never put together.
+    """
+
+    name: str
+    seconds: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """What an operation gave with so many outstanding; ``None`` where the tool does not say."""
+
+    concurrency: int | None
+    bandwidth: Estimate | None
+    operations: Estimate | None
+    latencies: list[Percentile]
+    cpu_seconds_per_operation: float | None
+    cpu_seconds_per_byte: float | None
+    measurements: list[str]
+
+    def rate(self, unit: str) -> Estimate | None:
+        """Bytes per second, or operations."""
+        return self.bandwidth if unit == "bytes" else self.operations
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatencyHistogram:
+    """How long one instance's operations took: the share of them between each two edges.
+
+    ``role`` tells which instance it is: best, middle, worst, or only.
+    """
+
+    instance: str
+    role: str
+    count: int
+    edges_seconds: list[float]
+    shares: list[float]
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Percentiles of each instance, from the best to the worst: ``values[percentile][instance]``.
+
+    ``of`` is latency (seconds) or rate (the subject's unit, over time).
+    """
+
+    of: str
+    percentiles: list[str]
+    instances: list[str]
+    values: list[list[float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steadiness:
+    """From when a long trial was steady, in seconds after its beginning, and by which rule.
+
+    ``None``: it never was. ``slope_per_second`` is what the line rises by in a second that was
+    fitted to the window that was level, in shares of that window's mean.
+    """
+
+    begins_seconds: float | None
+    rule: str
+    slope_per_second: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """An instance's rate over time, as shares of the highest rate of all; ``None`` is a gap."""
+
+    instance: str
+    seconds: list[float]
+    shares: list[float | None]
+    steady: Steadiness | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instance:
+    """One machine: its median over time, how much it varied, its autocorrelation."""
+
+    name: str
+    rate: Estimate
+    variation: float | None
+    autocorrelation: float
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mode:
+    """A value around which others gather, and what share of them."""
+
+    value: float
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """How instances differ: a histogram of their medians, and the density in instances per bin."""
+
+    axis: str
+    edges: list[float]
+    counts: list[int]
+    values: list[float]
+    densities: list[float]
+    modes: list[Mode]
+    rule: str
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlier:
+    """An instance that does not belong to the others; a bad apple if it is ``worse``.
+
+    ``ratio`` is to the median instance, ``deviations`` robust standard deviations of logarithms
+    (``None``: it did nothing). ``false_alarm`` is how often a fleet without any shows such a one.
+    """
+
+    instance: str
+    rate: float
+    ratio: float
+    deviations: float | None
+    false_alarm: float
+    worse: bool
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alternating:
+    """An instance with several modes, and how often one without shows as many."""
+
+    instance: str
+    modes: list[Mode]
+    false_alarm: float
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cyclic:
+    """A cycle of an instance, or of the fleet as a whole (``None``)."""
+
+    instance: str | None
+    period_seconds: float
+    amplitude_share: float | None
+    explained_share: float
+    false_alarm: float
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What was measured alike: one operation of one tool, done in one way.
+
+    ``levels`` are by how many were outstanding; ``near_best`` is the smallest number within 5 % of
+    the best. ``chosen`` is what the rest is of: the long trials, or those of that number.
+    ``variation`` is the coefficient of variation of the instances' medians,
+    ``variation_over_time`` the median instance's own.
+    """
+
+    key: str
+    name: str
+    tool: str
+    operation: str
+    block_bytes: int | None
+    direct: bool | None
+    layout: str | None
+    cached: bool
+    unit: str
+    levels: list[Level]
+    near_best: int | None
+    concurrencies: list[int]
+    chosen: Level
+    instances: list[Instance]
+    quantiles: list[Estimate]
+    variation: float | None
+    variation_over_time: float | None
+    lines: Lines | None
+    courses: list[Course]
+    highest: float | None
+    latency_histograms: list[LatencyHistogram]
+    spread: Spread | None
+    outliers: list[Outlier]
+    alternating: list[Alternating]
+    cycles: list[Cyclic]
+
+    @property
+    def rate(self) -> Estimate | None:
+        """What it gives, in its unit."""
+        return self.chosen.rate(self.unit)
+
+    @property
+    def bad_apples(self) -> list[Outlier]:
+        """The outliers that are worse than the others."""
+        return [each for each in self.outliers if each.worse]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerDollar:
+    """What a dollar buys of a subject on machines of one price."""
+
+    subject: str
+    priced_as: str
+    usd_per_hour: float
+    operations: Estimate | None
+    bytes: Estimate | None
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """How many times as fast one way is as another, of what is alike in all else.
+
+    The core seconds a byte are those of the threads that measured, each way.
+    """
+
+    subject: str
+    way: str
+    than: str
+    concurrency: int | None
+    ratio: Estimate
+    way_cpu_seconds_per_byte: float | None
+    than_cpu_seconds_per_byte: float | None
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """What was measured with one value of a label.
+
+    ``shares`` are of its instances (of its trials, if it has but one) in each bin; ``densities``
+    in shares a bin at each place, ``None`` of too few.
+    """
+
+    value: str
+    rate: Estimate
+    shares: list[float]
+    densities: list[float] | None
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByLabel:
+    """An operation by the values of a label, with bins and places that all values share."""
+
+    subject: str
+    label: str
+    unit: str
+    concurrency: int | None
+    axis: str
+    edges: list[float]
+    places: list[float]
+    values: list[Labelled]
+    rule: str
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether two values at least have a density."""
+        return sum(each.densities is not None for each in self.values) > 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A chart that could not be drawn, of which subjects (none: of all), and why."""
+
+    chart: str
+    why: str
+    subjects: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """An instance, as it described itself, and its price if one was given.
+
+    What was imported is not ``known`` to be of a machine of its own, and stands for one.
+    """
+
+    name: str
+    known: bool
+    description: str
+    usd_per_hour: float | None
+    price_source: str | None
+    measurements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cited:
+    """A measurement that figures come from, and how it was made."""
+
+    id: str
+    kind: str
+    machine: str
+    tools: list[str]
+    began_at: str
+    command: list[str]
+    stopping_rule: str
+    page_cache: str
+    readings: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(Artifact):
+    """What measurements come to. The same ones with the same ``seed`` give the same analysis.
+
+    ``false_alarm_level`` is how often each kind of finding is made of a fleet that has none.
+    """
+
+    SCHEMA: ClassVar[str] = "tonnage.analysis/1"
+
+    seed: int
+    confidence: float
+    false_alarm_level: float
+    machines: list[Machine]
+    subjects: list[Subject]
+    per_dollar: list[PerDollar]
+    direct_against_buffered: list[Comparison]
+    layouts: list[Comparison]
+    findings: list[str]
+    warnings: list[str]
+    scorecard: list[Rule]
+    left_out: list[LeftOut]
+    cited: list[Cited]
+    labels: list[Comparison] = field(default_factory=list)
+    by_label: list[ByLabel] = field(default_factory=list)

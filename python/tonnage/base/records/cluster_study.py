@@ -1,0 +1,71 @@
+"""The whole loop on a fleet: its steps with their commands, and how near the plan came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from tonnage.base.records.base import Artifact
+from tonnage.base.records.plan import Candidate, Range
+
+STEPS = ("survey", "measure", "model", "plan", "run", "report")
+"""In this order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyedMachine:
+    """A machine that takes part: as what it was rented, and what is free in its directories."""
+
+    node: str
+    provider: str
+    type: str
+    free_bytes: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step that is done, with each command that it was done by."""
+
+    name: str
+    commands: list[list[str]]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Came:
+    """What was planned of the job, and what it took.
+
+    ``error_fraction`` is of the seconds that it took. Dollars are the machines' for so long,
+    without a provider's least time.
+    """
+
+    planned: Range
+    seconds: float
+    planned_usd: float
+    usd: float
+    error_fraction: float
+    inside: bool
+    """Whether it lies in the planned range."""
+    missed: str | None
+    """What missed most, if all together did by more than the range: a phase, with what held it up,
+    or what passed outside of phases."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetStudy(Artifact):
+    """The whole loop on a fleet. Fields are filled as it goes on; ``steps`` says how far."""
+
+    SCHEMA: ClassVar[str] = "tonnage.fleet-study/1"
+
+    began_at: str
+    command: list[str]
+    settings: dict[str, Any]
+    place: str
+    """What the directory of its data is called, in each of the machines' directories."""
+    steps: list[Step] = field(default_factory=list)
+    machines: list[SurveyedMachine] = field(default_factory=list)
+    candidate: Candidate | None = None
+    number: int | None = None
+    """Which of the plan's candidates that is, from 1."""
+    came: Came | None = None
+    report: str | None = None

@@ -1,0 +1,128 @@
+"""Finds measurements in files and directories, also those that were cut short.
+
+A directory that was measured into holds ``begun.json``, the measurement without its trials, and a
+``trial-*.json`` for each that was done; ``measurement.json`` is there once all are. A fleet's holds
+such a directory for each node; ``fleet.json``, by itself, has the measurements of all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from tonnage.base.records.base import Artifact, ArtifactError
+from tonnage.base.records.cluster_measurement import FLEET, FLEET_BEGUN, FleetMeasurement
+from tonnage.base.records.measurement import Measurement, Trial
+from tonnage.base.records.reduction import ReductionRecord
+from tonnage.base.records.run import RunRecord
+
+WHOLE, BEGUN, TRIALS = "measurement.json", "begun.json", "trial-*.json"
+OPENING_BYTES = 256
+"""A record's schema comes first: to see it, so much of a file is enough."""
+
+
+def gather(directory: Path) -> Measurement:
+    """The measurement in a directory that was measured into, with the trials that were done.
+
+    Raises:
+        ArtifactError: A file is no record of its kind.
+        OSError: Neither a whole nor a begun measurement is there.
+    """
+    whole = directory / WHOLE
+    if whole.exists():
+        return Measurement.read(whole)
+    begun = Measurement.read(directory / BEGUN)
+    trials = [Trial.read(path) for path in sorted(directory.glob(TRIALS))]
+    return dataclasses.replace(begun, trials=trials)
+
+
+def places(path: Path) -> list[Path]:
+    """Where measurements are: a file itself; in a directory, at any depth, files and begun ones.
+
+    What a directory holds besides is passed over, unless it is called `WHOLE`.
+
+    Raises:
+        ArtifactError: The directory holds none.
+        OSError: It cannot be read, or is not there.
+    """
+    if not path.is_dir():
+        path.stat()
+        return [path]
+    found = []
+    for file in sorted(each for each in path.rglob("*.json") if each.is_file()):
+        if file.name == BEGUN:
+            if not file.with_name(WHOLE).exists():
+                found.append(file.parent)
+        elif file.name == WHOLE or says(file, Measurement) or _alone(file):
+            found.append(file)
+    if not found:
+        raise ArtifactError(f"{path} holds no measurement")
+    return found
+
+
+def _alone(file: Path) -> bool:
+    """Whether it is a fleet's measurement without its nodes' directories beside it."""
+    return says(file, FleetMeasurement) and not any(file.parent.glob(f"*/{BEGUN}"))
+
+
+def measurements_at(place: Path) -> list[Measurement]:
+    """The measurement at one of the `places`; those of a fleet.
+
+    Raises:
+        ArtifactError: It is none.
+        OSError: It cannot be read.
+    """
+    if place.is_dir():
+        return [gather(place)]
+    if says(place, FleetMeasurement):
+        return FleetMeasurement.read(place).measurements
+    return [Measurement.read(place)]
+
+
+def fleets_at(path: Path) -> list[FleetMeasurement]:
+    """What fleets measured in all: a file itself, or those in a directory, at any depth.
+
+    Of one that was cut short there are no nodes: how it went on them, nobody has said.
+
+    Raises:
+        ArtifactError: One is no record of its kind.
+        OSError: It cannot be read.
+    """
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    of_fleets = [each for each in files if each.is_file() and says(each, FleetMeasurement)]
+    return [
+        FleetMeasurement.read(each)
+        for each in of_fleets
+        if each.name != FLEET_BEGUN or not each.with_name(FLEET).exists()
+    ]
+
+
+def runs_at(path: Path) -> list[RunRecord | ReductionRecord]:
+    """Records of finished jobs: a file itself, or those in a directory, at any depth.
+
+    Raises:
+        ArtifactError: One is no whole record.
+        OSError: One cannot be read.
+    """
+    found: list[RunRecord | ReductionRecord] = []
+    for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
+        for kind in (RunRecord, ReductionRecord):
+            if file.is_file() and says(file, kind):
+                found.append(kind.read(file))
+    return found
+
+
+def bytes_at(place: Path) -> int:
+    """How much there is to read at one of the `places`."""
+    files = place.glob("*.json") if place.is_dir() else [place]
+    return sum(file.stat().st_size for file in files)
+
+
+def says(file: Path, kind: type[Artifact]) -> bool:
+    """Whether a file says that it is a record of this kind.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with file.open("rb") as opened:
+        return f'"{kind.SCHEMA}"'.encode() in opened.read(OPENING_BYTES)

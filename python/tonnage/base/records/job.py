@@ -1,0 +1,98 @@
+"""A job as demands: phases, and what each takes of every resource for each byte of input.
+
+``seconds(phase) = max over resources of demand / capacity`` on the slowest node of the phase, and
+phases add up. What a kind of job takes is a row of demands, whether it comes from a document's
+equation or from a run that was watched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from tonnage.base.records.base import Artifact
+
+Resource = Literal[
+    "local read",
+    "local write",
+    "volume read",
+    "volume write",
+    "object get",
+    "object put",
+    "network",
+    "cpu",
+    "cpu partition",
+    "cpu sort",
+]
+"""What a node has a capacity of: bytes a second, of ``cpu`` core seconds a second.
+
+``cpu partition`` and ``cpu sort`` are the sort's own work in its two passes, in bytes.
+
+``network`` is what a node sends, which is what it receives, all to all. Local (or volume) reading
+and writing of one phase share the devices: their capacity is that of the mix.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What a phase takes of one resource, on all nodes together."""
+
+    resource: Resource
+    per_byte: float
+    """Bytes (of ``cpu`` core seconds) for each byte of the job's input."""
+    source: str
+    """Where it comes from: a document and its equation, or a measurement's name."""
+    shuffled: bool = False
+    """Of the network: a node of N keeps 1/N of it, so that (N - 1)/N are sent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPhase:
+    """What ends before the next begins, on all nodes."""
+
+    name: str
+    demands: list[Demand]
+    fixed_seconds: float = 0.0
+    """What it takes beside, whatever the input's size and the number of nodes."""
+    most_cores: float | None = None
+    """A node uses no more cores than these, however many it has; ``None``: all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """What must fit at once, on all nodes together."""
+
+    where: Literal["local", "volume", "object", "memory"]
+    what: str
+    """Input, intermediate data, output."""
+    per_byte: float
+    """Bytes for each byte of the job's input."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requests:
+    """What object storage is asked for, which is paid for by the request."""
+
+    kind: Literal["get", "put"]
+    per_byte: float
+    """Requests for each byte of the job's input."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Artifact):
+    """A kind of job."""
+
+    SCHEMA: ClassVar[str] = "tonnage.job/1"
+
+    name: str
+    phases: list[JobPhase]
+    room: list[Room]
+    requests: list[Requests] = field(default_factory=list)
+    taken_out_per_byte: float = 0.0
+    """Bytes that leave the provider, to the internet, for each byte of the job's input."""
+    least_memory_bytes: int | None = None
+    """A node has so much memory at least; ``None``: any will do."""
+    seen_bytes: int | None = None
+    """The input of the run that was watched; ``None`` for what no run was watched for."""
+    settings: dict[str, float | str] = field(default_factory=dict)
+    """What the demands follow from: selectivities, passes, durability."""

@@ -1,0 +1,99 @@
+"""A fleet that was rented for a plan: what of it stands where, since when, at what price.
+
+It is written before and after each step, so that whoever comes after a killed launch knows what
+there can be. What AWS itself says, by the tags of all that is rented, counts before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from tonnage.base.records.base import Artifact
+from tonnage.base.records.plan import Candidate
+
+Step = Literal[
+    "asked",
+    "preparing",
+    "renting",
+    "waiting",
+    "installing",
+    "starting",
+    "screening",
+    "ready",
+    "ending",
+    "down",
+]
+"""What is being done: of a killed launch, what was. ``ready`` stays until somebody ends it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tariff:
+    """What a node costs: the machine by begun units of time, with a minimum; its volumes by time.
+
+    US dollars an hour. Of spare machines the price moves: the usual one, and the most that is paid.
+    """
+
+    machine_usd_per_hour: float
+    machine_most_usd_per_hour: float
+    volumes_usd_per_hour: float
+    granularity_seconds: float
+    least_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RentedNode:
+    """A node, from when it is paid for until it is not any more. Times are ISO 8601, in UTC."""
+
+    instance: str
+    began_at: str
+    inside: str | None = None
+    """Its address among the nodes."""
+    outside: str | None = None
+    """Its address from elsewhere; ``None``: there is none."""
+    ended_at: str | None = None
+    """``None``: it is rented."""
+    why: str | None = None
+    """Why it was ended before the others."""
+
+    @property
+    def is_rented(self) -> bool:
+        """Whether it is paid for."""
+        return self.ended_at is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch(Artifact):
+    """A launch, as far as it has come."""
+
+    SCHEMA: ClassVar[str] = "tonnage.launch/1"
+
+    name: str
+    """Of all that is rented: its tag."""
+    job: str
+    region: str
+    subnet: str
+    candidate: Candidate
+    spot: bool
+    tariff: Tariff
+    cap_usd: float | None
+    began_at: str
+    ends_at: str
+    """When all of it ends by itself."""
+    step: Step
+    step_at: str
+    nodes: list[RentedNode] = field(default_factory=list)
+    unheard_since: str | None = None
+    """When machines were asked for, while the answer is not known."""
+    address: str | None = None
+    """Of the Ray cluster; ``None``: there is none yet."""
+    cost_usd: float = 0.0
+    """Until ``step_at``."""
+    command: list[str] = field(default_factory=list)
+    why: str | None = None
+    """Why it was taken down; ``None``: it was not, or as wished."""
+
+    @property
+    def rented(self) -> list[RentedNode]:
+        """The nodes that are paid for; the first is Ray's head."""
+        return [node for node in self.nodes if node.is_rented]

@@ -1,0 +1,79 @@
+"""What was seen of a command, or of processes, that were watched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tonnage.base.records.base import Artifact
+from tonnage.base.records.environment import Environment
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedPhase:
+    """A stretch of time in which the demands were alike."""
+
+    name: str
+    began_seconds: float
+    seconds: float
+    read_bytes: int
+    """At the block layer: what came from the page cache is not in it."""
+    written_bytes: int
+    """At the block layer; to the page cache, what was made dirty, written back by then or not."""
+    cancelled_bytes: int
+    """Of what was made dirty, then or before: deleted before it was written back."""
+    reads: int
+    """Operations of the devices, as ``Observation.operations_of`` says whose."""
+    writes: int
+    network_received_bytes: int
+    network_sent_bytes: int
+    loopback_bytes: int
+    cpu_seconds: float
+    peak_memory_bytes: int
+    shares: dict[str, float]
+    """How far each resource was used, from 0 to 1: ``cpu`` (of all cores), ``one core`` (by the
+    busiest thread), devices (time busy), ``network`` where its speed is known; ``waits for I/O``,
+    where the kernel tells it: how much of the time something did. ``waits for a core`` is summed
+    over threads, so it may be more than 1."""
+    bottleneck: str
+    """As in a prediction's terms, or ``one core``, ``network``, ``none: waits``."""
+    why: str
+    grows: bool
+    """False of a beginning or end that moves next to nothing: it does not grow with the input."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation(Artifact):
+    """A command or processes, watched from begin to end by the kernel's counters."""
+
+    SCHEMA: ClassVar[str] = "tonnage.observation/1"
+
+    id: str
+    began_at: str
+    command: list[str]
+    """What was watched; empty if it ran already."""
+    pids: list[int]
+    """Roots of the trees that were watched; empty if it was started."""
+    exit_code: int | None
+    """As a shell has it; None for processes that were not started here."""
+    environment: Environment
+    interval_seconds: float
+    samples: int
+    longest_gap_seconds: float
+    seconds: float
+    own_cpu_seconds: float
+    """What watching took."""
+    cpu_from: str
+    operations_of: str
+    network_of: str
+    control_group: str
+    """Its version, or why there was none."""
+    device_bytes: dict[str, tuple[int, int]]
+    """Read and written by device, as the control group charged it; empty without one."""
+    dirty_bytes_before: int
+    dirty_bytes_after: int
+    """Of the whole machine: what was still to be written back."""
+    input_bytes: int | None
+    input_from: str
+    phases: list[ObservedPhase]
+    notes: list[str]

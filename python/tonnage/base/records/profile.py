@@ -1,0 +1,109 @@
+"""What offers carry: for each resource a law, with where it comes from.
+
+A law says how the rates of nodes vary: log-normal modes, and a factor that all nodes of a fleet
+have in common. It is never one number: where only one was published, its spread is another's, and
+the record says whose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from tonnage.base.records.base import Artifact
+from tonnage.base.records.calibration import Calibration
+
+Evidence = Literal["measured", "published", "derived", "advertised"]
+"""Measured by us; published by a study as measured; what follows from its tables; on offer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mode:
+    """A kind of node: ``log rate ~ N(log(median), spread^2)``."""
+
+    median: float
+    """Bytes a second; in a law of shares, of what is advertised."""
+    spread: float
+    """Standard deviation of the logarithm, between instances."""
+    instances: int
+    """How many were seen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """What one resource of a node carries."""
+
+    resource: str
+    """As a job's demands name it; ``local both``: each way, while both are used.
+
+    ``cpu STAGE`` is what a core does of a stage's work, in bytes a second: what tells machines'
+    cores apart.
+    """
+    modes: list[Mode]
+    of_fleet: bool = False
+    """Rates are those of a fleet's slowest node already, or of its mean: one draw for all nodes."""
+    at_scale: bool = False
+    """Of the network: as it was in a large fleet, so that it falls no further."""
+    fleet_spread: float = 0.0
+    """Standard deviation of the logarithm of what all nodes of a fleet have in common.
+
+    The zone and the day are common to all that its nodes carry: a fleet that is slow is so in all.
+    """
+    fleets: int = 0
+    """How many fleets that was seen in."""
+    evidence: Evidence
+    source: str
+    """The measurements' names, or the document and how the figure follows from it."""
+    spread_source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling:
+    """The network's bandwidth in fleets of several sizes, as a share of that of two nodes."""
+
+    points: list[tuple[int, float]]
+    """Nodes, share."""
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferProfile:
+    """What an offer carries."""
+
+    provider: str
+    type: str
+    placement: bool = False
+    """Whether its nodes are placed close together."""
+    laws: list[Law]
+    scaling: Scaling | None = None
+    calibrations: list[Calibration] = field(default_factory=list)
+    """What finished runs showed of jobs on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """Measurements or runs, or parts of them, that nothing was taken from."""
+
+    measurements: list[str]
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile(Artifact):
+    """What is known of offers.
+
+    One that was made from measurements and runs names all of them, and those that were left out.
+    """
+
+    SCHEMA: ClassVar[str] = "tonnage.profile/1"
+
+    name: str
+    made_at: str
+    offers: list[OfferProfile]
+    shares: list[Law] = field(default_factory=list)
+    """What share of an advertised figure offers reached that were measured, by resource."""
+    measurements: list[str] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    commands: dict[str, list[str]] = field(default_factory=dict)
+    """What made each of these measurements and runs, by its name."""
+    left_out: list[LeftOut] = field(default_factory=list)

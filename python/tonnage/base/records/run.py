@@ -1,0 +1,91 @@
+"""What a job did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from tonnage.base.records.base import Artifact
+from tonnage.base.records.environment import Environment
+from tonnage.base.records.phase import Phase
+from tonnage.base.records.run_comparison import Compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRun:
+    """What a node of a fleet did.
+
+    Bytes are those that its disks read and wrote in both passes, and that went over its network;
+    CPU seconds and memory are of the agent's process, seconds those at work. ``lost`` is why it was
+    lost, if it was.
+    """
+
+    node: str
+    phases: list[Phase] = field(default_factory=list)
+    read_bytes: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    written_bytes: int = 0
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    seconds: float = 0.0
+    lost: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRun:
+    """A round of pass one on a fleet: so many splits were read for so many partitions.
+
+    ``lost`` are the nodes that were lost in it, and why.
+    """
+
+    number: int
+    splits: int
+    partitions: int
+    bytes: int
+    seconds: float
+    lost: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord(Artifact):
+    """What a job did.
+
+    On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
+    each other, ``durability`` is what is promised of the output when nodes are lost.
+    ``labels`` are each machine's in its cluster. ``compared`` has each phase beside its plan and
+    its limit.
+    Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
+    blocks, on a fleet of those that something was made of; what was ``shuffled`` and ``written`` is
+    told for it alone. Of object storage: how many ``requests``, of them ``retries`` and ``hedged``
+    (beside one that was slow), and ``errors`` by kind.
+    """
+
+    SCHEMA: ClassVar[str] = "tonnage.run/1"
+
+    job: str
+    began_at: str
+    command: list[str]
+    environment: Environment
+    settings: dict[str, Any]
+    records: int
+    bytes: int
+    checksum: str
+    seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+    repartitioned_bytes: int = 0
+    shuffled_records: int | None = None
+    shuffled_bytes: int | None = None
+    written_records: int | None = None
+    written_bytes: int | None = None
+    requests: dict[str, Any] = field(default_factory=dict)
+    phases: list[Phase]
+    nodes: list[NodeRun] = field(default_factory=list)
+    rounds: list[RoundRun] = field(default_factory=list)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    durability: str | None = None
+    network_bytes: int = 0
+    commands: int = 1
+    """How many commands it took on a fleet; ``seconds`` are those of the last."""
+    compared: Compared | None = None

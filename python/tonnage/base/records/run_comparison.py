@@ -1,0 +1,101 @@
+"""A run on a fleet beside what was planned of it, and what measured capacities allow.
+
+``share = demand / capacity`` of a node's resource is what it needs of a phase at least; the most of
+all nodes and resources is the phase's limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tonnage.base.records.plan import Candidate, Range
+from tonnage.base.records.prediction import Limit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """What a node's resource carried in a phase.
+
+    ``amount`` is in ``unit``, and ``capacity`` so much a second, ``None`` if it was not measured;
+    ``seconds``, their ratio, is what it needs at least.
+    """
+
+    resource: str
+    amount: float
+    unit: str
+    capacity: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodePhase:
+    """A phase on one node, all the times that it did it."""
+
+    node: str
+    seconds: float
+    uses: list[Use]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedPhase:
+    """A phase on all nodes together: as long as on the node that took longest, ``slowest_node``.
+
+    ``bottleneck`` is the resource that probes found at work all the time, ``bottleneck_node`` whose
+    it was. ``limit_seconds`` is what measured capacities allow at least, by ``limit`` of
+    ``limit_node``, and ``efficiency`` that over ``seconds``. ``as_limited`` is whether the
+    bottleneck is the limit, or within 5 % of it; ``as_planned`` whether it is what was planned.
+    ``came_seconds`` is what the planned ones stand beside: of pass two with the copies that were
+    made after it, as they are planned as one; then the bottleneck of the longer of both counts.
+    Each is ``None`` without what it is compared with.
+    """
+
+    name: str
+    seconds: float
+    median_seconds: float
+    slowest_node: str
+    bottleneck: str
+    bottleneck_node: str
+    limit_seconds: float | None = None
+    limit: str | None = None
+    limit_node: str | None = None
+    efficiency: float | None = None
+    as_limited: bool | None = None
+    planned_seconds: float | None = None
+    planned_bottleneck: str | None = None
+    as_planned: bool | None = None
+    came_seconds: float | None = None
+    nodes: list[NodePhase] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """The candidate of a plan that a run followed.
+
+    ``seconds`` are its own, in proportion to the bytes that the run had; ``bytes`` is what was
+    planned for.
+    """
+
+    candidate: Candidate
+    made_at: str
+    bytes: int
+    seconds: Range
+    inside: bool
+    """Whether the run's seconds, all of them, are within the interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A run on a fleet, phase by phase.
+
+    ``phase_seconds`` is the sum of all phases, ``other_seconds`` what passed outside of them,
+    ``None`` if the run was taken up by another command and nobody knows. ``limit`` is the sum of
+    the phases' limits; its efficiency is of the whole run, ``phase_efficiency`` of the phases.
+    """
+
+    phases: list[ComparedPhase]
+    phase_seconds: float
+    other_seconds: float | None = None
+    limit: Limit | None = None
+    phase_efficiency: float | None = None
+    planned: Planned | None = None
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,210 @@
+"""A fleet over time: what each instance gives, which do not belong, which alternate, which cycle.
+
+The order matters. A cycle is looked for first and taken out, since a sinusoid lingers at its crests
+and troughs and so has two modes. An instance with several modes is no bad apple because its median
+happens to lie in the lower one: it is judged by the mode that is nearest to the fleet's median, and
+its median has no part in what is usual. Levels are for the fleet as a whole: each instance's is
+the level over the number of tests, so a fleet without anything to find is called so in all but some
+3 % of cases, 1 % for each kind of finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tonnage.base.stats.autocorrelation import autocorrelation, effective_size
+from tonnage.base.stats.dispersion import coefficient_of_variation
+from tonnage.base.stats.multimodality import LEAST as LEAST_FOR_MODES
+from tonnage.base.stats.multimodality import Modality, Mode, modality
+from tonnage.base.stats.outliers import (
+    PERCENTILES,
+    Better,
+    Outlier,
+    best_to_worst,
+    outliers,
+    over_instances,
+)
+from tonnage.base.stats.periodicity import LEAST as LEAST_FOR_CYCLES
+from tonnage.base.stats.periodicity import Cycle, strongest_cycle, without_cycle
+from tonnage.base.stats.quantiles import QuantileEstimate, quantile_estimate
+from tonnage.base.stats.samples import FloatArray, Series, checked_series
+
+LEVEL = 0.01
+
+
+@dataclass(frozen=True)
+class InstanceFindings:
+    """What one instance gave over time."""
+
+    name: str
+    median: QuantileEstimate
+    """With an interval by order statistics of the effective size."""
+    autocorrelation: float
+    """From one sample to the next."""
+    variation: float | None
+    """Coefficient of variation over time; None where the mean is zero, or of a single sample."""
+    modality: Modality | None
+    """Of what is left without the cycle; None: too few samples to say."""
+    cycle: Cycle | None
+    """Only if it is one; too few samples show none."""
+
+
+@dataclass(frozen=True)
+class FleetFindings:
+    """What a fleet gave over time."""
+
+    instances: tuple[InstanceFindings, ...]
+    """From best to worst, by median."""
+    percentiles: tuple[QuantileEstimate, ...]
+    """Over instances, of their medians."""
+    variation: float | None
+    """Coefficient of variation of the instances' medians; None where it says nothing."""
+    outliers: tuple[Outlier, ...]
+    """Instances that do not belong, farthest first, worse and better ones."""
+    cycle: Cycle | None
+    """Of the fleet as a whole: the median over instances, each relative to its own median."""
+    level: float
+
+    @property
+    def bad_apples(self) -> tuple[Outlier, ...]:
+        """The outliers that are worse than the others."""
+        return tuple(each for each in self.outliers if each.worse)
+
+    @property
+    def multimodal(self) -> tuple[InstanceFindings, ...]:
+        """The instances that alternate between modes."""
+        return tuple(each for each in self.instances if each.modality and each.modality.multimodal)
+
+    @property
+    def cyclic(self) -> tuple[InstanceFindings, ...]:
+        """The instances with a cycle."""
+        return tuple(each for each in self.instances if each.cycle)
+
+
+def analyse_fleet(
+    series: Mapping[str, Series],
+    *,
+    better: Better = "higher",
+    shares: Sequence[float] = PERCENTILES,
+    confidence: float = 0.95,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> FleetFindings:
+    """What there is to see in a fleet's samples.
+
+    Args:
+        series: What each instance gave; in the same unit, none negative, moments of one clock.
+        better: Whether high values are the good ones.
+        shares: Percentiles over instances.
+        confidence: Of intervals.
+        level: Of false alarms of each kind, in the fleet as a whole.
+        seed: Of all draws.
+
+    Raises:
+        ValueError: No instances; or one has no values, some that are negative or not finite, or
+            moments that do not increase; or most instances did nothing.
+    """
+    if not series:
+        raise ValueError("no instances")
+    arrays = {name: checked_series(each.seconds, each.values) for name, each in series.items()}
+    # One test for each instance, and for cycles one more for the fleet.
+    each_level = level / len(series)
+    found = {
+        name: _instance(name, *each, confidence, each_level, level / (len(series) + 1), seed)
+        for name, each in arrays.items()
+    }
+    medians = {name: each.median.value for name, each in found.items()}
+    return FleetFindings(
+        instances=tuple(found[name] for name in best_to_worst(medians, better)),
+        percentiles=over_instances(medians, shares, confidence),
+        variation=_variation(np.asarray(list(medians.values()))),
+        outliers=outliers(_judged(found), better, level=level, seed=seed),
+        cycle=_cycle(*_together(arrays), level / (len(series) + 1)),
+        level=level,
+    )
+
+
+def _instance(
+    name: str,
+    seconds: FloatArray,
+    values: FloatArray,
+    confidence: float,
+    level: float,
+    cycle_level: float,
+    seed: int,
+) -> InstanceFindings:
+    several = values.size > 1
+    cycle = _cycle(seconds, values, cycle_level)
+    left = without_cycle(seconds, values, cycle) if cycle else values
+    effective = effective_size(values) if several else 1.0
+    enough = values.size >= LEAST_FOR_MODES
+    return InstanceFindings(
+        name=name,
+        median=quantile_estimate(values, 0.5, confidence, effective),
+        autocorrelation=autocorrelation(values) if several else 0.0,
+        variation=_variation(values),
+        modality=modality(left, level=level, seed=seed) if enough else None,
+        cycle=cycle,
+    )
+
+
+def _cycle(seconds: FloatArray, values: FloatArray, level: float) -> Cycle | None:
+    if values.size < LEAST_FOR_CYCLES:
+        return None
+    found = strongest_cycle(seconds, values)
+    return found if found.false_alarm <= level else None
+
+
+def _variation(values: FloatArray) -> float | None:
+    return coefficient_of_variation(values) if values.size > 1 and values.mean() else None
+
+
+def _judged(found: Mapping[str, InstanceFindings]) -> dict[str, float]:
+    """What each instance is judged by: its median, or the mode nearest to the others' medians."""
+    modes: dict[str, tuple[Mode, ...]] = {
+        name: each.modality.modes
+        for name, each in found.items()
+        if each.modality and each.modality.multimodal
+    }
+    medians = {name: each.median.value for name, each in found.items()}
+    usual = [value for name, value in medians.items() if name not in modes]
+    middle = float(np.median(usual or list(medians.values())))
+    return {
+        # A density reaches a little beyond the values: below zero, of one that stands still.
+        name: min((max(mode.value, 0.0) for mode in modes[name]), key=lambda at: abs(at - middle))
+        if name in modes
+        else value
+        for name, value in medians.items()
+    }
+
+
+def _together(
+    arrays: Mapping[str, tuple[FloatArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray]:
+    """The fleet's course: in each bin of time, the median of instances relative to their own."""
+    steps = [
+        float(np.median(np.diff(seconds))) for seconds, _ in arrays.values() if seconds.size > 1
+    ]
+    step = max(steps, default=1.0)
+    began = min(float(seconds[0]) for seconds, _ in arrays.values())
+    ended = max(float(seconds[-1]) for seconds, _ in arrays.values())
+    bins = int((ended - began) / step + 0.5) + 1
+    rows = []
+    for seconds, values in arrays.values():
+        middle = float(np.median(values))
+        if middle <= 0:
+            continue
+        places = np.floor((seconds - began) / step + 0.5).astype(np.int64)
+        counts = np.bincount(places, minlength=bins)
+        sums = np.bincount(places, values / middle, bins)
+        rows.append(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
+    if not rows:
+        return np.zeros(0), np.zeros(0)
+    table = np.stack(rows)
+    held = ~np.isnan(table).all(axis=0)
+    moments = np.asarray(began + step * np.flatnonzero(held), dtype=np.float64)
+    medians = np.asarray(np.nanmedian(table[:, held], axis=0), dtype=np.float64)
+    return moments, medians

@@ -1,0 +1,71 @@
+"""Spread: coefficient of variation, and scales that outliers do not move.
+
+The median absolute deviation (MAD) times 1.4826 is the standard deviation of normal values
+(Rousseeuw and Croux 1993). It is zero when more than half of the values are equal, which rounded
+measurements are; then the mean absolute deviation times ``sqrt(pi / 2)`` stands in (Iglewicz and
+Hoaglin 1993, section 3.3). Only values that are all equal have the robust scale zero.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tonnage.base.stats.distributions import normal_quantile
+from tonnage.base.stats.samples import Floats, checked
+
+MAD_TO_DEVIATION = 1 / normal_quantile(0.75)
+MEAN_ABSOLUTE_TO_DEVIATION = math.sqrt(math.pi / 2)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A robust standard deviation, and which rule gave it."""
+
+    value: float
+    rule: Literal["median absolute deviation", "mean absolute deviation", "all equal"]
+
+
+def coefficient_of_variation(values: Floats) -> float:
+    """Sample standard deviation (n - 1) over the size of the mean; no unit.
+
+    Args:
+        values: Shape ``(n,)``, at least two.
+
+    Raises:
+        ValueError: Fewer than two, not finite, or their mean is zero.
+    """
+    array = checked(values, least=2)
+    mean = float(np.mean(array))
+    if mean == 0:
+        raise ValueError("the mean is zero: spread relative to it says nothing")
+    return float(np.std(array, ddof=1)) / abs(mean)
+
+
+def median_absolute_deviation(values: Floats) -> float:
+    """The median of the distances from the median, as it is: not scaled to a standard deviation.
+
+    Raises:
+        ValueError: The values are none or not finite.
+    """
+    array = checked(values)
+    return float(np.median(np.abs(array - np.median(array))))
+
+
+def robust_scale(values: Floats) -> Scale:
+    """The standard deviation that normal values of this MAD have; guarded where the MAD is zero.
+
+    Raises:
+        ValueError: The values are none or not finite.
+    """
+    array = checked(values)
+    middle = median_absolute_deviation(array)
+    if middle > 0:
+        return Scale(MAD_TO_DEVIATION * middle, "median absolute deviation")
+    mean = float(np.mean(np.abs(array - np.median(array))))
+    if mean > 0:
+        return Scale(MEAN_ABSOLUTE_TO_DEVIATION * mean, "mean absolute deviation")
+    return Scale(0.0, "all equal")

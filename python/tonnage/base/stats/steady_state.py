@@ -1,0 +1,72 @@
+"""Where warm-up ends: a window slides, and the first that is level is where it is steady.
+
+Level is what the fitted line rises or falls by over the window: no more than a share of the
+window's mean. fio's ``steadystate=*_slope`` and SNIA's Performance Test Specification (best linear
+fit within the window) are this rule. A level window amid a slow ramp of steps deceives it, and a
+cycle longer than the window keeps it waiting. Each answer says its window and share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tonnage.base.stats.samples import Floats, checked_series
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Where a series became steady."""
+
+    begins: int | None
+    """Index of the first sample that counts; None: it did not become steady."""
+    begins_seconds: float | None
+    rule: str
+    """With its window and tolerance."""
+    slope_per_second: float | None
+    """Of the line fitted to the window that was level."""
+    excursion_share: float | None
+    """What that line rises or falls over its length, as a share of the mean; without a sign."""
+
+
+def steady_by_slope(
+    seconds: Floats, values: Floats, window_seconds: float, tolerance_share: float = 0.1
+) -> Steady:
+    """The first window whose fitted line rises or falls by no more than ``tolerance_share``.
+
+    Args:
+        seconds: Shape ``(n,)``, increasing; gaps are allowed.
+        values: Shape ``(n,)``.
+        window_seconds: The window's length; windows of fewer than three samples are passed over.
+        tolerance_share: Of the window's mean. SNIA's is 0.1.
+
+    Raises:
+        ValueError: No values, not finite, or moments that do not increase; a window or tolerance
+            that is not positive.
+    """
+    moments, array = checked_series(seconds, values)
+    if not (window_seconds > 0 and tolerance_share > 0):
+        raise ValueError("window and tolerance must be positive")
+    rule = f"slope within {tolerance_share:g} of the mean over a window of {window_seconds:g} s"
+    # A window whose end falls within half a sample after the last is whole.
+    slack = float(np.median(np.diff(moments))) if array.size > 1 else 0.0
+    for start, began in enumerate(moments):
+        if began + window_seconds > moments[-1] + slack * 1.001:
+            break
+        end = int(np.searchsorted(moments, began + window_seconds, side="left"))
+        if end - start < 3:
+            continue
+        slope, excursion = _line(moments[start:end], array[start:end], window_seconds)
+        if excursion <= tolerance_share:
+            return Steady(start, float(began), rule, slope, excursion)
+    return Steady(None, None, rule, None, None)
+
+
+def _line(moments: Floats, values: Floats, extent: float) -> tuple[float, float]:
+    """The least-squares slope, and what it amounts to over ``extent`` relative to the mean."""
+    away = np.asarray(moments) - np.mean(moments)
+    middle = float(np.mean(values))
+    slope = float(np.dot(away, np.asarray(values) - middle) / np.dot(away, away))
+    risen = abs(slope) * extent
+    return slope, risen / abs(middle) if middle else (float("inf") if risen else 0.0)

@@ -1,0 +1,186 @@
+"""Catalogs by name or from files: a table of offers, and beside it its volumes and object storage.
+
+``aws-us-east-1-2026.csv`` names the provider, the region and the date; ``….volumes.csv`` and
+``….objects.csv`` beside it are that catalog's, and need not be there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from tonnage.base import formatting
+from tonnage.catalog.csv_rows import MAY_NOT, CatalogError, Row, read_rows, refuse_columns
+from tonnage.catalog.offer import Catalog, ObjectStore, Offer
+from tonnage.catalog.providers.schemas import (
+    OBJECT_COLUMNS,
+    SCHEMAS,
+    VOLUME_COLUMNS,
+    Schema,
+    object_store,
+    volume_kind,
+)
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+"""The catalogs that come with the package."""
+NAMED = re.compile(r"(?:aws|gcp|azure)[-_](?P<region>[a-z0-9-]+?)[-_]\d{4}.*")
+
+
+def names() -> list[str]:
+    """The names of the catalogs that come with the package."""
+    # A part of another catalog has a second suffix.
+    return sorted(path.stem for path in SNAPSHOTS.glob("*.csv") if "." not in path.stem)
+
+
+def load(name: str | Path) -> Catalog:
+    """The catalog of this name, or in this file.
+
+    Raises:
+        CatalogError: There is none, or a figure in it is none; the line names the file, the row
+            and the column.
+    """
+    if str(name) in names():
+        return _read(SNAPSHOTS / f"{name}.csv")
+    try:
+        os.stat(name)
+    except PermissionError:
+        raise CatalogError(f"{name}: {MAY_NOT}") from None
+    except (OSError, ValueError):  # Empty, or no name that a file can have.
+        meant = formatting.did_you_mean(str(name), names())
+        raise CatalogError(
+            f"no catalog {str(name) or repr('')}{meant}; there are {', '.join(names())}, or give a "
+            "CSV file"
+        ) from None
+    return _read(Path(name))
+
+
+def newest() -> list[Catalog]:
+    """Of each provider the newest catalog that comes with the package."""
+    found: dict[str, Catalog] = {}
+    for catalog in map(load, names()):
+        known = found.get(catalog.provider)
+        if known is None or (catalog.date or "") > (known.date or ""):
+            found[catalog.provider] = catalog
+    return list(found.values())
+
+
+def find(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
+    """The offer of this type, and the first catalog that has it.
+
+    Args:
+        catalogs: Where to look.
+        name: ``TYPE``, or ``PROVIDER/TYPE``.
+
+    Raises:
+        CatalogError: None has, or those of several providers; says what may have been meant.
+    """
+    catalogs = list(catalogs)
+    found: dict[str, tuple[Catalog, Offer]] = {}
+    for catalog in catalogs:
+        for offer in catalog.offers:
+            if name in called(offer):
+                found.setdefault(called(offer)[1], (catalog, offer))
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        raise CatalogError(f"{name} is of several providers: write {' or '.join(found)}")
+    searched = ", ".join(each.name for each in catalogs)
+    others = [each.name for each in having(name)]
+    if others:
+        raise CatalogError(f"no offer {name} in {searched}; it is in {' and '.join(others)}")
+    known = {each for catalog in catalogs for offer in catalog.offers for each in called(offer)}
+    said = f"no offer {name or repr('')}{formatting.did_you_mean(name, known)} in {searched}"
+    raise CatalogError(f"{said}: write TYPE or PROVIDER/TYPE, like aws/m5d.large")
+
+
+def called(offer: Offer) -> tuple[str, str]:
+    """The names that an offer goes by: ``TYPE``, and ``PROVIDER/TYPE``."""
+    return offer.type, f"{offer.provider}/{offer.type}"
+
+
+def having(name: str) -> list[Catalog]:
+    """The catalogs that come with the package and have an offer of this name."""
+    return [
+        catalog
+        for catalog in map(load, names())
+        if any(name in called(offer) for offer in catalog.offers)
+    ]
+
+
+def _read(path: Path) -> Catalog:
+    # Of another kind of file no row is worth a word.
+    header, rows = read_rows(path, partial(_schema, path))
+    schema = _schema(path, header)
+    refuse_columns(path, header, schema.columns, schema.optional)
+    named = NAMED.fullmatch(path.stem)
+    offers = tuple(_offers(schema, rows, named["region"] if named else None))
+    if not offers:
+        raise CatalogError(f"{path}: no offers, only a header")
+    prices = [offer.on_demand for offer in offers if offer.on_demand]
+    return Catalog(
+        name=path.stem,
+        provider=schema.provider,
+        region=offers[0].region,
+        date=max((price.date for price in prices if price.date), default=None),
+        offers=offers,
+        volume_kinds=tuple(
+            map(volume_kind, _once("volume_type", beside(path, "volumes", VOLUME_COLUMNS)))
+        ),
+        object_store=_object_store(beside(path, "objects", OBJECT_COLUMNS)),
+        billing=schema.billing,
+        sources=tuple(
+            dict.fromkeys(
+                source
+                for offer in offers
+                for source in (offer.spec_source, offer.on_demand and offer.on_demand.source)
+                if source
+            )
+        ),
+    )
+
+
+def _schema(path: Path, header: list[str]) -> Schema:
+    """The schema that the header is most like."""
+    schema = max(SCHEMAS, key=lambda each: len({*each.columns} & {*header}))
+    if schema.key not in header:
+        keys = dict.fromkeys(each.key for each in SCHEMAS)
+        raise CatalogError(
+            f"{path}, row 1: no column {' or '.join(keys)}, so no table of offers: give a "
+            "catalog's name or CSV file"
+        )
+    return schema
+
+
+def _offers(schema: Schema, rows: Iterable[Row], region: str | None) -> Iterator[Offer]:
+    for row in _once(schema.key, rows):
+        yield schema.offer(row, region)
+
+
+def _once(column: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows, of which no two may name the same thing."""
+    seen: dict[str, int] = {}
+    for row in rows:
+        name = row.known(column)
+        if name in seen:
+            raise row.wrong(column, f"{name} is in row {seen[name]} already")
+        seen[name] = row.number_in_file
+        yield row
+
+
+def _object_store(rows: list[Row]) -> ObjectStore | None:
+    if len(rows) > 1:
+        raise rows[1].wrong("name", "a second object storage; a catalog has one at most")
+    return object_store(rows[0]) if rows else None
+
+
+def beside(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:
+    """The rows of a catalog's other table; none where there is no such table."""
+    other = path.with_suffix(f".{part}.csv")
+    if not other.exists():
+        return []
+    header, rows = read_rows(other)
+    refuse_columns(other, header, columns)
+    return rows

@@ -1,0 +1,1 @@
+"""One file for each provider's tables and APIs."""

@@ -1,0 +1,256 @@
+"""A new catalog of AWS: instance types, the price list and spot history, asked of AWS itself.
+
+What comes is written in the schemas of the catalogs that come with the package, each table whole or
+not at all, with a date and a source in each row. What AWS does not tell stays blank.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tonnage.base.records import write_atomically
+from tonnage.catalog.aws_errors import TRIES, in_one_line
+from tonnage.catalog.providers import aws_price_list
+from tonnage.catalog.providers.aws_price_list import OnProgress
+from tonnage.catalog.providers.schemas import AWS, OBJECT_COLUMNS, VOLUME_COLUMNS
+
+SPOT_DAYS = 7
+"""How far back the range of spot prices goes."""
+PRICING_REGION = "us-east-1"
+"""The price list of all regions is served from few."""
+COLUMNS = (*AWS.columns, *AWS.optional)
+
+
+class RefreshError(Exception):
+    """AWS did not answer, or refused; says why and what to do in one line."""
+
+
+@dataclass(frozen=True)
+class Clients:
+    """The two services that are asked."""
+
+    ec2: Any
+    pricing: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refreshed:
+    """What was written: how many types and kinds of volumes, and how many of them have a price.
+
+    ``limits_from`` is the catalog that has the limits of volumes.
+    """
+
+    path: Path
+    types: int
+    priced: int
+    spot_priced: int
+    volumes: int
+    volumes_priced: int
+    objects_priced: bool
+    limits_from: str
+
+
+def connect(region: str, endpoint_url: str | None = None) -> Clients:
+    """Clients with the credentials of the environment; ``endpoint_url`` stands for both services.
+
+    Raises:
+        RefreshError: The endpoint or the region is none.
+    """
+    import boto3
+    from botocore.config import Config
+
+    patient = Config(
+        retries={"mode": "standard", "total_max_attempts": TRIES},
+        connect_timeout=10,
+        read_timeout=60,
+    )
+    with in_one_line(RefreshError):
+        # A session of its own: boto3's default one keeps the credentials that it first found.
+        client = partial(boto3.Session().client, endpoint_url=endpoint_url, config=patient)
+        return Clients(
+            ec2=client("ec2", region_name=region),
+            pricing=client("pricing", region_name=PRICING_REGION),
+        )
+
+
+def refresh_aws(
+    path: Path, region: str, clients: Clients, now: datetime, on_progress: OnProgress
+) -> Refreshed:
+    """Asks AWS for all that it offers in a region, and writes that as a catalog.
+
+    Raises:
+        RefreshError: AWS did not answer, or refused. Nothing is written then.
+        OSError: The file cannot be written.
+    """
+
+    def tell_tries(attempts: int, caught_exception: Exception | None, **asked: Any) -> None:
+        if caught_exception:
+            on_progress(f"tries of {asked['operation'].name}", attempts)
+
+    today = now.date().isoformat()
+    for client in (clients.ec2, clients.pricing):
+        client.meta.events.register("needs-retry", tell_tries)
+    with in_one_line(RefreshError):
+        types = list(_instance_types(clients.ec2, on_progress))
+        prices = aws_price_list.machines(clients.pricing, region, on_progress)
+        limits_from, volumes = aws_price_list.volumes(clients.pricing, region, today, on_progress)
+        stored = aws_price_list.objects(clients.pricing, region, today, on_progress)
+        spots = _spot_prices(clients.ec2, now, on_progress)
+    rows = []
+    for described in sorted(types, key=lambda each: str(each["InstanceType"])):
+        name = described["InstanceType"]
+        row = _specification(described) | {"spec_source": f"EC2 DescribeInstanceTypes {today}"}
+        if name in prices:
+            row |= {
+                "price_od_hour": prices[name].usd,
+                "price_od_date": today,
+                "price_od_source": prices[name].source,
+            }
+        if name in spots:
+            low, mean, high = spots[name]
+            row |= {
+                "spot_min_hour": low,
+                "spot_avg_hour": mean,
+                "spot_max_hour": high,
+                "spot_date": today,
+                "spot_source": f"EC2 DescribeSpotPriceHistory, {SPOT_DAYS} days",
+            }
+        rows.append(row)
+    if not rows:
+        raise RefreshError(f"AWS names no instance types in {region}: is that the region's name?")
+    # The offers come last: without them the other tables are no catalog.
+    write_rows(path.with_suffix(".volumes.csv"), volumes, VOLUME_COLUMNS)
+    write_rows(path.with_suffix(".objects.csv"), [stored], OBJECT_COLUMNS)
+    write_rows(path, rows)
+    return Refreshed(
+        path=path,
+        types=len(rows),
+        priced=sum("price_od_hour" in row for row in rows),
+        spot_priced=sum("spot_min_hour" in row for row in rows),
+        volumes=len(volumes),
+        volumes_priced=sum(row["price_gb_month"] is not None for row in volumes),
+        objects_priced=stored["date"] is not None,
+        limits_from=limits_from,
+    )
+
+
+def write_rows(
+    path: Path, rows: Iterable[dict[str, Any]], columns: tuple[str, ...] = COLUMNS
+) -> None:
+    """Writes a table of a catalog of AWS, whole or not at all; what a row lacks is blank."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    write_atomically(path, text.getvalue().encode())
+
+
+def _instance_types(ec2: Any, on_progress: OnProgress) -> Iterator[dict[str, Any]]:
+    seen = 0
+    for page in ec2.get_paginator("describe_instance_types").paginate():
+        yield from page["InstanceTypes"]
+        seen += len(page["InstanceTypes"])
+        on_progress("instance types", seen)
+
+
+def _specification(described: dict[str, Any]) -> dict[str, Any]:
+    """A type's columns; those that AWS does not tell are ``None``."""
+    vcpus, network = described.get("VCpuInfo", {}), described.get("NetworkInfo", {})
+    link = described.get("EbsInfo", {}).get("EbsOptimizedInfo", {})
+    memory = described.get("MemoryInfo", {}).get("SizeInMiB")
+    archs = described.get("ProcessorInfo", {}).get("SupportedArchitectures", [])
+    strategies = described.get("PlacementGroupInfo", {}).get("SupportedStrategies")
+    words, cards = network.get("NetworkPerformance"), network.get("NetworkCards", [])
+    return {
+        "instance_type": described["InstanceType"],
+        "vcpu": vcpus.get("DefaultVCpus"),
+        "cores": vcpus.get("DefaultCores"),
+        "memory_gib": None if memory is None else memory / 1024,
+        "arch": "|".join(sorted(archs)),
+        **_disks(described),
+        "net_desc": words,
+        "net_baseline_gbps": _bandwidth(cards, "BaselineBandwidthInGbps", words),
+        "net_peak_gbps": _bandwidth(cards, "PeakBandwidthInGbps", words),
+        "net_cards": len(cards) or None,
+        "ebs_base_mbytes_s": link.get("BaselineThroughputInMBps"),
+        "ebs_max_mbytes_s": link.get("MaximumThroughputInMBps"),
+        "ebs_base_iops": link.get("BaselineIops"),
+        "ebs_max_iops": link.get("MaximumIops"),
+        "placement_cluster": None if strategies is None else "cluster" in strategies,
+        "current_gen": described.get("CurrentGeneration"),
+    }
+
+
+def _disks(described: dict[str, Any]) -> dict[str, Any]:
+    supported = described.get("InstanceStorageSupported")
+    store = described.get("InstanceStorageInfo", {})
+    disks = store.get("Disks", [])
+    if not disks:
+        return {"disk_count": 0} if supported is False else {}
+    sizes = {disk["SizeInGB"] for disk in disks}
+    nvme = store.get("NvmeSupport") in ("required", "supported")
+    return {
+        "disk_count": sum(disk["Count"] for disk in disks),
+        "disk_gb_each": sizes.pop() if len(sizes) == 1 else None,
+        "disk_total_gb": sum(disk["Count"] * disk["SizeInGB"] for disk in disks),
+        "disk_kind": "nvme" if nvme else disks[0].get("Type"),
+    }
+
+
+def _bandwidth(cards: list[dict[str, Any]], figure: str, words: str | None) -> float | None:
+    """The cards' figures together, but no more than is advertised: their sum overstates some."""
+    told = [card[figure] for card in cards if card.get(figure) is not None]
+    if not told or len(told) < len(cards):
+        return None
+    advertised = re.search(r"(?:(\d+)x )?([\d.]+) Gigabit", words or "")
+    most = int(advertised[1] or 1) * float(advertised[2]) if advertised else float("inf")
+    return min(float(sum(told)), most)
+
+
+def _spot_prices(
+    ec2: Any, now: datetime, on_progress: OnProgress
+) -> dict[str, tuple[float, float, float]]:
+    """Lowest, mean over time and zones, and highest of the last days, by type."""
+    since = now - timedelta(days=SPOT_DAYS)
+    told: dict[str, dict[str, list[tuple[datetime, float]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    seen = 0
+    pages = ec2.get_paginator("describe_spot_price_history").paginate(
+        ProductDescriptions=["Linux/UNIX"], StartTime=since, EndTime=now
+    )
+    for page in pages:
+        for each in page["SpotPriceHistory"]:
+            usd = float(each["SpotPrice"])
+            if usd > 0 and each["Timestamp"] <= now:
+                zone = told[each["InstanceType"]][each["AvailabilityZone"]]
+                zone.append((max(each["Timestamp"], since), usd))
+        seen += len(page["SpotPriceHistory"])
+        on_progress("spot prices", seen)
+    found = {}
+    for name, zones in told.items():
+        every = [usd for changes in zones.values() for _, usd in changes]
+        mean = sum(_mean(changes, now) for changes in zones.values()) / len(zones)
+        # Rounded, a mean of equal prices can lie a hair outside them.
+        found[name] = (min(every), min(max(round(mean, 6), min(every)), max(every)), max(every))
+    return found
+
+
+def _mean(changes: list[tuple[datetime, float]], until: datetime) -> float:
+    """The mean over time of a price that holds until its next change."""
+    changes = sorted(changes)
+    ends = [*(began for began, _ in changes[1:]), until]
+    spans = [(end - began).total_seconds() for (began, _), end in zip(changes, ends, strict=True)]
+    if not sum(spans):
+        return changes[-1][1]
+    weighed = zip(changes, spans, strict=True)
+    return sum(usd * span for (_, usd), span in weighed) / sum(spans)

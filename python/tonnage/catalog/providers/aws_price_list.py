@@ -1,0 +1,175 @@
+"""AWS' price list: what machines, volumes and object storage cost on demand in a region.
+
+A page of the list is JSON within JSON: a product's attributes, and under its terms the dimensions
+of its price, each with a unit (AWS Price List API, GetProducts). Of a price in tiers the first that
+is not free counts. What is told at several prices has none here; what is not told stays blank.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tonnage.catalog.load import SNAPSHOTS, beside, newest
+from tonnage.catalog.providers.schemas import OBJECT_COLUMNS, VOLUME_COLUMNS
+
+OnProgress = Callable[[str, int], None]
+"""Is told what was asked for, and how many have come so far."""
+Key = TypeVar("Key")
+
+MACHINES = {
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+}
+VOLUMES = ("Storage", "System Operation", "Provisioned Throughput")
+OBJECTS = ("Storage", "API Request")
+"""Families of products."""
+
+# A region other than the first goes before what is used: EUC1-EBS:VolumeUsage.gp3. The zones of a
+# city, and the cheaper operations of io2 above 32,000, have a name that is longer still.
+VOLUME = re.compile(r"(?:[A-Z0-9]+-)?EBS:(Volume(?:Usage|P-IOPS|P-Throughput))\.([a-z0-9]+)")
+OBJECT = re.compile(r"(?:[A-Z0-9]+-)?(TimedStorage-ByteHrs|Requests-Tier[12])")
+NAMES = {"piops": "io1"}
+VOLUME_FIGURES = {
+    ("VolumeUsage", "gb-mo"): ("price_gb_month", 1.0),
+    ("VolumeUsage", "gb-month"): ("price_gb_month", 1.0),
+    ("VolumeP-IOPS", "iops-mo"): ("price_iops_month", 1.0),
+    ("VolumeP-Throughput", "mibps-mo"): ("price_mibps_month", 1.0),
+    ("VolumeP-Throughput", "gibps-mo"): ("price_mibps_month", 1 / 1024),
+}
+OBJECT_FIGURES = {
+    ("TimedStorage-ByteHrs", "gb-mo"): ("price_gb_month", 1.0),
+    ("Requests-Tier1", "requests"): ("price_1000_puts", 1000.0),
+    ("Requests-Tier2", "requests"): ("price_1000_gets", 1000.0),
+}
+"""What is used, and the unit in lower case: the column, and how many of the unit it is of."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A price, and the day on which the list was published."""
+
+    usd: float
+    published: str
+
+    @property
+    def source(self) -> str:
+        """Who says so."""
+        return f"AWS price list, published {self.published}"
+
+
+def machines(pricing: Any, region: str, on_progress: OnProgress) -> dict[str, Listed]:
+    """Linux on demand, on machines that others use too: US dollars an hour by type."""
+    found: dict[str, set[Listed]] = defaultdict(set)
+    for attributes, unit, listed in _products(pricing, "AmazonEC2", region, MACHINES):
+        if unit == "hrs":
+            found[attributes.get("instanceType", "")].add(listed)
+            on_progress("prices", len(found))
+    return _only(found)
+
+
+def volumes(
+    pricing: Any, region: str, today: str, on_progress: OnProgress
+) -> tuple[str, list[dict[str, Any]]]:
+    """Volumes as rows of `VOLUME_COLUMNS`, and the catalog that their limits are taken from.
+
+    The list has no limits, so these are the newest catalog's that comes with the package, and a
+    kind that it does not have is left out. Its prices are of another time, and none of them stays.
+    """
+    found = _figures(pricing, "AmazonEC2", region, VOLUMES, VOLUME, VOLUME_FIGURES, on_progress)
+    shipped = next(each.name for each in newest() if each.provider == "aws")
+    rows = []
+    for row in beside(SNAPSHOTS / f"{shipped}.csv", "volumes", VOLUME_COLUMNS):
+        name = row.known("volume_type")
+        prices = {column: found.get((name, column)) for column, _ in VOLUME_FIGURES.values()}
+        rows.append(
+            {
+                **row.cells,
+                **_cells(prices, today, "price_evidence"),
+                "limit_evidence": f"{shipped}: {row.known('limit_evidence')}",
+            }
+        )
+    return shipped, rows
+
+
+def objects(pricing: Any, region: str, today: str, on_progress: OnProgress) -> dict[str, Any]:
+    """S3's standard storage as a row of `OBJECT_COLUMNS`, without what it costs to take out."""
+    found = _figures(pricing, "AmazonS3", region, OBJECTS, OBJECT, OBJECT_FIGURES, on_progress)
+    prices = {column: found.get(("", column)) for column, _ in OBJECT_FIGURES.values()}
+    blank = dict.fromkeys(OBJECT_COLUMNS)
+    return blank | {"name": "S3 Standard"} | _cells(prices, today, "source")
+
+
+def _cells(prices: dict[str, Listed | None], today: str, evidence: str) -> dict[str, Any]:
+    """Prices as the cells of a row, with their date and where they are from."""
+    known = [listed for listed in prices.values() if listed]
+    return {
+        **{column: listed and listed.usd for column, listed in prices.items()},
+        "date": today if known else None,
+        evidence: known[0].source if known else "AWS price list, which has no price of it",
+    }
+
+
+def _figures(
+    pricing: Any,
+    service: str,
+    region: str,
+    families: Iterable[str],
+    usage: re.Pattern[str],
+    figures: dict[tuple[str, str], tuple[str, float]],
+    on_progress: OnProgress,
+) -> dict[tuple[str, str], Listed]:
+    """Prices by name and column of what is used."""
+    found: dict[tuple[str, str], set[Listed]] = defaultdict(set)
+    for family in families:
+        for attributes, unit, listed in _products(
+            pricing, service, region, {"productFamily": family}
+        ):
+            used = usage.fullmatch(attributes.get("usagetype", ""))
+            column, factor = figures.get((used[1], unit), ("", 0.0)) if used else ("", 0.0)
+            if used and column:
+                name = used[2] if usage.groups > 1 else ""
+                usd = round(listed.usd * factor, 9)  # 0.000005 times 1,000 is a hair off.
+                found[NAMES.get(name, name), column].add(Listed(usd, listed.published))
+            on_progress(f"prices of {service}", len(found))
+    return _only(found)
+
+
+def _only(found: dict[Key, set[Listed]]) -> dict[Key, Listed]:
+    return {key: next(iter(listed)) for key, listed in found.items() if len(listed) == 1}
+
+
+def _products(
+    pricing: Any, service: str, region: str, wanted: dict[str, str]
+) -> Iterator[tuple[dict[str, str], str, Listed]]:
+    """What the list has that is as wanted: attributes, the unit in lower case, the price."""
+    pages = pricing.get_paginator("get_products").paginate(
+        ServiceCode=service,
+        Filters=[
+            {"Type": "TERM_MATCH", "Field": field, "Value": value}
+            for field, value in {"regionCode": region, **wanted}.items()
+        ],
+    )
+    for page in pages:
+        for product in map(json.loads, page["PriceList"]):
+            published = str(product.get("publicationDate", "at an unknown time"))[:10]
+            for term in product.get("terms", {}).get("OnDemand", {}).values():
+                for unit, usd in _first(term.get("priceDimensions", {}).values()):
+                    yield product["product"]["attributes"], unit, Listed(usd, published)
+
+
+def _first(dimensions: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:
+    """The lowest tier that is not free; a zero is also a line of the list without a price."""
+    tiers = []
+    for each in dimensions:
+        usd = float(each.get("pricePerUnit", {}).get("USD") or 0)
+        if usd > 0:
+            tiers.append((float(each.get("beginRange") or 0), str(each.get("unit")).lower(), usd))
+    lowest = min((begins for begins, *_ in tiers), default=0.0)
+    return ((unit, usd) for begins, unit, usd in tiers if begins == lowest)

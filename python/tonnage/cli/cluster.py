@@ -1,0 +1,163 @@
+"""``tonnage fleet``: what was launched, what it costs, and its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tonnage.base import core, formatting
+from tonnage.cli.options.extras import refuse_without
+from tonnage.cli.options.types import Json
+
+if TYPE_CHECKING:
+    from tonnage.base.records.launch import Launch
+    from tonnage.provision.aws.ec2 import Ec2
+    from tonnage.provision.aws.status import Status
+
+Which = Annotated[
+    str | None,
+    typer.Argument(metavar="LAUNCH", help="The directory of a launch's record, or its name."),
+]
+Region = Annotated[
+    str | None,
+    typer.Option(
+        "--region", metavar="NAME", help="Where, without a record. Default: as AWS' settings say."
+    ),
+]
+
+
+def status(which: Which = None, region: Region = None, as_json: Json = False) -> None:
+    """Show what is rented, and what it has cost until now: of one launch, or of all in a region.
+
+    AWS is asked, by the tag that all that is rented has; nothing but that is needed.
+    """
+    from tonnage.provision.aws.status import look
+
+    with _asked():
+        ec2, name, record, _ = _found(which, region)
+        found = look(ec2, name, record)
+    if as_json:
+        print(json.dumps([dataclasses.asdict(each) for each in found]))
+        return
+    for each in found:
+        print("\n".join(_lines(each, which)))
+    if not found:
+        print(f"Nothing is rented in {ec2.region}.")
+
+
+def down(which: Which = None, region: Region = None, as_json: Json = False) -> None:
+    """End all that was rented for a launch, whoever launched it, and say what it has cost.
+
+    Without LAUNCH, the only one in the region.
+    """
+    from tonnage.base.system.signals import undisturbed
+    from tonnage.provision.aws.requests import TARIFF_TAG, tariff_of
+    from tonnage.provision.aws.teardown import Kept, end, left, now
+    from tonnage.provision.cost import cost_usd
+
+    with _asked():
+        ec2, name, record, file = _found(which, region)
+        standing = ec2.standing(name)
+        if name is None:
+            if len(standing) > 1:
+                raise core.Refused(f"{formatting.listing(sorted(standing))} are rented: say which")
+            name = next(iter(standing), None)
+        if name is None:
+            _show_down(None, None, as_json, ec2.region)
+            return
+        kept = Kept(record, file) if record else None
+        before = standing.get(name)
+        with undisturbed():
+            end(ec2, name, kept, lambda said: print(said, file=sys.stderr, flush=True))
+    if kept:
+        cost: float | None = kept.record.cost_usd
+    else:
+        tariff = tariff_of(before.tags.get(TARIFF_TAG, "")) if before else None
+        cost = cost_usd(tariff, before.nodes(now()), now()) if before and tariff else None
+    was = bool(before and left(before))
+    _show_down(name, cost, as_json, ec2.region, was=was)
+
+
+def _show_down(
+    name: str | None, cost: float | None, as_json: bool, region: str, *, was: bool = False
+) -> None:
+    if as_json:
+        print(json.dumps({"name": name, "cost_usd": cost, "was_standing": was}))
+    elif name is None:
+        print(f"Nothing is rented in {region}.")
+    else:
+        costs = (
+            "what it has cost nothing tells"
+            if cost is None
+            else f"it has cost {formatting.cents(cost)}"
+        )
+        print(f"{name} {'is down' if was else 'was down'}: {costs}.")
+
+
+@contextmanager
+def _asked() -> Iterator[None]:
+    """Says in one line what AWS refuses."""
+    from tonnage.provision.aws.ec2 import AwsError
+
+    try:
+        yield
+    except AwsError as why:
+        raise core.Failed(f"{why}; what is rented stands, until it ends by itself") from why
+
+
+def _found(
+    which: str | None, region: str | None
+) -> tuple[Ec2, str | None, Launch | None, Path | None]:
+    """Where to look, for which launch, and its record, if that is known."""
+    refuse_without("aws", "tonnage fleet")
+    from tonnage.base.records import ArtifactError
+    from tonnage.provision.aws.ec2 import Ec2, default_region
+    from tonnage.provision.aws.status import record_in
+
+    try:
+        known = record_in(which) if which else None
+    except ArtifactError as why:
+        raise core.Refused(f"{why}: give the launch's name, and --region") from why
+    if known:
+        record, file = known
+        return Ec2(record.region), record.name, record, file
+    if which and (Path(which).exists() or "/" in which):
+        raise core.Refused(f"{which}: no record of a launch is there: give its name")
+    where = region or default_region()
+    if not where:
+        raise core.Refused("give --region, like us-east-1: AWS' settings have none")
+    return Ec2(where), which, None, None
+
+
+def _lines(each: Status, which: str | None) -> Iterator[str]:
+    step = f" ({each.step})" if each.step else ""
+    rented = [node for node in each.nodes if node.is_rented]
+    if not each.standing:
+        cost = (
+            f"; it has cost {formatting.cents(each.cost_usd)}" if each.cost_usd is not None else ""
+        )
+        yield f"{each.name}: nothing of it is rented{cost}"
+        return
+    yield f"{each.name} in {each.region}{step}: {each.standing}"
+    if each.cost_usd is None or each.usd_per_hour is None:
+        yield "  what it costs nothing tells"
+    else:
+        yield (
+            f"  {formatting.cents(each.cost_usd)} until now, "
+            f"{formatting.usd(round(each.usd_per_hour, 4))} an hour"
+        )
+    if each.ends_at and rented:
+        yield f"  ends by itself {formatting.moment(each.ends_at)}"
+    for node in rented:
+        where = ", ".join(filter(None, (node.inside, node.outside)))
+        yield f"  {node.instance}: {where}, since {formatting.moment(node.began_at)}"
+    if each.address:
+        yield f"  Ray at {each.address}"
+    yield f"  end it: tonnage fleet down {which or each.name}"

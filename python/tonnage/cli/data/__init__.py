@@ -1,0 +1,1 @@
+"""``tonnage gensort``, ``valsort`` and ``split``."""

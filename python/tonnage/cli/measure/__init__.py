@@ -1,0 +1,1 @@
+"""``tonnage measure``, ``observe`` and ``import``."""

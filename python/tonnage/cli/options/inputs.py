@@ -1,0 +1,99 @@
+"""Measurements that a command is given: found, and read with progress; none of them twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tonnage.base import core, formatting
+from tonnage.base.records import (
+    ArtifactError,
+    FleetMeasurement,
+    Measurement,
+    ReductionRecord,
+    RunRecord,
+)
+from tonnage.base.records.discovery import bytes_at, fleets_at, measurements_at, places, runs_at
+
+
+def measured_places(paths: list[Path]) -> list[Path]:
+    """Where measurements are, each once, under whatever names it was given."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        try:
+            for place in places(path):
+                found.setdefault(place.resolve(), place)
+        except ArtifactError as why:
+            raise core.Refused(f"{why}: give what tonnage measure or import wrote") from None
+        except OSError as why:
+            raise core.Refused(f"{path}: {why.strerror}") from None
+    return list(found.values())
+
+
+def runs_among(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], list[Path]]:
+    """Records of finished jobs, each once, and the paths that hold measurements."""
+    found: dict[tuple[str, str], RunRecord | ReductionRecord] = {}
+    others: list[Path] = []
+    for path in paths:
+        try:
+            runs = runs_at(path)
+            measured = not runs or (path.is_dir() and _has_measurements(path))
+        except ArtifactError as why:
+            raise core.Refused(str(why)) from None
+        except OSError as why:
+            raise core.Refused(f"{path}: {why.strerror}") from None
+        found |= {(each.job, each.began_at): each for each in runs}
+        others += [path] if measured else []
+    return list(found.values()), others
+
+
+def _has_measurements(path: Path) -> bool:
+    try:
+        return bool(places(path))
+    except ArtifactError:
+        return False
+
+
+def read_fleets(paths: list[Path]) -> list[FleetMeasurement]:
+    """How it went on the machines of fleets, each fleet once, under whatever names it was given."""
+    found: dict[str, FleetMeasurement] = {}
+    for path in paths:
+        try:
+            found |= {each.id: each for each in fleets_at(path)}
+        except ArtifactError as why:
+            raise core.Refused(str(why)) from None
+        except OSError as why:
+            raise core.Refused(f"{path}: {why.strerror}") from None
+    return list(found.values())
+
+
+def read_all(found: list[Path]) -> list[Measurement]:
+    """The measurements, none of them twice.
+
+    Raises:
+        Refused: One is there twice, or there is none; or they cannot be read.
+    """
+    measurements: list[Measurement] = []
+    holders: dict[str, Path] = {}
+    done = 0
+    with core.Progress("reading", sum(map(bytes_at, found))) as progress:
+        for place in found:
+            try:
+                of_place = measurements_at(place)
+            except ArtifactError as why:
+                raise core.Refused(str(why)) from None
+            except OSError as why:
+                raise core.Refused(f"{place}: {why.strerror}") from None
+            for each in of_place:
+                if each.id in holders:
+                    raise core.Refused(
+                        f"{place} and {holders[each.id]} are both {each.id}: give it once"
+                    )
+                holders[each.id] = place
+            measurements += of_place
+            done += bytes_at(place)
+            progress(done)
+    if not measurements:
+        raise core.Refused(
+            f"{formatting.listing(map(str, found))}: nothing was measured there, by any machine"
+        )
+    return measurements

@@ -1,0 +1,370 @@
+"""Offers and catalogs on the terminal: tables, all of one offer, and what differs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Container, Iterator, Sequence
+
+from tonnage import catalog as offered
+from tonnage.base import formatting
+from tonnage.catalog import Burst, Catalog, Difference, Disks, Offer, VolumeKind, VolumeLink, Wanted
+
+UNKNOWN = "?"
+"""What stands for a figure that is unknown."""
+DOUBTFUL = "!"
+"""What stands behind a price that has a caution."""
+LABEL = 23
+"""How wide the labels of an offer's lines are."""
+
+
+def print_catalogs(catalogs: list[Catalog], as_json: bool) -> None:
+    """Prints what catalogs there are."""
+    rows = [
+        {
+            "name": each.name,
+            "provider": each.provider,
+            "region": each.region,
+            "date": each.date,
+            "offers": len(each.offers),
+            "priced": sum(offer.on_demand is not None for offer in each.offers),
+            "volume_kinds": [kind.name for kind in each.volume_kinds],
+            "object_store": each.object_store.name if each.object_store else None,
+        }
+        for each in catalogs
+    ]
+    if as_json:
+        print(json.dumps({"catalogs": rows}))
+        return
+    _print_table(
+        ["CATALOG", "PROVIDER", "REGION", "PRICES OF", "OFFERS", "PRICED", "VOLUMES", "OBJECTS"],
+        [
+            [
+                *(str(each[name] or UNKNOWN) for name in ("name", "provider", "region", "date")),
+                formatting.count(len(found.offers)),
+                formatting.count(sum(offer.on_demand is not None for offer in found.offers)),
+                ", ".join(kind.name for kind in found.volume_kinds) or UNKNOWN,
+                str(each["object_store"] or UNKNOWN),
+            ]
+            for each, found in zip(rows, catalogs, strict=True)
+        ],
+        right=("OFFERS", "PRICED"),
+        first_to_go=("OBJECTS", "REGION", "PRICED"),
+    )
+
+
+def print_offers(
+    catalogs: list[Catalog],
+    wanted: Wanted,
+    by: Callable[[Offer], tuple[bool, float | str]],
+    as_json: bool,
+) -> None:
+    """Prints the offers that are as wanted, sorted, and counts those that cannot be decided."""
+    chosen: list[tuple[Catalog, Offer]] = []
+    undecided: dict[str, int] = {}
+    for each in catalogs:
+        found = offered.choose(each.offers, wanted)
+        chosen += [(each, offer) for offer in found.offers]
+        for what, how_many in found.undecided.items():
+            undecided[what] = undecided.get(what, 0) + how_many
+    chosen.sort(key=lambda pair: by(pair[1]))
+    if as_json:
+        offers = [{"catalog": each.name} | told(offer) for each, offer in chosen]
+        print(json.dumps({"offers": offers, "undecided": undecided}))
+        return
+    several = len(catalogs) > 1
+    header = [
+        *("TYPE", "USD/H", "SPOT USD/H", "ARCH", "VCPUS", "MEMORY", "LOCAL DISKS"),
+        *("NETWORK LASTS", "AT MOST", "VOLUMES"),
+    ]
+    rows = [_line(offer) for _, offer in chosen]
+    if several:
+        header.append("CATALOG")
+        rows = [[*row, each.name] for row, (each, _) in zip(rows, chosen, strict=True)]
+    if rows:
+        _print_table(
+            header,
+            rows,
+            right=("VCPUS", "MEMORY", "NETWORK LASTS", "AT MOST", "VOLUMES"),
+            first_to_go=("SPOT USD/H", "VOLUMES", "AT MOST", "CATALOG", "ARCH", "NETWORK LASTS"),
+        )
+    total = sum(len(each.offers) for each in catalogs)
+    said = f"{formatting.count(len(chosen))} of {formatting.several(total, 'offer')}."
+    if undecided:
+        left = (f"{what} ({formatting.count(how_many)})" for what, how_many in undecided.items())
+        said += f" Left out because it is unknown: {formatting.listing(left)}."
+    if any(offer.on_demand and offer.on_demand.caution for _, offer in chosen):
+        said += f" {DOUBTFUL} is a price to mind: tonnage catalog show says why."
+    print(said)
+
+
+def print_difference(found: Difference) -> None:
+    """Prints what differs, a type a line, and at last how many there are of each."""
+    longest = max((len(each.type) for each in (*found.dearer, *found.cheaper)), default=0)
+    for each in (*found.dearer, *found.cheaper):
+        how, sign = ("dearer", "+") if each.by_share > 0 else ("cheaper", "")
+        was, now = formatting.usd(each.before_usd_per_hour), formatting.usd(each.after_usd_per_hour)
+        print(
+            f"{how:<7}  {each.type:<{longest}}  {was} -> {now} an hour "
+            f"({sign}{formatting.percent(each.by_share)})"
+        )
+    for changed in found.changed:
+        if changed.others:
+            print(f"changed  {changed.type}  {formatting.listing(changed.others)}")
+    for label, types in (("new", found.new), ("gone", found.gone)):
+        for name in types:
+            print(f"{label}  {name}")
+    others = sum(bool(each.others) for each in found.changed)
+    half = sum(bool(each.known_in_one) for each in found.changed)
+    print(
+        f"From {found.before} to {found.after}: {formatting.count(len(found.new))} new, "
+        f"{formatting.count(len(found.gone))} gone, {formatting.count(len(found.dearer))} dearer, "
+        f"{formatting.count(len(found.cheaper))} cheaper, {formatting.count(others)} changed in other "
+        f"figures. Of {formatting.count(half)} a figure is known in one catalog only."
+    )
+
+
+def _line(offer: Offer) -> list[str]:
+    price, spot, network = offer.on_demand, offer.spot, offer.network
+    return [
+        offer.type,
+        formatting.usd(price.usd_per_hour) + (DOUBTFUL if price.caution else "")
+        if price
+        else UNKNOWN,
+        _between(formatting.usd(spot.low_usd_per_hour), formatting.usd(spot.high_usd_per_hour))
+        if spot
+        else UNKNOWN,
+        offer.arch or UNKNOWN,
+        _or_unknown(offer.vcpus, lambda value: f"{value:g}"),
+        _or_unknown(offer.memory_bytes, formatting.memory),
+        _disks(offer),
+        _or_unknown(network.baseline_bytes_per_second, formatting.gigabits),
+        _or_unknown(network.peak_bytes_per_second, formatting.gigabits),
+        _or_unknown(offer.volume_link.baseline_bytes_per_second, formatting.rate),
+    ]
+
+
+def print_offer(where: Catalog, offer: Offer, elsewhere: list[str]) -> None:
+    """Prints all that is known of an offer, a line each; on a terminal they are folded.
+
+    ``elsewhere`` names other catalogs that have the type.
+    """
+    width = _terminal_width()
+    for label, said in _description(where, offer, elsewhere):
+        line = f"{label + ':':<{LABEL}}{said}"
+        if width is not None:
+            folded = textwrap.wrap(
+                line,
+                max(width, 2 * LABEL),
+                subsequent_indent=" " * LABEL,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            line = "\n".join(folded)
+        print(line)
+
+
+def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator[tuple[str, str]]:
+    """All that is known of an offer: labels, and what is said."""
+    network, link, spot, price = offer.network, offer.volume_link, offer.spot, offer.on_demand
+    yield "Offer", f"{offer.type}, {offer.provider} {offer.region or 'in an unknown region'}"
+    yield "Catalog", f"{where.name}, prices of {where.date or UNKNOWN}"
+    if elsewhere:
+        yield "Also in", formatting.listing(elsewhere)
+    yield (
+        "On demand",
+        f"{formatting.usd(price.usd_per_hour)} an hour ({_source(price)})" if price else UNKNOWN,
+    )
+    if spot is None:
+        yield "Spot", UNKNOWN
+    else:
+        low, high = formatting.usd(spot.low_usd_per_hour), formatting.usd(spot.high_usd_per_hour)
+        typical = _or_unknown(spot.typical_usd_per_hour, formatting.usd)
+        usually = "" if low == high else f", typically {typical}"
+        yield "Spot", f"{_between(low, high)} an hour{usually} ({_source(spot)})"
+        often = spot.interrupted
+        yield "Taken back", f"{often} of spot machines within a month" if often else UNKNOWN
+    yield "Architecture", offer.arch or UNKNOWN
+    cores = _or_unknown(offer.cores, lambda value: f"{value:g}")
+    yield "vCPUs", f"{_or_unknown(offer.vcpus, lambda value: f'{value:g}')}, cores: {cores}"
+    yield "Memory", _or_unknown(offer.memory_bytes, formatting.memory)
+    yield "Local disks", _disks(offer)
+    if offer.disks:
+        yield "Local disks carry", "no catalog tells what lasts: measure it"
+    yield (
+        "Network",
+        f"{_or_unknown(network.baseline_bytes_per_second, formatting.gigabits)} lasts, at most "
+        f"{_or_unknown(network.peak_bytes_per_second, formatting.gigabits)}; advertised: "
+        f"{network.words or UNKNOWN}",
+    )
+    yield "All volumes", _link(link)
+    if link.optional:
+        cost = f"{formatting.usd(link.extra.usd_per_hour)} an hour" if link.extra else "at a price"
+        yield (
+            "Link to volumes",
+            f"of its own {cost}"
+            + (f" ({_source(link.extra)})" if link.extra else ", which is unknown"),
+        )
+    for kind in where.volume_kinds:
+        yield f"Volume {kind.name}", _volume(kind)
+    if not where.volume_kinds:
+        yield "Volumes", f"{UNKNOWN}, the catalog has none"
+    store = where.object_store
+    if store is None:
+        yield "Object storage", f"{UNKNOWN}, the catalog has none"
+    else:
+        costs = {
+            "a GB and month": store.usd_per_gb_month,
+            "for 1,000 puts": store.usd_per_1000_puts,
+            "for 1,000 gets": store.usd_per_1000_gets,
+            "a GB out to the internet": store.usd_per_gb_to_internet,
+            "a GB within the region": store.usd_per_gb_in_region,
+        }
+        said = (f"{_or_unknown(usd, formatting.usd)} {what}" for what, usd in costs.items())
+        yield store.name, f"{', '.join(said)} ({_source(store)})"
+    bill = where.billing
+    yield (
+        "Billed by",
+        f"{bill.granularity_seconds:g} s, at least {bill.least_seconds:g} s; a month is "
+        f"{bill.hours_per_month:g} h ({bill.source})",
+    )
+    yield "Figures from", offer.spec_source
+    yield "Unknown", formatting.listing(offered.missing(offer)) or "nothing"
+    for caution in offered.cautions(offer):
+        yield "Mind", caution
+
+
+def _link(link: VolumeLink) -> str:
+    """What a machine carries to all its volumes together."""
+    lasts, at_most = (
+        (link.baseline_bytes_per_second, link.baseline_iops),
+        (link.most_bytes_per_second, link.most_iops),
+    )
+    if (*lasts, *at_most) == (None,) * 4:
+        return UNKNOWN
+
+    def both(rates: tuple[float | None, float | None]) -> str:
+        size, operations = rates
+        return f"{_or_unknown(size, formatting.rate)} and {_or_unknown(operations, _operations)}"
+
+    if lasts == at_most:
+        return f"{both(lasts)} last"
+    return f"{both(lasts)} last, at most {both(at_most)}{_for_how_long(link.burst)}"
+
+
+def _volume(kind: VolumeKind) -> str:
+    """What a kind of volume costs and carries."""
+    each, faster = kind.operations, kind.throughput
+    parts = [f"{_or_unknown(kind.usd_per_gib_month, formatting.usd)} a GiB and month"]
+    if each.included is not None:
+        parts.append(f"{_operations(each.included)} included")
+    if each.per_gib is not None:
+        parts.append(f"{each.per_gib:g} operations/s for each GiB")
+    if faster.included is not None:
+        parts.append(f"{formatting.rate(faster.included)} included")
+    if faster.per_gib is not None:
+        parts.append(f"{formatting.rate(faster.per_gib * 1024)} for each TiB")
+    if each.usd_each_month is not None:
+        parts.append(f"{formatting.usd(each.usd_each_month)} a month for one operation/s more")
+    if faster.usd_each_month is not None:
+        more = faster.usd_each_month * (1 << 20)
+        parts.append(f"{formatting.usd(more)} a month for one MiB/s more")
+    parts += _bursts(kind)
+    parts.append(
+        f"at most {_or_unknown(each.most, _operations)} and {_or_unknown(faster.most, formatting.rate)}"
+    )
+    source = f"price {kind.date or 'of an unknown date'}: {kind.price_source}"
+    return f"{', '.join(parts)} ({source}; limits: {kind.limit_source})"
+
+
+def _bursts(kind: VolumeKind) -> Iterator[str]:
+    """How far a kind of volume goes beyond what lasts, and what its full bucket pays for."""
+    each, faster = kind.operations, kind.throughput
+    if each.burst is not None:
+        credit = _or_unknown(each.credit, lambda value: f"{value:,.0f}")
+        carried = "" if faster.burst is None else f" of {formatting.rate(faster.burst)} together"
+        yield f"bursts to {_operations(each.burst)}{carried} on a credit of {credit} operations"
+    if faster.burst_per_gib is not None:
+        credit = _or_unknown(faster.credit_per_gib, lambda value: formatting.memory(value * 1024))
+        burst = formatting.rate(faster.burst_per_gib * 1024)
+        yield f"bursts to {burst} for each TiB on a credit of {credit} for each TiB"
+
+
+def told(offer: Offer) -> dict[str, object]:
+    """An offer as JSON values, with what is unknown of it and to be minded."""
+    return dataclasses.asdict(offer) | {
+        "missing": offered.missing(offer),
+        "cautions": offered.cautions(offer),
+    }
+
+
+def _disks(offer: Offer) -> str:
+    if offer.disks is None:
+        return UNKNOWN
+    return " + ".join(map(_group, offer.disks)) or "none"
+
+
+def _group(disks: Disks) -> str:
+    if disks.total_bytes is None:
+        return f"{UNKNOWN} {disks.kind}"
+    if disks.count is None or disks.bytes_each is None:
+        return f"{formatting.size(disks.total_bytes)} {disks.kind}"
+    return f"{disks.count} x {formatting.size(disks.bytes_each)} {disks.kind}"
+
+
+def _source(what: offered.Price | offered.Spot | offered.ObjectStore) -> str:
+    return f"{what.date or 'of an unknown date'}, {what.source or 'of an unknown source'}"
+
+
+def _for_how_long(burst: Burst | None) -> str:
+    if burst is None:
+        return ""
+    lasts, every = (
+        formatting.duration(burst.lasts_seconds),
+        formatting.duration(burst.every_seconds),
+    )
+    return f" for {lasts}, once in {every} at least ({burst.source})"
+
+
+def _operations(value: float) -> str:
+    return formatting.per_second(value, "operations")
+
+
+def _between(low: str, high: str) -> str:
+    return low if low == high else f"{low} – {high}"
+
+
+def _or_unknown(value: float | None, said: Callable[[float], str]) -> str:
+    return UNKNOWN if value is None else said(value)
+
+
+def _print_table(
+    header: list[str], rows: list[list[str]], right: Container[str], first_to_go: Sequence[str]
+) -> None:
+    """Prints columns; on a terminal that is too narrow without those that are first to go."""
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
+    room = _terminal_width()
+    gone = []
+    for name in first_to_go:
+        if room is None or sum(widths.values()) + 2 * (len(widths) - 1) <= room:
+            break
+        if widths.pop(name, None) is not None:
+            gone.append(name)
+    shown = {name: (name, *columns[name]) for name in widths}
+    for line in zip(*shown.values(), strict=True):
+        cells = (
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for cell, (name, width) in zip(line, widths.items(), strict=True)
+        )
+        print("  ".join(cells).rstrip())
+    if gone:
+        print(f"No room here for {formatting.listing(gone)}; piped, all is shown.")
+
+
+def _terminal_width() -> int | None:
+    """Where lines have to end; ``None`` where nobody looks at them as they are."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

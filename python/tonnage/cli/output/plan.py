@@ -1,0 +1,233 @@
+"""How a plan is shown: a table of the best, what limits them, and what to measure next."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tonnage.base import formatting
+from tonnage.base.records.plan import Candidate, Explanation, Plan, PlannedPhase, Range
+from tonnage.cli.plan.plan import MOST_NODES
+from tonnage.plan.calibration import in_words
+from tonnage.plan.next_measurements import within
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+BEST = 10
+MANY = 3
+"""So many phases in a row are not told one by one."""
+
+
+def show(plan: Plan, every: bool) -> None:
+    """Prints the best candidates, and what is to be said of them."""
+    if not plan.candidates:
+        return
+    from rich.console import Console
+
+    console = Console(width=None if Console().is_terminal else 140)
+    shown = plan.candidates if every else plan.candidates[:BEST]
+    console.print(_table(shown))
+    best = plan.candidates[0]
+    lines = [f"What limits {best.offer}: {_limits(best.phases)}."]
+    lines.append(f"{best.offer}: {formatting.sentence(in_words(best.calibrated))}")
+    lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
+    lines += [formatting.sentence(note) for note in plan.notes]
+    if plan.sure:
+        lines.append(
+            f"To be 95 % sure of the deadline, by what is counted: {_named(plan.sure)}, "
+            f"{usd(plan.sure.cost_usd.median)}."
+        )
+    elif plan.settings["deadline_seconds"] is not None:
+        lines.append("None is 95 % sure to meet the deadline: give a later --deadline.")
+    left = len(plan.candidates) - len(shown)
+    more = f"{left} more with --json; " if left else ""
+    lines.append(f"{more}{len(plan.excluded)} offers are excluded.")
+    if plan.survey:
+        first = plan.survey[0]
+        lines.append(
+            f"{len(plan.survey)} offers that nobody measured could still win, {first.offer} first "
+            f"({usd(first.usd_to_measure)} to measure): tonnage plan ... --survey --budget 50USD"
+        )
+    print("\n".join(lines))
+
+
+def _limits(phases: Sequence[PlannedPhase]) -> str:
+    """What limits each phase; of several in a row that the same does, the first and the last."""
+    said = []
+    for bottleneck, some in itertools.groupby(phases, key=lambda phase: phase.bottleneck):
+        names = [phase.name for phase in some]
+        if len(names) >= MANY:
+            names = [f"{names[0]} to {names[-1]}"]
+        said += [f"{name}: {bottleneck}" for name in names]
+    return ", ".join(said)
+
+
+def nothing(plan: Plan) -> str:
+    """Why there is no candidate, and what comes nearest."""
+    if plan.nearest is None:
+        reasons = Counter(each.why for each in plan.excluded)
+        why, count = (reasons.most_common(1) or [("no offer is asked for", 0)])[0]
+        instead = "; what to measure first: --survey" if plan.survey else ""
+        return (
+            f"nothing can be planned with: {why} ({count} of {len(plan.excluded)} offers that are "
+            f"excluded){instead}"
+        )
+    near, most = plan.nearest, plan.settings["most_nodes"]
+    exactly = plan.settings["least_nodes"] == most > 1
+    fleet = f"{'--nodes' if exactly else '--max-nodes'} {most}"
+    if near.nodes > MOST_NODES:
+        return (
+            f"no {formatting.count(MOST_NODES)} machines, the most that are planned, hold it: it would "
+            f"take {formatting.count(near.nodes)} x {near.offer}: give less --data"
+        )
+    if near.nodes > most:
+        missed = fleet
+    else:
+        limits = {
+            "--deadline": (near.seconds.median, plan.settings["deadline_seconds"]),
+            "--budget": (near.cost_usd.median, plan.settings["budget_usd"]),
+        }
+        given = {flag: both for flag, both in limits.items() if both[1] is not None}
+        flags = [flag for flag, (value, limit) in given.items() if value > limit] or [*given]
+        missed = f"{' and '.join(flags)} with {fleet}"
+    return (
+        f"no offer keeps {missed}; nearest: {_named(near)}, "
+        f"{formatting.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
+    )
+
+
+def show_survey(plan: Plan, budget: float | None) -> None:
+    """Prints what to measure next."""
+    rows = within(plan, budget)
+    if not rows:
+        for_money = " for that money" if budget is not None else ""
+        print(f"Nothing to measure: no offer that nobody measured could still win{for_money}.")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for name in ("offer", "layout", "nodes", "has to carry", "chance", "to measure"):
+        table.add_column(name, justify="left" if name in ("offer", "layout") else "right")
+    for row in rows:
+        table.add_row(
+            row["offer"],
+            row["layout"],
+            str(row["nodes"]),
+            formatting.rate(row["least_bytes_per_second"])
+            if row["least_bytes_per_second"]
+            else "any",
+            formatting.percent(row["chance"]),
+            usd(row["usd_to_measure"]),
+        )
+    Console(width=120).print(table)
+    total = sum(row["usd_to_measure"] for row in rows)
+    print(
+        f"{formatting.several(len(rows), 'screening')} of two nodes for ten minutes: {usd(total)}."
+    )
+    print(f"The chance: {rows[0]['rule']}.")
+    profiles = "".join(f"--profiles {name} " for name in plan.profiles)
+    print(
+        "On each node: tonnage measure disk --dir DIR ... --out results/NODE; then plan again, as "
+        f"before and with {profiles}--profiles results (see tonnage profile --help for machines "
+        "that do not tell their type)."
+    )
+
+
+def explanation(told: Explanation) -> str:
+    """The arithmetic, term by term."""
+    best = told.candidate
+    lines = [
+        f"{_named(best)}, {formatting.size(told.bytes)}",
+        "",
+        "Time: demand / nodes / capacity of the slowest node. What one thing has to carry adds up;",
+        "of a phase the thing counts that takes longest, and what is fixed is added",
+    ]
+    for phase in best.phases:
+        lines.append(f"  {phase.name}: {formatting.seconds(phase.seconds)}, by {phase.bottleneck}")
+        for term in told.terms:
+            if term.phase != phase.name:
+                continue
+            lines.append(
+                f"    {term.resource}: {_amount(term.resource, term.demand)} / {best.nodes} / "
+                f"{_rate(term.resource, term.capacity)} = {formatting.seconds(term.seconds)}"
+            )
+            lines.append(f"      demand: {term.demand_source}")
+            lines.append(f"      capacity, {term.evidence}: {term.capacity_source}")
+            low, high = term.low_capacity, term.high_capacity
+            lines.append(
+                f"      90 %: {_rate(term.resource, low)} to {_rate(term.resource, high)}, "
+                f"{term.spread_source}"
+            )
+    lines += ["", "Cost"]
+    lines += [f"  {price}" for price in told.prices]
+    lines.append(f"  {_usd_range(best.cost_usd)} for {_seconds_range(best.seconds)}")
+    lines.append("")
+    lines.append(
+        f"Room: {formatting.size(best.capacity.needed_bytes)} needed, "
+        f"{formatting.size(best.capacity.have_bytes)} there"
+    )
+    lines.append(formatting.sentence(in_words(best.calibrated)))
+    lines += [formatting.sentence(note) for note in best.notes]
+    return "\n".join(lines)
+
+
+def _named(candidate: Candidate) -> str:
+    """So many nodes of an offer, laid out so."""
+    placed = ", placed" if candidate.placement else ""
+    return f"{candidate.nodes} x {candidate.offer} ({candidate.layout}{placed})"
+
+
+def usd(amount: float) -> str:
+    """Money."""
+    return f"${amount:,.2f}"
+
+
+def _amount(resource: str, value: float) -> str:
+    return f"{value:.4g} core s" if resource == "cpu" else formatting.size(value)
+
+
+def _rate(resource: str, value: float) -> str:
+    return f"{value:.3g} cores" if resource == "cpu" else formatting.rate(value)
+
+
+def _table(candidates: Iterable[Candidate]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    candidates = list(candidates)
+    columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
+    in_time = any(each.deadline_probability is not None for each in candidates)
+    if in_time:
+        columns.append("in time")
+    for name in columns:
+        table.add_column(name, justify="right" if name in ("", "nodes", "in time") else "left")
+    for number, each in enumerate(candidates, start=1):
+        longest = max(each.phases, key=lambda phase: phase.seconds)
+        row = [
+            str(number),
+            each.offer + (" (placed)" if each.placement else ""),
+            each.layout,
+            str(each.nodes),
+            longest.bottleneck,
+            _seconds_range(each.seconds),
+            _usd_range(each.cost_usd),
+            each.evidence,
+        ]
+        if in_time:
+            row.append(formatting.percent(each.deadline_probability or 0.0))
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _seconds_range(seconds: Range) -> str:
+    middle, low, high = map(formatting.duration, (seconds.median, seconds.low, seconds.high))
+    return f"{middle} [{low}..{high}]"
+
+
+def _usd_range(cost: Range) -> str:
+    return f"{usd(cost.median)} [{usd(cost.low)}..{usd(cost.high)}]"

@@ -1,0 +1,1 @@
+"""``tonnage plan``, ``profile`` and ``explore``."""

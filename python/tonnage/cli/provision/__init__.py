@@ -1,0 +1,1 @@
+"""``tonnage launch`` and ``tonnage lab``."""

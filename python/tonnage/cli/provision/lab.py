@@ -1,0 +1,197 @@
+"""``tonnage lab``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tonnage.base import core, formatting
+from tonnage.cli.options.types import Json, number
+
+STARTING_RAY = "starting Ray on nodes"
+
+Lab = Annotated[
+    str | None,
+    typer.Option("--lab", metavar="NAME", help="Which lab, where several are up."),
+]
+NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Like fast-0: lab status lists all.")]
+
+
+def up(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the lab is, in TOML.")],
+    as_json: Json = False,
+) -> None:
+    """Make the lab of a file: a small cluster on this machine. Needs root.
+
+    Nodes are network namespaces behind a switch, with links, disks and shares of cores as FILE has
+    them. One that is up already stays as it is; what a killed command left is undone first.
+    """
+    from tonnage.provision import lab
+
+    with core.Progress("making the lab") as progress:
+        made = lab.up(file, progress)
+    _show(lab.told(made), as_json)
+
+
+def status(name: Lab = None, as_json: Json = False) -> None:
+    """Show a lab that is up: nodes, addresses, disks, prices, faults. Needs root."""
+    from tonnage.provision import lab
+
+    _show(lab.status(name), as_json)
+
+
+def execute(
+    node: NodeName,
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="What to run there; after --.")
+    ],
+    name: Lab = None,
+) -> None:
+    """Run a command on a node: in its network, on its cores, at its disks' rates. Needs root.
+
+    Input, output, signals and exit code are the command's own; 126 and 127 as a shell has them. If
+    the lab has Ray, RAY_ADDRESS tells the command where.
+    """
+    from tonnage.provision import lab
+    from tonnage.provision.lab.ray_cluster import environment
+
+    record = lab.standing(lab.ROOM, name)
+    known = record.description.name
+    try:
+        lab.become(
+            lab.node_of(record, node),
+            command,
+            environment(record),
+            lambda: lab.standing(lab.ROOM, known),
+        )
+    except lab.NotStarted as why:
+        print(f"tonnage: {why}", file=sys.stderr)
+        raise typer.Exit(why.code) from None
+
+
+def ray(name: Lab = None, as_json: Json = False) -> None:
+    """Start Ray on all nodes of a lab, wait until all are up, print its address. Needs root.
+
+    Ray is the program that TONNAGE_RAY names, or the one beside Tonnage, or in PATH. It ends with
+    lab down. What is to use the cluster runs on its first node: lab exec NODE -- tonnage measure
+    ... --fleet auto.
+    """
+    from tonnage.provision import lab
+
+    with core.Progress(STARTING_RAY) as progress:
+        record = lab.ray(name, progress)
+    if as_json:
+        found = {"address": record.ray_address, "head": lab.told(record)["nodes"][0]["node"]}
+        print(json.dumps(found))
+    else:
+        print(record.ray_address)
+
+
+def fault(
+    node: NodeName,
+    what: Annotated[
+        str,
+        typer.Argument(metavar="FAULT", help="cut-link, slow-disk, slow-link, fill-disk, or kill."),
+    ],
+    factor: Annotated[
+        float | None,
+        typer.Option(
+            "--factor",
+            parser=number(1, 1e6),
+            metavar="F",
+            help="How many times slower; 4 if not given.",
+        ),
+    ] = None,
+    name: Lab = None,
+    as_json: Json = False,
+) -> None:
+    """Let something go wrong with a node, until lab heal. Needs root.
+
+    cut-link: nothing gets through its link. slow-disk, slow-link: all its disks, or its link both
+    ways, F times slower. fill-disk: no space is left on its disks. kill: all its processes end.
+    """
+    from tonnage.provision import lab
+
+    _show_node(lab.told(lab.fault(name, node, what, factor)), node, as_json)
+
+
+def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
+    """Mend all that went wrong with a node; if Ray is gone from it, start it again. Needs root.
+
+    If it was Ray's head, all nodes get a new cluster, and what ran on them ends with the old one.
+    After a link was cut for over 20 s, wait first until Ray cannot give the node up any more.
+    """
+    from tonnage.provision import lab
+
+    with core.Progress(STARTING_RAY) as progress:
+        healed = lab.heal(name, node, progress)
+    _show_node(lab.told(healed), node, as_json)
+
+
+def down(name: Lab = None, as_json: Json = False) -> None:
+    """Undo a lab: all that it made is gone, also after a crash or a reboot. Needs root."""
+    from tonnage.provision import lab
+
+    undone = lab.down(name)
+    if as_json:
+        print(json.dumps({"name": undone}))
+    else:
+        print(f"Lab {undone} is down." if undone else "No lab was up.")
+
+
+def _show(told: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(told))
+        return
+    ray_at = f", Ray at {told['ray_address']}" if told["ray_address"] else ""
+    print(f"Lab {told['name']} is up{ray_at}; its catalog: {told['catalog']}")
+    for node in told["nodes"]:
+        print("\n".join(_node(node)))
+    for note in told["notes"]:
+        print(f"Note: {note}")
+
+
+def _show_node(told: dict[str, Any], name: str, as_json: bool) -> None:
+    [node] = [each for each in told["nodes"] if each["node"] == name]
+    print(json.dumps(node) if as_json else "\n".join(_node(node)))
+
+
+def _processes(number: int) -> str:
+    return f"{number} process{'' if number == 1 else 'es'}"
+
+
+def _node(node: dict[str, Any]) -> list[str]:
+    """A node in words: itself, its disks, what is wrong with it."""
+    link, cpus = node["link_bytes_per_second"], node["cpus"]
+    rate = (
+        f"{formatting.significant(link / 1e6)} MB/s each way" if link else "a link without a limit"
+    )
+    lines = [
+        f"{node['node']}: {node['address']}, "
+        f"{'all cores' if cpus is None else '1 core' if cpus == 1 else f'{cpus:g} cores'}, "
+        f"{rate}, "
+        f"{node['price_usd_per_hour']:g} USD an hour, "
+        f"{_processes(node['processes'])}"
+    ]
+    for disk in node["disks"]:
+        rates = [
+            f"{formatting.significant(disk[f'{way}_bytes_per_second'] / 1e6)} MB/s {verb}"
+            for way, verb in (("read", "read"), ("write", "written"))
+            if disk[f"{way}_bytes_per_second"]
+        ] + [
+            f"{disk[f'{way}_operations_per_second']:,} {way}s/s"
+            for way in ("read", "write")
+            if disk[f"{way}_operations_per_second"]
+        ]
+        kind = disk["file_system"] or "no file system"
+        limits = ", ".join(rates) or "no limit"
+        lines.append(f"  {disk['path']}: {kind}, {formatting.memory(disk['size_bytes'])}, {limits}")
+    lines += [
+        f"  fault: {each['fault']}" + (f", {each['factor']:g} times" if each["factor"] else "")
+        for each in node["faults"]
+    ]
+    return lines

@@ -1,0 +1,1 @@
+"""``tonnage study``."""

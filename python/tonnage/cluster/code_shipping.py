@@ -1,0 +1,83 @@
+"""A user's own code, on its way to machines that do not have it.
+
+The modules that it is in are sent along, unless they are installed; what those import has to be
+there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tonnage.base import core
+from tonnage.cluster.ray_adapter import packed
+
+Called = Callable[..., Any] | None
+
+
+class Code:
+    """What is sent along with objects of a user's.
+
+    Args:
+        callables: Functions, and types, that are the user's.
+    """
+
+    def __init__(self, callables: Iterable[Called]) -> None:
+        self._modules = list(_own_modules(callables))
+
+    def packed(self, thing: object) -> bytes:
+        """Something as it is sent; pickle unpacks it.
+
+        Raises:
+            Refused: It cannot be sent.
+        """
+        try:
+            return packed(thing, self._modules)
+        except Exception as why:
+            raise core.Refused(
+                f"the functions cannot be sent to other machines: {type(why).__name__}: {why}"
+            ) from why
+
+    @property
+    def digest(self) -> str:
+        """Of the files that are sent along."""
+        found = hashlib.sha256()
+        for module in self._modules:
+            found.update(Path(str(module.__file__)).read_bytes())
+        return found.hexdigest()[:16]
+
+
+def _own_modules(callables: Iterable[Called]) -> Iterator[ModuleType]:
+    """The modules that these, and what they have enclosed, are in, that are not installed."""
+    names = dict.fromkeys(name for each in callables for name in _modules_of(each))
+    installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    for name in names:
+        module = sys.modules.get(name)
+        path = getattr(module, "__file__", None)
+        if module is None or path is None or name.partition(".")[0] == "tonnage":
+            continue
+        if not any(Path(path).is_relative_to(place) for place in installed):
+            yield module
+
+
+def _modules_of(function: Called) -> Iterator[str]:
+    """The modules that a function, and what it has enclosed or wraps, is in."""
+    left: list[Any] = [function]
+    known = set[int]()
+    while left:
+        each = left.pop()
+        if not callable(each) or id(each) in known:
+            continue
+        known.add(id(each))  # A function that calls itself has itself enclosed.
+        for of_it in (each, type(each)):
+            yield getattr(of_it, "__module__", None) or "builtins"
+        left += [getattr(each, "func", None), getattr(each, "__wrapped__", None)]
+        for cell in getattr(each, "__closure__", None) or ():
+            with suppress(ValueError):  # It is not filled yet.
+                left.append(cell.cell_contents)

@@ -1,0 +1,118 @@
+"""All nodes in one view: a table that lives on a terminal, else a line now and then.
+
+Rates are what nodes moved in the last seconds, as they tell it; no result is made of them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tonnage.base import formatting
+from tonnage.base.core.progress import PLAIN_EVERY_SECONDS, SHOW_AFTER_SECONDS
+from tonnage.measure.cluster.driver import Row
+
+LIVE_EVERY_SECONDS = 0.25
+OVER_SECONDS = 3.0
+"""Rates are over so long."""
+
+Rates = Mapping[str, float | None]
+"""What each node moves a second; ``None`` of those that move nothing now."""
+
+
+class View:
+    """Shows rows; a context manager around one measurement.
+
+    Args:
+        label: What is being done.
+    """
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._began = time.monotonic()
+        self._next_line = SHOW_AFTER_SECONDS
+        self._seen: dict[str, deque[tuple[float, int]]] = {}
+        self._live: Any = None
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, rows: Sequence[Row]) -> None:
+        """Shows how far all nodes are."""
+        now = time.monotonic()
+        rates = {row.node: self._rate(row, now) for row in rows}
+        if now - self._began < self._next_line:
+            return
+        if sys.stderr.isatty():
+            self._next_line = now - self._began + LIVE_EVERY_SECONDS
+            self._show(rows, rates)
+        else:
+            self._next_line = now - self._began + PLAIN_EVERY_SECONDS
+            print(f"{self._label}: {in_line(rows, rates)}", file=sys.stderr, flush=True)
+
+    def _rate(self, row: Row, now: float) -> float | None:
+        """Bytes a second lately; of a node that waits for others none."""
+        if row.state != "measuring" or row.waits:
+            self._seen.pop(row.node, None)
+            return None
+        seen = self._seen.setdefault(row.node, deque())
+        if seen and row.done_bytes < seen[-1][1]:
+            seen.clear()  # Another trial.
+        seen.append((now, row.done_bytes))
+        while len(seen) > 2 and now - seen[1][0] >= OVER_SECONDS:
+            seen.popleft()
+        moved, passed = row.done_bytes - seen[0][1], now - seen[0][0]
+        return moved / passed if passed else None
+
+    def _show(self, rows: Sequence[Row], rates: Rates) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        if self._live is None:
+            self._live = Live(
+                console=Console(stderr=True),
+                transient=True,
+                auto_refresh=False,
+                # What goes to a file is not for the terminal.
+                redirect_stdout=sys.stdout.isatty(),
+            )
+            self._live.start()
+        self._live.update(_table(rows, rates), refresh=True)
+
+
+def in_line(rows: Sequence[Row], rates: Rates) -> str:
+    """All nodes in a line: how many are how far, and what they move."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.state] = counts.get(row.state, 0) + 1
+    parts = [f"{formatting.several(len(rows), 'node')}: "]
+    parts[0] += formatting.listing(f"{count} {state}" for state, count in counts.items())
+    moving = {node: rate for node, rate in rates.items() if rate is not None}
+    if moving:
+        slowest = min(moving, key=lambda node: (moving[node], node))
+        parts.append(f"{formatting.rate(sum(moving.values()))} together")
+        parts.append(f"slowest {slowest} {formatting.rate(moving[slowest])}")
+    parts.append(formatting.several(sum(row.trials for row in rows), "trial"))
+    return "; ".join(parts)
+
+
+def _table(rows: Sequence[Row], rates: Rates) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for heading, justify in (("node", "left"), ("", "left"), ("trials", "right"), ("", "right")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    for row in rows:
+        rate = rates[row.node]
+        said = row.why or "" if rate is None else formatting.rate(rate)
+        # A node's name is nobody's markup.
+        table.add_row(*map(Text, (row.node, row.state, str(row.trials), said)))
+    return table

@@ -1,0 +1,289 @@
+"""A Ray cluster as the fleet sees it: machines, and calls to one actor on each.
+
+Nothing but this file knows Ray. An actor is bound to its machine by the machine's id (hard node
+affinity), not by a strictly spread placement group: a group is placed whole or not at all, so one
+machine that dies or is full would hold up all others, and nobody would say which it was. It asks
+for no CPU, since a machine that is busy is to be measured as it is, and to be told from one that
+does not answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import ray
+import ray.cloudpickle
+from ray.exceptions import ActorUnavailableError, AuthenticationError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from tonnage.base import core
+from tonnage.base.records.environment import MACHINE_TYPE
+from tonnage.cluster import version_check
+from tonnage.cluster.version_check import Found
+
+AUTO = "auto"
+OF = "@"
+"""In an address, between the type of machines and where their cluster is."""
+NO_CLUSTER = "no cluster answers there: start one with ray start --head"
+LISTENING_SECONDS = 5.0
+RAYS_LABELS = "ray.io/"
+RAYS_NAMES = {
+    "availability-region": "region",
+    "availability-zone": "zone",
+    "market-type": "market",
+}
+"""Labels that Ray has names for, as ours are called; its others say nothing of a machine."""
+
+
+class Lost(Exception):
+    """A machine, or what runs on it, that is gone, or refused.
+
+    Args:
+        why: In words, in a line.
+        error: All that Ray tells of it.
+    """
+
+    def __init__(self, why: str, error: str | None = None) -> None:
+        super().__init__(why)
+        self.error = error
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of the cluster."""
+
+    name: str
+    """As Ray calls it, its address unless it was given another; no two are called alike."""
+    labels: Mapping[str, str]
+    address: str
+    """Of the interface that it has in the cluster."""
+    _id: str = field(repr=False)
+
+
+Call = Any
+"""What was asked of a machine and is not answered yet."""
+
+
+class Actor:
+    """An object that lives on a machine; its methods are called there, one after another."""
+
+    def __init__(self, handle: Any, kind: type[Any]) -> None:
+        self._handle, self._kind = handle, kind
+
+    def look(self) -> Call:
+        """Asks what its machine has of Tonnage; the answer has the fields of `probe.Found`."""
+        return self._handle.look.remote()
+
+    def become(self) -> None:
+        """Has the object made, of what the machine has of Tonnage; then it can be asked."""
+        self._handle.become.remote(self._kind)
+
+    def ask(self, method: str, *arguments: Any) -> Call:
+        """Calls a method; `answer` gives what it returned.
+
+        An argument that is a `Call` is what that is answered; it goes from machine to machine.
+        """
+        return self._handle.call.remote(method, *arguments)
+
+    def kill(self) -> None:
+        """Ends its process at once, if it is there."""
+        with suppress(RayError, ValueError):
+            ray.kill(self._handle)
+
+
+class Cluster:
+    """A cluster that this process is attached to; made by `attached`."""
+
+    def __init__(self, kind: str = "") -> None:
+        listed = [each for each in ray.nodes() if each["Alive"]]
+        names = [each["NodeName"] for each in listed]
+        self.machines = [
+            Machine(
+                name=name if names.count(name) == 1 else f"{name}-{each['NodeID'][:6]}",
+                labels=_labels(each.get("Labels") or {}),
+                address=each["NodeManagerAddress"],
+                _id=each["NodeID"],
+            )
+            for name, each in zip(names, listed, strict=True)
+        ]
+        self.machines.sort(key=lambda machine: machine.name)
+        if kind:
+            self.machines = _of_kind(kind, self.machines)
+
+    def place(self, machine: Machine, kind: type[Any]) -> Actor:
+        """A process on a machine for an object of this kind; not there yet when this returns."""
+        # Who lists processes sees what each is for.
+        named = type(kind.__name__, (version_check.Seat,), {"__module__": version_check.__name__})
+        made = ray.remote(named).options(**_bound(machine), max_restarts=0, max_task_retries=0)
+        return Actor(made.remote(), kind)
+
+    def wait(self, calls: Sequence[Call], seconds: float, least: int = 1) -> list[Call]:
+        """Those whose answers are here; returns when so many are at least, or after so long."""
+        if not calls:
+            return []
+        ray.wait(list(calls), num_returns=least, timeout=seconds)
+        done, _ = ray.wait(list(calls), num_returns=len(calls), timeout=0)
+        return list(done)
+
+    def answer(self, call: Call, seconds: float) -> Any:
+        """What was answered.
+
+        Raises:
+            Lost: Whoever was asked is gone, or raised an exception.
+            TimeoutError: There is no answer within so long, or the connection is broken.
+        """
+        try:
+            return ray.get(call, timeout=seconds)
+        except (TimeoutError, ActorUnavailableError) as why:
+            raise TimeoutError from why
+        except RayTaskError as why:
+            cause = why.as_instanceof_cause()
+            raise Lost(_first_line(cause.args[0] if cause.args else cause), str(why)) from why
+        except RayError as why:
+            raise Lost("died: its machine, or Ray's process there, is gone", str(why)) from why
+
+
+@contextmanager
+def attached(address: str) -> Iterator[Cluster]:
+    """Attaches to the cluster at an address, or, `AUTO`, to the one that this machine is in.
+
+    Args:
+        address: ``HOST:PORT`` or `AUTO`; with ``TYPE@`` before it there are only machines of this
+            type.
+
+    Raises:
+        Refused: There is none, it has another version, or it does not let us in; or no machine is
+            of that type.
+    """
+    kind, _, address = address.rpartition(OF)
+    if address.startswith("ray://"):
+        raise core.Refused(
+            f"--fleet {address}: give the address of the cluster itself, HOST:PORT, on a machine "
+            "that is in it"
+        )
+    where = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
+    if where not in ("", AUTO):
+        _refuse_silent(where, where if where == address else f"{AUTO} (RAY_ADDRESS={where})")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with _hushed():
+            # What workers print would come between our lines; what is to be said, their rows say.
+            ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
+        # Nor what Ray finds out of nodes, which goes to standard output whatever was asked for.
+        ray._private.worker._worker_logs_enabled = False
+    except (ConnectionError, RuntimeError, ValueError, RayError) as why:
+        raise core.Refused(f"--fleet {address}: {_unattached(why)}") from why
+    finally:
+        # Ray takes signals for itself; a command that is told to end has machines to tell so.
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    ray.cloudpickle.register_pickle_by_value(version_check)
+    try:
+        yield Cluster(kind)
+    finally:
+        ray.cloudpickle.unregister_pickle_by_value(version_check)
+        ray.shutdown()
+
+
+def packed(thing: object, modules: Iterable[ModuleType]) -> bytes:
+    """Something as it is sent to machines that have none of these modules; pickle unpacks it."""
+    own = list(modules)
+    for module in own:
+        ray.cloudpickle.register_pickle_by_value(module)
+    try:
+        data: bytes = ray.cloudpickle.dumps(thing)
+        return data
+    finally:
+        for module in own:
+            ray.cloudpickle.unregister_pickle_by_value(module)
+
+
+def found_here() -> Found:
+    """What this machine has of Tonnage."""
+    return Found(*version_check.look())
+
+
+def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
+    """Those of this type, as their labels say."""
+    found = [each for each in machines if each.labels.get(MACHINE_TYPE) == kind]
+    if not found:
+        known = sorted({each.labels.get(MACHINE_TYPE, "of no type") for each in machines})
+        raise core.Refused(
+            f"--fleet {kind}{OF}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
+            f"{', '.join(known)}: leave the type out, or start Ray there with that label"
+        )
+    return found
+
+
+def _bound(machine: Machine) -> dict[str, Any]:
+    strategy = NodeAffinitySchedulingStrategy(machine._id, soft=False)
+    return {"scheduling_strategy": strategy, "num_cpus": 0}
+
+
+def _labels(given: Mapping[str, str]) -> dict[str, str]:
+    """A machine's labels: ours as they are, Ray's own by their usual names."""
+    found = {}
+    for name, value in given.items():
+        own = name.removeprefix(RAYS_LABELS)
+        if name == own:
+            found[name] = value
+        elif own in RAYS_NAMES:
+            found[RAYS_NAMES[own]] = value
+    return found
+
+
+def _refuse_silent(address: str, given: str) -> None:
+    """Refuses where nobody listens; Ray would try for minutes. ``given`` is who said so."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise core.Refused(f"--fleet {given}: give HOST:PORT, or auto")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), LISTENING_SECONDS).close()
+    except (OSError, OverflowError) as why:
+        raise core.Refused(f"--fleet {given}: {NO_CLUSTER} ({why})") from why
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keeps Ray's native code from printing on standard error; what matters it also raises."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _unattached(why: BaseException) -> str:
+    """Why there is no attaching, in words; Ray wraps what it was in what it then tried."""
+    said = ""
+    cause: BaseException | None = why
+    while cause is not None:
+        said, cause = f"{said} {cause}", cause.__cause__
+    if "InvalidAuthToken" in said or isinstance(why, AuthenticationError):
+        return (
+            "the cluster wants its token: give RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH=FILE "
+            "(docs/concepts/security.md)"
+        )
+    if "ersion mismatch" in said:
+        versions = " ".join(str(why).split())
+        return f"the cluster has another Ray or Python: start both alike ({versions})"
+    return f"{NO_CLUSTER} ({_first_line(why)})"
+
+
+def _first_line(said: object) -> str:
+    return next((line.strip() for line in str(said).splitlines() if line.strip()), "no reason")

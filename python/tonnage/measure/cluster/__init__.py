@@ -1,0 +1,1 @@
+"""The same measurement on every node of a cluster."""

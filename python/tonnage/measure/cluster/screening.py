@@ -1,0 +1,54 @@
+"""A short look at all of a fleet: everyone's disks together, then the network between those left.
+
+Each part is a fleet's measurement of its own, on file beside the other, and goes on as such. A
+machine whose disks could not be measured has no part in the network's: it would hold up the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from tonnage.base.records import FleetMeasurement
+from tonnage.base.records.network_rounds import NET
+from tonnage.cluster.ray_adapter import Cluster
+from tonnage.measure.cluster.driver import Asked, Hearing, OnRows, measure_fleet
+from tonnage.measure.net import cluster as net
+from tonnage.measure.trial.session import parted
+
+DISK = "disk"
+"""What a part's directory is called; the other one's is the network's kind."""
+
+
+def screen_fleet(
+    cluster: Cluster, out: Path, disks: Asked, network: net.Settings, on_rows: OnRows
+) -> Hearing:
+    """As `measure_fleet`, of both: the disks' measurement ends first, then the network's.
+
+    With fewer than two machines left there is no network, and nothing comes of it.
+    """
+    with parted(out, (DISK, NET)):
+        found = measure_fleet(cluster, out / DISK, disks, on_rows)
+        left: Iterable[str] = ()
+        with closing(found):
+            for each in found:
+                if isinstance(each, FleetMeasurement):
+                    left = {row.node for row in each.nodes if row.ok}
+                yield each
+        there = {machine.name for machine in cluster.machines if machine.name in left}
+        if len(there) < 2:
+            return
+        found = net.measure_net(
+            cluster,
+            out / NET,
+            network,
+            on_rows,
+            command=disks.command,
+            labels=disks.labels,
+            instances=None,
+            patience_seconds=disks.patience_seconds,
+            only=there,
+        )
+        with closing(found):
+            yield from found

@@ -1,0 +1,178 @@
+"""A machine's endpoint of the network: an agent that takes part in one round after another.
+
+It is given each part when all others are given theirs, and runs it as `tonnage measure net` does,
+in a process of its own. What it sent and received is kept as its own trials. It listens on the
+address that its machine has in the cluster, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core
+from tonnage.base.records import Measurement, Trial
+from tonnage.base.records.cluster_measurement import NO_TYPE
+from tonnage.base.records.network_rounds import NET
+from tonnage.measure.cluster.measure_worker import Agent, Said, Task
+from tonnage.measure.net import endpoint_round
+from tonnage.measure.net.endpoint import Place, run_together
+from tonnage.measure.net.endpoint_round import Round
+from tonnage.measure.trial import environment
+from tonnage.measure.trial.session import kept
+from tonnage.measure.trial.trial import now
+
+LOOK_SECONDS = 0.1
+"""How often who waits for a part looks whether to end."""
+ENDING_SECONDS = 60.0
+"""A part has to end within this after its time: what lies in buffers goes at the slowest's pace."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one machine does in what several do at once."""
+
+    number: int
+    """Of what all do; no two of a run have the same."""
+    attempt: str
+    """Tells what was done at once from what was done at another time; no two are alike."""
+    pattern: str
+    nodes: tuple[str, ...]
+    """Who takes part, in the order of endpoints."""
+    endpoint: int
+    machine_types: tuple[str, ...]
+    """Of all that take part, each once."""
+    ways: tuple[str, ...]
+    """Of what this one does, what is kept."""
+    together: Round
+    config: Mapping[str, Any] = field(repr=False)
+    """As the core takes it; it holds the secret that only these machines have."""
+    patience_seconds: float
+    """Within this all have to be there."""
+
+    @property
+    def most_seconds(self) -> float:
+        """Who is not done after this is given up."""
+        return self.patience_seconds + self.together.seconds + ENDING_SECONDS
+
+
+Keep = Callable[[Part, Said], None]
+"""Told how each part went, when its trials are kept."""
+
+
+def take_part(
+    out: Path,
+    settings: Mapping[str, Any],
+    stopping_rule: str,
+    *,
+    command: list[str],
+    labels: Mapping[str, str],
+    on_progress: core.OnProgress,
+    parts: Iterable[Part],
+    said: Keep,
+) -> Iterator[Trial | Measurement]:
+    """Does the parts one after another: gives their trials, and at last the measurement.
+
+    One that fails is told, and the next is waited for.
+    """
+    with kept(
+        out,
+        NET,
+        dict(settings),
+        command=command,
+        environment=environment.capture([], labels),
+        stopping_rule=stopping_rule,
+        page_cache="untouched: no file was read or written",
+    ) as trials:
+        trials.begin()
+        for each in parts:
+            place = Place(each.nodes[each.endpoint])
+            began_at = now()
+            try:
+                (answer,) = run_together(
+                    [place],
+                    [dict(each.config)],
+                    most_seconds=each.most_seconds,
+                    on_progress=on_progress,
+                )
+            except (core.Failed, core.Refused) as why:
+                said(each, Said(_own_words(str(why.args[0]), place), None))
+                continue
+            for found in endpoint_round.trials(each.endpoint, each.together, answer, began_at):
+                if found.step and found.step.operation in each.ways:
+                    yield trials.keep(_named(found, each))
+            said(each, Said(None, answer["began"]))
+        yield trials.close()
+
+
+def _own_words(why: str, place: Place) -> str:
+    """What an endpoint said, without what it is called here: there is no other."""
+    return why.removeprefix(f"endpoint 0 ({place.host})").lstrip(": ")
+
+
+def _named(found: Trial, each: Part) -> Trial:
+    """The trial by what was done, with who took part."""
+    assert found.reading and found.step
+    more = {
+        "attempt": each.attempt,
+        "pattern": each.pattern,
+        "node_names": list(each.nodes),
+        "machine_types": list(each.machine_types),
+    }
+    return dataclasses.replace(
+        found,
+        name=f"{found.step.operation}, {each.pattern}",
+        reading=dataclasses.replace(found.reading, details=found.reading.details | more),
+    )
+
+
+class Endpoint(Agent):
+    """An agent whose work is to take part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: queue.SimpleQueue[Part | None] = queue.SimpleQueue()
+        self._port: core.Port | None = None
+
+    def listen(self, host: str) -> tuple[str, int, str]:
+        """An address of this machine, a port that nobody else has, and the machine's type."""
+        assert self._task is not None
+        type_ = environment.capture([], self._task.labels).machine_type or NO_TYPE
+        if self._port is not None:
+            self._port.close()
+        self._port = core.Port(host)
+        return host, self._port.number, type_
+
+    def do(self, each: Part | None) -> None:
+        """Gives it its next part; None: there is none."""
+        self._has_moved()
+        self._parts.put(each)
+
+    def _work(self, task: Task) -> Iterator[Trial | Measurement]:
+        return task.work(
+            self._out,
+            command=task.command,
+            labels=task.labels,
+            on_progress=self._progress,
+            parts=self._given(),
+            said=self._keep_said,
+        )
+
+    def _given(self) -> Iterator[Part]:
+        while True:
+            self._progress(self._done)  # Whether to end.
+            try:
+                each = self._parts.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                continue
+            if each is None:
+                return
+            yield each
+
+    def _keep_said(self, each: Part, said: Said) -> None:
+        self._said[each.number] = said
+        self._has_moved()

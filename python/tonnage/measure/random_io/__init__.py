@@ -1,0 +1,1 @@
+"""Single blocks of a file at random offsets, by queue depth."""

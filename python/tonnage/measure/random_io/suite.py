@@ -1,0 +1,185 @@
+"""Operations by how many are outstanding: the sweeps of a systematic look at EC2 I/O.
+
+``explore`` tries each operation with each T of its sweep for a short time; ``steady`` explores and
+then runs each for long at the smallest T that comes within 5 % of the best. Trials of a round come
+in a random, seeded order, so that a drift of the machine meets all of them. How often each is
+tried is set, or found: until the median is known to within a wanted share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tonnage.base import core
+from tonnage.base.records import Measurement, Step, Trial
+from tonnage.base.stats.knee import knee
+from tonnage.base.system import block_devices
+from tonnage.measure.random_io.trial import (
+    OPERATIONS,
+    Manner,
+    buffer_bytes,
+    lay_out,
+    operate,
+    warm_up,
+)
+from tonnage.measure.trial import environment
+from tonnage.measure.trial import repetition as rounds
+from tonnage.measure.trial.repetition import Rounds, Tried
+from tonnage.measure.trial.session import kept
+
+DATA_PREFIX = ".tonnage-ops-"
+SUITES = ("explore", "steady")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure."""
+
+    suite: str
+    operations: tuple[str, ...]
+    outstanding: tuple[int, ...] | None
+    """How many at once; ``None`` for each operation's own sweep."""
+    rounds: int
+    """Trials of each; at most, if they end when it is known well enough."""
+    until_confidence: float | None
+    """The share of the median within which its interval ends the trials."""
+    explore_seconds: float
+    """Length of a trial of the exploration."""
+    seconds: float
+    """Length of a trial of the suite that is asked for."""
+    file_bytes: int
+    blocking: bool
+    batched: bool
+    seed: int
+
+    def of_node(self, node: str) -> Settings:
+        """The same for one node of a fleet, with a seed of its own."""
+        return dataclasses.replace(self, seed=rounds.own_seed(self.seed, node))
+
+    @property
+    def explores(self) -> bool:
+        """Whether it is still to be found how many at once the long trials have."""
+        return self.suite == "steady" and (self.outstanding is None or len(self.outstanding) > 1)
+
+    @property
+    def tried(self) -> list[Tried]:
+        """Each operation with each number of its sweep."""
+        return [
+            Tried(name, outstanding)
+            for name in self.operations
+            for outstanding in self.outstanding or OPERATIONS[name].sweep
+        ]
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most that the buffers of a trial take."""
+        return max(buffer_bytes(each.operation, each.outstanding) for each in self.tried)
+
+    @property
+    def repeated(self) -> Rounds:
+        """How often what is asked for is tried."""
+        return Rounds(self.rounds, self.until_confidence, self.seed)
+
+
+def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[Step]:
+    """The trials in their order; what was found in ``done``, which grows, decides what follows."""
+    tried = settings.tried
+    if settings.explores:
+        once = Rounds(most=1, seed=settings.seed)
+        yield from rounds.steps("explore", tried, once, done)
+        tried = [Tried(name, _smallest_near_the_best(name, done)) for name in settings.operations]
+    yield from rounds.steps(settings.suite, tried, settings.repeated, done)
+
+
+def measure_ops(
+    directory: Path,
+    out: Path,
+    settings: Settings,
+    *,
+    command: list[str],
+    labels: Mapping[str, str] | None = None,
+    on_progress: core.OnProgress | None = None,
+) -> Iterator[Trial | Measurement]:
+    """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
+
+    Args:
+        directory: Where the file is laid out that is operated on; it is removed at the end.
+        out: Where trials are kept; see `tonnage.measure.trial.session`.
+        settings: What to do.
+        command: How it can be repeated.
+        labels: What else is known of where it is done, like its region.
+        on_progress: Called with bytes; the first ``file_bytes`` are those that are laid out.
+
+    Raises:
+        Refused: ``out`` holds trials of other settings, or ``directory`` cannot be used.
+        Failed: The device failed; the trials that were done are in ``out``.
+        KeyboardInterrupt: Ctrl-C; likewise.
+    """
+    with (
+        kept(
+            out,
+            "ops",
+            dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
+            command=command,
+            environment=environment.capture([directory], labels),
+            stopping_rule=stopping_rule(settings),
+            page_cache="bypassed where a reading says direct; what its device counted is beside it",
+        ) as trials,
+        ExitStack() as stack,
+    ):
+        manner = Manner(settings.blocking, settings.batched, settings.seed)
+        file = None
+        for number, step in rounds.not_done(agenda(settings, trials.trials), trials.trials):
+            if file is None:
+                room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
+                file = lay_out(room, settings.file_bytes, on_progress)
+            seconds = settings.explore_seconds if step.suite == "explore" else settings.seconds
+            yield trials.keep(
+                operate(
+                    file,
+                    block_devices.holding(directory),
+                    step,
+                    seconds,
+                    manner,
+                    number,
+                    core.after(settings.file_bytes, on_progress),
+                )
+            )
+        yield trials.close()
+
+
+def most_seconds(settings: Settings) -> float:
+    """How long all trials take at most."""
+    tried = len(settings.tried)
+    if settings.explores:
+        long = settings.rounds * len(settings.operations) * settings.seconds
+        return tried * settings.explore_seconds + long
+    return settings.rounds * tried * settings.seconds
+
+
+def stopping_rule(settings: Settings) -> str:
+    """When a trial ends, and when there are enough of them."""
+    exploration = (
+        f"one of each to explore, {_length(settings.explore_seconds)}; then "
+        if settings.explores
+        else ""
+    )
+    return f"{exploration}{_length(settings.seconds)}, {rounds.rule(settings.repeated)}"
+
+
+def _length(seconds: float) -> str:
+    return f"{seconds:g} s each (the first {warm_up(seconds):g} s are not counted)"
+
+
+def _smallest_near_the_best(name: str, done: Sequence[Trial]) -> int:
+    return knee(
+        {
+            trial.step.outstanding: trial.bytes_per_second
+            for trial in done
+            if trial.step and trial.step.operation == name and trial.step.suite == "explore"
+        }
+    )

@@ -1,0 +1,228 @@
+"""One trial of single blocks of a file at random: a systematic look at EC2 I/O's operations.
+
+``read4k``, ``read4m``, ``write4k``, ``write4m`` (each write durable before it counts) and
+``write4k-64`` (one write in 64, at random, is), with T of them outstanding all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import tonnage
+from tonnage.base import core
+from tonnage.base.core import stage_stats
+from tonnage.base.records import SystemActivity, Latency, Reading, Source, Step, Trial
+from tonnage.base.system import activity
+from tonnage.measure.trial.cache_detection import cached_beside, not_proved
+from tonnage.measure.trial.trial import now
+
+RECORD_BYTES = 100
+WARM_UP_SHARE = 0.1
+"""Of each trial, not counted; at most a second."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is done again and again, and for how many at once the fleet study did it."""
+
+    name: str
+    writes: bool
+    block_bytes: int
+    durable_one_in: int
+    sweep: tuple[int, ...]
+
+
+SMALL = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+LARGE = (1, 2, 3, 4, 6, 8, 12, 16)
+OPERATIONS = {
+    operation.name: operation
+    for operation in (
+        Operation("read4k", False, 4 << 10, 0, SMALL),
+        Operation("read4m", False, 4 << 20, 0, LARGE),
+        Operation("write4k", True, 4 << 10, 1, LARGE),
+        Operation("write4m", True, 4 << 20, 1, LARGE),
+        Operation("write4k-64", True, 4 << 10, 64, LARGE),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How operations are done; the same for all trials of a measurement."""
+
+    blocking: bool
+    """A thread for each operation, which blocks, instead of one ring for all."""
+    batched: bool
+    """All that are found done are replaced with one system call, instead of each with its own."""
+    seed: int
+
+
+def buffer_bytes(operation: str, outstanding: int) -> int:
+    """What buffers take: one for each that is outstanding."""
+    return outstanding * OPERATIONS[operation].block_bytes
+
+
+def warm_up(seconds: float) -> float:
+    """How much of a trial of this length is not counted."""
+    return min(1.0, WARM_UP_SHARE * seconds)
+
+
+def lay_out(room: Path, file_bytes: int, on_progress: core.OnProgress | None) -> Path:
+    """A file of so many bytes in ``room``, all of it written, none of it zeros."""
+    core.refuse_full([(room, file_bytes)], "the file to be operated on")
+    file = room / "file"
+    config = {
+        "records": -(-file_bytes // RECORD_BYTES),
+        "start": "0",
+        "encoding": "binary",
+        "skew": False,
+        "files": [str(file)],
+    }
+    core.run("gensort", config, on_progress)
+    return file
+
+
+def operate(
+    file: Path,
+    devices: Sequence[str],
+    step: Step,
+    seconds: float,
+    manner: Manner,
+    number: int,
+    on_progress: core.OnProgress | None = None,
+) -> Trial:
+    """Runs one trial.
+
+    Args:
+        file: What is operated on; it is written to by operations that write.
+        devices: The kernel's names of those below it, whose counters are watched.
+        step: Which operation, and how many at once.
+        seconds: How long, the warm-up included.
+        manner: How.
+        number: The trial's; no two of a measurement draw the same offsets.
+        on_progress: Called with bytes.
+
+    Raises:
+        Refused: The file is smaller than a block.
+        Failed: The device failed.
+    """
+    operation = OPERATIONS[step.operation]
+    config: dict[str, Any] = {
+        "files": [str(file)],
+        "writes": operation.writes,
+        "durable_one_in": operation.durable_one_in,
+        "block_bytes": operation.block_bytes,
+        "outstanding": step.outstanding,
+        "blocking": manner.blocking,
+        "batched": manner.batched,
+        "seconds": seconds,
+        "warm_up_seconds": warm_up(seconds),
+        "seed": manner.seed + number,
+    }
+    began_at = now()
+    with activity.Watch(*devices) as watch:
+        outcome = core.run("ops_bench", config, on_progress)
+    reading = reading_of(
+        outcome, config, "randwrite" if operation.writes else "randread", watch.beside
+    )
+    return trial_of(outcome, config, reading, step, watch.beside, began_at)
+
+
+def trial_of(
+    outcome: dict[str, Any],
+    config: dict[str, Any],
+    reading: Reading,
+    step: Step,
+    happened: SystemActivity | None,
+    began_at: str,
+) -> Trial:
+    """A trial from the core's report of operations."""
+    phase = stage_stats.phase(outcome["phases"][0])
+    stage = phase.stages[0]
+    cpu = stage.cpu_seconds / stage.records if stage.records else 0.0
+    return Trial(
+        name=f"{step.operation} x{step.outstanding}"
+        + (" steady" if step.suite == "steady" else ""),
+        bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
+        cpu_seconds_per_byte=cpu / config["block_bytes"],
+        warm_up_seconds=config["warm_up_seconds"],
+        rates=counted(reading, config["warm_up_seconds"]),
+        phase=phase,
+        began_at=began_at,
+        step=step,
+        settings={name: value for name, value in config.items() if name != "files"},
+        reading=reading,
+        cpu_seconds_per_operation=cpu,
+        each_second=[worker["each_second"] for worker in outcome["workers"]],
+        beside=happened,
+    )
+
+
+def reading_of(
+    outcome: dict[str, Any], config: dict[str, Any], operation: str, happened: SystemActivity | None
+) -> Reading:
+    """What the core's report of operations comes to, in the vocabulary of all tools."""
+    phase = stage_stats.phase(outcome["phases"][0])
+    rate = outcome["operations_per_second"]
+    bandwidth = rate * config["block_bytes"]
+    asked = phase.stages[0].bytes
+    return Reading(
+        source=Source(tool="tonnage", version=tonnage.__version__),
+        operation=operation,
+        block_bytes=config["block_bytes"],
+        direct=all(mode["direct"] for mode in phase.disk_modes),
+        concurrency=config["outstanding"],
+        bandwidth_bytes_per_second=bandwidth,
+        operations_per_second=rate,
+        latency_seconds=latency_of(outcome["latency"]),
+        cached=cached_beside(happened, config["writes"], asked, bandwidth),
+        bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
+        series=series_of(outcome["workers"], config["block_bytes"], outcome["seconds"]),
+        details={
+            "engine": sorted({mode["engine"] for mode in phase.disk_modes}),
+            "submission": "batched" if config["batched"] else "single",
+            "durable_one_in": config["durable_one_in"],
+            "durable_writes": outcome["durable_writes"],
+            **not_proved(happened),
+        },
+    )
+
+
+def series_of(
+    workers: list[dict[str, Any]], block_bytes: int, seconds: float
+) -> list[tuple[float, float]]:
+    """Bytes of all workers in each second, and when it ended.
+
+    A last one that was not given the time to be whole is left out, unless it is the only one.
+    """
+    each_second = zip_longest(*(each["each_second"] for each in workers), fillvalue=0)
+    totals = [float(sum(counts) * block_bytes) for counts in each_second]
+    return [(place + 1.0, total) for place, total in enumerate(totals[: int(seconds) or None])]
+
+
+def counted(reading: Reading, warm_up_seconds: float) -> list[float]:
+    """The rates of the seconds that ended after the warm-up."""
+    return [rate for ended, rate in reading.series or [] if ended > warm_up_seconds]
+
+
+def latency_of(reported: dict[str, Any]) -> Latency:
+    """Latencies as the core reports them, in seconds."""
+    found = {f"{percent:g}": value / 1e9 for percent, value in reported["percentiles"]}
+    return Latency(
+        count=reported["count"],
+        mean=_seconds(reported["mean"]),
+        p50=found.get("50"),
+        p90=found.get("90"),
+        p99=found.get("99"),
+        p999=found.get("99.9"),
+        max=_seconds(reported["max"]),
+        error_bound=reported["error_bound"],
+    )
+
+
+def _seconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e9

@@ -1,0 +1,1 @@
+"""What all measurements share: trials, repetitions, resumable sessions, the environment."""

@@ -1,0 +1,110 @@
+"""Rounds of trials: how often each thing is tried, and in which order.
+
+Set beforehand, or until the median of each is known to within a share of itself. What is decided
+depends on the trials of earlier rounds alone, so a command that goes on decides as the killed one
+would have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tonnage.base.records import Step, Trial
+from tonnage.measure.trial.trial import CONFIDENCE, precision_of
+
+
+class Tried(NamedTuple):
+    """An operation, how many of it are outstanding, and of what size, if that varies."""
+
+    operation: str
+    outstanding: int
+    block_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How many rounds there are."""
+
+    most: int
+    until_confidence: float | None = None
+    """The share of its median within which the interval of what is tried ends its trials."""
+    seed: int | None = None
+    """Of the order within each round; None keeps to the order given."""
+
+
+def steps(
+    suite: str, tried: Sequence[Tried], rounds: Rounds, done: Sequence[Trial]
+) -> Iterator[Step]:
+    """The trials in their order; ``done`` grows meanwhile and decides what follows.
+
+    Args:
+        suite: Their name, by which they are told from other trials in ``done``.
+        tried: What is tried in each round.
+        rounds: How many there are.
+        done: All trials so far, of any suite.
+    """
+    for number in range(rounds.most):
+        left = [
+            each
+            for each in tried
+            if not settled(_of(done, suite, each, number), rounds.until_confidence)
+        ]
+        if rounds.seed is not None:
+            random.Random(f"{rounds.seed} {suite} {number}").shuffle(left)
+        for each in left:
+            yield Step(
+                **each._asdict(),
+                round=number,
+                suite=suite,
+                until_confidence=rounds.until_confidence,
+            )
+
+
+def own_seed(seed: int, node: str) -> int:
+    """A seed for one node of a fleet: no two have the same order, or the same offsets."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {node}".encode()).digest()[:7])
+
+
+def not_done(steps: Iterable[Step], done: Sequence[Trial]) -> Iterator[tuple[int, Step]]:
+    """The steps that an earlier command has not done, each with its place; ``done`` grows."""
+    for number, step in enumerate(steps):
+        if number >= len(done):
+            yield number, step
+
+
+def settled(trials: Sequence[Trial], share: float | None) -> bool:
+    """Whether the trials' median is known to within ``share``, at 95 %."""
+    return is_known([trial.bytes_per_second for trial in trials], share)
+
+
+def is_known(rates: list[float], share: float | None) -> bool:
+    """The same of rates."""
+    known = None if share is None else precision_of(rates, share)
+    return known is not None and known.good_enough
+
+
+def rule(rounds: Rounds) -> str:
+    """When there are enough trials."""
+    if rounds.until_confidence is None:
+        return f"{rounds.most} of each"
+    return (
+        f"until the median's interval at {CONFIDENCE:.0%} (order statistics) lies within "
+        f"{rounds.until_confidence:.1%} of it, at most {rounds.most} of each; looking after each "
+        "round makes the interval somewhat too narrow"
+    )
+
+
+def _of(done: Sequence[Trial], suite: str, tried: Tried, before: int) -> list[Trial]:
+    """The trials of one thing in earlier rounds."""
+    return [
+        trial
+        for trial in done
+        if trial.step
+        and (trial.step.operation, trial.step.outstanding, trial.step.block_bytes) == tried
+        and trial.step.suite == suite
+        and trial.step.round < before
+    ]

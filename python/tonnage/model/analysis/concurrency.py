@@ -1,0 +1,95 @@
+"""An operation by how many are outstanding: rates, latencies, and how many are enough.
+
+The smallest number whose median rate is within 5 % of the best is what long trials are made with;
+more of them wait longer and get no more done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tonnage.base.records.analysis import Level, Percentile
+from tonnage.base.stats.knee import knee
+from tonnage.model.analysis.conditions import LONG
+from tonnage.model.analysis.estimates import median_over, values_of
+from tonnage.model.analysis.grouping import Sample, cited
+
+PERCENTILES = ("mean", "p50", "p90", "p99", "p999", "max")
+
+
+def levels(samples: Sequence[Sample]) -> list[Level]:
+    """A level for each number outstanding, from the smallest; of what explored, if anything did."""
+    explored = [each for each in samples if each.suite != LONG] or samples
+    numbers = {each.reading.concurrency for each in explored}
+    return [
+        level([each for each in explored if each.reading.concurrency == number], number)
+        for number in sorted(numbers, key=lambda number: (number is None, number or 0))
+    ]
+
+
+def level(samples: Sequence[Sample], concurrency: int | None) -> Level:
+    """What samples of one number outstanding come to."""
+    latencies = [(name, median_over(values_of(samples, latency(name)))) for name in PERCENTILES]
+    by_operation = median_over(values_of(samples, _cpu_of_operation))
+    return Level(
+        concurrency=concurrency,
+        bandwidth=median_over(
+            values_of(samples, lambda each: each.reading.bandwidth_bytes_per_second)
+        ),
+        operations=median_over(values_of(samples, lambda each: each.reading.operations_per_second)),
+        latencies=[
+            Percentile(name=name, seconds=estimate) for name, estimate in latencies if estimate
+        ],
+        cpu_seconds_per_operation=by_operation.value if by_operation else None,
+        cpu_seconds_per_byte=cpu_of_byte(samples),
+        measurements=cited(samples),
+    )
+
+
+def near_best(found: Sequence[Level], unit: str) -> int | None:
+    """The smallest number outstanding within 5 % of the best; None if there is no choice."""
+    rates = {
+        each.concurrency: rate.value
+        for each in found
+        if each.concurrency is not None and (rate := each.rate(unit))
+    }
+    return knee(rates) if len(rates) > 1 else None
+
+
+def chosen(samples: Sequence[Sample], near: int | None) -> list[Sample]:
+    """The samples that the rest is of: the long trials, or those of the number that is enough."""
+    long = [each for each in samples if each.suite == LONG]
+    if long:
+        return long
+    if near is None:
+        return list(samples)
+    return [each for each in samples if each.reading.concurrency == near]
+
+
+def concurrencies(samples: Sequence[Sample]) -> list[int]:
+    """How many were outstanding, of those that say."""
+    return sorted({n for each in samples if (n := each.reading.concurrency) is not None})
+
+
+def latency(name: str) -> Callable[[Sample], float | None]:
+    """A sample's latency of that name: mean, p50, p90, p99, p999 or max."""
+
+    def of(sample: Sample) -> float | None:
+        value: float | None = getattr(sample.reading.latency_seconds, name)
+        return value
+
+    return of
+
+
+def cpu_of_byte(samples: Sequence[Sample]) -> float | None:
+    """The median of what a byte costs the threads that move it, in core seconds."""
+    found = median_over(values_of(samples, _cpu_of_byte))
+    return found.value if found else None
+
+
+def _cpu_of_byte(sample: Sample) -> float | None:
+    return sample.trial.cpu_seconds_per_byte if sample.trial else None
+
+
+def _cpu_of_operation(sample: Sample) -> float | None:
+    return sample.trial.cpu_seconds_per_operation if sample.trial else None

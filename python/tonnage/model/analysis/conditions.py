@@ -1,0 +1,145 @@
+"""How and where something was done, as far as that tells it from what else was measured.
+
+A manner is what a reading's details, its trial's suite and its measurement's settings say of how;
+what they say of what was found is none. A place is the device and the directory. Machines of a
+fleet may call the same thing by other names, so places tell apart only where one machine was
+measured in several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tonnage.base import formatting
+from tonnage.base.records import Measurement, Reading, Trial
+
+MANNERS = (
+    "engine",
+    "submission",
+    "shared",
+    "segments",
+    "flush",
+    "pattern",
+    "nodes",
+    "connections_per_pair",
+    "endpoints",
+    "job",
+    "object",
+    "object_bytes",
+    "tool_operation",
+    "test",
+    "order",
+    "timing",
+    "interface",
+    "api",
+    "access",
+    "type",
+    "protocol",
+    "device",
+    "path_type",
+    "synchronous_writes",
+    "file_bytes",
+)
+"""Details of a reading that say how it was done; the others are what was found."""
+BY_PATTERN = ("connections_per_pair", "endpoints")
+"""Of these the pattern tells already, by which machines send to each other."""
+STRIPE = "stripe"
+SETTINGS = {
+    "disk": {"bytes": "size"},
+    "layouts": {"size_bytes": "size", "file_system": "file system", "stripe_bytes": STRIPE},
+    "net": {"one_way": "one way", "namespaces": "namespaces", "rate_bits_per_second": "rate"},
+    "object": {"bucket": "bucket", "endpoint": "endpoint"},
+    "ops": {"file_bytes": "file"},
+    "over-time": {"file_bytes": "file"},
+    "stream": {"block_bytes": "part"},
+}
+"""Of each kind of our measurements the settings that say how it was done, and what of."""
+EXPLORING, LONG = "explore", "steady"
+"""The suites of one sweep: long trials are made with what the short ones found."""
+
+Told = tuple[tuple[str, str], ...]
+"""Names, each with its value in words."""
+
+
+def manner_of(measurement: Measurement, reading: Reading, trial: Trial | None) -> Told:
+    """How a reading was done."""
+    told = BY_PATTERN if "node_names" in reading.details else ()
+    found = [
+        (name.removesuffix("_bytes").replace("_", " "), in_words(name, reading.details[name]))
+        for name in MANNERS
+        if name not in told and reading.details.get(name) is not None
+    ]
+    if trial and trial.step and trial.step.suite not in (EXPLORING, LONG):
+        found.append(("suite", trial.step.suite))
+    if trial:
+        found += [
+            (called, in_words(name, measurement.settings[name]))
+            for name, called in SETTINGS.get(measurement.kind, {}).items()
+            if measurement.settings.get(name) is not None
+        ]
+    return tuple(found)
+
+
+def places(measurements: Sequence[Measurement]) -> dict[str, Told]:
+    """Where each was made, by its id: the device, the directory, if that tells anything apart."""
+    known = {
+        each.id: (each.environment.host, _device(each), _directory(each))
+        for each in measurements
+        if each.environment
+    }
+    by_device = _vary((host, device) for host, device, _ in known.values())
+    by_directory = _vary(((host, device), directory) for host, device, directory in known.values())
+    return {
+        name: tuple(
+            (what, where)
+            for what, where, tells in (
+                ("device", device, by_device),
+                ("directory", directory, by_directory),
+            )
+            if tells and where
+        )
+        for name, (_, device, directory) in known.items()
+    }
+
+
+def in_words(name: str, value: object) -> str:
+    """A manner's value."""
+    if isinstance(value, int) and name.endswith("_bits_per_second"):
+        return f"{formatting.significant(value / 1e6)} Mbit/s"
+    if isinstance(value, int) and name.endswith("bytes"):
+        return size(value)
+    return formatting.setting(name, value)
+
+
+def size(count: int | None) -> str:
+    """A block's or a file's size."""
+    if count is None:
+        return "unknown size"
+    return formatting.memory(count) if count >= 1024 else f"{count} B"
+
+
+def _device(measurement: Measurement) -> str | None:
+    """What is below: the devices that were laid out, as they were named, or the kernel's names."""
+    if given := measurement.settings.get("devices"):
+        return ", ".join(given)
+    devices = measurement.environment.devices if measurement.environment else []
+    # What is no block device has nothing but a number, which the next boot may change.
+    return ", ".join(each.name for each in devices if ":" not in each.name) or None
+
+
+def _directory(measurement: Measurement) -> str | None:
+    settings = measurement.settings
+    if "devices" in settings:
+        return None  # It is mounted anywhere.
+    if given := settings.get("directory"):
+        return str(given)
+    both = [*settings.get("read", ()), *settings.get("write", ())]
+    devices = measurement.environment.devices if measurement.environment else []
+    named = both or [each for device in devices for each in device.directories]
+    return ", ".join(dict.fromkeys(named)) or None
+
+
+def _vary(pairs: Iterable[tuple[object, str | None]]) -> bool:
+    """Whether anything has several values."""
+    first: dict[object, str] = {}
+    return any(value and first.setdefault(whose, value) != value for whose, value in pairs)

@@ -1,0 +1,80 @@
+"""What a dollar buys: operations and bytes, on machines that have a price.
+
+``per dollar = rate * 3600 s / USD per hour``. Machines of one price are taken together; what is
+paid for volumes by the month or the request is not in a machine's price, and not in this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tonnage.base import formatting
+from tonnage.base.records import Measurement
+from tonnage.base.records.analysis import PerDollar
+from tonnage.model.analysis.estimates import median_over, values_of
+from tonnage.model.analysis.grouping import Sample, by_instance, cited, instance_of, rate_in
+
+SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a machine costs, more than nothing, and who says so."""
+
+    usd_per_hour: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A machine's price, and the type that it was found under; None: under its own name."""
+
+    price: Price
+    type: str | None
+
+
+def priced(measurement: Measurement, prices: Mapping[str, Price]) -> Priced | None:
+    """The price of a measurement's machine, by its host or by the type that it calls itself.
+
+    A virtual machine's firmware often says its type: a price's name that is a word of
+    ``environment.virtualisation`` is taken for that.
+    """
+    own = instance_of(measurement)
+    if own in prices:
+        return Priced(prices[own], None)
+    if measurement.environment is None:
+        return None
+    for word in re.findall(r"[^\s()]+", measurement.environment.virtualisation):
+        if word in prices:
+            return Priced(prices[word], word)
+    return None
+
+
+def per_dollar(
+    subject: str, samples: Sequence[Sample], machines: Mapping[str, Priced]
+) -> list[PerDollar]:
+    """What a dollar buys of a subject, at each price."""
+    alike: dict[Priced, list[Sample]] = {}
+    for sample in samples:
+        if sample.instance in machines:
+            alike.setdefault(machines[sample.instance], []).append(sample)
+    return [_bought(subject, known, of_price) for known, of_price in alike.items()]
+
+
+def _bought(subject: str, known: Priced, samples: Sequence[Sample]) -> PerDollar:
+    usd = known.price.usd_per_hour
+    per_rate = SECONDS / usd
+    names = list(by_instance(samples))
+    alone = (
+        names[0] if len(names) == 1 else f"{formatting.count(len(names))} machines at {usd:g} USD"
+    )
+    return PerDollar(
+        subject=subject,
+        priced_as=known.type or alone,
+        usd_per_hour=usd,
+        operations=median_over(values_of(samples, rate_in("operations", per_rate))),
+        bytes=median_over(values_of(samples, rate_in("bytes", per_rate))),
+        measurements=cited(samples),
+    )

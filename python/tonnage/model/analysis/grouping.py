@@ -1,0 +1,222 @@
+"""Which readings are of the same thing: the same operation of one tool, done in the same way.
+
+Only those are put together. What tells them apart is the tool, the operation, the block size,
+whether it went past the page cache, the layout of the disks, whether only a cache can have given
+it, and how and where it was done (`manners`). How many were outstanding, and when it was, are what
+a subject is looked at over. An instance is a host; of what was imported, which does not say where
+it was measured, each measurement is one, or each host of those that it names. A round of a
+network's endpoints is one value, since they share it: what the slowest had, and what all had; the
+endpoints are instances beside that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tonnage.base.records import Measurement, Reading, Trial
+from tonnage.base.records.network_rounds import NET, between_machines
+from tonnage.model.analysis import network_cpu
+from tonnage.model.analysis.conditions import Told, manner_of, places, size
+
+LARGE_BYTES = 1 << 20
+"""Blocks of this size and more are reckoned in bytes, smaller ones at random in operations."""
+OURS = "tonnage"
+NAMES_HOSTS = {"fio", "sysstat"}
+"""Tools that name the host on which a reading was made; iperf3's is the one that it talked to."""
+EACH = "each endpoint"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A reading, where it was made, and when."""
+
+    instance: str
+    measurement: str
+    reading: Reading
+    trial: Trial | None = None
+    moment: float | None = None
+    """When its trial began, in seconds since 1970."""
+    part: str | None = None
+    """Whose it is, where several had a part in it."""
+
+    @property
+    def suite(self) -> str | None:
+        """What its trial was for: to explore, or for long."""
+        return self.trial.step.suite if self.trial and self.trial.step else None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What tells samples apart."""
+
+    tool: str
+    label: str
+    operation: str
+    block_bytes: int | None
+    direct: bool | None
+    layout: str | None
+    cached: bool
+    manner: Told
+    place: Told = ()
+
+    def described(self) -> dict[str, str]:
+        """Each property in words that can follow the name."""
+        return {
+            "block": f"blocks of {size(self.block_bytes)}",
+            "direct": {True: "direct", False: "buffered", None: "access unknown"}[self.direct],
+            "layout": f"layout {self.layout}" if self.layout else "without a layout",
+            "cached": "from a cache" if self.cached else "not from a cache",
+            **{name: f"{name} {value}" for name, value in self.manner + self.place},
+        }
+
+
+def instance_of(measurement: Measurement) -> str:
+    """The host; or the measurement itself, where that is not known."""
+    return measurement.environment.host if measurement.environment else measurement.id
+
+
+def samples_of(measurement: Measurement) -> list[Sample]:
+    """All readings of a measurement."""
+    instance, name = instance_of(measurement), measurement.id
+    if measurement.kind == NET and not between_machines(measurement):
+        return list(_of_rounds(measurement))
+    ours = [
+        Sample(instance, name, trial.reading, trial, _moment(trial))
+        for trial in measurement.trials
+        if trial.reading
+    ]
+    return ours + [
+        Sample(f"{instance}, {host}" if host else instance, name, reading)
+        for reading, host in zip(measurement.imported, _hosts(measurement), strict=True)
+    ]
+
+
+def by_kind(measurements: Iterable[Measurement]) -> dict[Kind, list[Sample]]:
+    """Samples that are of the same thing, in order of their names."""
+    several = list(measurements)
+    where = places(several)
+    found: dict[Kind, list[Sample]] = {}
+    for measurement in several:
+        for sample in samples_of(measurement):
+            kind = kind_of(sample, measurement, where.get(measurement.id, ()))
+            found.setdefault(kind, []).append(sample)
+    return {kind: found[kind] for kind in sorted(found, key=_order)}
+
+
+def kind_of(sample: Sample, measurement: Measurement, place: Told = ()) -> Kind:
+    """What a sample of a measurement is of."""
+    reading, trial = sample.reading, sample.trial
+    layout = reading.details.get("layout") or measurement.settings.get("layout")
+    named = (trial.step.operation if trial and trial.step else None) or _label(reading)
+    return Kind(
+        tool=reading.source.tool,
+        label=f"{named}, {sample.part}" if sample.part else named,
+        operation=reading.operation,
+        block_bytes=reading.block_bytes,
+        direct=reading.direct,
+        layout=layout if isinstance(layout, str) else None,
+        cached=bool(reading.cached),
+        manner=manner_of(measurement, reading, trial),
+        place=place,
+    )
+
+
+def names(kinds: Sequence[Kind]) -> dict[Kind, str]:
+    """A name for each, with no more in it than tells it from the others."""
+    found = {}
+    for kind in kinds:
+        alike = [other for other in kinds if (other.tool, other.label) == (kind.tool, kind.label)]
+        described = [other.described() for other in alike]
+        own = kind.described()
+        apart = [
+            own[name]
+            for name in dict.fromkeys(name for each in described for name in each)
+            if name in own and len({each.get(name) for each in described}) > 1
+        ]
+        found[kind] = ", ".join([kind.label, *apart])
+    return found
+
+
+def unit_of(kind: Kind, samples: Sequence[Sample]) -> str:
+    """Whether the subject is reckoned in bytes or in operations."""
+    if all(each.reading.bandwidth_bytes_per_second is None for each in samples):
+        return "operations"
+    small = kind.block_bytes is not None and kind.block_bytes < LARGE_BYTES
+    counted = all(each.reading.operations_per_second is not None for each in samples)
+    return "operations" if small and counted and kind.operation.startswith("rand") else "bytes"
+
+
+def rate_of(reading: Reading, unit: str) -> float | None:
+    """A reading's rate in the unit; None where the tool does not say."""
+    if unit == "bytes":
+        return reading.bandwidth_bytes_per_second
+    return reading.operations_per_second
+
+
+def rate_in(unit: str, times: float = 1.0) -> Callable[[Sample], float | None]:
+    """What tells a sample's rate in the unit, multiplied."""
+
+    def of(sample: Sample) -> float | None:
+        rate = rate_of(sample.reading, unit)
+        return None if rate is None else times * rate
+
+    return of
+
+
+def by_instance(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
+    """Samples of each instance, instances in order of their names."""
+    found: dict[str, list[Sample]] = {}
+    for sample in samples:
+        found.setdefault(sample.instance, []).append(sample)
+    return {name: found[name] for name in sorted(found)}
+
+
+def cited(samples: Iterable[Sample]) -> list[str]:
+    """The measurements that samples come from."""
+    return list(dict.fromkeys(sample.measurement for sample in samples))
+
+
+def _label(reading: Reading) -> str:
+    if reading.source.tool == OURS:
+        return reading.operation
+    block = f" {size(reading.block_bytes)}" if reading.block_bytes is not None else ""
+    return f"{reading.source.tool}: {reading.operation}{block}"
+
+
+def _order(kind: Kind) -> tuple[bool, str, str, int, str]:
+    """Ours first, then by operation, small blocks before large ones."""
+    rest = (kind.label, kind.direct, kind.layout, kind.cached, kind.manner, kind.place)
+    named = kind.label if kind.tool == OURS else kind.operation
+    return (kind.tool != OURS, kind.tool, named, kind.block_bytes or 0, str(rest))
+
+
+def _of_rounds(measurement: Measurement) -> Iterator[Sample]:
+    """Of each round of the network what it comes to, and what each endpoint had."""
+    host, name = instance_of(measurement), measurement.id
+    for together in network_cpu.ways(measurement):
+        parts = [(host, part, trial) for part, trial in network_cpu.told(together).items()]
+        parts += [(f"{host}, {_endpoint(trial)}", EACH, trial) for trial in together]
+        for instance, part, trial in parts:
+            if trial.reading:
+                yield Sample(instance, name, trial.reading, trial, _moment(trial), part)
+
+
+def _hosts(measurement: Measurement) -> list[str | None]:
+    """Whose each imported reading is, if it is of several hosts."""
+    named = [reading.details.get("host") for reading in measurement.imported]
+    tools = {reading.source.tool for reading in measurement.imported}
+    several = len({*filter(None, named)}) > 1 and tools <= NAMES_HOSTS
+    return [host if several else None for host in named]
+
+
+def _endpoint(trial: Trial) -> str:
+    return trial.name.rpartition(", ")[2]
+
+
+def _moment(trial: Trial) -> float | None:
+    try:
+        return datetime.fromisoformat(trial.began_at).timestamp() if trial.began_at else None
+    except ValueError:
+        return None

@@ -1,0 +1,80 @@
+"""What a shuffle's network gives and costs: its rounds, core seconds, segments sent again."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tonnage.base.records import Measurement, Trial
+from tonnage.base.records.network_rounds import (
+    ALL,
+    SLOWEST,
+    WAYS,
+    of_way,
+    trials_a_round,
+    whole_rounds,
+)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the cores and the kernel did for a measurement of the network."""
+
+    cpu_seconds_per_byte: dict[str, float]
+    """Core seconds of the threads of each way, send and receive: the median over the trials."""
+    retransmits: int | None
+    """Segments sent again, in all rounds; ``None`` if the kernel did not count them."""
+    connections: int
+    """That were sent on: those of all rounds, each of which has its own."""
+
+
+def costs(measurement: Measurement) -> Costs:
+    """What the trials of a measurement of the network cost."""
+    used: dict[str, list[float]] = {}
+    for trial in measurement.trials:
+        if trial.reading:
+            used.setdefault(trial.reading.operation, []).append(trial.cpu_seconds_per_byte)
+    connections = [
+        each for reading in measurement.readings for each in reading.details.get("connections", ())
+    ]
+    again = [each["retransmits"] for each in connections]
+    return Costs(
+        cpu_seconds_per_byte={way: statistics.median(each) for way, each in used.items()},
+        retransmits=None if None in again else sum(again),
+        connections=len(connections),
+    )
+
+
+def ways(measurement: Measurement) -> Iterator[list[Trial]]:
+    """The endpoints' trials of each way of each round that was kept whole."""
+    settings = measurement.settings
+    size = trials_a_round(settings["endpoints"], settings["one_way"])
+    for together in whole_rounds(measurement.trials, size):
+        yield from (of_way(together, way) for way in WAYS)
+
+
+def told(together: Sequence[Trial]) -> dict[str, Trial]:
+    """What one way of a round comes to, as a trial each: its slowest endpoint, and all of them.
+
+    Endpoints share a machine and a round, so they are no trials of the same thing: to take the
+    median over them would call the middle one what a shuffle waits for.
+    """
+    return {SLOWEST: min(together, key=lambda each: each.bytes_per_second), ALL: _as_one(together)}
+
+
+def _as_one(together: Sequence[Trial]) -> Trial:
+    rate = sum(each.bytes_per_second for each in together)
+    spent = sum(each.bytes_per_second * each.cpu_seconds_per_byte for each in together)
+    readings = [each.reading for each in together if each.reading]
+    return dataclasses.replace(
+        together[0],
+        bytes_per_second=rate,
+        cpu_seconds_per_byte=spent / rate if rate else 0.0,
+        reading=dataclasses.replace(
+            readings[0],
+            concurrency=sum(each.concurrency or 0 for each in readings),
+            bandwidth_bytes_per_second=rate,
+        ),
+    )

@@ -1,0 +1,119 @@
+"""Records of reductions put together: what chunks and requests at once made of the same input.
+
+Medians, since a machine that others use has slow moments and no fast ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from statistics import fmean, median
+
+from tonnage.base.records import ReductionRecord
+from tonnage.base.records.sweep import Cell, ReductionSweep, Swept
+
+BARS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
+
+
+def sweep(records: Sequence[ReductionRecord]) -> ReductionSweep:
+    """What reductions took, by their input and then by chunks and threads.
+
+    Args:
+        records: At least one.
+    """
+    records = sorted(records, key=lambda record: record.began_at)
+    alike: dict[str, list[ReductionRecord]] = {}
+    for record in records:
+        alike.setdefault(_same(record), []).append(record)
+    last = records[-1]
+    return ReductionSweep(
+        began_at=records[0].began_at,
+        reductions=len(records),
+        environment=last.environment,
+        settings=last.settings,
+        command=last.command,
+        swept=[_swept(each) for each in alike.values()],
+        compared=[each.compared for each in records if each.compared],
+    )
+
+
+def _same(record: ReductionRecord) -> str:
+    """What reductions that are compared have in common."""
+    told = [record.job, record.bytes, record.rounds_here, len(record.workers)]
+    names = ("inputs", "format", "memory_bytes", "assignment", "flags")
+    return json.dumps([*told, *(record.settings.get(name) for name in names)])
+
+
+def _swept(records: list[ReductionRecord]) -> Swept:
+    ways: dict[tuple[bool, int, int], list[ReductionRecord]] = {}
+    for record in records:
+        ways.setdefault(_way(record), []).append(record)
+    cells = [_cell(*way, ways[way]) for way in sorted(ways)]
+    given = [place for place, cell in enumerate(cells) if not cell.found]
+    best = min(given, key=lambda place: cells[place].seconds, default=None)
+    found = [cell for cell in cells if cell.found]
+    over, over_chosen = None, None
+    if found and best is not None:
+        over = found[0].seconds / cells[best].seconds
+        again = _chosen_once_more([ways[way] for way in sorted(ways) if not way[0]])
+        over_chosen = None if again is None else found[0].seconds / again
+    first = records[0]
+    return Swept(
+        job=first.job,
+        inputs=list(first.settings["inputs"]),
+        bytes=first.bytes,
+        rounds=first.rounds_here,
+        workers=len(first.workers),
+        memory_bytes=first.settings["memory_bytes"],
+        cells=cells,
+        best=best,
+        found_over_best=over,
+        found_over_chosen=over_chosen,
+    )
+
+
+def _chosen_once_more(cells: Sequence[Sequence[ReductionRecord]]) -> float | None:
+    """What the best cell takes when it is not known by the very run that made it the best.
+
+    Leave one out: each round is foretold by the others. They name the cell of the least median, and
+    its seconds in that round count; of all rounds the median.
+    """
+    rounds = min(len(cell) for cell in cells)
+    if rounds < 2:
+        return None
+    again = []
+    for held in range(rounds):
+        others = [
+            median(record.seconds for place, record in enumerate(cell) if place != held)
+            for cell in cells
+        ]
+        again.append(cells[others.index(min(others))][held].seconds)
+    return median(again)
+
+
+def _way(record: ReductionRecord) -> tuple[bool, int, int]:
+    """Whether both were found, else which chunks and how many threads there were."""
+    chunk_bytes, threads = (record.settings.get(name) for name in ("chunk_bytes", "threads"))
+    if chunk_bytes is None and threads is None:
+        return True, 0, 0
+    tuning = record.tuning
+    return False, chunk_bytes or tuning.chunk_bytes, threads or tuning.threads
+
+
+def _cell(found: bool, chunk_bytes: int, threads: int, records: list[ReductionRecord]) -> Cell:
+    tuning = records[-1].tuning
+
+    def of_workers(name: str) -> float:
+        return median(
+            fmean(getattr(worker, name) for worker in record.workers) for record in records
+        )
+
+    return Cell(
+        chunk_bytes=tuning.chunk_bytes if found else chunk_bytes,
+        threads=tuning.threads if found else threads,
+        found=found,
+        reductions=len(records),
+        seconds=median(record.seconds for record in records),
+        cpu_seconds=median(record.cpu_seconds for record in records),
+        **{name: of_workers(name) for name in BARS},
+    )

@@ -1,0 +1,42 @@
+"""How near a run on a fleet came to the plan that stands beside it: time, money, what missed."""
+
+from __future__ import annotations
+
+from tonnage.base import formatting
+from tonnage.base.records import Compared, Planned, ReductionRecord, RunRecord
+from tonnage.base.records.cluster_study import Came
+
+
+def came(record: RunRecord | ReductionRecord) -> Came:
+    """How near a run came to its plan, which stands beside it."""
+    planned = record.compared.planned if record.compared else None
+    assert record.compared is not None and planned is not None
+    candidate, seconds = planned.candidate, record.seconds
+    usd_per_second = candidate.nodes * candidate.usd_per_hour / 3600
+    return Came(
+        planned=planned.seconds,
+        seconds=seconds,
+        planned_usd=usd_per_second * planned.seconds.median,
+        usd=usd_per_second * seconds,
+        error_fraction=abs(planned.seconds.median - seconds) / seconds,
+        inside=planned.inside,
+        missed=None if planned.inside else _missed(record.compared, planned),
+    )
+
+
+def _missed(compared: Compared, planned: Planned) -> str | None:
+    """What was furthest from its plan: a phase, by what held it up, or what passed outside."""
+    off, left = {}, planned.seconds.median
+    for each in compared.phases:
+        if each.planned_seconds is None:
+            continue
+        took = each.seconds if each.came_seconds is None else each.came_seconds
+        held_up = formatting.resource(each.bottleneck)
+        is_alone = took == each.seconds  # With copies, what held up the longer of both was judged.
+        if is_alone and each.planned_bottleneck and not each.as_planned:
+            held_up += f", planned as {each.planned_bottleneck}"
+        off[f"{formatting.phase(each.name)} ({held_up})"] = abs(took - each.planned_seconds)
+        left -= each.planned_seconds
+    if off and compared.other_seconds is not None:
+        off["beginning and end"] = abs(compared.other_seconds - left)
+    return max(off, key=off.__getitem__, default=None)

@@ -1,0 +1,107 @@
+"""How a network's bandwidth falls as a cluster grows: measured points joined, and a law beyond.
+
+Between points the share of two nodes' bandwidth is joined linearly in the logarithm of the number
+of nodes. Beyond the last it goes on as a power of the number, ``share = c N^-b``, fitted by least
+squares to the logarithms of the points from the largest share on; a network that did not fall is
+taken not to. How far beyond the last point a figure lies is told with it, and imagined fleets have
+exponents that vary by its error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.base.records.profile import Scaling
+from tonnage.base.stats.distributions import student_quantile
+
+Shares = npt.NDArray[np.float64]
+CONFIDENCE = 0.9
+UNKNOWN_ERROR = 0.1
+"""Of an exponent that two points gave: eight times as many nodes have a fifth more or less."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A network's scaling, ready to be asked."""
+
+    points: tuple[tuple[int, float], ...]
+    source: str
+    exponent: float
+    """``b`` of the law beyond the last point; 0 where it did not fall."""
+    error: float | None
+    """The exponent's standard error; ``None`` from fewer than three falling points."""
+    freedom: int
+    """Of that error."""
+
+    @property
+    def exponent_interval(self) -> tuple[float, float] | None:
+        """The middle 90 %; ``None`` where it cannot be estimated."""
+        if self.error is None:
+            return None
+        reach = student_quantile((1 + CONFIDENCE) / 2, self.freedom) * self.error
+        return self.exponent - reach, self.exponent + reach
+
+    @property
+    def largest(self) -> int:
+        """The largest cluster that was measured."""
+        return self.points[-1][0]
+
+    def share(self, nodes: npt.NDArray[np.int64]) -> Shares:
+        """The share of two nodes' bandwidth that each of so many nodes has."""
+        sizes, shares = (np.array(each, dtype=float) for each in zip(*self.points, strict=True))
+        asked = np.maximum(np.asarray(nodes, dtype=float), 1)
+        joined = np.interp(np.log(asked), np.log(sizes), shares)
+        beyond = shares[-1] * (asked / sizes[-1]) ** -self.exponent
+        return np.asarray(np.where(asked > sizes[-1], beyond, joined))
+
+    def shares(self, nodes: npt.NDArray[np.int64], off: Shares) -> Shares:
+        """The same in several fleets, in each of which the exponent is off by so many errors.
+
+        Args:
+            nodes: How many, shape ``(n,)``.
+            off: Standard normal, shape ``(fleets,)``.
+        """
+        beyond = np.maximum(np.asarray(nodes, dtype=float) / self.largest, 1)
+        error = UNKNOWN_ERROR if self.error is None else self.error
+        return np.asarray(self.share(nodes) * beyond ** -(error * off[:, None]))
+
+    def warning(self, nodes: int) -> str | None:
+        """What is to be said of a cluster that is larger than any measured."""
+        if nodes <= self.largest:
+            return None
+        said = f"the network of {nodes} nodes is extrapolated from {self.largest} at most"
+        known = f"not estimable: an error of {UNKNOWN_ERROR} is assumed"
+        if self.exponent_interval:
+            known = "{:.2f} to {:.2f}".format(*self.exponent_interval)
+        return f"{said}, as nodes^-{self.exponent:.2f} ({known})"
+
+
+def curve(scaling: Scaling) -> Curve:
+    """The curve through measured points.
+
+    Raises:
+        ValueError: No point, one of no node, or a share that is not positive.
+    """
+    points = sorted(scaling.points)
+    if not points or points[0][0] < 1 or any(share <= 0 for _, share in points):
+        raise ValueError("a network's scaling has points of one node or more, with positive shares")
+    falling = points[max(range(len(points)), key=lambda place: points[place][1]) :]
+    exponent, error = _fit(falling)
+    return Curve(tuple(points), scaling.source, max(exponent, 0.0), error, max(len(falling) - 2, 0))
+
+
+def _fit(points: list[tuple[int, float]]) -> tuple[float, float | None]:
+    """The exponent of ``share = c N^-b`` and its standard error."""
+    if len(points) < 2:
+        return 0.0, None
+    x, y = (np.log(np.array(each, dtype=float)) for each in zip(*points, strict=True))
+    slope, intercept = np.polyfit(x, y, 1)
+    if len(points) < 3:
+        return -float(slope), None
+    left = y - slope * x - intercept
+    error = math.sqrt(float(left @ left) / (len(points) - 2) / float(np.sum((x - x.mean()) ** 2)))
+    return -float(slope), error

@@ -1,0 +1,217 @@
+"""What profiles say of offers: those of the package by name, others from files and directories.
+
+A directory may hold profiles, measurements and records of runs, at any depth. Of the latter two a
+profile is made on the way (`tonnage.model.profiles`); those that a profile there was made of are
+not taken again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tonnage.base import formatting
+from tonnage.base.records.base import ArtifactError
+from tonnage.base.records.calibration import Calibration
+from tonnage.base.records.cluster_measurement import FleetMeasurement
+from tonnage.base.records.discovery import measurements_at, places, runs_at, says
+from tonnage.base.records.measurement import Measurement
+from tonnage.base.records.profile import Law, OfferProfile, Profile
+from tonnage.model.profiles.network_scaling import Curve, curve
+from tonnage.model.run_phases import Run, name_of
+
+if TYPE_CHECKING:
+    from tonnage.model.profiles import Advertised
+
+PROFILES = Path(__file__).parent / "published"
+"""The profiles that come with the package."""
+
+
+class ProfileError(Exception):
+    """A profile that cannot be used; says why in one line."""
+
+
+@dataclass(frozen=True)
+class Laws:
+    """What an offer carries, placed close together or not: a law for each resource, by name."""
+
+    laws: Mapping[str, Law]
+    curve: Curve | None = None
+    """How its network falls with the number of nodes."""
+    calibrations: tuple[Calibration, ...] = ()
+    """What finished runs showed of jobs on it."""
+
+
+NOTHING = Laws({})
+
+
+@dataclass(frozen=True)
+class Known:
+    """What all profiles together say.
+
+    ``offers`` has an offer's provider and type, and for each placement that was measured its laws.
+    """
+
+    names: tuple[str, ...]
+    offers: Mapping[tuple[str, str], Mapping[bool, Laws]]
+    shares: Laws
+    """What share of advertised figures measured offers reached, and how a network fell."""
+    notes: tuple[str, ...] = ()
+    """What is to be minded: which measurements were left out, and why."""
+    commands: Mapping[str, list[str]] = field(default_factory=dict)
+    """What made the measurements and runs that laws cite, by their names."""
+    _anywhere: dict[tuple[str, str], Laws] = field(default_factory=dict)
+
+    def anywhere(self, provider: str, kind: str) -> Laws:
+        """What was measured of an offer that holds wherever its nodes are: all but the network."""
+        if (provider, kind) not in self._anywhere:
+            placed = self.offers.get((provider, kind), {})
+            laws = {name: law for each in placed.values() for name, law in each.laws.items()}
+            laws.pop("network", None)
+            self._anywhere[provider, kind] = Laws(laws) if laws else NOTHING
+        return self._anywhere[provider, kind]
+
+
+def names() -> list[str]:
+    """The names of the profiles that come with the package."""
+    return sorted(path.stem for path in PROFILES.glob("*.json"))
+
+
+def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile]:
+    """The profile of this name; or those in this file or directory, and that of what else it holds.
+
+    Args:
+        name: The name, or the path.
+        advertised: Tells what is advertised of offers, for the shares that measured ones reached;
+            asked only if there are measurements.
+
+    Raises:
+        ProfileError: There is none, one cannot be read, or nothing follows from measurements.
+    """
+    place = Path(name)
+    if name in names():
+        return [Profile.read(PROFILES / f"{name}.json")]
+    if not place.exists():
+        raise ProfileError(
+            f"no profiles {name}: there are {', '.join(names())}; or give a directory"
+        )
+    try:
+        files = [place]
+        if place.is_dir():
+            files = sorted(each for each in place.rglob("*.json") if each.is_file())
+        found = [Profile.read(file) for file in files if says(file, Profile)]
+        left = _measurements(place, found)
+        runs = _runs(place, found)
+    except ArtifactError as why:
+        raise ProfileError(str(why)) from why
+    except OSError as why:
+        raise ProfileError(f"{why.filename}: {why.strerror}") from why
+    if left or runs:
+        # First, so that a profile that somebody made goes before.
+        found.insert(0, _made(name, left, runs, advertised()))
+    if not found:
+        raise ProfileError(f"no profile in {name}: it holds no profile, measurement or run")
+    if not any(each.offers or each.shares for each in found):
+        reason = next((out.why for each in found for out in each.left_out), "it is empty")
+        raise ProfileError(f"nothing follows from {name}: {reason}")
+    return found
+
+
+def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]:
+    """The measurements there that no profile was made of, each once."""
+    if place.is_file() and not (says(place, Measurement) or says(place, FleetMeasurement)):
+        return []
+    try:
+        where = places(place)
+    except ArtifactError:
+        return []  # It holds none.
+    taken = {name for each in profiles for name in each.measurements}
+    found = {each.id: each for at in where for each in measurements_at(at)}
+    return [each for each in found.values() if each.id not in taken]
+
+
+def _runs(place: Path, profiles: Sequence[Profile]) -> list[Run]:
+    """The finished runs there that no profile was made of, each once."""
+    taken = {name for each in profiles for name in each.runs}
+    found = {name_of(each): each for each in runs_at(place)}
+    return [each for name, each in found.items() if name not in taken]
+
+
+def _made(
+    name: str, measurements: Sequence[Measurement], runs: Sequence[Run], advertised: Advertised
+) -> Profile:
+    from tonnage.model import profiles as profiling
+
+    # When it was made does not matter: it is not kept.
+    made_at = max(each.began_at for each in (*measurements, *runs))
+    return profiling.profile(measurements, advertised, name=name, made_at=made_at, runs=runs)
+
+
+def known(profiles: Sequence[Profile]) -> Known:
+    """All of them together; of what several tell, the last one's.
+
+    What does not depend on where nodes are placed (all but the network) holds wherever they are.
+
+    Raises:
+        ProfileError: A law without a mode, or one with a rate or a spread that cannot be.
+    """
+    entries: dict[tuple[str, str], list[OfferProfile]] = {}
+    shares: dict[str, Law] = {}
+    for profile in profiles:
+        for entry in profile.offers:
+            for law in entry.laws:
+                _check(profile.name, entry.type, law)
+            entries.setdefault((entry.provider, entry.type), []).append(entry)
+        for law in profile.shares:
+            _check(profile.name, "shares", law)
+        shares |= {law.resource: law for law in profile.shares}
+    placed = {offer: _placed(found) for offer, found in entries.items()}
+    return Known(
+        names=tuple(profile.name for profile in profiles),
+        offers=placed,
+        shares=Laws(shares, _largest(placed)),
+        notes=tuple(
+            f"left out of {profile.name}, {formatting.several(len(out.measurements), 'measurement')}: "
+            f"{out.why}"
+            for profile in profiles
+            for out in profile.left_out
+        ),
+        commands={name: line for each in profiles for name, line in each.commands.items()},
+    )
+
+
+def _largest(offers: Mapping[tuple[str, str], Mapping[bool, Laws]]) -> Curve | None:
+    """The fall that was measured in the largest fleet."""
+    curves = [laws.curve for placed in offers.values() for laws in placed.values() if laws.curve]
+    return max(curves, key=lambda curve: curve.largest, default=None)
+
+
+def _placed(entries: Sequence[OfferProfile]) -> dict[bool, Laws]:
+    anywhere = {
+        law.resource: law for entry in entries for law in entry.laws if law.resource != "network"
+    }
+    found: dict[bool, Laws] = {}
+    for entry in entries:
+        networks = {law.resource: law for law in entry.laws if law.resource == "network"}
+        before = found.get(entry.placement, Laws({}))
+        try:
+            fall = curve(entry.scaling) if entry.scaling else before.curve
+        except ValueError as why:
+            raise ProfileError(f"{entry.type}: {why}") from why
+        shown = (*before.calibrations, *entry.calibrations)
+        found[entry.placement] = Laws({**anywhere, **before.laws, **networks}, fall, shown)
+    return found
+
+
+def _check(profile: str, of: str, law: Law) -> None:
+    modes = law.modes
+    if not modes or not all(
+        0 < each.median < float("inf") and 0 <= each.spread < 10 and each.instances >= 1
+        for each in modes
+    ):
+        raise ProfileError(
+            f"profile {profile}, {of}, {law.resource}: a law has modes, each with a median above "
+            "0, a spread from 0 and an instance at least"
+        )

@@ -1,0 +1,375 @@
+"""A run on a fleet beside its plan and its limit, phase by phase.
+
+**The limit** is the model of all plans, ``max over nodes, max over resources of demand /
+capacity``, with each node's own demands, as its probes counted them, and its own capacities, as
+they were measured (Themis on EC2, equations 1, 3 and 8, node by node): in pass one a node reads,
+sends, receives and writes, in pass two it reads and writes, with copies also sends and receives.
+What it gets from an object store it also receives, and what it puts there it also sends.
+
+**The bottleneck** is found without any capacity. Stages that read, work on cores or write wait for
+nobody while they are at work: one that was so for most of the time that the slowest node took held
+up all. Those of the network are at work also while a peer has nothing for them, so that it was the
+network's turn is what is left if there is no such stage, and who sends was held up.
+
+**The plan** is taken in proportion to the bytes that were read. Planned seconds are of the shares
+that functions were planned to make of them: where they made others, that is said.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tonnage.base import formatting
+from tonnage.base.records import (
+    Compared,
+    ComparedPhase,
+    Limit,
+    NodePhase,
+    Phase,
+    Planned,
+    RunRecord,
+    Stage,
+    Use,
+)
+from tonnage.base.records.plan import Candidate, Plan, Range
+from tonnage.model.node_capacity import Capacities, Carried
+from tonnage.model.two_pass import CPU
+from tonnage.model.two_pass import DISK as BOTH_WAYS
+
+READ, WRITE = "disk: read", "disk: write"
+SEND, RECEIVE = "network: send", "network: receive"
+GET, PUT = "object get", "object put"
+KINDS = {"read": READ, "write": WRITE, "send": SEND, "receive": RECEIVE}
+"""What a stage uses; all others use cores."""
+NETWORK = (SEND, RECEIVE)
+ALIKE = {
+    READ: (READ, BOTH_WAYS),
+    WRITE: (WRITE, BOTH_WAYS),
+    **dict.fromkeys(NETWORK, NETWORK),
+    GET: (GET, RECEIVE),
+    PUT: (PUT, SEND),
+    CPU: (CPU,),
+}
+"""Which resources a bottleneck may stand for: who waits for one waits for the other."""
+PASSES = ("pass_one", "pass_two")
+"""The phases of a run, in the order of a plan's."""
+COPY = "copy"
+"""Copies of what pass two has written, where they were not sent meanwhile."""
+THINGS = {
+    **dict.fromkeys((READ, WRITE, BOTH_WAYS), ("local disks", "volumes")),
+    **dict.fromkeys(NETWORK, ("network",)),
+    **dict.fromkeys((GET, PUT), ("object storage", "volumes")),
+    CPU: ("cpu",),
+}
+"""What a plan calls them."""
+AT_WORK = 0.7
+"""A stage at work for this share of a phase's time is its bottleneck."""
+TIE = 0.05
+"""Resources that need as long as the limit within this share are all of them the limit."""
+FAR = 0.01
+"""Bytes are other ones than those that were planned for from this share on."""
+RULE = (
+    "of each phase the node and the resource that take longest: the bytes that each node moved "
+    "over the median of its measured rates"
+)
+
+
+def compare(
+    record: RunRecord,
+    measured: Capacities | None = None,
+    plan: Plan | None = None,
+    candidate: Candidate | None = None,
+) -> Compared:
+    """The run, beside what is given of its nodes' capacities and of its plan.
+
+    Args:
+        record: A run on a fleet.
+        measured: What its nodes carry.
+        plan: What it was planned with.
+        candidate: Which of the plan's candidates it followed.
+    """
+    of_nodes = measured.nodes if measured else {}
+    names = dict.fromkeys(phase.name for node in record.nodes for phase in node.phases)
+    phases = [_phase(name, record, of_nodes) for name in names]
+    planned = None
+    if plan and candidate:
+        planned = _planned(record, plan, candidate)
+        scale = planned.seconds.median / candidate.seconds.median
+        copies = next((each for each in phases if each.name == COPY), None)
+        phases = [_beside(each, candidate, scale, copies) for each in phases]
+    seconds = sum(phase.seconds for phase in phases)
+    is_one = record.commands == 1 and record.seconds >= seconds
+    other = record.seconds - seconds if is_one else None
+    least = [phase.limit_seconds for phase in phases]
+    limits = [each for each in least if each is not None]
+    limit, share = None, None
+    if limits and len(limits) == len(least) and seconds and measured:
+        share = sum(limits) / seconds
+        limit = Limit(
+            seconds=sum(limits),
+            efficiency=share if other is None else sum(limits) / record.seconds,
+            rule=RULE,
+            measurements=list(measured.measurements),
+        )
+    return Compared(
+        phases=phases,
+        phase_seconds=seconds,
+        other_seconds=other,
+        limit=limit,
+        phase_efficiency=share,
+        planned=planned,
+        notes=[
+            *_notes(record, phases, other, measured, planned),
+            *(_made(record, plan) if plan and planned else ()),
+        ],
+    )
+
+
+def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> ComparedPhase:
+    """A phase of all nodes, beside its limit."""
+    ran = {
+        node.node: several
+        for node in record.nodes
+        if (several := [phase for phase in node.phases if phase.name == name])
+    }
+    nodes = [
+        NodePhase(
+            node=node,
+            seconds=sum(phase.seconds for phase in several),
+            uses=uses(_demands(several, record), carried.get(node, Carried())),
+        )
+        for node, several in ran.items()
+    ]
+    slowest = max(nodes, key=lambda each: (each.seconds, each.node))
+    bottleneck, whose = _bottleneck(ran, nodes, slowest.seconds, record)
+    needed = [
+        (use.seconds, use.resource, each.node)
+        for each in nodes
+        for use in each.uses
+        if use.seconds is not None
+    ]
+    limit = max(needed, default=None)
+    alike = ALIKE[bottleneck]
+    needs = max((seconds for seconds, resource, _ in needed if resource in alike), default=None)
+    met = None
+    if limit and needs is not None:
+        met = needs >= (1 - TIE) * limit[0]
+    return ComparedPhase(
+        name=name,
+        seconds=slowest.seconds,
+        median_seconds=statistics.median(each.seconds for each in nodes),
+        slowest_node=slowest.node,
+        bottleneck=bottleneck,
+        bottleneck_node=whose,
+        limit_seconds=limit[0] if limit else None,
+        limit=limit[1] if limit else None,
+        limit_node=limit[2] if limit else None,
+        efficiency=limit[0] / slowest.seconds if limit and slowest.seconds else None,
+        as_limited=met,
+        nodes=nodes,
+    )
+
+
+def uses(demands: Mapping[str, float], carried: Carried) -> list[Use]:
+    """What a node's resources take of a phase.
+
+    Args:
+        demands: Bytes of each resource; of cores, core seconds.
+        carried: What it carries.
+    """
+    rates = {
+        READ: carried.read,
+        WRITE: carried.write,
+        SEND: carried.send,
+        RECEIVE: carried.receive,
+        GET: carried.get,
+        PUT: carried.put,
+    }
+    found = [
+        Use(
+            resource=resource,
+            amount=amount,
+            unit="core seconds" if resource == CPU else "bytes",
+            capacity=rate,
+            seconds=amount / rate if rate else None,
+        )
+        for resource, amount in demands.items()
+        for rate in (rates.get(resource),)
+    ]
+    read, written = demands.get(READ, 0.0), demands.get(WRITE, 0.0)
+    if carried.is_shared and read and written:
+        seconds = carried.both_seconds(read, written)
+        whole = read + written
+        found.append(
+            Use(
+                resource=BOTH_WAYS,
+                amount=whole,
+                unit="bytes",
+                capacity=whole / seconds,
+                seconds=seconds,
+            )
+        )
+    return found
+
+
+def _demands(several: Iterable[Phase], record: RunRecord) -> dict[str, float]:
+    found: dict[str, float] = {}
+    cores = 0.0
+    for phase in several:
+        for stage in phase.stages:
+            resource = _resource(stage, phase.name, record)
+            if resource != CPU:
+                found[resource] = found.get(resource, 0.0) + stage.bytes
+            cores += stage.cpu_seconds
+    for of_object, way in ((GET, RECEIVE), (PUT, SEND)):
+        if of_object in found:
+            found[way] = found.get(way, 0.0) + found[of_object]
+    return found | {CPU: cores}
+
+
+def _resource(stage: Stage, phase: str, record: RunRecord) -> str:
+    """What a stage uses: input and output may lie in an object store, scratch does not."""
+    found = KINDS.get(stage.kind, CPU)
+    where = {(READ, PASSES[0]): ("inputs", GET), (WRITE, PASSES[1]): ("output", PUT)}
+    name, of_object = where.get((found, phase), ("", found))
+    return of_object if any("://" in path for path in record.settings.get(name, ())) else found
+
+
+def _bottleneck(
+    ran: Mapping[str, Sequence[Phase]],
+    nodes: Sequence[NodePhase],
+    seconds: float,
+    record: RunRecord,
+) -> tuple[str, str]:
+    """What held up a phase, and on which node."""
+    at_work: dict[tuple[str, str, str], float] = {}
+    wired = False
+    for node, several in ran.items():
+        for phase in several:
+            for stage in phase.stages:
+                resource = _resource(stage, phase.name, record)
+                if resource in NETWORK:
+                    wired = wired or stage.bytes > 0  # A node alone sends nothing.
+                    continue
+                key = resource, node, stage.name
+                at_work[key] = at_work.get(key, 0.0) + stage.busy_seconds / stage.workers
+    most = max(at_work, key=lambda key: (at_work[key], key), default=None)
+    if most and (not wired or at_work[most] >= AT_WORK * seconds):
+        return most[0], most[1]
+    carried = [
+        (use.seconds or 0.0, use.amount, use.resource, each.node)
+        for each in nodes
+        for use in each.uses
+        if use.resource in NETWORK
+    ]
+    *_, resource, node = max(carried)
+    return resource, node
+
+
+def _beside(
+    phase: ComparedPhase, candidate: Candidate, scale: float, copies: ComparedPhase | None
+) -> ComparedPhase:
+    """The phase, beside the plan's; copies that were made after pass two are planned with it."""
+    if phase.name not in PASSES or len(candidate.phases) < len(PASSES):
+        return phase
+    planned = candidate.phases[PASSES.index(phase.name)]
+    came, bottleneck = phase.seconds, phase.bottleneck
+    if copies and phase.name == PASSES[-1]:
+        came += copies.seconds
+        bottleneck = max((phase, copies), key=lambda each: each.seconds).bottleneck
+    return replace(
+        phase,
+        planned_seconds=planned.seconds * scale,
+        planned_bottleneck=planned.bottleneck,
+        as_planned=planned.bottleneck in THINGS.get(bottleneck, ()),
+        came_seconds=came,
+    )
+
+
+def _planned(record: RunRecord, plan: Plan, candidate: Candidate) -> Planned:
+    scale = record.bytes / plan.bytes
+    between = candidate.seconds
+    seconds = Range(
+        low=between.low * scale, median=between.median * scale, high=between.high * scale
+    )
+    return Planned(
+        candidate=candidate,
+        made_at=plan.made_at,
+        bytes=plan.bytes,
+        seconds=seconds,
+        inside=seconds.low <= record.seconds <= seconds.high,
+    )
+
+
+def _notes(
+    record: RunRecord,
+    phases: Sequence[ComparedPhase],
+    other: float | None,
+    measured: Capacities | None,
+    planned: Planned | None,
+) -> Iterable[str]:
+    if record.commands > 1:
+        yield (
+            f"it took {record.commands} commands: its seconds are those of the last, its phases "
+            "those of all"
+        )
+    read = sum(
+        use.amount
+        for phase in phases
+        if phase.name == PASSES[0]
+        for node in phase.nodes
+        for use in node.uses
+        if use.resource in (READ, GET)
+    )
+    if read > record.bytes * (1 + FAR):
+        again = formatting.size(read - record.bytes)
+        yield f"{again} were read again after a loss, which limits count as what had to be moved"
+    lacking: dict[str, dict[str, None]] = {}
+    for phase in phases if measured else ():
+        for node in phase.nodes:
+            for use in node.uses:
+                if use.resource != CPU and use.amount and use.capacity is None:
+                    lacking.setdefault(formatting.resource(use.resource), {})[node.node] = None
+    for resource, nodes in lacking.items():
+        yield f"limits lack {resource}: it was not measured on {formatting.listing(nodes)}"
+    if measured and record.job == "mapreduce":
+        yield "limits lack the input and the output, which functions read and write"
+    if record.job == "mapreduce":
+        counted = sum(
+            use.amount
+            for phase in phases
+            for node in phase.nodes
+            for use in node.uses
+            if use.resource == CPU
+        )
+        yield (
+            f"core seconds of phases are without those of functions: {formatting.significant(counted)} "
+            f"of {formatting.significant(record.cpu_seconds)}"
+        )
+    if planned and abs(record.bytes / planned.bytes - 1) > FAR:
+        yield (
+            f"it was planned for {formatting.size(planned.bytes)}: planned seconds are in proportion to "
+            f"the {formatting.size(record.bytes)} that there were"
+        )
+    if planned and any(phase.name == COPY for phase in phases):
+        yield "copies that were made after pass two are planned, and compared, as a part of it"
+
+
+def _made(record: RunRecord, plan: Plan) -> Iterable[str]:
+    """What functions made of what they were given, if it is not what was planned."""
+    if not record.bytes or not record.shuffled_bytes or record.written_bytes is None:
+        return
+    made = {
+        "map_share": record.shuffled_bytes / record.bytes,
+        "reduce_share": record.written_bytes / record.shuffled_bytes,
+    }
+    for name, share in made.items():
+        wanted = float(plan.job.settings.get(name, 1.0))
+        if abs(share / wanted - 1) > FAR:
+            again = ", what was sent again too" if len(record.rounds) > 1 else ""
+            yield (
+                f"it was planned with --{name.replace('_', '-')} {wanted:g}, and functions made "
+                f"{formatting.significant(share)}{again}: planned seconds are of the former"
+            )

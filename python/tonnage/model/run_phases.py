@@ -1,0 +1,123 @@
+"""What a finished run showed, phase by phase: how long, what held it up, what came of its bytes.
+
+A sort's or a MapReduce's phases are its passes on the slowest node, with the bottleneck that probes
+found (`tonnage.model.run_comparison`); copies that were made after pass two are a part of it, as plans
+have them. A reduction's rounds are alike: one stands for all, held up by what workers spent most
+of it with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tonnage.base.records import ReductionRecord, RunRecord
+from tonnage.base.records.calibration import run_name
+from tonnage.model.run_comparison import COPY, PASSES, THINGS, compare
+from tonnage.model.two_pass import CPU
+
+Run = RunRecord | ReductionRecord
+PASS = "pass"
+"""A round of a reduction."""
+OBJECTS = "object storage"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What one phase of one run showed.
+
+    ``limits`` is what held it up, as plans call it, a name for each place where it may have been;
+    ``made`` how many bytes it made of each that it was given.
+    """
+
+    name: str
+    seconds: float
+    limits: tuple[str, ...]
+    made: float | None = None
+    cpu_seconds: float = 0.0
+
+
+def kind_of(run: Run) -> str:
+    """What plans call the job."""
+    return "reduce" if isinstance(run, ReductionRecord) else run.job
+
+
+def durability_of(run: Run) -> str:
+    """As plans have it."""
+    return (run.durability or "none") if isinstance(run, RunRecord) else "none"
+
+
+def name_of(run: Run) -> str:
+    """What a run is called where it is cited."""
+    return run_name(kind_of(run), run.began_at)
+
+
+def nodes_of(run: Run) -> list[str]:
+    """Who did it; of a run on one machine that is no fleet's, nobody."""
+    if isinstance(run, ReductionRecord):
+        return sorted({each.node for each in run.workers})
+    return sorted(each.node for each in run.nodes)
+
+
+def functions_of(run: Run) -> str | None:
+    """What tells a job apart whose work is a user's own, or has a name and flags."""
+    if isinstance(run, ReductionRecord):
+        flags = json.dumps(run.settings.get("flags", {}), sort_keys=True)
+        return f"{run.job} {flags}"
+    return run.settings.get("code") if run.job == "mapreduce" else None
+
+
+def is_broken(run: Run) -> bool:
+    """Whether its seconds are not the job's: machines were lost, or another command had begun."""
+    if isinstance(run, ReductionRecord):
+        return bool(run.lost) or run.rounds_here < run.rounds
+    return run.commands > 1 or any(each.lost for each in run.nodes)
+
+
+def shown(run: Run) -> list[Shown]:
+    """Its phases in order; none, if it is of another kind or did nothing."""
+    return [*(_rounds(run) if isinstance(run, ReductionRecord) else _passes(run))]
+
+
+def _passes(run: RunRecord) -> Iterator[Shown]:
+    """The passes of a sort or a MapReduce; copies made after pass two are a part of it."""
+    compared = {each.name: each for each in compare(run).phases}
+    if not {*PASSES} <= compared.keys() <= {*PASSES, COPY}:
+        return
+    made = dict.fromkeys(PASSES, 1.0)
+    if run.job != "sort":
+        shuffled, written = run.shuffled_bytes or 0, run.written_bytes or 0
+        made = {"pass_one": shuffled / max(run.bytes, 1), "pass_two": written / max(shuffled, 1)}
+    seconds = {name: compared[name].seconds for name in PASSES}
+    cores = {
+        name: sum(use.amount for node in each.nodes for use in node.uses if use.resource == CPU)
+        for name, each in compared.items()
+    }
+    if COPY in compared:
+        seconds["pass_two"] += compared[COPY].seconds
+        cores["pass_two"] += cores[COPY]
+    # What functions take of cores no phase tells: it goes with the time.
+    beside = max(run.cpu_seconds - sum(cores[name] for name in PASSES), 0.0)
+    whole = sum(seconds.values()) or 1.0
+    for name in PASSES:
+        yield Shown(
+            name=name,
+            seconds=seconds[name],
+            limits=tuple(THINGS[compared[name].bottleneck]),
+            made=made[name],
+            cpu_seconds=cores[name] + beside * seconds[name] / whole,
+        )
+
+
+def _rounds(run: ReductionRecord) -> Iterator[Shown]:
+    """A round: workers wait for chunks, or they reduce them."""
+    if run.rounds_here:
+        retrieving = sum(each.retrieval_seconds for each in run.workers)
+        processing = sum(each.processing_seconds for each in run.workers)
+        yield Shown(
+            name=PASS,
+            seconds=run.seconds / run.rounds_here,
+            limits=("cpu",) if processing > retrieving else (OBJECTS,),
+            cpu_seconds=run.cpu_seconds / run.rounds_here,
+        )

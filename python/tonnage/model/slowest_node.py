@@ -1,0 +1,133 @@
+"""The slowest of N nodes, for which a phase has to wait.
+
+A phase ends when its last node does: ``max over nodes, max over resources of demand / capacity``,
+which is ``max over resources of demand / (the least capacity of N nodes)``. So each resource is
+drawn once, as the least of N.
+
+A node's rate is ``common * mode``, with `Law` saying how both vary. Of a mode with distribution F
+that n nodes belong to, the least is distributed as ``1 - (1 - F)^n``, and is drawn by inversion.
+What is known of a law comes from few instances, so its parameters are drawn too, for each fleet
+(the normal's reference posterior: Gelman et al., Bayesian Data Analysis, section 3.2; a mode's
+share by Jeffreys' Dirichlet): ``s'^2 = s^2 (k - 1) / chi^2(k - 1)``, ``m' ~ N(m, s'^2 / k)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.base.records.profile import Law, Mode
+from tonnage.base.stats.distributions import gamma_quantiles, normal_quantiles
+
+Draws = npt.NDArray[np.float64]
+FEW = 8
+"""Spreads that are another's are believed as those of so many instances."""
+
+
+class Fleets:
+    """The same imagined fleets for whatever is compared: its dice are thrown once."""
+
+    def __init__(self, count: int = 400, seed: int = 20_141_105) -> None:
+        self._seed = seed
+        self.count = count
+        self._dice: dict[str, Draws] = {}
+        self._chi: dict[tuple[str, int], Draws] = {}
+
+    def dice(self, name: str) -> Draws:
+        """Numbers between 0 and 1, as evenly spread as they can be, shape ``(count,)``."""
+        if name not in self._dice:
+            even = (np.arange(self.count) + 0.5) / self.count
+            # By name and not in turn: whatever else is asked for, these are the same.
+            generator = np.random.default_rng([self._seed, *name.encode()])
+            self._dice[name] = generator.permutation(even)
+        return self._dice[name]
+
+    def slowest(self, law: Law, nodes: Sequence[int] | npt.NDArray[np.int64]) -> Draws:
+        """The least rate of so many nodes in each fleet, shape ``(count, len(nodes))``."""
+        sizes = np.asarray(nodes, dtype=float)[None, :]
+        if law.of_fleet:
+            sizes = np.ones_like(sizes)
+        # The rarest first: what is left belongs to the last.
+        modes = sorted(law.modes, key=lambda mode: mode.instances)
+        shares = self._shares(law.resource, modes)
+        least = np.full((self.count, sizes.size), np.inf)
+        left, rest = np.broadcast_to(sizes, least.shape), np.ones(self.count)
+        for place, mode in enumerate(modes):
+            name = f"{law.resource} {place}"
+            last = place == len(modes) - 1
+            belong = left if last else self._belong(name, left, shares[place] / rest)
+            with np.errstate(divide="ignore"):
+                chance = -np.expm1(np.log1p(-self.dice(f"{name} least"))[:, None] / belong)
+            off = self._spread(name, mode)[:, None] * normal_quantiles(chance)
+            rates = np.exp(self._mean(name, mode)[:, None] + off)
+            least = np.where(belong > 0, np.minimum(least, rates), least)
+            left, rest = left - belong, np.maximum(rest - shares[place], 1e-12)
+        return least * self._common(law)[:, None]
+
+    def _shares(self, resource: str, modes: Sequence[Mode]) -> list[Draws]:
+        """What share of nodes each mode has, in each fleet."""
+        if len(modes) == 1:
+            return [np.ones(self.count)]
+        drawn = [
+            gamma_quantiles(mode.instances + 0.5, self.dice(f"{resource} {place} share"))
+            for place, mode in enumerate(modes)
+        ]
+        total = np.sum(drawn, axis=0)
+        return [each / total for each in drawn]
+
+    def _belong(self, name: str, left: Draws, share: Draws) -> Draws:
+        """How many of the nodes that are left belong to a mode: a binomial's quantile."""
+        share = np.clip(share, 1e-12, 1 - 1e-12)[:, None]
+        dice = self.dice(f"{name} belong")[:, None]
+        mean = left * share
+        normal = normal_quantiles(dice)
+        # Cornish and Fisher's expansion of it (Johnson, Kotz and Kemp, section 3.6), for many.
+        found = mean + np.sqrt(mean * (1 - share)) * normal + (1 - 2 * share) * (normal**2 - 1) / 6
+        found = np.ceil(found - 0.5)
+        few = mean < 20
+        chances, shares = (np.broadcast_to(each, found.shape)[few] for each in (dice, share))
+        found[few] = _binomial_quantile(chances, left[few], shares)
+        return np.clip(found, 0, left)
+
+    def _spread(self, name: str, mode: Mode) -> Draws:
+        """The standard deviation, in each fleet."""
+        return mode.spread * self._wider(f"{name} spread", max(mode.instances, FEW) - 1)
+
+    def _mean(self, name: str, mode: Mode) -> Draws:
+        off = normal_quantiles(self.dice(f"{name} mean")) / np.sqrt(max(mode.instances, 1))
+        return np.asarray(np.log(mode.median) + self._spread(name, mode) * off)
+
+    def _wider(self, name: str, freedom: int) -> Draws:
+        """By what factor a standard deviation may be another than was seen."""
+        if (name, freedom) not in self._chi:
+            chi = 2 * gamma_quantiles(freedom / 2, self.dice(name))
+            self._chi[name, freedom] = np.sqrt(freedom / chi)
+        return self._chi[name, freedom]
+
+    def _common(self, law: Law) -> Draws:
+        """What all nodes of a fleet have in common: one throw, whatever the resource."""
+        if not law.fleet_spread:
+            return np.ones(self.count)
+        spread = law.fleet_spread * self._wider("fleet spread", max(law.fleets, 3) - 1)
+        # The level of the fleets that were seen is not known better than they are many.
+        spread = spread * math.sqrt(1 + 1 / max(law.fleets, 1))
+        return np.asarray(np.exp(spread * normal_quantiles(self.dice("fleet"))))
+
+
+def _binomial_quantile(chance: Draws, tries: Draws, share: Draws) -> Draws:
+    """The least k with ``P(K <= k) >= chance``, for means of some twenty at most."""
+    found = np.zeros(chance.shape)
+    odds = share / (1 - share)
+    term = np.exp(tries * np.log1p(-share))
+    total = term.copy()
+    for k in range(1, 60):
+        beyond = total < chance
+        if not beyond.any():
+            break
+        found[beyond] = k
+        term = term * odds * np.maximum(tries - k + 1, 0) / k
+        total = total + term
+    return found

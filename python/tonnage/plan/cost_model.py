@@ -1,0 +1,139 @@
+"""Times and costs of many machines of one shape, for many fleet sizes, or in many draws.
+
+What is computed is ``work``: node-seconds, that is seconds times nodes, since of N nodes each has
+1/N of the job. It broadcasts: machines down a column and fleet sizes along a row for a search,
+pairs of both for candidates, and a row of those for each draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tonnage.base.records.profile import Law
+from tonnage.catalog import Billing
+from tonnage.model.profiles.network_scaling import Curve
+from tonnage.model.token_bucket import Bucket
+from tonnage.plan.demand import Shape, Term, Thing
+
+Array = npt.NDArray[Any]
+Charged = Literal["seconds", "hours"]
+
+
+class Carried(Protocol):
+    """What fleets carry, broadcastable with their sizes: their middle, or each that is imagined."""
+
+    def law(self, law: Law, /) -> Array:
+        """The rate of the slowest node."""
+
+    def share(self, curve: Curve, /) -> Array:
+        """The share of two nodes' bandwidth."""
+
+
+def term_work(
+    term: Term,
+    shape: Shape,
+    size: float,
+    carried: Carried,
+    nodes: Array,
+    figures: Mapping[Thing, Bucket],
+    dtype: npt.DTypeLike = np.float64,
+) -> Array:
+    """Node-seconds of one term.
+
+    Args:
+        term: The term.
+        shape: Its shape.
+        size: Bytes of input.
+        carried: What fleets of these sizes carry.
+        nodes: Fleet sizes.
+        figures: What is advertised of the machines.
+        dtype: Of the large arrays.
+    """
+    measured: Any = 0.0
+    advertised: Any = 0.0
+    moved: Any = 0.0
+    for part in term.parts:
+        rate = carried.law(part.law)
+        if part.curve:
+            rate = rate * carried.share(part.curve)
+        amount: Any = size * part.per_byte
+        if part.kept:
+            amount = amount * (1 - 1 / nodes)
+        elif term.thing == "network":
+            # A node alone sends nothing. With more all is counted, as the equations do.
+            amount = amount * (nodes > 1)
+        if part.advertised:
+            # As many bytes more as a node falls short of what is advertised.
+            advertised = advertised + amount / rate
+        else:
+            measured = measured + amount / rate
+            moved = moved + amount
+    whole = np.asarray(measured, dtype=dtype)
+    if any(part.advertised for part in term.parts):
+        figure = figures["network" if term.thing == "object storage" else term.thing]
+        if term.most is not None:
+            figure = figure.at_most(term.most)
+        # Everything so far is a row or a column; this alone is as large as their product.
+        through = figure.work(np.asarray(advertised, dtype=dtype), nodes, term.credit_share)
+        whole = through + whole if np.ndim(measured) else through
+    if shape.volumes and term.thing == "volumes":
+        wanted = np.asarray(advertised + moved, dtype=dtype)
+        attached = shape.volumes.bucket(nodes)
+        whole = np.maximum(whole, attached.work(wanted, nodes, term.credit_share))
+    return np.asarray(whole)
+
+
+def work(
+    shape: Shape,
+    size: float,
+    carried: Carried,
+    nodes: Array,
+    figures: Mapping[Thing, Bucket],
+    dtype: npt.DTypeLike = np.float64,
+) -> Array:
+    """Node-seconds of the whole job: phases add up, each as long as its longest term."""
+    fixed = sum(phase.fixed_seconds for phase in shape.phases)
+    total = (nodes * fixed).astype(dtype)
+    known: dict[object, Array] = {}
+    for phase in shape.phases:
+        longest: Any = None
+        for term in phase.terms:
+            if term.alike not in known:
+                known[term.alike] = term_work(term, shape, size, carried, nodes, figures, dtype)
+            found = known[term.alike]
+            longest = found if longest is None else np.maximum(longest, found)
+        if longest is not None:
+            total = total + longest
+    return np.asarray(total)
+
+
+def usd(
+    work: Array,
+    nodes: Array,
+    machine_usd_per_hour: Array,
+    volume_usd_per_hour: Array | float,
+    outside_usd: float,
+    billing: Billing,
+    charged: Charged,
+) -> Array:
+    """What so many node-seconds cost.
+
+    By the second, machines cost the provider's minimum at least; where the provider bills begun
+    hours that is not counted, unless ``charged`` says hours. Volumes are billed by the second.
+    """
+    machines = machine_hours(work, nodes, billing, charged) * machine_usd_per_hour
+    return np.asarray(machines + work * (volume_usd_per_hour / 3600) + outside_usd)
+
+
+def machine_hours(work: Array, nodes: Array, billing: Billing, charged: Charged) -> Array:
+    """The hours that machines are paid for, of all nodes together."""
+    if charged == "hours":
+        return np.asarray(np.ceil(work / nodes / 3600) * nodes)
+    if billing.granularity_seconds < 3600:
+        least = (nodes * billing.least_seconds).astype(work.dtype)
+        return np.asarray(np.maximum(work, least) / 3600)
+    return np.asarray(work / 3600)

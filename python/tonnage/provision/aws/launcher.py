@@ -1,0 +1,444 @@
+"""A launch, step by step: what a plan says is rented, made ready, and, if anything fails, ended.
+
+    prepare    a security group, a placement group
+    rent       all machines or none
+    settle     until nothing is wrong: machines run, answer, have their disks, get Tonnage and Ray;
+               Ray runs on all; all are screened. Who fails, or is slow, is replaced: first the
+               others are rented, so that AWS does not give the same machine again, then it is ended
+    ready
+
+Each step is on file before it is begun. Whatever ends a launch that is not ready, a signal, too,
+ends all that it has rented (`ending`); what cannot be ended is told, with the command that does it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core, formatting
+from tonnage.base.records import write_atomically
+from tonnage.base.records.launch import Launch, RentedNode
+from tonnage.base.system.signals import undisturbed
+from tonnage.provision import bootstrap, cost
+from tonnage.provision.aws import requests, teardown
+from tonnage.provision.aws.ec2 import AwsError, Ec2, has_ended, node_of, why_ended
+from tonnage.provision.aws.requests import Order
+from tonnage.provision.aws.teardown import Kept, end, now
+from tonnage.provision.ssh import Reach, Said, Task, together
+
+PAUSE_SECONDS = 3.0
+ANSWER_SECONDS = 120.0
+"""How long one command may take that does next to nothing."""
+INSTALL_SECONDS = 1200.0
+START_SECONDS = 600.0
+START_TRIES = 3
+"""A busy machine may need longer than Ray waits."""
+SCREEN_SECONDS = 3600.0
+FULL = {
+    *("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity"),
+    *("InstanceLimitExceeded", "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"),
+    *("SpotMaxPriceTooLow", "InsufficientFreeAddressesInSubnet", "Unsupported"),
+}
+"""Refusals that another zone, offer or price may mend."""
+MENDS = "give another --subnet, --candidate, or --spot or --on-demand"
+
+Tell = Callable[[str], None]
+"""Shows a line of what is being done."""
+Bad = dict[str, str]
+"""Machines that cannot be used, and why."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a launch is to be done."""
+
+    order: Order
+    reach: Reach
+    wheel: Path
+    cap_usd: float | None
+    replacements: int
+    """So many machines are replaced at most."""
+    screens: bool
+    size_bytes: int
+    seconds: float
+    patience_seconds: float
+    """How long a machine may take to run, and to answer then."""
+    is_private: bool
+    """Whether nodes are reached at the address that they have among themselves."""
+    command: list[str]
+
+
+class Launching:
+    """A launch under way."""
+
+    def __init__(self, asked: Asked, ec2: Ec2, kept: Kept, tell: Tell) -> None:
+        self._asked, self._ec2, self._kept, self._tell = asked, ec2, kept, tell
+        self._group, self._zone, self._requests, self._screenings = "", "", 0, 0
+        self._replaced = 0
+        self._made: set[str] = set()
+        """Machines that have all that they need."""
+        self._token = secrets.token_hex(32).encode()
+
+    def carry_out(self) -> None:
+        """Launches.
+
+        Raises:
+            Failed, AwsError, KeyboardInterrupt: It cannot be; what is rented then stands still.
+        """
+        asked = self._asked
+        self._prepare()
+        self._rent(asked.order.rental.candidate.nodes)
+        while bad := self._wrong():
+            self._replace(bad)
+        self._kept.note(step="ready", address=f"{self._head.inside}:{bootstrap.PORT}")
+
+    def _prepare(self) -> None:
+        order, ask = self._asked.order, self._ec2.ask
+        self._step("preparing", "preparing groups")
+        subnet = ask("describe_subnets", **requests.describe_subnets(order))["Subnets"][0]
+        self._zone = subnet["AvailabilityZone"]
+        with undisturbed():
+            made = ask(
+                "create_security_group", **requests.create_security_group(order, subnet["VpcId"])
+            )
+        self._group = made["GroupId"]
+        let_in = requests.authorize_security_group_ingress(order, self._group)
+        ask("authorize_security_group_ingress", **let_in)
+        if placed := requests.create_placement_group(order):
+            with undisturbed():
+                ask("create_placement_group", **placed)
+
+    def _rent(self, count: int) -> None:
+        """Rents so many machines, or none."""
+        order = self._asked.order
+        rental = order.rental
+        self._step("renting", f"renting {count} x {rental.offer.type}")
+        wanted = requests.run_instances(order, self._group, count, self._requests)
+        self._requests += 1
+        with undisturbed():
+            self._kept.note(unheard_since=now().isoformat())
+            try:
+                answer = self._ec2.ask("run_instances", **wanted)
+            except AwsError as why:
+                if why.code:
+                    self._kept.note(unheard_since=None)
+                if why.code not in FULL:
+                    raise
+                raise core.Failed(
+                    f"AWS has no {count} x {rental.offer.type} in {order.account.subnet} now, and "
+                    f"fewer are none: {why}: {MENDS}"
+                ) from why
+            moment = now()
+            nodes = [node_of(each, moment) for each in answer["Instances"]]
+            self._kept.note(nodes=[*self._kept.record.nodes, *nodes], unheard_since=None)
+
+    def _wrong(self) -> Bad:
+        """Brings all machines as far as they come, and gives those that do not come all the way."""
+        bad = self._wait()
+        bad |= self._answer(bad)
+        bad |= self._install(bad)
+        if bad:
+            return bad
+        bad = self._start()
+        if bad or not self._asked.screens:
+            return bad
+        return self._screen()
+
+    def _wait(self) -> Bad:
+        """Until all machines run, as AWS says."""
+        self._step("waiting", "waiting until all machines run")
+        until = time.monotonic() + self._asked.patience_seconds
+        while True:
+            known = self._ec2.instances(self._asked.order.name)
+            states = {
+                each.instance: known.get(each.instance, {"State": {"Name": "pending"}})
+                for each in self._rented
+            }
+            bad = {name: why_ended(each) for name, each in states.items() if has_ended(each)}
+            late = [name for name, each in states.items() if each["State"]["Name"] == "pending"]
+            is_over = time.monotonic() > until
+            if not late or is_over:
+                # Addresses come with running.
+                found = [node_of(each, now()) for each in known.values()]
+                self._kept.note(nodes=teardown.merged(self._kept.record.nodes, found))
+                return bad | dict.fromkeys(late, "it did not start in time")
+            time.sleep(PAUSE_SECONDS)
+
+    def _answer(self, bad: Mapping[str, str]) -> Bad:
+        """Until all that run can be reached; each is tried once at least."""
+        self._tell("waiting until all machines answer")
+        waiting = [each for each in self._new if each.instance not in bad]
+        until = time.monotonic() + self._asked.patience_seconds
+        while waiting:
+            said = self._at({each: bootstrap.answer() for each in waiting}, ANSWER_SECONDS)
+            waiting = [each for each in waiting if said[each.instance].code != 0]
+            if waiting and time.monotonic() > until:
+                return {
+                    each.instance: f"it cannot be reached: {said[each.instance].why}"
+                    for each in waiting
+                }
+            if waiting:
+                time.sleep(PAUSE_SECONDS)
+        return {}
+
+    def _install(self, bad: Mapping[str, str]) -> Bad:
+        """Tonnage, Ray and its token, on machines whose disks are mounted."""
+        rental = self._asked.order.rental
+        new = [each for each in self._new if each.instance not in bad]
+        self._step("installing", f"installing Tonnage on {formatting.several(len(new), 'machine')}")
+        wheel = self._asked.wheel
+        steps: list[tuple[str, bytes | Path, float]] = [
+            (bootstrap.take_wheel(wheel), wheel, INSTALL_SECONDS),
+            (bootstrap.install(rental), b"", INSTALL_SECONDS),
+            (bootstrap.take_token(), self._token, ANSWER_SECONDS),
+        ]
+        if rental.has_disks:
+            steps.insert(0, (bootstrap.wait_for_disks(), b"", bootstrap.BOOT_SECONDS))
+        found: Bad = {}
+        for command, stdin, seconds in steps:
+            new = [each for each in new if each.instance not in found]
+            said = self._at({each: command for each in new}, seconds, stdin)
+            found |= {
+                name: f"Tonnage cannot be installed on it: {each.why}"
+                for name, each in said.items()
+                if each.code != 0
+            }
+        self._made |= {each.instance for each in new if each.instance not in found}
+        return found
+
+    def _start(self) -> Bad:
+        """Ray, on all: who is new may be the head, and who is gone was."""
+        head, rented = self._head, self._rented
+        self._step("starting", f"starting Ray on {formatting.several(len(rented), 'machine')}")
+        for some, at in ([head], None), (rented[1:], head.inside):
+            if bad := self._started(some, at):
+                return bad
+        until = time.monotonic() + START_SECONDS
+        wanted = {each.instance for each in rented}
+        while True:
+            (said_of_all,) = self._at({head: bootstrap.alive()}, ANSWER_SECONDS).values()
+            alive = (said_of_all.out.splitlines() or [""])[-1].split()
+            if said_of_all.code == 0 and wanted == set(alive):
+                return {}
+            if time.monotonic() > until:
+                missing = formatting.listing(sorted(wanted - set(alive)))
+                raise core.Failed(f"Ray is not up on {missing}: {said_of_all.why}")
+            time.sleep(PAUSE_SECONDS)
+
+    def _started(self, some: list[RentedNode], head: str | None) -> Bad:
+        """Ray on these: where it does not come up at once, it is started again, some times."""
+        labels = bootstrap.labels(self._asked.order.rental, self._zone)
+        tell = bootstrap.environment(self._head.inside or "")
+        failed: Bad = {}
+        for _ in range(START_TRIES):
+            wanted = {
+                each: tell + bootstrap.start(each.inside or "", each.instance, head, labels)
+                for each in some
+            }
+            said = self._at(wanted, START_SECONDS)
+            some = [each for each in some if said[each.instance].code != 0]
+            failed = {
+                each.instance: f"Ray does not start on it: {said[each.instance].why}"
+                for each in some
+            }
+            if not some:
+                break
+        return failed
+
+    def _screen(self) -> Bad:
+        """Who is slow or does not measure."""
+        asked = self._asked
+        self._step("screening", f"screening {formatting.several(len(self._rented), 'machine')}")
+        wanted = bootstrap.screen(
+            asked.order.rental,
+            self._screenings,
+            asked.size_bytes,
+            asked.seconds,
+            asked.patience_seconds,
+        )
+        (said,) = self._at({self._head: wanted}, SCREEN_SECONDS).values()
+        try:
+            found: dict[str, Any] = json.loads(said.out.splitlines()[-1])
+            suspects: list[dict[str, Any]] = found["suspects"]
+        except (IndexError, ValueError, KeyError):
+            raise core.Failed(f"screening came to nothing: {said.why}") from None
+        if path := self._kept.path:
+            place = path.parent / f"screening-{self._screenings}.json"
+            write_atomically(place, json.dumps(found).encode())
+        self._screenings += 1
+        bad: Bad = {}
+        for each in suspects:
+            ratio, what = each["ratio_to_median"], formatting.trial(each["what"])
+            slow = (
+                f"{what}: {formatting.percent(ratio)} of what its kind carries" if ratio else what
+            )
+            bad.setdefault(each["node"], slow)
+        return bad
+
+    def _replace(self, bad: Bad) -> None:
+        """Rents others in place of these machines, and ends these.
+
+        Raises:
+            Failed: That is more than is asked for, or than the cap allows.
+        """
+        told = formatting.listing(f"{name}: {why}" for name, why in sorted(bad.items()))
+        self._tell(f"not to be used: {told}")
+        self._replaced += len(bad)
+        if self._replaced > self._asked.replacements:
+            raise core.Failed(
+                f"{told}; {formatting.several(self._asked.replacements, 'machine')} may be replaced: "
+                "give more --replacements, or another --candidate"
+            )
+        refuse_above(self._asked, self._kept.record, len(bad))
+        self._rent(len(bad))
+        with undisturbed():
+            rented = [each.instance for each in self._rented if each.instance in bad]
+            if rented:
+                self._ec2.ask("terminate_instances", InstanceIds=rented)
+            moment = now().isoformat()
+            self._kept.note(
+                nodes=[
+                    dataclasses.replace(
+                        each, ended_at=each.ended_at or moment, why=bad[each.instance]
+                    )
+                    if each.instance in bad
+                    else each
+                    for each in self._kept.record.nodes
+                ]
+            )
+
+    @property
+    def _rented(self) -> list[RentedNode]:
+        return self._kept.record.rented
+
+    @property
+    def _head(self) -> RentedNode:
+        return self._rented[0]
+
+    @property
+    def _new(self) -> list[RentedNode]:
+        return [each for each in self._rented if each.instance not in self._made]
+
+    def _step(self, step: str, said: str) -> None:
+        self._kept.note(step=step)
+        self._tell(said)
+
+    def _at(
+        self, wanted: Mapping[RentedNode, str], seconds: float, stdin: bytes | Path = b""
+    ) -> dict[str, Said]:
+        """Has commands carried out on nodes, and tells of each tenth of them that is done."""
+        tenths = 0
+
+        def tell(done: int, of: int) -> None:
+            nonlocal tenths
+            if of > 1 and done < of and 10 * done // of > tenths:
+                tenths = 10 * done // of
+                self._tell(f"{done} of {formatting.several(of, 'machine')} done")
+
+        return together(
+            {
+                each.instance: Task(
+                    self._asked.reach.command(address(each, self._asked.is_private), command),
+                    stdin,
+                )
+                for each, command in wanted.items()
+            },
+            seconds,
+            tell,
+        )
+
+
+def address(of: RentedNode, is_private: bool) -> str:
+    """Where a node is reached."""
+    return (of.inside if is_private else of.outside or of.inside) or ""
+
+
+def most_usd(asked: Asked, record: Launch, more: int) -> float:
+    """The most that a launch can cost with so many machines more, if all stay to its end."""
+    order = asked.order
+    moment = now()
+    ends_at = order.ends_at
+    coming = RentedNode(instance="", began_at=min(moment, ends_at).isoformat())
+    nodes = [*record.nodes, *[coming] * more]
+    return cost.cost_usd(order.tariff, nodes, ends_at, most=True)
+
+
+def refuse_above(asked: Asked, record: Launch, more: int) -> None:
+    """Refuses to rent so many machines more if that can cost more than the cap.
+
+    Raises:
+        Failed: It can.
+    """
+    most = most_usd(asked, record, more)
+    if asked.cap_usd is not None and most > asked.cap_usd:
+        raise core.Failed(
+            f"{formatting.several(more, 'machine')} more could cost {formatting.cents(most)} in all, "
+            f"above --cap-usd {asked.cap_usd:g}"
+        )
+
+
+@contextmanager
+def launched(asked: Asked, ec2: Ec2, kept: Kept, tell: Tell, *, stays: bool) -> Iterator[Launch]:
+    """A fleet that is ready; with ``stays`` it is left so if all went well, else it is ended.
+
+    Raises:
+        Failed: It cannot be launched; says what that has cost, or what still stands.
+        KeyboardInterrupt: A signal came; says the same.
+    """
+    try:
+        Launching(asked, ec2, kept, tell).carry_out()
+        yield kept.record
+        if not stays:
+            with undisturbed():
+                end(ec2, kept.record.name, kept, tell)
+    except BaseException as why:
+        # What interrupts again is no reason to leave anything rented.
+        with undisturbed(forgets=True):
+            said = _taken_down(ec2, kept, tell, " ".join(str(why).split()) or type(why).__name__)
+        if isinstance(why, (core.Failed, AwsError)):
+            raise core.Failed(f"{why}; {said}") from why
+        if isinstance(why, KeyboardInterrupt):
+            raise type(why)(f"interrupted: {said}") from why
+        print(said, file=sys.stderr)
+        raise
+
+
+def _taken_down(ec2: Ec2, kept: Kept, tell: Tell, why: str) -> str:
+    """Ends all of a launch; gives how that went, in words."""
+    try:
+        end(ec2, kept.record.name, kept, tell, why)
+    except (AwsError, core.Failed, OSError) as failed:
+        return still_rented(kept, str(failed))
+    return down_said(kept.record)
+
+
+def down_said(record: Launch) -> str:
+    """That all of a launch is ended, and what it has cost."""
+    return f"all of {record.name} is taken down; it has cost {formatting.cents(record.cost_usd)}"
+
+
+def still_rented(kept: Kept, why: str) -> str:
+    """What stands of a launch that could not be ended, and what ends it."""
+    record = kept.record
+    nodes = formatting.listing(each.instance for each in record.rented) or "what there is of it"
+    place = kept.path.parent if kept.path else record.name
+    return (
+        f"{record.name} COULD NOT BE TAKEN DOWN ({why}): {nodes} in {record.region} may still be "
+        f"rented, until {moment_of(record.ends_at)} at the latest: end it with tonnage fleet down "
+        f"{place}"
+    )
+
+
+def moment_of(told: str) -> str:
+    """A time of a record, in words."""
+    return formatting.moment(datetime.fromisoformat(told).isoformat(timespec="seconds"))

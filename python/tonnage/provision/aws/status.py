@@ -1,0 +1,87 @@
+"""What stands of launches, and what they have cost until now: as AWS has it, by its tags.
+
+A record adds what AWS forgets: machines that ended over an hour ago, and where Ray is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tonnage.base.records.launch import Launch, RentedNode, Tariff
+from tonnage.provision import cost
+from tonnage.provision.aws.ec2 import Ec2, Standing
+from tonnage.provision.aws.requests import ENDS_TAG, TARIFF_TAG, tariff_of
+from tonnage.provision.aws.teardown import left, merged, now
+
+RECORD = "launch.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """A launch, as it is now."""
+
+    name: str
+    region: str
+    step: str | None
+    """``None``: its record is not known here."""
+    address: str | None
+    nodes: list[RentedNode]
+    ends_at: str | None
+    usd_per_hour: float | None
+    """Of all that is rented."""
+    cost_usd: float | None
+    """Until now; ``None``: nothing tells its price."""
+    standing: str
+    """What there is of it, in words; empty: nothing."""
+
+
+def look(ec2: Ec2, name: str | None, record: Launch | None) -> list[Status]:
+    """What there is of a launch, or of all.
+
+    Args:
+        ec2: Where.
+        name: Of which; ``None``: all.
+        record: Its record, if that is known.
+
+    Raises:
+        AwsError: AWS refuses, or does not answer.
+    """
+    found = ec2.standing(name)
+    if name is not None:
+        found.setdefault(name, Standing())
+    return [_status(ec2.region, each, there, record) for each, there in sorted(found.items())]
+
+
+def _status(region: str, name: str, there: Standing, record: Launch | None) -> Status:
+    moment = now()
+    known, ends_at = (record.nodes, record.ends_at) if record else ([], None)
+    nodes = merged(known, there.nodes(moment), ends_at=ends_at)
+    tariff = record.tariff if record else tariff_of(there.tags.get(TARIFF_TAG, ""))
+    return Status(
+        name=name,
+        region=region,
+        step=record.step if record else None,
+        address=record.address if record else None,
+        nodes=nodes,
+        ends_at=record.ends_at if record else there.tags.get(ENDS_TAG),
+        usd_per_hour=_hourly(tariff, nodes),
+        cost_usd=cost.cost_usd(tariff, nodes, moment) if tariff else None,
+        standing="" if there.is_nothing else left(there),
+    )
+
+
+def _hourly(tariff: Tariff | None, nodes: list[RentedNode]) -> float | None:
+    if tariff is None:
+        return None
+    return cost.usd_per_hour(tariff) * sum(node.is_rented for node in nodes)
+
+
+def record_in(place: str) -> tuple[Launch, Path] | None:
+    """The record of a launch that was kept in this directory; ``None`` where there is none.
+
+    Raises:
+        ArtifactError: It is none, or of another version.
+    """
+    file = Path(place) / RECORD
+    return (Launch.read(file), file) if file.is_file() else None

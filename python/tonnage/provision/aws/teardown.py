@@ -1,0 +1,185 @@
+"""The end of a launch: all that has its tag goes, first what is paid for.
+
+What it takes is asked again until nothing is left, since AWS lets go of what is around a machine
+only when that is gone. Nothing but the launch's name is needed; a record, if there is one, gets to
+know what it has cost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tonnage.base import core, formatting
+from tonnage.base.records.launch import Launch, RentedNode
+from tonnage.provision import cost as price
+from tonnage.provision.aws.ec2 import AwsError, Ec2, Standing
+
+PAUSE_SECONDS = 2.0
+PATIENCE_SECONDS = 600.0
+"""Machines with large memories take minutes."""
+SETTLE = timedelta(seconds=60)
+"""A machine that was rented may be unheard of for so long, if nobody heard the answer."""
+HELD = {"DependencyViolation", "InvalidPlacementGroup.InUse", "VolumeInUse", "InvalidGroup.InUse"}
+"""Refusals of what has to wait for a machine."""
+
+OnStep = Callable[[str], None]
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass
+class Kept:
+    """A launch's record, on file after each change."""
+
+    record: Launch
+    path: Path | None
+    """``None``: it was lost, and AWS' tags told it."""
+
+    def note(self, **changes: object) -> Launch:
+        """Puts changes on file, with what it has cost by now."""
+        moment = now()
+        made = dataclasses.replace(self.record, **changes)  # type: ignore[arg-type]
+        cost = price.cost_usd(made.tariff, made.nodes, moment)
+        self.record = dataclasses.replace(made, step_at=moment.isoformat(), cost_usd=cost)
+        if self.path:
+            self.record.write(self.path)
+        return self.record
+
+
+def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None = None) -> None:
+    """Ends all that there is of a launch, and returns when nothing is left.
+
+    Args:
+        ec2: Where.
+        name: The launch's.
+        kept: Its record; ``None``: it is lost, and its tags tell of no price.
+        on_step: Told what is waited for.
+        why: What is kept of why.
+
+    Raises:
+        AwsError: AWS refuses, or does not answer; the rest still stands.
+        Failed: Something is not gone after minutes.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    unheard = _unheard_until(kept)
+    unwritten: OSError | None = None
+
+    def note(**changes: object) -> None:
+        """What cannot be put on file keeps nothing from its end."""
+        nonlocal unwritten
+        try:
+            if kept:
+                kept.note(**changes)
+        except OSError as failed:
+            unwritten = failed
+
+    if kept:
+        note(step="ending", why=why or kept.record.why)
+    while True:
+        there = ec2.standing(name).get(name, Standing())
+        if there.staying:
+            ec2.ask("terminate_instances", InstanceIds=there.staying)
+        if kept:
+            found, ended = there.nodes(now()), set(there.staying)
+            note(nodes=merged(kept.record.nodes, found, ended, kept.record.ends_at))
+        if there.is_nothing:
+            if now() >= unheard:
+                break
+            on_step("waiting whether AWS was asked for machines")
+        else:
+            _let_go(ec2, there)
+            on_step(f"waiting for {formatting.several(len(there.instances), 'machine')} to end")
+        if time.monotonic() > until:
+            raise core.Failed(
+                f"{left(there)} did not end in {formatting.duration(PATIENCE_SECONDS)}"
+            )
+        time.sleep(PAUSE_SECONDS)
+    note(step="down", address=None, unheard_since=None)
+    if unwritten:
+        raise core.Failed(
+            f"all of {name} has ended, but its record could not be written: "
+            f"{unwritten.filename or 'launch.json'}: {unwritten.strerror}"
+        )
+
+
+def merged(
+    known: Iterable[RentedNode],
+    found: Iterable[RentedNode],
+    ended: set[str] | None = None,
+    ends_at: str | None = None,
+) -> list[RentedNode]:
+    """The nodes that are known, and those that AWS has; what ended stays so, with its reason.
+
+    Args:
+        known: As the record has them.
+        found: As AWS has them now; it forgets what ended an hour ago.
+        ended: Which of them have been ended just now.
+        ends_at: When all ends by itself, if ``found`` is all that there is: who is not among it
+            has ended by then.
+    """
+    moment = now().isoformat()
+    nodes = {node.instance: node for node in known}
+    found = list(found)
+    if ends_at is not None:
+        there = {node.instance for node in found}
+        by_itself = min(now(), datetime.fromisoformat(ends_at)).isoformat()
+        for node in nodes.values():
+            if node.is_rented and node.instance not in there and _is_settled(node):
+                nodes[node.instance] = dataclasses.replace(node, ended_at=by_itself)
+    for node in found:
+        before = nodes.get(node.instance)
+        if before and not before.is_rented:
+            continue
+        if node.instance in (ended or ()):
+            node = dataclasses.replace(node, ended_at=moment)
+        nodes[node.instance] = dataclasses.replace(node, why=before.why if before else None)
+    return list(nodes.values())
+
+
+def _is_settled(node: RentedNode) -> bool:
+    """Whether AWS would tell of it, if it was there."""
+    return now() > datetime.fromisoformat(node.began_at) + SETTLE
+
+
+def left(there: Standing) -> str:
+    """What there is of a launch, in words."""
+    parts = {
+        "": there.rented + there.leaving,
+        "volume ": [] if there.rented else there.volumes,
+        "security group ": there.security_groups,
+        "placement group ": there.placement_groups,
+    }
+    return formatting.listing(f"{what}{name}" for what, names in parts.items() for name in names)
+
+
+def _let_go(ec2: Ec2, there: Standing) -> None:
+    """Deletes what is around machines, as far as they let go of it."""
+    if there.rented or there.leaving:
+        return
+    asked = [
+        *(("delete_volume", {"VolumeId": each}) for each in there.volumes),
+        *(("delete_security_group", {"GroupId": each}) for each in there.security_groups),
+        *(("delete_placement_group", {"GroupName": each}) for each in there.placement_groups),
+    ]
+    for method, arguments in asked:
+        try:
+            ec2.ask(method, **arguments)
+        except AwsError as why:
+            # It is held still, or went with a machine.
+            if why.code not in HELD and not why.code.endswith((".NotFound", ".Unknown")):
+                raise
+
+
+def _unheard_until(kept: Kept | None) -> datetime:
+    """Until when a machine may come up of which nobody has heard."""
+    if kept and kept.record.unheard_since:
+        return datetime.fromisoformat(kept.record.unheard_since) + SETTLE
+    return datetime.min.replace(tzinfo=UTC)

@@ -1,0 +1,54 @@
+"""A SkyPilot task, after SkyPilot's own schema.
+
+SkyPilot chooses images and zones. It makes no volumes for a task, asks EC2 for no local disks but
+those that come by themselves, and knows nothing of placement groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tonnage.provision.export.aws import asked_for
+from tonnage.provision.export.rental import BOOT_GIB, WHEELS, Handover, HandoverError, Rental
+
+MEASURE = "~/tonnage/bin/tonnage measure disk --dir /tonnage/*\n"
+"""What the task runs: whether disks carry what the plan counts on."""
+
+
+def hand_over(rental: Rental) -> Handover:
+    """The task.
+
+    Raises:
+        HandoverError: SkyPilot cannot rent the candidate's disks, volumes or placement.
+    """
+    candidate, offer = rental.candidate, rental.offer
+    others = "choose another --candidate" + (
+        ", or --emit ray or aws" if candidate.provider == "aws" else ""
+    )
+    if candidate.volumes:
+        raise HandoverError(f"SkyPilot attaches no volumes to nodes: {others}")
+    if candidate.placement:
+        raise HandoverError(
+            "SkyPilot places no nodes close together: give --no-placement"
+            + (", or --emit ray or aws" if candidate.provider == "aws" else "")
+        )
+    if candidate.provider == "aws" and asked_for(rental):
+        raise HandoverError(
+            f"SkyPilot asks EC2 for no local disks, and {offer.type} has them only if asked: "
+            f"{others}"
+        )
+    document: dict[str, Any] = {
+        "name": rental.name,
+        "num_nodes": candidate.nodes,
+        "resources": {
+            "infra": f"{candidate.provider}/{rental.region}",
+            "instance_type": offer.type,
+            "disk_size": BOOT_GIB,
+            "use_spot": rental.spot,
+        },
+        "file_mounts": dict(WHEELS),
+        "setup": rental.install() + (rental.mount() if rental.has_disks else ""),
+    }
+    if rental.has_disks:
+        document["run"] = MEASURE
+    return Handover(document=document, replace=rental.replace_region, notes=rental.wheel_notes())

@@ -1,0 +1,240 @@
+"""A lab's file: which machines it has, how fast each is, and what it costs.
+
+    [lab]
+    name = "two-kinds"
+
+    [[machine]]
+    type = "fast"
+    count = 2                       # 1 if not given
+    price_usd_per_hour = 1.0
+    cpus = 0.5                      # as many as there are if not given
+    link_mb_per_s = 60              # each way, as TCP payload; as fast as it goes if not given
+    disks = [{ size = "4GiB", read_mb_per_s = 120, write_mb_per_s = 120, fs = "xfs" }]
+
+A disk may also have ``read_iops`` and ``write_iops``; ``fs`` is xfs, ext4, or none for a bare
+device. What is not limited is as fast as this machine.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tonnage.base import formatting
+from tonnage.base.system import Refused
+
+MB = 1e6
+FILE_SYSTEMS = ("xfs", "ext4", "none")
+LEAST_BYTES = {"xfs": 300 << 20, "ext4": 8 << 20, "none": 1 << 20}
+"""mkfs.xfs makes nothing smaller."""
+SECTOR_BYTES = 4096
+MOST_NODES = 200
+MOST_DISKS = 24
+LONGEST_NAME = 12
+"""Ray's sockets lie in a lab's directory, and the kernel takes 107 letters of a socket's name."""
+LONGEST_TYPE = 40
+
+
+@dataclass(frozen=True)
+class Disk:
+    """One device of a machine; ``None`` is no limit. Bytes, and operations, a second."""
+
+    size_bytes: int
+    file_system: str
+    read_bytes_per_second: int | None = None
+    write_bytes_per_second: int | None = None
+    read_operations_per_second: int | None = None
+    write_operations_per_second: int | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A type of machine, and how many there are."""
+
+    type: str
+    count: int
+    price_usd_per_hour: float
+    cpus: float | None
+    link_bytes_per_second: float | None
+    """Each way, of TCP payload."""
+    disks: tuple[Disk, ...]
+
+
+@dataclass(frozen=True)
+class Description:
+    """All of a lab's file."""
+
+    name: str
+    machines: tuple[Machine, ...]
+
+
+def parse(text: str, file: str) -> Description:
+    """What a lab's file says.
+
+    Args:
+        text: The file's.
+        file: Its name, for messages.
+
+    Raises:
+        Refused: It cannot be used; a line names the key, and says what to write instead.
+    """
+    try:
+        top = _Table(file, "", tomllib.loads(text))
+    except tomllib.TOMLDecodeError as why:
+        raise Refused(f"{file}: {why}: mend the TOML") from None
+    lab = top.table("lab")
+    name = lab.word("name", LONGEST_NAME, "")
+    lab.refuse_others()
+    machines = tuple(_machine(table) for table in top.tables("machine"))
+    top.refuse_others()
+    if not machines:
+        raise top.wrong("machine", "is missing: add a [[machine]] for each type of machine")
+    types: set[str] = set()
+    for number, machine in enumerate(machines):
+        if machine.type in types:
+            raise top.wrong(
+                f"machine[{number}].type",
+                f"{machine.type} is there twice: give each type once, with its count",
+            )
+        types.add(machine.type)
+    nodes = sum(machine.count for machine in machines)
+    if nodes > MOST_NODES:
+        raise top.wrong("machine", f"{nodes} nodes in all: have no more than {MOST_NODES}")
+    return Description(name, machines)
+
+
+def _machine(table: _Table) -> Machine:
+    link = table.number("link_mb_per_s", 0.1, 100_000, None)
+    found = Machine(
+        type=table.word("type", LONGEST_TYPE, "."),
+        count=table.whole("count", 1, MOST_NODES, 1) or 1,
+        price_usd_per_hour=table.needed("price_usd_per_hour", 1e-6, 1e6),
+        cpus=table.number("cpus", 0.05, 4096, None),
+        link_bytes_per_second=None if link is None else link * MB,
+        disks=tuple(_disk(each) for each in table.tables("disks")),
+    )
+    table.refuse_others()
+    if len(found.disks) > MOST_DISKS:
+        raise table.wrong("disks", f"there are {len(found.disks)}: have no more than {MOST_DISKS}")
+    return found
+
+
+def _disk(table: _Table) -> Disk:
+    file_system = table.choice("fs", FILE_SYSTEMS, FILE_SYSTEMS[0])
+    rates = {
+        f"{way}_bytes_per_second": table.number(f"{way}_mb_per_s", 0.01, 1_000_000, None)
+        for way in ("read", "write")
+    }
+    found = Disk(
+        size_bytes=table.size("size", LEAST_BYTES[file_system], file_system),
+        file_system=file_system,
+        **{name: None if rate is None else round(rate * MB) for name, rate in rates.items()},
+        read_operations_per_second=table.whole("read_iops", 1, 10**8, None),
+        write_operations_per_second=table.whole("write_iops", 1, 10**8, None),
+    )
+    table.refuse_others()
+    return found
+
+
+class _Table:
+    """A table of the file, whose keys are taken one by one; what is left is a mistake."""
+
+    def __init__(self, file: str, place: str, values: dict[str, Any]) -> None:
+        self._file, self._place = file, place
+        self._values = values
+        self._taken: list[str] = []
+
+    def wrong(self, key: str, why: str) -> Refused:
+        """The error that names a key."""
+        return Refused(f"{self._file}: {self._place}{key}: {why}")
+
+    def refuse_others(self) -> None:
+        """Refuses keys that nobody has asked for."""
+        for key in self._values.keys() - set(self._taken):
+            meant = formatting.did_you_mean(key, self._taken)
+            known = ", ".join(self._taken)
+            raise self.wrong(key, f"there is no such key{meant}: there are {known}")
+
+    def table(self, key: str) -> _Table:
+        """A table that must be there."""
+        value = self._take(key)
+        if not isinstance(value, dict):
+            raise self.wrong(key, f"is missing: add a table [{key}]")
+        return _Table(self._file, f"{self._place}{key}.", value)
+
+    def tables(self, key: str) -> Iterable[_Table]:
+        """A list of tables, which may be missing."""
+        values = self._take(key)
+        if values is None:
+            return
+        if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
+            written = "disks = [{ size = ... }]" if self._place else f"[[{key}]]"
+            raise self.wrong(key, f"is no list of tables: write {written}")
+        for number, value in enumerate(values):
+            yield _Table(self._file, f"{self._place}{key}[{number}].", value)
+
+    def word(self, key: str, longest: int, more: str) -> str:
+        """A name, of letters that files, control groups and Ray's labels can have too."""
+        value = self._take(key)
+        if value is None:
+            raise self.wrong(key, f'is missing: write {key} = "..."')
+        letters = f"letters and digits, within also {'-, _ and dots' if more else '- and _'}"
+        pattern = rf"[A-Za-z0-9]([A-Za-z0-9_{re.escape(more)}-]*[A-Za-z0-9])?"
+        if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
+            raise self.wrong(key, f"{value!r} is no name: use {letters}")
+        if len(value) > longest:
+            raise self.wrong(key, f"{value!r} is too long: use {longest} letters at most")
+        return value
+
+    def choice(self, key: str, known: tuple[str, ...], default: str) -> str:
+        """One of several words."""
+        value = self._take(key, default)
+        if value not in known:
+            raise self.wrong(key, f"{value!r} is not known: write one of {', '.join(known)}")
+        return str(value)
+
+    def needed(self, key: str, least: float, most: float) -> float:
+        """A number that must be there."""
+        found = self.number(key, least, most, None)
+        if found is None:
+            raise self.wrong(key, f"is missing: write {key} = a number")
+        return found
+
+    def number(self, key: str, least: float, most: float, default: float | None) -> float | None:
+        """A number within bounds."""
+        value = self._take(key, default)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            raise self.wrong(key, f"{value!r} is no number: write one, without quotes")
+        if not least <= value <= most:
+            raise self.wrong(key, f"{value:g}: give {least:g} to {most:g}")
+        return float(value)
+
+    def whole(self, key: str, least: int, most: int, default: int | None) -> int | None:
+        """A whole number within bounds."""
+        found = self.number(key, least, most, default)
+        if found is not None and not found.is_integer():
+            raise self.wrong(key, f"{found:g} is no whole number: give one")
+        return None if found is None else int(found)
+
+    def size(self, key: str, least: int, file_system: str) -> int:
+        """A size that must be there, in whole sectors."""
+        value = self._take(key)
+        if value is None:
+            raise self.wrong(key, f'is missing: write {key} = "4GiB"')
+        found = formatting.bytes_of(value) if isinstance(value, str) else value
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise self.wrong(key, f'{value!r} is no size: write it like "4GiB" or "500MB"')
+        if not least <= found < 1 << 60:
+            what = "a device" if file_system == "none" else file_system
+            raise self.wrong(key, f"{what} takes {formatting.memory(least)} at least: give more")
+        return found // SECTOR_BYTES * SECTOR_BYTES
+
+    def _take(self, key: str, default: Any = None) -> Any:
+        self._taken.append(key)
+        return self._values.get(key, default)

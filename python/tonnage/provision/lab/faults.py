@@ -1,0 +1,210 @@
+"""What goes wrong with a node, on command, and is mended.
+
+    cut-link    the switch's port is down, as if the cable were out
+    slow-link   the link has a fraction of its rate, both ways
+    slow-disk   all its disks have a fraction of their rates
+    fill-disk   a file takes all the space that its file systems have left
+    kill        all its processes end at once, unasked
+
+Faults add up, and mending mends them all; of processes, Ray's are started again, which also end
+where a link was cut for long. A cluster does not outlive its head, so with the head all nodes get a
+new one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from tonnage.base.system import Command, Failed, Refused
+from tonnage.base.system.cgroups import end
+from tonnage.base.system.loop_devices import loops
+from tonnage.base.system.netns import shaped, wire_rate
+from tonnage.base.system.undo_journal import execute
+from tonnage.provision.lab import ray_cluster
+from tonnage.provision.lab.lifecycle import changing, node_of
+from tonnage.provision.lab.nodes import Node, switch_of
+from tonnage.provision.lab.record import ROOM, Record, standing
+from tonnage.provision.lab.throttling import controllers, directories, number_of, throttled
+
+FAULTS = ("cut-link", "slow-disk", "slow-link", "fill-disk", "kill")
+SLOW = ("slow-disk", "slow-link")
+"""Those that have a factor."""
+GONE = {"cut-link", "kill"}
+"""With one of these a node has no Ray, or soon none: its cluster gives it up."""
+BRIEF_SECONDS = 20.0
+"""After so short a cut TCP sends again before the node is given up; it waits ever longer."""
+VERDICT_SECONDS = 75.0
+"""By then it has been given up, or will not be: Ray asks five times, and waits 10 s for each."""
+FACTOR = 4.0
+FILLER = ".tonnage-fill"
+LEAST_FILL_BYTES = 4096
+
+
+def fault(lab: str | None, name: str, what: str, factor: float | None, room: Path = ROOM) -> Record:
+    """Something goes wrong with a node: gives the lab's record.
+
+    Args:
+        lab: The lab's name; ``None`` for the only one.
+        name: The node's.
+        what: Of `FAULTS`.
+        factor: How many times slower, if it is of `SLOW`; `FACTOR` if it is not given.
+        room: Where labs are on file.
+
+    Raises:
+        Refused: There is no such lab, node or fault, or the node has nothing that could go so.
+        Failed: It could not be done.
+    """
+    if what not in FAULTS:
+        raise Refused(f"{what}: there is no such fault: there are {', '.join(FAULTS)}")
+    if factor is not None and what not in SLOW:
+        raise Refused(f"--factor is for {' and '.join(SLOW)}: leave it out with {what}")
+    with changing(room) as lock:
+        record = standing(room, lab)
+        node = node_of(record, name, room)
+        _refuse_nothing_to(what, node)
+        times = (factor or FACTOR) if what in SLOW else None
+        of_node = {**record.faults.get(name, {}), what: times}
+        cut = {name: time.monotonic()} if what == "cut-link" else {}
+        # On file first: what is told to be wrong and is not does less harm than the contrary.
+        record = dataclasses.replace(
+            record, faults={**record.faults, name: of_node}, cut_since=cut | record.cut_since
+        ).write(room)
+        _apply(what, node, record.description.name, times or 1.0, partial(execute, lock))
+        return record
+
+
+def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = ROOM) -> Record:
+    """All that went wrong with a node is mended: gives the lab's record.
+
+    Args:
+        lab: The lab's name; ``None`` for the only one.
+        name: The node's.
+        on_wait: Told how many nodes have Ray again, if it was killed, and how many there are.
+        room: Where labs are on file.
+
+    Raises:
+        Refused: There is no such lab or node.
+        Failed: It could not be mended.
+    """
+    with changing(room) as lock:
+        record = standing(room, lab)
+        node = node_of(record, name, room)
+        of_lab, run = record.description.name, partial(execute, lock)
+        _link(node, of_lab, "up", run)
+        if node.machine.link_bytes_per_second is not None:
+            _slow_link(node, of_lab, 1.0, run)
+        _slow_disk(node, 1.0, run)
+        for mount in node.mounts:
+            (mount / FILLER).unlink(missing_ok=True)
+        others = {each: faults for each, faults in record.faults.items() if each != name}
+        cuts = {each: since for each, since in record.cut_since.items() if each != name}
+        healed = dataclasses.replace(record, faults=others, cut_since=cuts).write(room)
+        there = _with_ray(healed, room)
+    if not there:
+        return healed
+    if name in record.cut_since:
+        _await_verdict(time.monotonic() - record.cut_since[name])  # Other labs need not wait.
+    with changing(room) as lock:
+        healed = standing(room, of_lab)
+        there = _with_ray(healed, room)
+        return (
+            ray_cluster.whole(healed, there, partial(execute, lock), on_wait, room)
+            if there
+            else healed
+        )
+
+
+def _with_ray(record: Record, room: Path) -> list[Node]:
+    """The nodes that are to have Ray: none if the lab has none, or while its head is gone."""
+    nodes = record.nodes(room)
+    there = [each for each in nodes if not GONE & record.faults.get(each.name, {}).keys()]
+    return there if record.ray_address and nodes[0] in there else []
+
+
+def _await_verdict(cut_seconds: float) -> None:
+    """Waits until a cluster that has lost a node for so long will not give it up any more."""
+    if cut_seconds > BRIEF_SECONDS:
+        time.sleep(max(VERDICT_SECONDS - cut_seconds, 0.0))
+
+
+def _refuse_nothing_to(what: str, node: Node) -> None:
+    if what == "slow-link" and node.machine.link_bytes_per_second is None:
+        raise Refused(f"{node.name} has no link_mb_per_s: give it one, to be slowed")
+    if what == "slow-disk" and not _has_rates(node):
+        raise Refused(f"{node.name} has no disk with rates: give it one, to be slowed")
+    if what == "fill-disk" and not node.mounts:
+        raise Refused(f"{node.name} has no file system: give it a disk with one, to be filled")
+
+
+def _has_rates(node: Node) -> bool:
+    return any(
+        value is not None
+        for each in node.devices
+        for name, value in vars(each.disk).items()
+        if name.endswith("_per_second")
+    )
+
+
+def _apply(what: str, node: Node, lab: str, factor: float, run: Callable[[Command], str]) -> None:
+    if what == "cut-link":
+        _link(node, lab, "down", run)
+    elif what == "slow-link":
+        _slow_link(node, lab, factor, run)
+    elif what == "slow-disk":
+        _slow_disk(node, factor, run)
+    elif what == "fill-disk":
+        for mount in node.mounts:
+            _fill(mount / FILLER)
+    else:
+        end(directories(node, controllers().values()))
+
+
+def _link(node: Node, lab: str, state: str, run: Callable[[Command], str]) -> None:
+    run(("ip", "-n", switch_of(lab), "link", "set", f"port{node.number}", state))
+
+
+def _slow_link(node: Node, lab: str, factor: float, run: Callable[[Command], str]) -> None:
+    rate = wire_rate((node.machine.link_bytes_per_second or 0.0) / factor)
+    _all(shaped(node.namespace, switch_of(lab), node.number, max(rate, 1)), run)
+
+
+def _slow_disk(node: Node, factor: float, run: Callable[[Command], str]) -> None:
+    io, attached = controllers().get("io"), loops()
+    for each in node.devices:
+        device = attached.get(each.image)
+        if io is None or device is None:
+            continue
+        steps = throttled(io, node.group, number_of(device), each.disk, factor)
+        _all((step.do for step in steps), run)
+
+
+def _all(commands: Iterable[Command], run: Callable[[Command], str]) -> None:
+    for command in commands:
+        run(command)
+
+
+def _fill(file: Path) -> None:
+    """Makes a file that takes all the space that is left, without writing it."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        about = os.fstatvfs(handle)
+        size, more = os.fstat(handle).st_size, about.f_bfree * about.f_frsize
+        while more >= LEAST_FILL_BYTES:
+            try:
+                os.posix_fallocate(handle, size, more)
+                size += more
+            except OSError as why:
+                if why.errno != errno.ENOSPC:
+                    raise Failed(f"{file}: {why.strerror}") from why
+                more //= 2
+    finally:
+        with suppress(OSError):
+            os.fsync(handle)
+        os.close(handle)

@@ -1,0 +1,95 @@
+"""What a lab's nodes are called, on this machine and among themselves; names and no effects.
+
+    node        TYPE-0, TYPE-1, ...         198.18.K.1, 198.18.K.2, ...; K is the lab's own
+    namespaces  lab.LAB.TYPE-0, ..., lab.LAB.switch
+    groups      tonnage-lab.LAB.TYPE-0, ...
+    files       ROOM/LAB/TYPE-0.disk-0      where the first disk is mounted
+                ROOM/LAB/TYPE-0.disk-0.img  the file that is its device
+
+No lab's name has a dot, so no two labs have a name in common.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tonnage.base.system.netns import NETWORK
+from tonnage.provision.lab.config import Description, Disk, Machine
+
+NAMESPACE = "lab"
+GROUP = "tonnage-lab"
+NETWORKS = range(256)
+"""The numbers that a lab's network may have."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A disk of a node, and where it lies."""
+
+    disk: Disk
+    image: Path
+    mount: Path
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of a lab."""
+
+    name: str
+    number: int
+    """Its port of the switch."""
+    machine: Machine
+    address: str
+    namespace: str
+    group: str
+    devices: tuple[Device, ...]
+
+    @property
+    def mounts(self) -> list[Path]:
+        """Where its file systems are mounted."""
+        return [each.mount for each in self.devices if each.disk.file_system != "none"]
+
+
+def switch_of(lab: str) -> str:
+    """The namespace of a lab's switch."""
+    return f"{NAMESPACE}.{lab}.switch"
+
+
+def groups_of(lab: str) -> str:
+    """A pattern of the names of its control groups."""
+    return f"{GROUP}.{lab}.*"
+
+
+def nodes_of(lab: Description, network: int, directory: Path) -> list[Node]:
+    """The nodes of a lab, in the order of its file.
+
+    Args:
+        lab: What it is.
+        network: The number of its network, of `NETWORKS`.
+        directory: Where its files lie.
+    """
+    found: list[Node] = []
+    for machine in lab.machines:
+        for number in range(machine.count):
+            name = f"{machine.type}-{number}"
+            devices = tuple(
+                Device(
+                    disk,
+                    directory / f"{name}.disk-{place}.img",
+                    directory / f"{name}.disk-{place}",
+                )
+                for place, disk in enumerate(machine.disks)
+            )
+            found.append(
+                Node(
+                    name=name,
+                    number=len(found),
+                    machine=machine,
+                    address=f"{NETWORK}.{network}.{len(found) + 1}",
+                    namespace=f"{NAMESPACE}.{lab.name}.{name}",
+                    group=f"{GROUP}.{lab.name}.{name}",
+                    devices=devices,
+                )
+            )
+    return found

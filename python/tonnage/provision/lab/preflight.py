@@ -1,0 +1,149 @@
+"""What this machine lacks for a lab: who asks, programs, and the kernel's support of each part."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tonnage.base.system import Refused
+from tonnage.provision.lab.nodes import Node
+from tonnage.provision.lab.throttling import Controller
+
+PROGRAMS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "find": "findutils",
+}
+FOR_DISKS = {
+    "losetup": "mount",
+    "mount": "mount",
+    "umount": "mount",
+    "findmnt": "util-linux",
+    "fallocate": "util-linux",
+}
+FOR_FILE_SYSTEMS = {"xfs": ("mkfs.xfs", "xfsprogs"), "ext4": ("mkfs.ext4", "e2fsprogs")}
+LOOP_CONTROL = Path("/dev/loop-control")
+KERNEL_MOUNTS = Path("/proc/filesystems")
+"""What the kernel mounts, but for modules that it has not loaded yet."""
+
+NETWORKS = {
+    "bridges (CONFIG_BRIDGE)": ("ip", "link", "add", "tried", "type", "bridge"),
+    "pairs of interfaces (CONFIG_VETH)": (
+        *("ip", "link", "add", "tried", "type", "veth", "peer", "name", "other"),
+    ),
+}
+SHAPING = {
+    "token buckets (CONFIG_NET_SCH_TBF)": (
+        *("tc", "qdisc", "add", "dev", "lo", "root", "tbf"),
+        *("rate", "1mbit", "burst", "64kb", "latency", "50ms"),
+    ),
+}
+"""Each part of the kernel, and what works in a new namespace only with it."""
+
+
+def refuse_unable(nodes: Sequence[Node], known: Mapping[str, Controller]) -> None:
+    """Refuses to make a lab where something is missing for it.
+
+    Raises:
+        Refused: Says all that is missing.
+    """
+    if os.geteuid():
+        raise Refused("only root may make a lab: use sudo")
+    lacking = [*_programs(nodes)]
+    if not lacking:
+        lacking += [*_network(nodes), *_groups(nodes, known), *_devices(nodes)]
+    if lacking:
+        raise Refused(f"this machine cannot make the lab: {'; '.join(lacking)}")
+
+
+def _programs(nodes: Sequence[Node]) -> Iterator[str]:
+    systems = {each.disk.file_system for node in nodes for each in node.devices}
+    needed = dict(PROGRAMS) | (FOR_DISKS if systems else {})
+    needed |= dict(FOR_FILE_SYSTEMS[name] for name in FOR_FILE_SYSTEMS if name in systems)
+    for program, package in needed.items():
+        if shutil.which(program) is None:
+            yield f"{program} is missing (install {package})"
+
+
+def _network(nodes: Sequence[Node]) -> Iterator[str]:
+    if said := _fails(()):
+        yield f"no network namespace can be made ({said})"
+        return
+    shaped = any(node.machine.link_bytes_per_second for node in nodes)
+    for what, command in (NETWORKS | (SHAPING if shaped else {})).items():
+        if said := _fails(command):
+            yield f"the kernel makes no {what} ({said})"
+
+
+def _groups(nodes: Sequence[Node], known: Mapping[str, Controller]) -> Iterator[str]:
+    if not known:
+        yield "no control groups are mounted (a node's processes are found by them)"
+        return
+    capped = any(node.machine.cpus is not None for node in nodes)
+    cpu = known.get("cpu")
+    if capped and (cpu is None or (cpu.version == 1 and not _caps(cpu.top))):
+        yield "no control group shares out cores (controller cpu, CONFIG_CFS_BANDWIDTH)"
+    io = known.get("io")
+    limited = any(_is_limited(node) for node in nodes)
+    if limited and (io is None or (io.version == 1 and not _throttles(io.top))):
+        yield "no control group holds devices to a rate (controller io, or blkio in version 1)"
+
+
+def _devices(nodes: Sequence[Node]) -> Iterator[str]:
+    if any(node.devices for node in nodes) and not LOOP_CONTROL.exists():
+        yield f"there are no loop devices ({LOOP_CONTROL} is missing)"
+    for system in FOR_FILE_SYSTEMS:
+        wanted = any(each.disk.file_system == system for node in nodes for each in node.devices)
+        if wanted and not _mounts(system):
+            yield f"the kernel mounts no {system} (CONFIG_{system.upper()}_FS)"
+
+
+def _mounts(system: str) -> bool:
+    if system in KERNEL_MOUNTS.read_text().split():
+        return True
+    modprobe = shutil.which("modprobe")
+    if modprobe is None:
+        return False
+    # As the kernel itself asks for it when it is to mount one.
+    asked = (modprobe, "--dry-run", "--quiet", f"fs-{system}")
+    return not subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True).returncode
+
+
+def _is_limited(node: Node) -> bool:
+    return any(
+        limit is not None
+        for each in node.devices
+        for limit in (
+            each.disk.read_bytes_per_second,
+            each.disk.write_bytes_per_second,
+            each.disk.read_operations_per_second,
+            each.disk.write_operations_per_second,
+        )
+    )
+
+
+def _caps(top: Path) -> bool:
+    return (top / "cpu.cfs_quota_us").exists()
+
+
+def _throttles(top: Path) -> bool:
+    return (top / "blkio.throttle.read_bps_device").exists()
+
+
+def _fails(command: Sequence[str]) -> str:
+    """Why a command does not work in a new network namespace, which goes with it; empty if it does.
+
+    Without one: why there is no such namespace.
+    """
+    done = subprocess.run(
+        ["unshare", "--net", *(command or ("true",))],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    return (" ".join(done.stderr.split()) or "no reason given") if done.returncode else ""

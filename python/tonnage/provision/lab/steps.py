@@ -1,0 +1,89 @@
+"""How a lab is made, step by step, each with what undoes it: the plan that the journal carries out.
+
+Interfaces and rates of links go with their namespaces, limits with their groups, file systems with
+their files, so only those have to be undone. Files take their space at once: a disk that is found
+full later would be a fault that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tonnage.base.system import Step, Undo
+from tonnage.base.system.loop_devices import attached, formatted, mounted
+from tonnage.base.system.netns import NAMESPACES, linked, shaped, switch, wire_rate
+from tonnage.provision.lab.nodes import Device, Node, switch_of
+from tonnage.provision.lab.throttling import Controller, grouped, handed_out, throttled
+
+
+def steps(
+    lab: str,
+    nodes: Sequence[Node],
+    known: Mapping[str, Controller],
+    free_loop: Callable[[], str],
+    number_of: Callable[[str], str],
+) -> Iterator[Step]:
+    """What makes a lab; each step is to be done before the next is asked for.
+
+    Args:
+        lab: Its name.
+        nodes: What it has.
+        known: The controllers of this machine.
+        free_loop: Gives a loop device that stands for nothing yet.
+        number_of: Gives a device's numbers, ``major:minor``.
+    """
+    to = switch_of(lab)
+    yield _namespace(to)
+    yield from map(Step, switch(to))
+    yield from map(Step, handed_out(known.values()))
+    for node in nodes:
+        yield _namespace(node.namespace)
+        yield Step(("ip", "-n", node.namespace, "link", "set", "lo", "up"))
+        yield from map(Step, linked(node.namespace, to, node.number, node.address))
+        if node.machine.link_bytes_per_second is not None:
+            rate = wire_rate(node.machine.link_bytes_per_second)
+            yield from map(Step, shaped(node.namespace, to, node.number, rate))
+        yield from grouped(node, known.values())
+        for each in node.devices:
+            device = yield from _device(each, free_loop)
+            if "io" in known:
+                number = number_of(device)
+                yield from throttled(known["io"], node.group, number, each.disk, 1.0)
+
+
+def count(nodes: Sequence[Node], known: Mapping[str, Controller]) -> int:
+    """How many steps there are."""
+    return sum(1 for _ in steps("x", nodes, known, lambda: "/dev/loop0", lambda _: "7:0"))
+
+
+def _namespace(name: str) -> Step:
+    undo = Undo(
+        commands=(("ip", "netns", "delete", name),),
+        question=("stat", "--format=%F", str(NAMESPACES / name)),
+        answers=("regular empty file", "regular file"),
+    )
+    return Step(("ip", "netns", "add", name), (undo,))
+
+
+def _device(each: Device, free_loop: Callable[[], str]) -> Generator[Step, None, str]:
+    """A disk, and at last its device's name."""
+    disk = each.disk
+    yield _file(each.image, disk.size_bytes)
+    device = free_loop()
+    yield attached(each.image, device)
+    if disk.file_system != "none":
+        make = formatted(disk.file_system, str(uuid.uuid4()), discard=False)
+        yield Step((*make, device))
+        yield from mounted(disk.file_system, [device], each.mount)
+    return device
+
+
+def _file(path: Path, size_bytes: int) -> Step:
+    undo = Undo(
+        commands=(("rm", str(path)),),
+        question=("stat", "--format=%F", str(path)),
+        answers=("regular file", "regular empty file"),
+    )
+    return Step(("fallocate", "--length", str(size_bytes), str(path)), (undo,))

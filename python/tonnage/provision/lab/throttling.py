@@ -1,0 +1,180 @@
+"""What holds a node to its share of cores and to its disks' rates: its control groups.
+
+Version 2 of a controller is used where it is (``cpu.max``, ``io.max``), version 1 otherwise
+(``cpu.cfs_quota_us``, ``blkio.throttle.*``); each controller may be of either. Documents:
+Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Linux.
+
+In version 1 what the page cache writes back is charged to the top group alone. So a node's disks
+have their rates for writing there too: what is written through the page cache is held back as well,
+beside what its processes write past it. In version 2 it is charged to who wrote it where the group
+has memory and io.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tonnage.base.system import Command, Step, Undo
+from tonnage.base.system.cgroups import made, mounted, written
+from tonnage.provision.lab.config import Disk
+from tonnage.provision.lab.nodes import Node
+
+MOUNTS = Path("/proc/self/mountinfo")
+PERIOD_MICROSECONDS = 20_000
+"""A node's share of cores is dealt out so often: short beside what a link's queue holds."""
+LEAST_QUOTA_MICROSECONDS = 1000
+"""The kernel deals out no less."""
+FIRST = {"cpu": "cpu", "io": "blkio"}
+"""What version 1 calls the controllers."""
+FIRST_WORDS = 'while read -r word _; do if [ "$word" = "$1" ]; then echo "$word"; fi; done < "$2"'
+"""Prints a word once for each line that begins with it."""
+
+
+@dataclass(frozen=True)
+class Controller:
+    """The top group of the hierarchy that has a controller."""
+
+    name: str
+    """cpu or io; memory, which limits nothing here, so that io knows who wrote."""
+    version: int
+    top: Path
+
+
+def controllers(mounts: str | None = None) -> dict[str, Controller]:
+    """The controllers of this machine that a lab needs, by name, as far as they are there.
+
+    Args:
+        mounts: As ``/proc/self/mountinfo`` has it, which is asked if it is not given.
+    """
+    mounts = MOUNTS.read_text() if mounts is None else mounts
+    second = mounted(mounts, "cgroup2", "", "/")
+    has = set()
+    with suppress(OSError):
+        has = set((second / "cgroup.controllers").read_text().split() if second else ())
+    found = {}
+    for name, first in FIRST.items():
+        top = mounted(mounts, "cgroup", first, "/")
+        if second and name in has:
+            found[name] = Controller(name, 2, second)
+        elif top:
+            found[name] = Controller(name, 1, top)
+    if second and "memory" in has and "io" in found and found["io"].version == 2:
+        found["memory"] = Controller("memory", 2, second)
+    return found
+
+
+def directories(node: Node, known: Iterable[Controller]) -> list[Path]:
+    """A node's groups."""
+    return [top / node.group for top in dict.fromkeys(each.top for each in known)]
+
+
+def handed_out(known: Iterable[Controller]) -> list[Command]:
+    """What lets groups below the top of version 2 have the controllers.
+
+    They stay handed out: others may count on them by the time that the lab goes.
+    """
+    return [
+        written(each.top / "cgroup.subtree_control", f"+{each.name}")
+        for each in known
+        if each.version == 2
+    ]
+
+
+def grouped(node: Node, known: Iterable[Controller]) -> list[Step]:
+    """A node's groups, with its share of cores."""
+    known = list(known)
+    steps = [made(directory) for directory in directories(node, known)]
+    for each in known:
+        if each.name == "cpu" and node.machine.cpus is not None:
+            steps += map(Step, cores(each, node.group, node.machine.cpus))
+    return steps
+
+
+def cores(cpu: Controller, group: str, cpus: float | None) -> list[Command]:
+    """A share of cores for a group; ``None`` for all."""
+    period = PERIOD_MICROSECONDS
+    quota = None if cpus is None else max(round(cpus * period), LEAST_QUOTA_MICROSECONDS)
+    directory = cpu.top / group
+    if cpu.version == 2:
+        return [written(directory / "cpu.max", f"{'max' if quota is None else quota} {period}")]
+    return [
+        written(directory / "cpu.cfs_period_us", str(period)),
+        written(directory / "cpu.cfs_quota_us", str(-1 if quota is None else quota)),
+    ]
+
+
+def throttled(io: Controller, group: str, device: str, disk: Disk, factor: float) -> Iterator[Step]:
+    """A device's rates for a group, ``factor`` times slower than the disk's own.
+
+    Args:
+        io: The controller.
+        group: The node's.
+        device: Its numbers, ``major:minor``.
+        disk: What its rates are.
+        factor: From 1 up.
+    """
+    limits = {
+        "read_bps": disk.read_bytes_per_second,
+        "write_bps": disk.write_bytes_per_second,
+        "read_iops": disk.read_operations_per_second,
+        "write_iops": disk.write_operations_per_second,
+    }
+    rates = {
+        name: max(round(limit / factor), 1) for name, limit in limits.items() if limit is not None
+    }
+    if io.version == 2:
+        text = " ".join(f"{way[0]}{unit}={rate}" for (way, _, unit), rate in _split(rates))
+        if text:
+            yield Step(written(io.top / group / "io.max", f"{device} {text}"))
+        return
+    for name, rate in rates.items():
+        file = f"blkio.throttle.{name}_device"
+        yield Step(written(io.top / group / file, f"{device} {rate}"))
+        if name.startswith("write"):
+            yield _of_the_top(io.top / file, device, rate)
+
+
+def lift(io: Controller, pattern: str, devices: Iterable[str]) -> None:
+    """No limit on devices any more in groups of this pattern, so that what waits gets through.
+
+    Args:
+        io: The controller.
+        pattern: Of the groups' names.
+        devices: The numbers of the devices, on which the top group has no limit any more either.
+    """
+    first = "blkio.throttle.*s_device"
+    if io.version == 2:
+        free, files = "rbps=max wbps=max riops=max wiops=max", [*io.top.glob(f"{pattern}/io.max")]
+    else:
+        free, files = "0", [*io.top.glob(f"{pattern}/**/{first}"), *io.top.glob(first)]
+    ours = set(devices)
+    for file in files:
+        with suppress(OSError):  # The group is gone, or the device.
+            for number in (line.split()[0] for line in file.read_text().splitlines()):
+                if number in ours:
+                    file.write_text(f"{number} {free}\n")
+
+
+def number_of(device: str) -> str:
+    """A device's numbers, ``major:minor``."""
+    number = os.stat(device).st_rdev
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def _split(rates: dict[str, int]) -> Iterator[tuple[tuple[str, str, str], int]]:
+    for name, rate in rates.items():
+        yield name.partition("_"), rate
+
+
+def _of_the_top(file: Path, device: str, rate: int) -> Step:
+    """A device's rate in the top group, which stays with the device when the lab is gone."""
+    undo = Undo(
+        commands=(written(file, f"{device} 0"),),
+        question=("sh", "-c", FIRST_WORDS, "sh", device, str(file)),
+        answers=(device,),
+    )
+    return Step(written(file, f"{device} {rate}"), (undo,))

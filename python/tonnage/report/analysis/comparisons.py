@@ -1,0 +1,240 @@
+"""Operations side by side: what a dollar buys, latencies, layouts, labels, access to files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tonnage.base import formatting
+from tonnage.base.records.analysis import Analysis, Comparison, Estimate, PerDollar, Subject
+from tonnage.report.analysis.labels import by_label
+from tonnage.report.analysis.number_format import (
+    BAR_HEIGHT,
+    NOT_ESTIMABLE,
+    PERCENTILES,
+    SHADES,
+    axis,
+    cites,
+    counted,
+    errors,
+    keys,
+    label,
+    linear,
+    rows,
+)
+from tonnage.report.charts import Chart, Trace
+from tonnage.report.html import Child, Html, missing, section, table
+
+PLAIN_UNIT = formatting.Unit("", 1.0)
+DRAWN_AT_MOST = 60
+"""Rows of a chart; more of them nobody looks through."""
+MEGABYTES = formatting.Unit("MB", 1e6)
+
+
+def across(analysis: Analysis) -> tuple[Html, list[Chart]]:
+    """The section and its charts."""
+    parts: list[Child] = []
+    drawn: list[Chart] = []
+    for charts, tables in (
+        _dollars(analysis.per_dollar),
+        _latencies(analysis.subjects),
+        _ratios("layouts", "Layouts' ratio", analysis.layouts),
+        by_label(analysis.by_label),
+        _ratios("labels", "By label", analysis.labels),
+        _ratios("direct", "Direct against buffered", analysis.direct_against_buffered),
+    ):
+        drawn += charts
+        parts += [chart.element() for chart in charts] + tables
+    if not drawn:
+        parts.append(missing("There is nothing to compare."))
+    return section("across", "Side by side", *parts), drawn
+
+
+Drawn = tuple[list[Chart], list[Html]]
+
+
+def _dollars(found: Sequence[PerDollar]) -> Drawn:
+    charts = []
+    for name, title, unit, pairs in (
+        ("operations", "Operations per dollar", PLAIN_UNIT, [(e, e.operations) for e in found]),
+        ("megabytes", "Megabytes per dollar", MEGABYTES, [(e, e.bytes) for e in found]),
+    ):
+        known = [(each, estimate) for each, estimate in pairs if estimate]
+        if 0 < len(known) <= DRAWN_AT_MOST:
+            charts.append(_bought(name, title, unit, known))
+    if not found:
+        return [], []
+    crowded = [_too_many("What a dollar buys", len(found))] if not charts else []
+    cells: list[list[Child]] = [
+        [
+            each.subject,
+            each.priced_as,
+            f"{each.usd_per_hour:g}",
+            _bought_in_words(each.operations, PLAIN_UNIT),
+            _bought_in_words(each.bytes, MEGABYTES),
+            counted(each.operations or each.bytes),
+            cites(each.measurements),
+        ]
+        for each in found
+    ]
+    columns = ["Operation", "Machine", "USD per hour", "Operations", "MB", "Of", "From"]
+    numeric = ("USD per hour", "Operations", "MB")
+    bought = table("What a dollar buys: medians", columns, cells, numeric=numeric)
+    return charts, [*crowded, bought]
+
+
+def _bought(
+    name: str, title: str, unit: formatting.Unit, known: Sequence[tuple[PerDollar, Estimate]]
+) -> Chart:
+    several = len({each.priced_as for each, _ in known}) > 1
+    labels = [
+        label(f"{each.subject}, {each.priced_as}" if several else each.subject) for each, _ in known
+    ]
+    estimates = [estimate for _, estimate in known]
+    said = [
+        f"{each.subject} on {each.priced_as} {_bought_in_words(estimate, unit)}"
+        for each, estimate in known
+    ]
+    trace = _dots(labels, estimates, unit.factor, "--accent")
+    return rows(
+        f"chart-dollar-{name}",
+        title,
+        f"{title}: {'; '.join(said)}.",
+        labels,
+        [trace],
+        axis(trace["x"]),
+        note="Medians, with intervals where they can be estimated.",
+    )
+
+
+def _bought_in_words(estimate: Estimate | None, unit: formatting.Unit) -> str:
+    return "–" if estimate is None else formatting.significant(estimate.value / unit.factor)
+
+
+def _latencies(subjects: Sequence[Subject]) -> Drawn:
+    known = [subject for subject in subjects if subject.chosen.latencies]
+    if not 0 < len(known) <= DRAWN_AT_MOST:
+        return [], [_too_many("Latency percentiles", len(known))] if known else []
+    traces: list[Trace] = []
+    for name, colour in SHADES.items():
+        pairs = [
+            (label(subject.name), each.seconds)
+            for subject in known
+            for each in subject.chosen.latencies
+            if each.name == name and each.seconds.value > 0
+        ]
+        if pairs:
+            labels, estimates = [at for at, _ in pairs], [of for _, of in pairs]
+            dots = _dots(labels, estimates, 1e-3, colour)
+            traces.append(dots | {"name": PERCENTILES[name]})
+    if not traces:
+        return [], []
+    said = [
+        f"{subject.name} "
+        + ", ".join(
+            f"{PERCENTILES[each.name]} {formatting.latency(each.seconds.value)}"
+            for each in subject.chosen.latencies
+        )
+        for subject in known
+    ]
+    chart = rows(
+        "chart-latencies",
+        "Latency percentiles, ms",
+        f"Latency percentiles of each operation: {'; '.join(said)}.",
+        [label(subject.name) for subject in known],
+        traces,
+        axis(value for trace in traces for value in trace["x"]),
+        legend=keys(SHADES, (each.name for s in known for each in s.chosen.latencies)),
+        note="Each instance has its own percentiles; drawn is the median of those.",
+    )
+    return [chart], []
+
+
+def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
+    if not found:
+        return [], []
+    labels = [label(f"{each.subject}, {each.way} : {each.than}") for each in found]
+    ratios = [each.ratio for each in found]
+    chart = rows(
+        f"chart-{name}",
+        f"{title}: times as fast",
+        f"{title}: {'; '.join(map(_said, found))}.",
+        labels,
+        [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "x": [each.value for each in ratios],
+                "y": labels,
+                "marker": {"color": "--accent"},
+                "error_x": errors(ratios),
+                "width": BAR_HEIGHT,
+                "textposition": "none",
+                "hovertemplate": "%{text}: %{x:.3~r}<extra></extra>",
+            }
+        ],
+        linear(),
+    )
+    chart.layout["shapes"] = [
+        {
+            "type": "line",
+            "x0": 1,
+            "x1": 1,
+            "yref": "paper",
+            "y0": 0,
+            "y1": 1,
+            "line": {"color": "--ink-soft", "width": 1, "dash": "dash"},
+        }
+    ]
+    cells: list[list[Child]] = [
+        [
+            each.subject,
+            each.way,
+            each.than,
+            "not said" if each.concurrency is None else str(each.concurrency),
+            formatting.significant(each.ratio.value),
+            _between(each.ratio),
+            counted(each.ratio),
+            _per_gigabyte(each.way_cpu_seconds_per_byte),
+            _per_gigabyte(each.than_cpu_seconds_per_byte),
+            cites(each.measurements),
+        ]
+        for each in found
+    ]
+    columns = ["Operation", "Way", "Against", "Outstanding", "Times", "Interval", "Of"]
+    columns += ["CPU, core-s/GB", "Against's CPU", "From"]
+    return [chart], [table(title, columns, cells, numeric=[*columns[3:6], *columns[7:9]])]
+
+
+def _too_many(what: str, number: int) -> Html:
+    return missing(
+        f"{what}: {formatting.count(number)} are too many to be drawn; the tables have them."
+    )
+
+
+def _per_gigabyte(seconds: float | None) -> str:
+    return "–" if seconds is None else formatting.significant(1e9 * seconds, 2)
+
+
+def _said(each: Comparison) -> str:
+    return f"{each.subject} {each.way} {formatting.significant(each.ratio.value)} times {each.than}"
+
+
+def _between(ratio: Estimate) -> str:
+    if ratio.low is None or ratio.high is None:
+        return NOT_ESTIMABLE
+    return f"{formatting.significant(ratio.low)} – {formatting.significant(ratio.high)}"
+
+
+def _dots(
+    labels: Sequence[str], estimates: Sequence[Estimate], factor: float, colour: str
+) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [each.value / factor for each in estimates],
+        "y": list(labels),
+        "marker": {"color": colour, "size": 9},
+        "error_x": errors(estimates, factor),
+        "hovertemplate": "%{text}: %{x:,.4~r}<extra>%{fullData.name}</extra>",
+        "name": "",
+    }

@@ -1,0 +1,109 @@
+"""Throughput and latency by how many operations were outstanding."""
+
+from __future__ import annotations
+
+from tonnage.base import formatting
+from tonnage.base.records.analysis import Subject
+from tonnage.report.analysis.number_format import (
+    MARGIN,
+    PERCENTILES,
+    SHADES,
+    axis,
+    errors,
+    keys,
+    linear,
+    unit,
+)
+from tonnage.report.charts import Chart, Trace
+
+OUTSTANDING = "operations outstanding"
+
+
+def levels_chart(subject: Subject) -> Chart | None:
+    """Throughput by thread count; None of a single number."""
+    known = [
+        (level.concurrency, rate)
+        for level in subject.levels
+        if level.concurrency is not None and (rate := level.rate(subject.unit))
+    ]
+    if len(known) < 2:
+        return None
+    figure = unit(subject)
+    estimates = [rate for _, rate in known]
+    trace: Trace = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [number for number, _ in known],
+        "y": [rate.value / figure.factor for rate in estimates],
+        "error_y": errors(estimates, figure.factor),
+        "line": {"color": "--accent", "width": 2},
+        "marker": {"size": 7, "color": "--accent"},
+        "hovertemplate": f"%{{x}} outstanding: %{{y:,.4~r}} {figure.name}<extra></extra>",
+    }
+    said = [
+        f"{number}: {formatting.per_second(rate.value, subject.unit)}" for number, rate in known
+    ]
+    note = None
+    if subject.near_best is not None:
+        verb = "is" if subject.near_best == 1 else "are"
+        note = f"{subject.near_best} outstanding {verb} the fewest within 5 % of the best."
+    return Chart(
+        name=f"chart-{subject.key}-levels",
+        title=f"Throughput by thread count, {figure.name}",
+        says=f"Throughput of {subject.name} by how many were outstanding: {'; '.join(said)}.",
+        height=240,
+        traces=[trace],
+        layout={
+            "margin": MARGIN,
+            "hovermode": "closest",
+            "xaxis": linear(OUTSTANDING),
+            "yaxis": linear(),
+        },
+        note=note,
+    )
+
+
+def latencies_chart(subject: Subject) -> Chart | None:
+    """Latency percentiles by thread count; None of a single number."""
+    known = [each for each in subject.levels if each.concurrency is not None and each.latencies]
+    if len(known) < 2:
+        return None
+    traces: list[Trace] = []
+    for name, colour in SHADES.items():
+        points = [
+            (level.concurrency, each.seconds.value)
+            for level in known
+            for each in level.latencies
+            if each.name == name and each.seconds.value > 0
+        ]
+        if points:
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines+markers",
+                    "x": [number for number, _ in points],
+                    "y": [1e3 * value for _, value in points],
+                    "name": PERCENTILES[name],
+                    "line": {"color": colour, "width": 1.5},
+                    "marker": {"size": 5, "color": colour},
+                    "hovertemplate": "%{x} outstanding: %{y:,.4~r} ms"
+                    "<extra>%{fullData.name}</extra>",
+                }
+            )
+    if not traces:
+        return None
+    return Chart(
+        name=f"chart-{subject.key}-latencies",
+        title="Latency percentiles by thread count, ms",
+        says=f"Latency percentiles of {subject.name} by how many were outstanding.",
+        height=240,
+        traces=traces,
+        layout={
+            "margin": MARGIN,
+            "hovermode": "closest",
+            "xaxis": linear(OUTSTANDING),
+            "yaxis": axis(value for trace in traces for value in trace["y"]),
+        },
+        legend=keys(SHADES, (each.name for level in known for each in level.latencies)),
+        note="Each instance has its own percentiles; drawn is the median of those.",
+    )

@@ -1,0 +1,220 @@
+"""How instances differ: percentile lines from best to worst, histograms, and single latencies."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tonnage.base import formatting
+from tonnage.base.records.analysis import LatencyHistogram, Lines, Subject
+from tonnage.report.analysis.number_format import (
+    MARGIN,
+    PERCENTILES,
+    SHADES,
+    axis,
+    linear,
+    logarithmic,
+    unit,
+)
+from tonnage.report.analysis.time_series import MARKS, marks
+from tonnage.report.charts import Chart, Trace
+
+NAMED_AT_MOST = 6
+"""Names of more instances would lie on one another."""
+RATE_SHADES = ("--write", "--work-one", "--read", "--work-two", "--busy")
+ROLES = {
+    "best": "--read",
+    "middle": "--work-one",
+    "worst": "--write",
+    "only": "--accent",
+}
+
+
+def lines_chart(subject: Subject) -> Chart | None:
+    """Percentiles of every instance, from the best to the worst; None of a single one."""
+    found = subject.lines
+    if found is None:
+        return None
+    latency = found.of == "latency"
+    figure = formatting.Unit("ms", 1e-3) if latency else unit(subject)
+    shades = [SHADES[name] for name in found.percentiles] if latency else list(RATE_SHADES)
+    called = [_called(name) for name in found.percentiles]
+    traces: list[Trace] = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": list(range(1, len(found.instances) + 1)),
+            "y": [None if value is None else value / figure.factor for value in values],
+            "text": found.instances,
+            "name": name,
+            "line": {"color": shade, "width": 1.5},
+            "marker": {"size": 4, "color": shade},
+            "hovertemplate": f"%{{text}}: %{{y:,.4~r}} {figure.name}"
+            "<extra>%{fullData.name}</extra>",
+        }
+        for name, shade, values in zip(called, shades, found.values, strict=False)
+    ]
+    traces.append(_named(subject, found, figure))
+    what = "latency" if latency else "rate over time"
+    return Chart(
+        name=f"chart-{subject.key}-lines",
+        title=f"Variation across instances, best to worst: {what}, {figure.name}",
+        says=f"Percentiles of {what} of {subject.name} on each of {len(found.instances)} "
+        f"instances, from {found.instances[0]}, the best, to {found.instances[-1]}, the worst.",
+        height=280,
+        traces=traces,
+        layout={
+            "margin": MARGIN | {"t": 20},
+            "hovermode": "closest",
+            "xaxis": linear(
+                "instances, from the best to the worst", rangemode="normal", zeroline=False
+            ),
+            "yaxis": axis(value for trace in traces for value in trace["y"]),
+        },
+        legend=list(zip(shades, called, strict=False)),
+    )
+
+
+def spread_chart(subject: Subject) -> Chart | None:
+    """The histogram across instances with its density; None of too few."""
+    found = subject.spread
+    if found is None:
+        return None
+    figure = unit(subject)
+    edges = [edge / figure.factor for edge in found.edges]
+    x = [edge for pair in pairwise(edges) for edge in pair]
+    y = [count for count in found.counts for _ in range(2)]
+    marked = marks(subject)
+    apart = [each for each in subject.instances if each.name in marked]
+    traces: list[Trace] = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [edges[0], *x, edges[-1]],
+            "y": [0, *y, 0],
+            "fill": "tozeroy",
+            "fillcolor": "--read-soft",
+            "line": {"color": "--read", "width": 1},
+            "name": "instances",
+            "hovertemplate": f"%{{x:,.4~r}} {figure.name}: %{{y}} instances<extra></extra>",
+        },
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [value / figure.factor for value in found.values],
+            "y": found.densities,
+            "line": {"color": "--work-one", "width": 2},
+            "name": "density",
+            "hoverinfo": "skip",
+        },
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [each.rate.value / figure.factor for each in apart],
+            "y": [0 for _ in apart],
+            "text": [f"{each.name}: {marked[each.name]}" for each in apart],
+            "marker": {
+                "size": 9,
+                "symbol": "diamond",
+                "color": [MARKS[marked[each.name]] for each in apart],
+            },
+            "cliponaxis": False,
+            "hovertemplate": f"%{{text}}, %{{x:,.4~r}} {figure.name}<extra></extra>",
+        },
+    ]
+    modes = formatting.listing(
+        f"{formatting.per_second(mode.value, subject.unit)} ({formatting.percent(mode.share)})"
+        for mode in found.modes
+    )
+    several = f" Modes: {modes}." if len(found.modes) > 1 else ""
+    across = linear(figure.name, rangemode="normal")
+    if found.axis == "logarithmic":
+        across = logarithmic(edges, figure.name)
+    return Chart(
+        name=f"chart-{subject.key}-spread",
+        title="Instances by throughput, with density",
+        says=f"How many instances gave how much of {subject.name}: {max(found.counts)} in the "
+        f"fullest of {formatting.several(len(found.counts), 'bin')}.{several}",
+        height=240,
+        traces=traces,
+        layout={
+            "margin": MARGIN,
+            "hovermode": "closest",
+            "xaxis": across,
+            "yaxis": linear("instances"),
+        },
+        legend=[("--read", "instances"), ("--work-one", "density, instances per bin")],
+        note=f"{formatting.sentence(found.rule)}{several}",
+    )
+
+
+def latency_chart(subject: Subject) -> Chart | None:
+    """How long single operations took; None where that is not kept."""
+    found = subject.latency_histograms
+    if not found:
+        return None
+    return Chart(
+        name=f"chart-{subject.key}-histogram",
+        title="Latency histogram, % of operations in each bin",
+        says=f"How long operations of {subject.name} took: "
+        + "; ".join(
+            f"{_role(each)}, {formatting.several(each.count, 'operation')}" for each in found
+        )
+        + ".",
+        height=240,
+        traces=[_steps(each) for each in found],
+        layout={
+            "margin": MARGIN,
+            "hovermode": "closest",
+            "xaxis": logarithmic([1e3 * edge for h in found for edge in h.edges_seconds], "ms"),
+            "yaxis": linear(),
+        },
+        legend=[(ROLES[each.role], _role(each)) for each in found],
+        note="One instance a line: latencies of several are never put together.",
+    )
+
+
+def _named(subject: Subject, found: Lines, figure: formatting.Unit) -> Trace:
+    """The names of instances that stand out, at their medians."""
+    marked = marks(subject)
+    middle = found.values[found.percentiles.index("p50")]
+    places = [
+        (place + 1, value / figure.factor, name)
+        for place, (name, value) in enumerate(zip(found.instances, middle, strict=True))
+        if name in marked and value
+    ]
+    colours = [MARKS[marked[name]] for _, _, name in places]
+    return {
+        "type": "scatter",
+        "mode": "markers+text" if len(places) <= NAMED_AT_MOST else "markers",
+        "x": [at for at, _, _ in places],
+        "y": [value for _, value, _ in places],
+        "text": [name for _, _, name in places],
+        # Of latencies the median is the lowest line.
+        "textposition": "bottom left" if found.of == "latency" else "top left",
+        "textfont": {"size": 11, "color": "--ink"},
+        "hovertext": [f"{name}: {marked[name]}" for _, _, name in places],
+        "marker": {"size": 10, "symbol": "diamond", "color": colours},
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def _called(name: str) -> str:
+    return PERCENTILES.get(name, f"{name.removeprefix('p')} %")
+
+
+def _role(each: LatencyHistogram) -> str:
+    return each.instance if each.role == "only" else f"{each.role}: {each.instance}"
+
+
+def _steps(each: LatencyHistogram) -> Trace:
+    edges = [1e3 * edge for edge in each.edges_seconds]
+    colour = ROLES[each.role]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [edges[0], *(edge for pair in pairwise(edges) for edge in pair), edges[-1]],
+        "y": [0, *(100 * share for share in each.shares for _ in range(2)), 0],
+        "line": {"color": colour, "width": 1.5},
+        "name": each.instance,
+        "hovertemplate": "%{x:,.3~r} ms: %{y:.2f} %<extra>%{fullData.name}</extra>",
+    }

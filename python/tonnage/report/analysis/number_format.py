@@ -1,0 +1,212 @@
+"""What charts and tables of an analysis share: units, estimates in words, citations, dots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tonnage.base import formatting
+from tonnage.base.records.analysis import Estimate, Subject
+from tonnage.report.charts import PLAIN, Chart, Trace
+from tonnage.report.html import Child, Html, cite, join, tag
+
+SOURCES = "sources"
+"""The part that holds all measurements."""
+CITED = 3
+"""More measurements than this are cited by their number."""
+MARGIN = {"l": 50, "r": 14, "t": 8, "b": 40}
+ROW_HEIGHT, LINE_HEIGHT, BAR_HEIGHT = 30, 17, 16
+BREAK = "<br>"
+WIDEST = 26
+"""Letters of a line beside a row."""
+WIDE = 10.0
+"""Values that differ by more than this are drawn over powers of ten."""
+MANY_TENFOLDS = 1e3
+"""Beyond this only whole powers of ten are named."""
+TALL = 12
+"""More rows than this have their axis above them, where it is seen first."""
+NOT_ESTIMABLE = "not estimable"
+PERCENTILES = {
+    "mean": "mean",
+    "p50": "median",
+    "p90": "90 %",
+    "p99": "99 %",
+    "p999": "99.9 %",
+    "max": "longest",
+}
+SHADES = {
+    "p50": "--read",
+    "p90": "--work-two",
+    "p99": "--work-one",
+    "p999": "--write",
+    "max": "--work-three",
+}
+
+
+def unit(subject: Subject) -> formatting.Unit:
+    """The unit of a subject's rates at an axis."""
+    if subject.unit == "operations":
+        return formatting.Unit("operations/s", 1.0)
+    return formatting.rate_unit(subject.highest or (subject.rate.value if subject.rate else 0.0))
+
+
+def rate(estimate: Estimate | None, subject: Subject) -> str:
+    """A rate with its interval, in words."""
+    if estimate is None:
+        return "–"
+    return formatting.per_second(estimate.value, subject.unit)
+
+
+def interval(estimate: Estimate | None, figure: formatting.Unit) -> str:
+    """An interval in a unit; or that it is not estimable, and what it would take."""
+    if estimate is None:
+        return "–"
+    if estimate.low is None or estimate.high is None:
+        return f"{NOT_ESTIMABLE}: {_of(estimate.lacking, estimate)} more"
+    low, high = (
+        formatting.significant(each / figure.factor) for each in (estimate.low, estimate.high)
+    )
+    return f"{low} – {high}"
+
+
+def counted(estimate: Estimate | None) -> str:
+    """What an estimate is of."""
+    if estimate is None:
+        return "–"
+    said = _of(estimate.size, estimate)
+    if estimate.effective_size == estimate.size:
+        return said
+    return f"{said}, correlated: worth {formatting.count(estimate.effective_size)}"
+
+
+def _of(number: int, estimate: Estimate) -> str:
+    """So many of what an estimate counts."""
+    return formatting.several(number, estimate.over.removesuffix("s"))
+
+
+def cites(measurements: Sequence[str]) -> Child:
+    """Links to measurements; to where all are, if they are many."""
+    if len(measurements) > CITED:
+        return tag("a", formatting.several(len(measurements), "measurement"), href=f"#{SOURCES}")
+    return join(map(cite, measurements), Html("<br>"))
+
+
+def errors(estimates: Sequence[Estimate], factor: float = 1.0) -> dict[str, Any]:
+    """Intervals as a chart draws them; none where they are not estimable."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [
+            None if each.high is None else (each.high - each.value) / factor for each in estimates
+        ],
+        "arrayminus": [
+            None if each.low is None else (each.value - each.low) / factor for each in estimates
+        ],
+        "color": "--ink-soft",
+        "thickness": 1.2,
+        "width": 4,
+    }
+
+
+def axis(values: Iterable[float | None], title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis for values: from zero, or over powers of ten if they differ by more than one."""
+    positive = [value for value in values if value is not None and value > 0]
+    if positive and max(positive) > WIDE * min(positive):
+        return logarithmic(positive, title, **more)
+    return linear(title, **more)
+
+
+def logarithmic(values: Sequence[float], title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis over powers of ten, for values above zero."""
+    figures = (1,) if max(values) > MANY_TENFOLDS * min(values) else (1, 2, 5)
+    ticks = [figure * 10.0**power for power in range(-9, 16) for figure in figures]
+    return {
+        "type": "log",
+        "tickvals": ticks,
+        "ticktext": [formatting.significant(tick, 1) for tick in ticks],
+        "fixedrange": True,
+        "automargin": True,
+        "title": {"text": title, "font": {"size": 11}},
+        **more,
+    }
+
+
+def linear(title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis from zero."""
+    return {
+        "rangemode": "tozero",
+        "fixedrange": True,
+        "automargin": True,
+        "nticks": 6,
+        "title": {"text": title, "font": {"size": 11}},
+        **PLAIN,
+        **more,
+    }
+
+
+def rows(
+    name: str,
+    title: str,
+    says: str,
+    labels: Sequence[str],
+    traces: Sequence[Trace],
+    across: dict[str, Any],
+    **more: Any,
+) -> Chart:
+    """A chart with a row for each label, from the top; rows are as high as their labels.
+
+    ``traces`` have labels for their ``y``.
+    """
+    places: dict[str, float] = {}
+    height = 0.0  # The vertical axis counts pixels.
+    for each in dict.fromkeys(labels):
+        own = ROW_HEIGHT + LINE_HEIGHT * each.count(BREAK)
+        places[each] = height + own / 2
+        height += own
+    tall = len(places) > TALL
+    return Chart(
+        name=name,
+        title=title,
+        says=says,
+        height=56 + round(height),
+        traces=[_placed(trace, places) for trace in traces],
+        layout={
+            "margin": {**MARGIN, "l": 10, "t": 30 if tall else 8},
+            "hovermode": "closest",
+            "xaxis": across | {"side": "top" if tall else "bottom"},
+            "yaxis": {
+                "automargin": True,
+                "range": [height, 0],
+                "fixedrange": True,
+                "zeroline": False,
+                "tickvals": list(places.values()),
+                "ticktext": list(places),
+                "ticks": "",
+            },
+        },
+        **more,
+    )
+
+
+def _placed(trace: Trace, places: Mapping[str, float]) -> Trace:
+    """A trace whose rows are where they lie."""
+    named = [name.replace(BREAK, " ") for name in trace["y"]]
+    return trace | {"y": [places[name] for name in trace["y"]], "text": named}
+
+
+def label(name: str) -> str:
+    """A name for the row of a chart, in lines no wider than a phone allows."""
+    lines = [""]
+    for part in name.split(", "):
+        if lines[-1] and len(lines[-1]) + len(part) > WIDEST:
+            lines[-1] += ","
+            lines.append(part)
+        else:
+            lines[-1] += f", {part}" if lines[-1] else part
+    return BREAK.join(lines)
+
+
+def keys(shades: Mapping[str, str], drawn: Iterable[str]) -> list[tuple[str, str]]:
+    """The legend of the percentiles that are drawn."""
+    names = set(drawn)
+    return [(shade, PERCENTILES[name]) for name, shade in shades.items() if name in names]

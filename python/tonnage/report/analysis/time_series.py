@@ -1,0 +1,117 @@
+"""Throughput over time, one line an instance; those that stand out are in colour and on top."""
+
+from __future__ import annotations
+
+from tonnage.base import formatting
+from tonnage.base.records.analysis import Course, Estimate, Steadiness, Subject
+from tonnage.report.analysis.number_format import BREAK, MARGIN, counted, interval, linear, unit
+from tonnage.report.charts import Chart, Trace
+
+MARKS = {
+    "bad apple": "--write",
+    "better": "--busy",
+    "alternates": "--work-one",
+    "cycle": "--read",
+}
+"""What an instance can be, and its colour."""
+OTHERS = "--work-three-soft"
+ALONE = "--accent"
+HOUR = 3600.0
+
+
+def marks(subject: Subject) -> dict[str, str]:
+    """What each instance that stands out is."""
+    found = {each.instance: "bad apple" if each.worse else "better" for each in subject.outliers}
+    found |= {each.instance: "alternates" for each in subject.alternating}
+    return found | {each.instance: "cycle" for each in subject.cycles if each.instance}
+
+
+def course_chart(subject: Subject) -> Chart | None:
+    """The chart; None where nothing is known over time."""
+    if not subject.courses or subject.highest is None:
+        return None
+    marked = marks(subject)
+    longest = max(course.seconds[-1] for course in subject.courses)
+    hours = longest > 2 * HOUR
+    # What stands out is drawn last, on top of the others.
+    order = sorted(subject.courses, key=lambda course: course.instance in marked)
+    alone = len(order) == 1
+    known = {each.name: _median(each.rate, unit(subject)) for each in subject.instances}
+    for course in subject.courses:
+        known.setdefault(course.instance, []).extend(_steady(course.steady))
+    traces = [
+        _line(course, marked, HOUR if hours else 1.0, alone, known[course.instance])
+        for course in order
+    ]
+    highest = formatting.per_second(subject.highest, subject.unit)
+    standing_out = [f"{name} ({what})" for name, what in marked.items()]
+    said = f" Standing out: {formatting.listing(standing_out)}." if standing_out else ""
+    middle = (
+        f" {formatting.sentence(', '.join(known[order[0].instance]))}"
+        if alone and known[order[0].instance]
+        else ""
+    )
+    shown = [] if alone else [(OTHERS, "others"), *((MARKS[m], m) for m in _used(marked))]
+    return Chart(
+        name=f"chart-{subject.key}-courses",
+        title="Throughput over time, share of the highest; a line for each instance",
+        says=f"Throughput of {subject.name} over time, a line for each of "
+        f"{formatting.several(len(order), 'instance')}.{said}",
+        height=260,
+        traces=traces,
+        layout={
+            "margin": MARGIN,
+            "hovermode": "closest",
+            "xaxis": linear("hours" if hours else "seconds", fixedrange=False, showgrid=False),
+            "yaxis": linear(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1]),
+        },
+        legend=shown,
+        note=f"1 is {highest}.{middle}{said}",
+    )
+
+
+def _median(estimate: Estimate, figure: formatting.Unit) -> list[str]:
+    """An instance's median over time, its interval, and of how many samples."""
+    middle = formatting.significant(estimate.value / figure.factor)
+    return [
+        f"median {middle} {figure.name}",
+        f"interval {interval(estimate, figure)}",
+        f"of {counted(estimate)}",
+    ]
+
+
+def _steady(found: Steadiness | None) -> list[str]:
+    """From when a long trial was steady, and by which rule."""
+    if found is None:
+        return []
+    if found.begins_seconds is None:
+        return [f"never steady ({found.rule})"]
+    slope = "" if found.slope_per_second is None else _slope(found.slope_per_second)
+    return [f"steady from {formatting.duration(found.begins_seconds)} on ({found.rule}{slope})"]
+
+
+def _slope(per_second: float) -> str:
+    return f"; it changed by {formatting.percent(60 * per_second)} a minute"
+
+
+def _used(marked: dict[str, str]) -> list[str]:
+    return [what for what in MARKS if what in marked.values()]
+
+
+def _line(
+    course: Course, marked: dict[str, str], length: float, alone: bool, known: list[str]
+) -> Trace:
+    what = marked.get(course.instance)
+    colour = MARKS[what] if what else ALONE if alone else OTHERS
+    points = sum(1 for share in course.shares if share is not None)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if points < 30 else "lines",
+        "x": [second / length for second in course.seconds],
+        "y": course.shares,
+        "name": course.instance,
+        "connectgaps": False,
+        "line": {"color": colour, "width": 2 if what or alone else 0.8},
+        "marker": {"color": colour, "size": 4},
+        "hovertemplate": f"%{{y:.2f}}<extra>{BREAK.join(['%{fullData.name}', *known])}</extra>",
+    }

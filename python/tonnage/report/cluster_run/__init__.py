@@ -1,0 +1,65 @@
+"""The page of a job on a fleet: its phases beside their plan and limits, node by node.
+
+It computes nothing: every figure is the record's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tonnage.base.records import RunRecord, write_atomically
+from tonnage.report.cluster_run.headline import header, title
+from tonnage.report.cluster_run.nodes import nodes
+from tonnage.report.cluster_run.phases import phases
+from tonnage.report.cluster_run.rounds import rounds
+from tonnage.report.environment import command, machine, settings
+from tonnage.report.html import Html, facts, missing, section, tag
+from tonnage.report.template import Part, page
+
+__all__ = ["render", "write_run"]
+
+
+def write_run(record: RunRecord, path: Path) -> Path:
+    """Writes the page to ``path``, and the record beside it, as JSON of the same name.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    record.write(path.with_suffix(".json"))
+    write_atomically(path, render(record).encode())
+    return path
+
+
+def render(record: RunRecord) -> str:
+    """The page."""
+    beside, phase_charts = phases(record)
+    each, node_charts = nodes(record)
+    return page(
+        title(record),
+        header(record),
+        [
+            Part("phases", "Phases", beside),
+            Part("nodes", "Node by node", each),
+            Part("rounds", "Rounds and losses", rounds(record)),
+            Part("circumstances", "Settings", _circumstances(record)),
+        ],
+        [*phase_charts, *node_charts],
+    )
+
+
+def _circumstances(record: RunRecord) -> Html:
+    limit = record.compared.limit if record.compared else None
+    cited = [tag("li", tag("code", each)) for each in limit.measurements] if limit else []
+    return section(
+        "circumstances",
+        "Settings, measurements, versions",
+        settings("Settings of the job", record.settings),
+        tag("h3", "Measurements that limits come from"),
+        tag("ul", *cited) if cited else missing("No measured capacities were given."),
+        tag("h3", "The machine of the driver"),
+        machine(record.environment),
+        tag("h3", "Versions"),
+        facts(record.environment.versions.items()),
+        tag("h3", "Command"),
+        command("The job", record.command),
+    )

@@ -1,0 +1,107 @@
+"""What a reader takes away of a job on a fleet: the headline in words and the key figures."""
+
+from __future__ import annotations
+
+from tonnage.base import formatting
+from tonnage.base.records import RunRecord
+from tonnage.report.html import Html, tag
+from tonnage.report.study.headline import Tile, tiles
+
+
+def title(record: RunRecord) -> str:
+    """The first sentence, without its full stop."""
+    nodes = formatting.several(len(record.nodes), "node")
+    done = "Sorted" if record.job == "sort" else "MapReduce of"
+    said = (
+        f"{done} {formatting.size(record.bytes)} on {nodes} in {formatting.seconds(record.seconds)}"
+    )
+    if record.commands > 1:
+        said += f", the last of {record.commands} commands"
+    planned = record.compared.planned if record.compared else None
+    return f"{said}; planned {formatting.seconds(planned.seconds.median)}" if planned else said
+
+
+def header(record: RunRecord) -> Html:
+    """The head of the page."""
+    lost = [node for node in record.nodes if node.lost]
+    notice = None
+    if lost:
+        said = f"{formatting.several(len(lost), 'node')} of {len(record.nodes)} lost"
+        notice = tag("p", tag("a", said, href="#rounds"), class_="notice", role="note")
+    where = f"{record.job} on a fleet · {formatting.moment(record.began_at)}"
+    return tag(
+        "header",
+        tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
+        tag("h1", f"{title(record)}."),
+        tag("p", _lead(record), class_="lead"),
+        notice,
+        tiles(_tiles(record)),
+    )
+
+
+def _lead(record: RunRecord) -> str:
+    compared = record.compared
+    sentences = []
+    if compared and compared.phase_efficiency is not None:
+        sentences.append(
+            f"Its phases reached {formatting.percent(compared.phase_efficiency)} of what the machines "
+            "were measured to carry."
+        )
+    for phase in compared.phases if compared else ():
+        limited = (
+            f"{formatting.phase(phase.name)}: limited by {formatting.resource(phase.bottleneck)}"
+        )
+        foreseen = {None: "", True: ", as foreseen", False: ", which was not foreseen"}
+        sentences.append(formatting.sentence(limited + foreseen[phase.as_limited]))
+    return " ".join(sentences)
+
+
+def _tiles(record: RunRecord) -> list[Tile]:
+    compared = record.compared
+    of = "from the first look at the machines to the end"
+    if record.commands > 1:
+        of = f"the last of {record.commands} commands, {of}"
+    found = [Tile("Took", formatting.seconds(record.seconds), of)]
+    if compared:
+        outside = ""
+        if compared.other_seconds is not None:
+            outside = f"{formatting.seconds(compared.other_seconds)} passed outside of them"
+        found.append(Tile("All phases", formatting.seconds(compared.phase_seconds), outside))
+    if compared and compared.limit and compared.phase_efficiency is not None:
+        limit = compared.limit
+        beside = f"of the limit, {formatting.seconds(limit.seconds)}"
+        if compared.other_seconds is not None:
+            beside += f"; {formatting.percent(limit.efficiency)} with beginning and end"
+        found.append(Tile("Efficiency", formatting.percent(compared.phase_efficiency), beside))
+    if compared and compared.planned:
+        planned = compared.planned
+        between = formatting.seconds_between(planned.seconds.low, planned.seconds.high)
+        of = f"{planned.candidate.nodes} x {planned.candidate.offer}"
+        inside = "inside" if planned.inside else "outside"
+        beside = f"{between} on {of}; what it took is {inside}"
+        found.append(Tile("Planned", formatting.seconds(planned.seconds.median), beside))
+    per_gigabyte = "–"
+    if record.bytes:
+        per_gigabyte = formatting.significant(record.cpu_seconds / (record.bytes / 1e9))
+    summed = "the input's" if record.job == "sort" else "of what was shuffled"
+    return [
+        *found,
+        Tile(
+            "CPU, core-seconds per GB",
+            per_gigabyte,
+            f"{formatting.significant(record.cpu_seconds)} core-seconds in all",
+        ),
+        Tile(
+            "From node to node",
+            formatting.size(record.network_bytes),
+            f"in {formatting.several(len(record.rounds), 'round')} of pass one",
+        ),
+        Tile(
+            "Peak memory", formatting.memory(record.peak_memory_bytes), "of the node that took most"
+        ),
+        Tile(
+            "Records",
+            formatting.count(record.records),
+            f"checksum {record.checksum}, {summed}; durability {record.durability}",
+        ),
+    ]

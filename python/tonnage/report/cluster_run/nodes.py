@@ -1,0 +1,236 @@
+"""What each node of a fleet did: its phases beside their limit, and what its resources carried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tonnage.base import formatting
+from tonnage.base.records import ComparedPhase, NodePhase, NodeRun, RunRecord, Use
+from tonnage.report import charts
+from tonnage.report.charts import Chart
+from tonnage.report.html import Child, Html, bar, join, missing, section, slug, table, tag
+from tonnage.report.study.limits import drawing, stages
+
+MOST = 32
+"""So many nodes are drawn, those that took longest; tables have all of them."""
+OPEN = 8
+"""A table of more nodes is folded."""
+USES = ("Node", "Resource", "Carried", "Measured, a second", "Takes at least", "Of the phase")
+WAYS = (
+    ("read_bytes", "read", "--read"),
+    ("sent_bytes", "sent", "--work-one"),
+    ("received_bytes", "received", "--work-two"),
+    ("written_bytes", "written", "--write"),
+)
+NODES = ("Node", "Read", "Sent", "Received", "Written", "CPU", "Peak memory", "At work")
+
+
+def nodes(record: RunRecord) -> tuple[Html, list[Chart]]:
+    """The section and its charts."""
+    heading = "Node by node"
+    if not record.nodes:
+        return section("nodes", heading, missing("No node did anything.")), []
+    moved = _moved(record.nodes)
+    parts: list[Child] = [moved.element(), _table(record.nodes)]
+    found = [moved]
+    for phase in record.compared.phases if record.compared else ():
+        chart = _chart(phase)
+        found.append(chart)
+        parts += [
+            tag(
+                "h3",
+                formatting.phase(phase.name),
+                tag("small", f" {formatting.seconds(phase.seconds)}"),
+            ),
+            chart.element(),
+            _folded(
+                f"What each resource carried in {formatting.phase(phase.name)}",
+                _uses(phase, record.job == "mapreduce"),
+                len(phase.nodes),
+            ),
+            _slowest(record, phase),
+        ]
+    return section("nodes", heading, *parts), found
+
+
+def _moved(nodes: Sequence[NodeRun]) -> Chart:
+    shown = sorted(nodes, key=lambda node: -node.seconds)[:MOST]
+    shown.sort(key=lambda node: node.node)
+    names = [node.node for node in shown]
+    traces = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "x": [getattr(node, field) for node in shown],
+            "y": names,
+            "marker": {"color": colour},
+            "hovertemplate": f"%{{y}}: %{{x:.4s}}B {name}<extra></extra>",
+        }
+        for field, name, colour in WAYS
+    ]
+    layout = _layout(names)
+    layout["xaxis"] |= {"ticksuffix": "B", "exponentformat": "SI", "separatethousands": False}
+    told = "; ".join(
+        f"{node.node} {', '.join(f'{formatting.size(getattr(node, f))} {n}' for f, n, _ in WAYS)}"
+        for node in shown
+    )
+    return Chart(
+        name="chart-bytes",
+        title="Bytes of both passes, per node",
+        says=f"Bytes of each node: {told}.",
+        height=44 + 66 * len(shown),
+        traces=traces,
+        layout=layout,
+        legend=[(colour, name) for _, name, colour in WAYS],
+        note=_some(len(nodes)),
+    )
+
+
+def _chart(phase: ComparedPhase) -> Chart:
+    shown = sorted(phase.nodes, key=lambda node: -node.seconds)[:MOST]
+    shown.sort(key=lambda node: node.node)
+    names = [node.node for node in shown]
+    least = [
+        max((use.seconds for use in node.uses if use.seconds is not None), default=None)
+        for node in shown
+    ]
+    kinds: list[tuple[str, str, list[float | None]]] = [
+        ("took", "--actual", [node.seconds for node in shown]),
+        ("its own limit", "--busy", least),
+    ]
+    bars = [each for each in kinds if any(value is not None for value in each[2])]
+    layout, planned = _layout(names), phase.planned_seconds
+    layout["xaxis"]["range"] = [
+        0,
+        1.05 * max(phase.seconds, phase.limit_seconds or 0, planned or 0),
+    ]
+    legend = [(colour, name) for name, colour, _ in bars]
+    if planned is not None:
+        layout["shapes"] = [_upright(planned, "--write")]
+        legend.append(("--write", "planned, of all"))
+    told = "; ".join(
+        f"{node.node} {formatting.seconds(node.seconds)}"
+        + (f", at least {formatting.seconds(own)}" if own is not None else "")
+        for node, own in zip(shown, least, strict=True)
+    )
+    return Chart(
+        name=f"chart-{slug(phase.name)}",
+        title=f"{formatting.phase(phase.name).capitalize()}, seconds of each node",
+        says=f"Seconds of each node in {formatting.phase(phase.name)}: {told}.",
+        height=44 + (12 + 16 * len(bars)) * len(shown),
+        traces=[
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": name,
+                "x": values,
+                "y": names,
+                "marker": {"color": colour},
+                "hovertemplate": f"%{{y}}: %{{x:.2f}} s, {name}<extra></extra>",
+            }
+            for name, colour, values in bars
+        ],
+        layout=layout,
+        legend=legend,
+        note=_some(len(phase.nodes)),
+    )
+
+
+def _layout(names: Sequence[str]) -> dict[str, Any]:
+    """Bars of nodes, whose names may be long."""
+    layout = charts.beside(names)
+    layout["yaxis"] |= {"automargin": True, "type": "category"}
+    return layout
+
+
+def _upright(value: float, colour: str) -> dict[str, Any]:
+    """A line from top to bottom."""
+    return {
+        "type": "line",
+        "yref": "paper",
+        "x0": value,
+        "x1": value,
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": colour, "width": 2},
+    }
+
+
+def _some(number: int) -> str | None:
+    if number <= MOST:
+        return None
+    return f"The {MOST} of {formatting.count(number)} nodes that took longest; the table has all."
+
+
+def _table(nodes: Sequence[NodeRun]) -> Html:
+    seconds = formatting.seconds_like(max((node.seconds for node in nodes), default=0.0))
+    rows = [
+        [
+            f"{node.node} (lost)" if node.lost else node.node,
+            *(formatting.size(getattr(node, field)) for field, _, _ in WAYS),
+            seconds(node.cpu_seconds),
+            formatting.memory(node.peak_memory_bytes),
+            seconds(node.seconds),
+        ]
+        for node in nodes
+    ]
+    caption = "What each node did in all"
+    return _folded(caption, table(caption, NODES, rows, numeric=NODES[1:]), len(nodes))
+
+
+def _uses(phase: ComparedPhase, functions: bool) -> Html:
+    """A row for each resource; where functions are called, its CPU is without theirs."""
+    seconds = formatting.seconds_like(phase.seconds)
+    rows: list[list[Child]] = []
+    marked = []
+    for node in phase.nodes:
+        for use in node.uses:
+            if (use.resource, node.node) == (phase.limit, phase.limit_node):
+                marked.append(len(rows))
+            row = _use(node, use, phase, seconds(use.seconds) if use.seconds else "–")
+            if functions and use.unit == "core seconds":
+                row[1] = f"{formatting.resource(use.resource)}, without functions"
+            rows.append(row)
+    return table(
+        f"What each resource carried in {formatting.phase(phase.name)}, and what that takes at least",
+        USES,
+        rows,
+        numeric=("Carried", "Measured, a second", "Takes at least"),
+        marked=marked,
+    )
+
+
+def _use(node: NodePhase, use: Use, phase: ComparedPhase, seconds: str) -> list[Child]:
+    measured = "–"
+    if use.capacity is not None:
+        measured = formatting.capacity(use.capacity, use.capacity, use.capacity, use.unit)
+    share = use.seconds / phase.seconds if use.seconds and phase.seconds else 0.0
+    return [
+        node.node,
+        formatting.resource(use.resource),
+        formatting.demand(use.amount, use.unit),
+        measured,
+        seconds,
+        bar((share, "accent")) if share else "–",
+    ]
+
+
+def _slowest(record: RunRecord, phase: ComparedPhase) -> Html | None:
+    """What the stages of the node did that took longest, each time."""
+    node = next((each for each in record.nodes if each.node == phase.slowest_node), None)
+    ran = [each for each in node.phases if each.name == phase.name] if node else []
+    if not ran:
+        return None
+    said = f"Stages on {phase.slowest_node}, which took longest"
+    tables = [
+        join([drawing(each.graph), stages(each, f"{said}: {formatting.seconds(each.seconds)}")])
+        for each in ran
+    ]
+    return tag("details", tag("summary", said), *tables)
+
+
+def _folded(name: str, content: Html, number: int) -> Html:
+    """A table, which is folded if it is long."""
+    return tag("details", tag("summary", name), content) if number > OPEN else content

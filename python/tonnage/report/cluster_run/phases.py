@@ -1,0 +1,162 @@
+"""Phases of a job on a fleet: what each took, beside its limit and what was planned."""
+
+from __future__ import annotations
+
+from tonnage.base import formatting
+from tonnage.base.records import Compared, ComparedPhase, RunRecord
+from tonnage.report import charts
+from tonnage.report.charts import Chart, Trace
+from tonnage.report.html import Child, Html, missing, section, table, tag
+
+WHOLE = "all phases"
+COLUMNS = (
+    *("Phase", "Took", "Slowest node", "Median node", "Limit", "Limited by, foreseen"),
+    *("Efficiency", "Limited by, found", "Foreseen"),
+)
+PLANNED = ("Phase", "Took", "Planned", "Planned bottleneck", "Found", "As planned")
+YES_NO = {None: "–", True: "yes", False: "no"}
+
+
+def phases(record: RunRecord) -> tuple[Html, list[Chart]]:
+    """The section and its charts."""
+    compared = record.compared
+    heading = "Phases, beside their limits and the plan"
+    if compared is None or not compared.phases:
+        why = "This record has no phases to show: nothing was to do, or it is of an older version."
+        return section("phases", heading, missing(why)), []
+    chart = _chart(compared)
+    parts: list[Child] = [chart.element(), _table(compared)]
+    if compared.limit:
+        parts.append(
+            tag("p", f"The limit: {formatting.sentence(compared.limit.rule)}", class_="note")
+        )
+    elif all(phase.limit is None for phase in compared.phases):
+        parts.append(missing("No limits: what the machines carry was not given (--capacities)."))
+    if compared.planned:
+        parts += [tag("h3", "The plan"), _planned(compared), _candidate(compared)]
+    else:
+        parts.append(missing("No plan was followed (--plan)."))
+    if compared.notes:
+        notes = [tag("li", formatting.sentence(note)) for note in compared.notes]
+        parts += [tag("h3", "To be minded"), tag("ul", *notes, class_="findings")]
+    return section("phases", heading, *parts), [chart]
+
+
+def _chart(compared: Compared) -> Chart:
+    names = [formatting.phase(phase.name) for phase in compared.phases]
+    kinds: list[tuple[str, str, list[float | None]]] = [
+        ("took", "--actual", [phase.seconds for phase in compared.phases]),
+        ("limit", "--busy", [phase.limit_seconds for phase in compared.phases]),
+        ("planned", "--predicted", [phase.planned_seconds for phase in compared.phases]),
+    ]
+    shown = [each for each in kinds if any(value is not None for value in each[2])]
+    traces: list[Trace] = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "x": values,
+            "y": names,
+            "marker": {"color": colour},
+            "hovertemplate": f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>",
+        }
+        for name, colour, values in shown
+    ]
+    said = "; ".join(
+        f"{name} {', '.join(_said(kind, values[place]) for kind, _, values in shown)}"
+        for place, name in enumerate(names)
+    )
+    return Chart(
+        name="chart-phases",
+        title="Seconds, per phase",
+        says=f"Seconds of each phase: {said}.",
+        height=44 + (24 + 18 * len(shown)) * len(names),
+        traces=traces,
+        layout=charts.beside(names),
+        legend=[(colour, name) for name, colour, _ in shown],
+    )
+
+
+def _said(kind: str, value: float | None) -> str:
+    return f"{kind} {formatting.seconds(value)}" if value is not None else f"{kind} unknown"
+
+
+def _table(compared: Compared) -> Html:
+    seconds = formatting.seconds_like(compared.phase_seconds)
+    rows = [_row(phase) for phase in compared.phases]
+    limit, share = compared.limit, compared.phase_efficiency
+    rows.append(
+        [
+            WHOLE,
+            seconds(compared.phase_seconds),
+            *("–", "–"),
+            seconds(limit.seconds) if limit else "–",
+            "–",
+            formatting.percent(share) if share is not None else "–",
+            *("–", "–"),
+        ]
+    )
+    return table(
+        "What each phase took, and its limit",
+        COLUMNS,
+        rows,
+        numeric=("Took", "Median node", "Limit", "Efficiency"),
+        marked=[len(rows) - 1],
+        hide_caption=True,
+    )
+
+
+def _row(phase: ComparedPhase) -> list[Child]:
+    seconds = formatting.seconds_like(phase.seconds)
+    foreseen = f"{formatting.resource(phase.limit)} ({phase.limit_node})" if phase.limit else "–"
+    return [
+        formatting.phase(phase.name),
+        seconds(phase.seconds),
+        phase.slowest_node,
+        seconds(phase.median_seconds),
+        seconds(phase.limit_seconds) if phase.limit_seconds is not None else "–",
+        foreseen,
+        formatting.percent(phase.efficiency) if phase.efficiency is not None else "–",
+        f"{formatting.resource(phase.bottleneck)} ({phase.bottleneck_node})",
+        YES_NO[phase.as_limited],
+    ]
+
+
+def _planned(compared: Compared) -> Html:
+    rows = [
+        [
+            formatting.phase(phase.name),
+            _came(phase),
+            formatting.seconds(phase.planned_seconds) if phase.planned_seconds is not None else "–",
+            phase.planned_bottleneck or "–",
+            formatting.resource(phase.bottleneck),
+            YES_NO[phase.as_planned],
+        ]
+        for phase in compared.phases
+    ]
+    caption = "What was planned, and what came"
+    return table(caption, PLANNED, rows, numeric=("Took", "Planned"), hide_caption=True)
+
+
+def _came(phase: ComparedPhase) -> str:
+    """What a phase took; with copies, where they are planned as a part of it."""
+    took = formatting.seconds(phase.seconds)
+    if phase.came_seconds is None or phase.came_seconds <= phase.seconds:
+        return took
+    return f"{took}; with copies {formatting.seconds(phase.came_seconds)}"
+
+
+def _candidate(compared: Compared) -> Html | None:
+    planned = compared.planned
+    if planned is None:
+        return None
+    of, seconds = planned.candidate, planned.seconds
+    between = formatting.seconds_between(seconds.low, seconds.high)
+    return tag(
+        "p",
+        f"Planned {formatting.moment(planned.made_at)}: {of.nodes} x {of.provider}/{of.offer} "
+        f"({of.layout}) for {formatting.size(planned.bytes)}, {formatting.usd(of.cost_usd.median)}, "
+        f"{of.evidence}. For the bytes that there were: {formatting.seconds(seconds.median)} "
+        f"({between}).",
+        class_="note",
+    )

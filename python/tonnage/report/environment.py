@@ -1,0 +1,95 @@
+"""Where and how it was done: warnings, environment, devices, settings, versions, commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tonnage.base import formatting
+from tonnage.base.records import Device, Environment, Study
+from tonnage.report.html import Child, Html, block, facts, join, section, table, tag
+
+
+def circumstances(study: Study) -> Html:
+    """The section."""
+    said = [tag("li", warning) for warning in study.warnings]
+    parts: list[Child] = [
+        tag("h3", "Warnings", id="warnings"),
+        tag("ul", *said, class_="warnings") if said else tag("p", "None."),
+        tag("h3", "Machine"),
+        machine(study.environment),
+        _devices(study.environment.devices),
+        tag("h3", "Settings"),
+        settings("Settings of the study", study.settings),
+    ]
+    if study.run:
+        caption = "Settings of the job; under plan is the most that it was to use"
+        parts.append(settings(caption, study.run.settings))
+    parts += [tag("h3", "Versions"), facts(study.environment.versions.items())]
+    parts += [tag("h3", "Commands"), command("The study", study.command)]
+    if study.run and study.run.command != study.command:
+        parts.append(command("The job", study.run.command))
+    return section("circumstances", "Machine, settings, versions", *parts)
+
+
+def machine(environment: Environment) -> Html:
+    """What a machine is."""
+    limit = environment.memory_limit_bytes
+    return facts(
+        [
+            ("Host", environment.host),
+            ("CPU", f"{environment.cores} cores, {environment.cpu_model}"),
+            ("Memory", formatting.memory(environment.memory_bytes)),
+            ("Memory limit", formatting.memory(limit) if limit else "none"),
+            ("Virtualisation", environment.virtualisation),
+            ("System", environment.operating_system),
+            ("Kernel", environment.kernel),
+            ("Load at start", formatting.significant(environment.load_average, 2)),
+            ("Build", "debug" if environment.debug_build else "release"),
+        ]
+    )
+
+
+def _devices(devices: list[Device]) -> Html:
+    columns = ["Device", "Model", "Size", "Rotational", "File system", "Scheduler", "Directories"]
+    rotational = {True: "yes", False: "no", None: "unknown"}
+    rows: list[list[Child]] = [
+        [
+            device.name,
+            device.model or "unknown",
+            formatting.size(device.size_bytes) if device.size_bytes is not None else "unknown",
+            rotational[device.rotational],
+            tag("span", f"{device.file_system} ({device.mount_options})", class_="setting"),
+            device.scheduler or "none",
+            join(
+                (tag("code", directory) for directory in dict.fromkeys(device.directories)),
+                Html("<br>"),
+            ),
+        ]
+        for device in devices
+    ]
+    return table("What holds the directories", columns, rows, numeric=("Size",))
+
+
+def settings(caption: str, values: dict[str, Any]) -> Html:
+    """Settings by their names."""
+    rows: list[list[Child]] = [
+        [tag("code", name), tag("span", formatting.setting(name, value), class_="setting")]
+        for name, value in _flat(values)
+    ]
+    return table(caption, ["Setting", "Value"], rows)
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Settings within settings as ``outer.inner``."""
+    pairs: list[tuple[str, Any]] = []
+    for name, value in settings.items():
+        if isinstance(value, dict) and value:
+            pairs += _flat(value, f"{prefix}{name}.")
+        else:
+            pairs.append((f"{prefix}{name}", value))
+    return pairs
+
+
+def command(name: str, line: list[str]) -> Html:
+    """A command that can be typed again."""
+    return join([tag("h4", name), block(formatting.command(line), f"{name}'s command")])

@@ -1,0 +1,211 @@
+"""The page of reductions with various chunks and threads: MATE-EC2's figures 4 to 7, of one's own.
+
+Execution, retrieval, processing and synchronisation time over the size of a chunk, with a line for
+each number of threads, and what was found while it ran among them. It computes nothing: every
+figure is the sweep's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tonnage.base import formatting
+from tonnage.base.records import write_atomically
+from tonnage.base.records.sweep import Cell, ReductionSweep, Swept
+from tonnage.report.charts import PLAIN, Chart, Trace
+from tonnage.report.environment import command, machine, settings
+from tonnage.report.html import Html, facts, join, section, table, tag
+from tonnage.report.template import Part, page
+
+FIGURES = {
+    "seconds": "Execution time",
+    "retrieval_seconds": "Retrieval time, which a worker waited for chunks",
+    "processing_seconds": "Processing time of a worker",
+    "synchronisation_seconds": "Synchronisation time, which a worker waited for the others",
+}
+COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
+FOUND = "--accent"
+PLANNED = ("On", "Planned", "Took", "The interval", "Planned limit", "Found limit")
+COLUMNS = ("Chunk", "Threads", "Took", "Retrieval", "Processing", "Synchronisation", "CPU", "Runs")
+
+
+def write_sweep(sweep: ReductionSweep, path: Path) -> Path:
+    """Writes the page to ``path``, and the sweep beside it, as JSON of the same name.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    sweep.write(path.with_suffix(".json"))
+    write_atomically(path, render(sweep).encode())
+    return path
+
+
+def render(sweep: ReductionSweep) -> str:
+    """The page."""
+    parts, drawn = [], []
+    for number, swept in enumerate(sweep.swept):
+        charts = [_chart(f"{number}-{name}", name, swept) for name in FIGURES]
+        drawn += charts
+        body = [tag("p", found_in_words(swept)), *(chart.element() for chart in charts)]
+        name, key = name_of(swept), f"sweep-{number}"
+        parts.append(Part(key, name, section(key, name, *body, _table(swept))))
+    if sweep.compared:
+        parts.append(Part("plan", "Plan", section("plan", "Beside the plan", _planned(sweep))))
+    parts.append(Part("circumstances", "Machine", _circumstances(sweep)))
+    return page(title(sweep), _header(sweep), parts, drawn)
+
+
+def title(sweep: ReductionSweep) -> str:
+    """The first sentence, without its full stop."""
+    of = "input" if len(sweep.swept) == 1 else "inputs"
+    return f"{formatting.several(sweep.reductions, 'reduction')} of {len(sweep.swept)} {of}"
+
+
+def name_of(swept: Swept) -> str:
+    """What was reduced, in words."""
+    return f"{swept.job} of {formatting.size(swept.bytes)}, {formatting.listing(swept.inputs)}"
+
+
+def found_in_words(swept: Swept) -> str:
+    """Where what was found lies among what was given."""
+    found = next((cell for cell in swept.cells if cell.found), None)
+    best = None if swept.best is None else swept.cells[swept.best]
+    said = []
+    if found is not None:
+        said.append(f"Found while it ran: {_way(found)}, {formatting.seconds(found.seconds)}.")
+    if best is not None:
+        given = sum(not cell.found for cell in swept.cells)
+        said.append(
+            f"The fastest of {given} given: {_way(best)}, {formatting.seconds(best.seconds)}."
+        )
+    if swept.found_over_best is not None:
+        than = ""
+        if swept.found_over_chosen is not None:
+            chosen = _longer(swept.found_over_chosen)
+            than = f", and {chosen} than one chosen by its other runs took once more"
+        said.append(f"What was found took {_longer(swept.found_over_best)}{than}.")
+    return " ".join(said)
+
+
+def _longer(share: float) -> str:
+    return f"{formatting.percent(abs(share - 1))} {'longer' if share >= 1 else 'less long'}"
+
+
+def _way(cell: Cell) -> str:
+    return f"chunks of {formatting.size(cell.chunk_bytes)} by {formatting.several(cell.threads, 'thread')}"
+
+
+def _header(sweep: ReductionSweep) -> Html:
+    return tag(
+        "header",
+        tag("p", tag("b", "Tonnage"), f" · {formatting.moment(sweep.began_at)}", class_="eyebrow"),
+        tag("h1", f"{title(sweep)}."),
+    )
+
+
+def _chart(key: str, figure: str, swept: Swept) -> Chart:
+    given = [cell for cell in swept.cells if not cell.found]
+    sizes = sorted({cell.chunk_bytes for cell in swept.cells})
+    threads = sorted({cell.threads for cell in given})
+    colour = {each: COLOURS[place % len(COLOURS)] for place, each in enumerate(threads)}
+    traces: list[Trace] = []
+    for each in threads:
+        cells = [cell for cell in given if cell.threads == each]
+        traces.append(_trace(cells, figure, formatting.several(each, "thread"), colour[each]))
+    found = [cell for cell in swept.cells if cell.found]
+    if found:
+        trace = _trace(found, figure, f"found: {_way(found[0])}", FOUND)
+        trace["marker"] |= {"symbol": "star", "size": 13}
+        traces.append(trace)
+    said = [f"{_way(cell)}: {formatting.seconds(getattr(cell, figure))}" for cell in swept.cells]
+    legend = [(colour[each], formatting.several(each, "thread")) for each in threads]
+    return Chart(
+        name=f"chart-{key}",
+        title=f"{FIGURES[figure]}, s",
+        says=f"{FIGURES[figure]} by size of a chunk and number of threads. {'; '.join(said)}.",
+        height=260,
+        traces=traces,
+        layout={
+            "margin": {"l": 50, "r": 14, "t": 8, "b": 40},
+            "hovermode": "closest",
+            "xaxis": {
+                "type": "log",
+                "tickvals": sizes,
+                "ticktext": [formatting.significant(size / 1e6, 3) for size in sizes],
+                "fixedrange": True,
+                "title": {"text": "MB in a chunk", "font": {"size": 11}},
+            },
+            "yaxis": {"rangemode": "tozero", "fixedrange": True, "nticks": 6, **PLAIN},
+        },
+        legend=[*legend, *([(FOUND, "found while it ran")] if found else [])],
+    )
+
+
+def _trace(cells: list[Cell], figure: str, name: str, colour: str) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [cell.chunk_bytes for cell in cells],
+        "y": [getattr(cell, figure) for cell in cells],
+        "name": name,
+        "line": {"color": colour, "width": 1.5},
+        "marker": {"size": 6, "color": colour},
+        "hovertemplate": "%{y:,.4~r} s<extra>%{fullData.name}</extra>",
+    }
+
+
+def _table(swept: Swept) -> Html:
+    """A row for each cell; the best of those given and the one found stand out."""
+    rows = [
+        [
+            formatting.size(cell.chunk_bytes) + (", found" if cell.found else ""),
+            str(cell.threads),
+            *(formatting.seconds(getattr(cell, name)) for name in FIGURES),
+            formatting.seconds(cell.cpu_seconds),
+            str(cell.reductions),
+        ]
+        for cell in swept.cells
+    ]
+    marked = [place for place, cell in enumerate(swept.cells) if cell.found or place == swept.best]
+    caption = (
+        f"Medians of each way; times of a worker are means of {swept.workers}, "
+        f"in {formatting.memory(swept.memory_bytes)} for chunks"
+    )
+    return table(caption, COLUMNS, rows, numeric=COLUMNS[1:], marked=marked)
+
+
+def _planned(sweep: ReductionSweep) -> Html:
+    """A row for each reduction that followed a plan."""
+    rows = []
+    for each in sweep.compared:
+        (phase,) = each.phases
+        planned = each.planned
+        if planned:
+            between = formatting.seconds_between(planned.seconds.low, planned.seconds.high)
+            rows.append(
+                [
+                    f"{planned.candidate.nodes} x {planned.candidate.offer}",
+                    f"{formatting.seconds(planned.seconds.median)} ({between})",
+                    formatting.seconds(phase.seconds),
+                    "inside" if planned.inside else "outside",
+                    phase.planned_bottleneck or "",
+                    formatting.resource(phase.bottleneck),
+                ]
+            )
+    notes = dict.fromkeys(
+        formatting.sentence(note) for each in sweep.compared for note in each.notes
+    )
+    said = table("Each reduction beside its plan", PLANNED, rows, numeric=PLANNED[1:3])
+    return join([said, *(tag("p", note, class_="note") for note in notes)])
+
+
+def _circumstances(sweep: ReductionSweep) -> Html:
+    return section(
+        "circumstances",
+        "Machine, settings, versions",
+        machine(sweep.environment),
+        settings("Settings of the last reduction", sweep.settings),
+        tag("h3", "Versions"),
+        facts(sweep.environment.versions.items()),
+        command("The last reduction", sweep.command),
+    )

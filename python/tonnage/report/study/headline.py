@@ -1,0 +1,203 @@
+"""What a reader takes away: the headline in words and the key figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tonnage.base import formatting
+from tonnage.base.records import Prediction, RunRecord, Study
+from tonnage.report.html import Child, Html, join, tag
+
+# A phase shorter than this share of the job does not make the headline.
+NAMED_SHARE = 0.05
+
+STEPS_MISSING = {
+    "predicted": "no prediction was made",
+    "run": "the job was not run",
+    "actual": "prediction and run were not compared",
+    "validation": "the output was not validated",
+    "limit": "the disks' own limit was not worked out",
+}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A key figure: what it is, the figure, and what to know beside it."""
+
+    name: str
+    figure: str
+    beside: Child
+
+
+def title(study: Study) -> str:
+    """The first sentence, without its full stop."""
+    run, predicted = study.run, study.predicted
+    if run:
+        after = f"; predicted {_predicted(predicted)}" if predicted else ""
+        return f"Sorted {formatting.size(run.bytes)} in {formatting.seconds(run.seconds)}{after}"
+    if predicted:
+        return f"Sorting {formatting.size(predicted.bytes)} should take {_predicted(predicted)}"
+    if study.measurements:
+        return "Measured what this machine carries"
+    return "A study that has only begun"
+
+
+def header(study: Study) -> Html:
+    """The head of the page."""
+    where = f"{study.environment.host} · {formatting.moment(study.began_at)}"
+    return tag(
+        "header",
+        tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
+        tag("h1", f"{title(study)}."),
+        tag("p", " ".join(_lead(study)), class_="lead"),
+        _cut_short(study),
+        _warned(len(study.warnings)),
+        tiles(_tiles(study)),
+    )
+
+
+def tiles(some: Sequence[Tile]) -> Html | None:
+    """Key figures side by side."""
+    found = [
+        tag(
+            "div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.beside))
+        )
+        for tile in some
+    ]
+    return tag("dl", *found, class_="tiles") if found else None
+
+
+def _predicted(predicted: Prediction) -> str:
+    low, high = predicted.low_seconds, predicted.high_seconds
+    between = formatting.seconds_between(low, high)
+    return f"{formatting.seconds(predicted.seconds)} ({between})"
+
+
+def _lead(study: Study) -> list[str]:
+    sentences = []
+    if study.limit:
+        sentences.append(f"{formatting.percent(study.limit.efficiency)} of what the disks allow.")
+    if study.actual:
+        ran = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
+        met = [
+            (
+                phase.name,
+                formatting.bottleneck(
+                    phase.bottleneck, [each.name for each in ran.get(phase.name, [])]
+                ),
+                phase.seconds,
+            )
+            for phase in study.actual.phases
+        ]
+        sentences += _limited("Limited by", met, study.actual.seconds)
+    elif study.predicted:
+        foreseen = [
+            (phase.name, formatting.resource(phase.limit), phase.seconds)
+            for phase in study.predicted.phases
+        ]
+        sentences += _limited("Foreseen limit", foreseen, study.predicted.seconds)
+    return sentences
+
+
+def _limited(begin: str, phases: list[tuple[str, str, float]], whole: float) -> list[str]:
+    """What limits, and where that differs from phase to phase, in which."""
+    by_limit: dict[str, list[str]] = {}
+    for name, limit, seconds in phases:
+        if seconds >= NAMED_SHARE * whole:
+            by_limit.setdefault(limit, []).append(formatting.phase(name))
+    if not by_limit:
+        return []
+    if len(by_limit) == 1:
+        return [f"{begin}: {next(iter(by_limit))}."]
+    parts = [f"{limit} ({formatting.listing(names)})" for limit, names in by_limit.items()]
+    return [f"{begin}: {'; '.join(parts)}."]
+
+
+def _tiles(study: Study) -> list[Tile]:
+    found = []
+    run, predicted = study.run, study.predicted
+    if run:
+        sorted_ = f"to sort {formatting.size(run.bytes)}"
+        found.append(Tile("Actual", formatting.seconds(run.seconds), sorted_))
+    if predicted:
+        low, high = predicted.low_seconds, predicted.high_seconds
+        between = formatting.seconds_between(low, high)
+        beside = f"{between} with {formatting.percent(predicted.confidence)} confidence"
+        found.append(Tile("Predicted", formatting.seconds(predicted.seconds), beside))
+    if study.error_fraction is not None:
+        size = formatting.percent(abs(study.error_fraction))
+        found.append(Tile("Prediction error", size, _error(run, predicted)))
+    if study.limit:
+        least = formatting.seconds(study.limit.seconds)
+        beside = f"of what the disks allow: they alone would need {least}"
+        if study.limit.efficiency > 1:
+            beside += f"; {formatting.ABOVE_LIMIT}"
+        found.append(Tile("Efficiency", formatting.percent(study.limit.efficiency), beside))
+    if run:
+        found += _resources(run)
+        found += _verified(study, run)
+    return found
+
+
+def _error(run: RunRecord | None, predicted: Prediction | None) -> str | None:
+    if run is None or predicted is None:
+        return None
+    inside = predicted.low_seconds <= run.seconds <= predicted.high_seconds
+    way = "too long" if predicted.seconds > run.seconds else "too short"
+    return f"predicted {way}; {'inside' if inside else 'outside'} the interval"
+
+
+def _resources(run: RunRecord) -> list[Tile]:
+    budget = run.settings.get("memory_bytes")
+    beside = "of the whole process"
+    if budget:
+        beside += f"; budget of {formatting.memory(budget)} for buffers and indexes"
+    per_gigabyte = (
+        f"{formatting.significant(run.cpu_seconds / (run.bytes / 1e9))}" if run.bytes else "–"
+    )
+    return [
+        Tile("Peak memory", formatting.memory(run.peak_memory_bytes), beside),
+        Tile(
+            "CPU, core-seconds per GB",
+            per_gigabyte,
+            f"{formatting.significant(run.cpu_seconds)} core-seconds in all",
+        ),
+    ]
+
+
+def _verified(study: Study, run: RunRecord) -> list[Tile]:
+    found, checksum = study.validation, tag("code", run.checksum)
+    if found is None:
+        return [
+            Tile("Records", formatting.count(run.records), "not validated"),
+            Tile("Checksum", "Not verified", checksum),
+        ]
+    order = f"{formatting.count(found.unordered)} out of order" if found.unordered else "in order"
+    beside = f"{order}, {formatting.count(found.duplicate_keys)} duplicate keys"
+    verdict = "✓ Verified" if found.matches_input else "✗ Not the input's"
+    return [
+        Tile("Records", formatting.count(found.records), beside),
+        Tile("Checksum", verdict, join([checksum, " of the output"])),
+    ]
+
+
+def _cut_short(study: Study) -> Html | None:
+    lacking = [said for name, said in STEPS_MISSING.items() if getattr(study, name) is None]
+    if not study.measurements:
+        lacking.insert(0, "nothing was measured")
+    if not lacking:
+        return None
+    done = (
+        f" Done: {formatting.listing(map(formatting.phase, study.steps))}." if study.steps else ""
+    )
+    what = f"This study was cut short: {formatting.listing(lacking)}.{done}"
+    return tag("p", what, class_="notice", role="note")
+
+
+def _warned(warnings: int) -> Html | None:
+    if not warnings:
+        return None
+    figures = f"{warnings} warning{'s' if warnings > 1 else ''} about these figures"
+    link = tag("a", figures, href="#warnings")
+    return tag("p", link, class_="notice", role="note")

@@ -1,0 +1,255 @@
+"""The prediction beside what happened: each phase, and the terms that each was predicted from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+from tonnage.base import formatting
+from tonnage.base.records import PredictedPhase, Prediction, Study, Term
+from tonnage.report import charts
+from tonnage.report.charts import Chart, Trace
+from tonnage.report.html import Html, bar, cite, join, missing, section, table, tag
+
+WHOLE = "whole job"
+# An interval beyond this many times the longest bar is cut off, or no bar could be seen.
+WIDEST = 2.5
+
+
+def prediction(study: Study) -> tuple[Html, list[Chart]]:
+    """The section and its charts."""
+    heading = "Prediction and truth" if study.run else "Prediction"
+    if not study.predicted and not study.run:
+        return section("prediction", heading, missing("No prediction was made.")), []
+    rows = _rows(study)
+    chart = _chart(rows)
+    parts = [chart.element(), _table(rows), _rule(study.predicted)]
+    if study.predicted:
+        parts += [_terms(phase) for phase in study.predicted.phases]
+        parts.append(_whole(study.predicted))
+    else:
+        parts.append(missing("No prediction was made; this is what happened."))
+    if not study.run:
+        parts.insert(0, missing("The job was not run, so there is no truth beside the prediction."))
+    return section("prediction", heading, *parts), [chart]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A phase, or the whole job: what was predicted of it and what happened."""
+
+    name: str
+    predicted: PredictedPhase | Prediction | None
+    actual: float | None
+    limit_foreseen: str = "–"
+    limit_met: str = "–"
+
+
+def _rows(study: Study) -> list[_Row]:
+    predicted = {phase.name: phase for phase in study.predicted.phases} if study.predicted else {}
+    stages = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
+    # A study that was cut short before it compared still knows how long its job took.
+    happened = study.actual or study.run
+    rows: list[_Row] = []
+    for phase in happened.phases if happened else []:
+        foreseen = predicted.pop(phase.name, None)
+        known = [stage.name for stage in stages.get(phase.name, [])]
+        rows.append(
+            _Row(
+                _unlike(formatting.phase(phase.name), rows),
+                foreseen,
+                phase.seconds,
+                formatting.resource(foreseen.limit) if foreseen else "–",
+                formatting.bottleneck(phase.bottleneck, known),
+            )
+        )
+    rows += [
+        _Row(formatting.phase(name), foreseen, None, formatting.resource(foreseen.limit))
+        for name, foreseen in predicted.items()
+    ]
+    return [*rows, _Row(WHOLE, study.predicted, happened.seconds if happened else None)]
+
+
+def _unlike(name: str, rows: list[_Row]) -> str:
+    """A name that no row has yet: a phase may be done again."""
+    taken = [row.name for row in rows]
+    numbered = (name if number == 1 else f"{name} {number}" for number in count(1))
+    return next(each for each in numbered if each not in taken)
+
+
+def _chart(rows: list[_Row]) -> Chart:
+    names = [row.name for row in rows]
+    foreseen = [row for row in rows if row.predicted]
+    happened = [row for row in rows if row.actual is not None]
+    traces: list[Trace] = []
+    legend = []
+    layout = charts.beside(names)
+    bars = [row.predicted.seconds for row in foreseen if row.predicted]
+    longest = max([*bars, *(row.actual or 0 for row in happened)])
+    highest = max((row.predicted.high_seconds for row in foreseen if row.predicted), default=0)
+    is_cut = highest > WIDEST * longest
+    if is_cut:
+        layout["xaxis"]["range"] = [0, WIDEST * longest]
+    if foreseen:
+        traces.append(_predicted(foreseen))
+        legend.append(("--predicted", "predicted, with its interval"))
+    if happened:
+        traces.append(_bars(happened, "actual", "--actual"))
+        legend.append(("--actual", "actual"))
+    return Chart(
+        name="chart-prediction",
+        title="Seconds, per phase",
+        says="Seconds predicted and actual: " + "; ".join(map(_said, rows)) + ".",
+        height=44 + 54 * len(rows),
+        traces=traces,
+        layout=layout,
+        legend=legend,
+        note=f"The interval goes on to {formatting.seconds(highest)}." if is_cut else None,
+    )
+
+
+def _bars(rows: list[_Row], name: str, colour: str) -> Trace:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "x": [row.actual for row in rows],
+        "y": [row.name for row in rows],
+        "marker": {"color": colour},
+        "hovertemplate": f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>",
+    }
+
+
+def _predicted(rows: list[_Row]) -> Trace:
+    known = [row.predicted for row in rows if row.predicted]
+    seconds = [each.seconds for each in known]
+    return _bars(rows, "predicted", "--predicted") | {
+        "x": seconds,
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [each.high_seconds - each.seconds for each in known],
+            "arrayminus": [each.seconds - each.low_seconds for each in known],
+            "color": "--ink",
+            "thickness": 1.5,
+            "width": 5,
+        },
+    }
+
+
+def _said(row: _Row) -> str:
+    parts = []
+    if row.predicted:
+        parts.append(f"{formatting.seconds(row.predicted.seconds)} predicted ({_between(row)})")
+    if row.actual is not None:
+        parts.append(f"{formatting.seconds(row.actual)} actual")
+    return f"{row.name} {', '.join(parts)}"
+
+
+def _between(row: _Row) -> str:
+    each = row.predicted
+    if each is None:
+        return "–"
+    return formatting.seconds_between(each.low_seconds, each.high_seconds)
+
+
+def _table(rows: list[_Row]) -> Html:
+    columns = ["Phase", "Predicted", "Interval", "Actual", "Inside", "Limit foreseen", "Limit met"]
+    known = [row.predicted.seconds for row in rows if row.predicted]
+    seconds = formatting.seconds_like(max([*known, *(row.actual or 0 for row in rows)]))
+    cells = [
+        [
+            row.name,
+            seconds(row.predicted.seconds) if row.predicted else "–",
+            _interval(row, seconds),
+            seconds(row.actual) if row.actual is not None else "–",
+            _inside(row),
+            row.limit_foreseen,
+            row.limit_met,
+        ]
+        for row in rows
+    ]
+    return table(
+        "Predicted and actual seconds of each phase",
+        columns,
+        cells,
+        numeric=("Predicted", "Interval", "Actual", "Inside"),
+        marked=[len(rows) - 1],
+        hide_caption=True,
+    )
+
+
+def _interval(row: _Row, seconds: Callable[[float], str]) -> str:
+    if row.predicted is None:
+        return "–"
+    return f"{seconds(row.predicted.low_seconds)} – {seconds(row.predicted.high_seconds)}"
+
+
+def _inside(row: _Row) -> str:
+    if row.predicted is None or row.actual is None:
+        return "–"
+    return "yes" if row.predicted.low_seconds <= row.actual <= row.predicted.high_seconds else "no"
+
+
+def _rule(predicted: Prediction | None) -> Html | None:
+    if predicted is None:
+        return None
+    made = f"Made {formatting.moment(predicted.made_at)}, before the job began. "
+    rule = f"Interval of {formatting.percent(predicted.confidence)}: "
+    return tag("p", f"{made}{rule}{predicted.interval_rule.rstrip('.')}.", class_="note")
+
+
+def _terms(phase: PredictedPhase) -> Html:
+    """What a phase was predicted from, and how that adds up to what was predicted."""
+    slowest = max((term.seconds for term in phase.terms), default=0.0)
+    seconds = formatting.seconds_like(slowest)
+    rows = [_term(term, slowest, seconds(term.seconds)) for term in phase.terms]
+    limits = [place for place, term in enumerate(phase.terms) if term.resource == phase.limit]
+    caption = f"What {formatting.phase(phase.name)} was predicted from: its slowest resource"
+    columns = ["Resource", "Demand", "Capacity", "Seconds", "Of the slowest", "Source"]
+    numeric = ("Demand", "Capacity", "Seconds")
+    sums = tag("p", _sum(phase), class_="note sum")
+    return join([table(caption, columns, rows, numeric=numeric, marked=limits), sums])
+
+
+def _sum(phase: PredictedPhase) -> str:
+    seconds = formatting.seconds_like(phase.seconds, more=1)
+    slowest = next((seconds(t.seconds) for t in phase.terms if t.resource == phase.limit), "–")
+    time = f"{slowest} of {formatting.resource(phase.limit)}"
+    if phase.limit.startswith("disk"):
+        sign = "−" if phase.ramp_seconds < 0 else "+"
+        ramp = seconds(abs(phase.ramp_seconds))
+        time = f"({time}, {sign} {ramp} of filling and draining the pipeline)"
+    return (
+        f"{time} × {phase.rehearsal_factor:.3f}, the factor by which rehearsals took longer,"
+        f" = {seconds(phase.seconds)} predicted."
+    )
+
+
+def _whole(predicted: Prediction) -> Html:
+    """How the phases add up to the whole job."""
+    seconds = formatting.seconds_like(predicted.seconds, more=1)
+    parts = [
+        f"{seconds(each.seconds)} of {formatting.phase(each.name)}" for each in predicted.phases
+    ]
+    parts.append(f"{seconds(predicted.other_seconds)} outside of them, as in rehearsals")
+    said = f"The {WHOLE}: {' + '.join(parts)} = {seconds(predicted.seconds)} predicted."
+    if by := predicted.calibrated:
+        runs = formatting.several(len(by.runs), "run")
+        said += f" Calibrated by {runs} of up to {formatting.size(by.bytes)}: {', '.join(by.runs)}."
+    else:
+        said += " Not calibrated by any run."
+    return tag("p", said, class_="note sum")
+
+
+def _term(term: Term, slowest: float, seconds: str) -> list[Html | str]:
+    cited = [cite(identifier) for identifier in term.measurements]
+    return [
+        formatting.resource(term.resource),
+        formatting.demand(term.demand, term.unit),
+        formatting.capacity(term.low_capacity, term.capacity, term.high_capacity, term.unit),
+        seconds,
+        bar((term.seconds / slowest if slowest else 0, "accent")),
+        join([term.source, *cited], Html("<br>")),
+    ]

@@ -1,0 +1,300 @@
+"""The job over time: stages, devices, cores, network and memory, on one axis."""
+
+from __future__ import annotations
+
+from tonnage.base import formatting
+from tonnage.base.records import Phase, RunRecord, Study
+from tonnage.report import charts
+from tonnage.report.charts import Chart, Trace
+from tonnage.report.html import Html, join, missing, section, slug, tag
+from tonnage.report.study import counters
+from tonnage.report.study.counters import Series, Table
+
+STATES = (
+    ("busy_seconds", "busy", "--busy"),
+    ("blocked_seconds", "blocked", "--blocked"),
+    ("starved_seconds", "starved", "--starved"),
+)
+CPU = (
+    ("cpu_user_seconds", "user", "--user"),
+    ("cpu_system_seconds", "system", "--system"),
+    ("cpu_iowait_seconds", "waiting for I/O", "--iowait"),
+    ("cpu_steal_seconds", "stolen", "--steal"),
+)
+NETWORK = (
+    ("network_received_bytes", "received", "--read"),
+    ("network_sent_bytes", "sent", "--write"),
+)
+COLOURS = {
+    "read": "--read",
+    "partition": "--work-one",
+    "sort": "--work-two",
+    "write": "--write",
+}
+OTHER = "--work-three"
+
+# A stage whose phases are shorter than this share of the job would be an empty lane.
+DRAWN_SHARE = 0.02
+
+
+def timeline(study: Study, tables: dict[str, Table]) -> tuple[Html, list[Chart]]:
+    """The section and its charts."""
+    heading = "The job over time"
+    run = study.run
+    if run is None:
+        return section("timeline", heading, missing("The job was not run.")), []
+    drawn: list[Chart] = []
+    parts: list[Html] = [_explained(run)]
+    for name, draw in (("timeline", _stages), ("devices", _devices), ("host", _host)):
+        if name not in tables:
+            parts.append(missing(f"The study holds no table “{name}”."))
+            continue
+        element, more = draw(run, tables[name])
+        parts.append(element)
+        drawn += more
+    return section("timeline", heading, tag("div", *parts, class_="panels")), drawn
+
+
+def _explained(run: RunRecord) -> Html:
+    seconds = formatting.seconds_like(run.seconds)
+    bands = [f"{formatting.phase(phase.name)} ({seconds(phase.seconds)})" for phase in run.phases]
+    said = f"Seconds since the job began. Bands: {formatting.listing(bands)}."
+    return tag("p", said, class_="note")
+
+
+def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
+    colours = _colours(run)
+    rates, lanes = [], []
+    for name, colour in colours.items():
+        parts = _parts(run.phases, counters.split(table, "stage").get(name), name)
+        rate = counters.in_a_row(counters.rate(part, "bytes") for part in parts).scaled(1e-6)
+        rates.append(charts.line(rate, colour, name, "MB/s"))
+        lanes.append([_state(parts, column, label, tint) for column, label, tint in STATES])
+    layout = charts.over_time(run.seconds, run.phases, named=True)
+    moved = Chart(
+        name="chart-stages-rate",
+        title="Rate of each stage, MB/s",
+        says=f"Rate of each stage over time, in MB/s. {_bottlenecks(run)}",
+        height=200,
+        traces=rates,
+        layout=layout,
+        legend=[(colour, name) for name, colour in colours.items()],
+        timed=True,
+    )
+    layout = charts.over_time(run.seconds, run.phases)
+    height = charts.lanes(list(colours), layout)
+    states = Chart(
+        name="chart-stages-state",
+        title="How each stage's time went",
+        says=f"Share of time that each stage was busy, blocked or starved. {_bottlenecks(run)}",
+        height=height,
+        traces=[charts.on(place + 1, trace) for place, lane in enumerate(lanes) for trace in lane],
+        layout=layout,
+        legend=[
+            ("--busy", "busy: at work, or waiting for its own device"),
+            ("--blocked", "blocked: no room downstream"),
+            ("--starved", "starved: no input"),
+        ],
+        timed=True,
+        note=_left_out(run, colours),
+    )
+    heading = tag("h3", "Stages")
+    return join([heading, moved.element(), states.element()]), [moved, states]
+
+
+def _state(parts: list[Table], column: str, name: str, colour: str) -> Trace:
+    every = [state for state, _, _ in STATES]
+    share = counters.in_a_row(counters.share(part, column, every) for part in parts)
+    trace = charts.area(share, colour, name, "", stack="state")
+    return trace | {"hovertemplate": "%{y:.0%}"}
+
+
+def _parts(phases: list[Phase], table: Table | None, stage: str) -> list[Table]:
+    """A stage's rows, a table for each phase: counters begin anew with each."""
+    parts = []
+    for phase in phases:
+        if table is None or all(each.name != stage for each in phase.stages):
+            continue
+        ended = phase.began_seconds + phase.seconds
+        kept = [
+            place
+            for place, (name, at) in enumerate(zip(table["phase"], table["seconds"], strict=True))
+            # A phase of one name may come again; a sample may be a little late.
+            if name == phase.name and phase.began_seconds <= at <= ended + 0.05
+        ]
+        rows = {name: [values[place] for place in kept] for name, values in table.items()}
+        parts.append(counters.from_zero(rows, phase.began_seconds))
+    return parts
+
+
+def _colours(run: RunRecord) -> dict[str, str]:
+    """The stages that are drawn, in the order in which data meets them, with their colours."""
+    order = {"read": 0, "write": 2}
+    names = dict.fromkeys(
+        stage.name
+        for phase in run.phases
+        if phase.seconds >= DRAWN_SHARE * run.seconds
+        for stage in phase.stages
+    )
+    in_order = sorted(names, key=lambda name: order.get(name, 1))
+    return {name: COLOURS.get(name, OTHER) for name in in_order}
+
+
+def _left_out(run: RunRecord, drawn: dict[str, str]) -> str | None:
+    names = {stage.name: None for phase in run.phases for stage in phase.stages}
+    left_out = [name for name in names if name not in drawn]
+    if not left_out:
+        return None
+    return f"Too short to be drawn, but in the tables below: {formatting.listing(left_out)}."
+
+
+def _bottlenecks(run: RunRecord) -> str:
+    said = [
+        f"{formatting.phase(phase.name)} waited for its stage {phase.bottleneck}"
+        for phase in run.phases
+        if phase.seconds >= DRAWN_SHARE * run.seconds
+    ]
+    return f"{formatting.listing(said)}.".capitalize() if said else ""
+
+
+def _devices(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
+    parts: list[Html] = [tag("h3", "Block devices")]
+    drawn: list[Chart] = []
+    idle = []
+    for name, rows in counters.split(table, "device").items():
+        read = counters.rate(rows, "read_bytes").scaled(1e-6)
+        written = counters.rate(rows, "written_bytes").scaled(1e-6)
+        if read.is_zero and written.is_zero:
+            idle.append(str(name))
+            continue
+        charts_here = _device(run, str(name), rows, read, written)
+        parts.append(tag("h4", tag("code", str(name)), _model(run, str(name))))
+        parts += [chart.element() for chart in charts_here]
+        drawn += charts_here
+    if idle:
+        parts.append(tag("p", f"Moved nothing: {formatting.listing(idle)}.", class_="note"))
+    if not drawn and not idle:
+        parts.append(missing("No block device was watched."))
+    return join(parts), drawn
+
+
+def _model(run: RunRecord, name: str) -> str | None:
+    device = next((each for each in run.environment.devices if each.name == name), None)
+    return f" {device.model}" if device and device.model else None
+
+
+def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Series) -> list[Chart]:
+    key = slug(name)
+    busy = counters.rate(rows, "busy_seconds").scaled(100)
+    depth = counters.gauge(rows, "in_flight")
+    layout = charts.over_time(run.seconds, run.phases)
+    return [
+        Chart(
+            name=f"chart-device-{key}-rate",
+            title="Read and written, MB/s",
+            says=f"What the kernel saw {name} read and write over time, in MB/s.",
+            height=160,
+            traces=[
+                charts.line(read, "--read", "read", "MB/s"),
+                charts.line(written, "--write", "written", "MB/s"),
+            ],
+            layout=layout,
+            legend=[("--read", "read"), ("--write", "written")],
+            timed=True,
+        ),
+        Chart(
+            name=f"chart-device-{key}-busy",
+            title="Utilisation, % of time with a request in flight",
+            says=f"Utilisation of {name} over time, in percent.",
+            height=96,
+            traces=[charts.area(busy, "--busy", "utilisation", "%")],
+            layout=layout | {"yaxis": charts.scale(105, tickvals=[0, 50, 100])},
+            timed=True,
+        ),
+        Chart(
+            name=f"chart-device-{key}-depth",
+            title="Queue depth, requests in flight",
+            says=f"Requests that {name} had in flight over time.",
+            height=96,
+            traces=[charts.area(depth, "--work-one", "in flight", "requests")],
+            layout=layout | {"yaxis": charts.scale(nticks=3)},
+            timed=True,
+        ),
+    ]
+
+
+def _host(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
+    cpu, memory = _cpu(run, table), _memory(run, table)
+    network, is_idle = _network(run, table)
+    parts = [tag("h3", "The machine"), cpu.element()]
+    if is_idle:
+        summary = tag("summary", "Network: nothing was received or sent")
+        parts.append(tag("details", summary, network.element()))
+    else:
+        parts.append(network.element())
+    return join([*parts, memory.element()]), [cpu, network, memory]
+
+
+def _cpu(run: RunRecord, table: Table) -> Chart:
+    cores = run.environment.cores
+    shape, annotation = charts.level(cores, f"{cores} cores")
+    layout = charts.over_time(run.seconds, run.phases)
+    layout["yaxis"] = charts.scale(cores * 1.18)
+    layout["shapes"].append(shape)
+    layout["annotations"].append(annotation)
+    return Chart(
+        name="chart-cpu",
+        title="CPU of the whole machine, cores",
+        says=f"Cores in use over time, of {cores}: user, system, waiting for I/O, stolen.",
+        height=150,
+        traces=[
+            charts.area(counters.rate(table, column), colour, name, "cores", stack="cpu")
+            for column, name, colour in CPU
+        ],
+        layout=layout,
+        legend=[(colour, name) for _, name, colour in CPU],
+        timed=True,
+    )
+
+
+def _network(run: RunRecord, table: Table) -> tuple[Chart, bool]:
+    lines = [
+        (counters.rate(table, column).scaled(1e-6), name, colour)
+        for column, name, colour in NETWORK
+    ]
+    chart = Chart(
+        name="chart-network",
+        title="Network, MB/s",
+        says="What the machine received and sent over time, in MB/s.",
+        height=110,
+        traces=[charts.line(series, colour, name, "MB/s") for series, name, colour in lines],
+        layout=charts.over_time(run.seconds, run.phases),
+        legend=[(colour, name) for _, name, colour in lines],
+        timed=True,
+    )
+    return chart, all(series.is_zero for series, _, _ in lines)
+
+
+def _memory(run: RunRecord, table: Table) -> Chart:
+    used = counters.gauge(table, "process_memory_bytes").scaled(1 / (1 << 20))
+    layout = charts.over_time(run.seconds, run.phases)
+    says = f"Memory of the process over time; at most {formatting.memory(run.peak_memory_bytes)}"
+    budget = run.settings.get("memory_bytes")
+    if budget:
+        says += f", of a budget of {formatting.memory(budget)}"
+        shape, annotation = charts.level(
+            budget / (1 << 20), f"budget of the buffers: {formatting.memory(budget)}"
+        )
+        layout["shapes"].append(shape)
+        layout["annotations"].append(annotation)
+        # Room for the line's name above it.
+        layout["yaxis"] = charts.scale(1.25 * max(budget, run.peak_memory_bytes) / (1 << 20))
+    return Chart(
+        name="chart-memory",
+        title="Memory of the process, MiB",
+        says=f"{says}.",
+        height=130,
+        traces=[charts.area(used, "--work-two", "resident", "MiB")],
+        layout=layout,
+        timed=True,
+    )

@@ -1,0 +1,105 @@
+"""Helpers for those who write functions: groups, vectorised sums and counts, plain functions.
+
+A function gets a batch and gives one. These work on whole columns, but `per_record`, which calls
+plain Python for every record: that is for convenience, and far slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from tonnage.run.mapreduce import keys
+from tonnage.run.mapreduce.blocks import one_batch
+
+Function = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def groups(batch: pa.RecordBatch, key: str | tuple[str, ...] = "key") -> Iterator[pa.RecordBatch]:
+    """The groups of a batch that is in order: each a batch whose rows have one key.
+
+    Args:
+        batch: As ``reduce`` gets it.
+        key: The key's column, or columns.
+    """
+    begins = [*keys.starts(batch, _names(key)).tolist(), batch.num_rows]
+    for begin, end in pairwise(begins):
+        yield batch.slice(begin, end - begin)
+
+
+def sums(*columns: str, key: str | tuple[str, ...] = "key") -> Function:
+    """A function that adds up columns by key; it serves as ``combine`` and as ``reduce``."""
+    return _aggregated([(column, "sum") for column in columns], list(columns), _names(key))
+
+
+def counts(name: str = "n", key: str | tuple[str, ...] = "key") -> Function:
+    """A function that counts the rows of each key, as the column ``name``.
+
+    It is one for ``reduce``: what was counted once is to be summed (`sums`), not counted again.
+    """
+    return _aggregated([([], "count_all")], [name], _names(key))
+
+
+def per_record(
+    *,
+    map: Callable[[dict[str, Any]], Iterable[tuple[Any, Any]]],
+    reduce: Callable[[Any, list[Any]], Iterable[dict[str, Any]]],
+    combine: Callable[[Any, list[Any]], Iterable[Any]] | None = None,
+    types: pa.Schema | None = None,
+) -> dict[str, Any]:
+    """Plain functions as those that `MapReduce` takes: ``MapReduce(**per_record(map=f, ...))``.
+
+    Args:
+        map: A record as a dict -> pairs of key and value.
+        reduce: A key and all its values, in no order -> records.
+        combine: A key and some of its values -> values in their place.
+        types: The types of ``key`` and ``value``; else each batch tells, and they have to agree.
+    """
+
+    def mapped(batch: pa.RecordBatch) -> pa.RecordBatch:
+        pairs = [pair for record in batch.to_pylist() for pair in map(record)]
+        return _pairs(pairs, types)
+
+    def combined(batch: pa.RecordBatch) -> pa.RecordBatch:
+        assert combine is not None
+        found = [(key, one) for key, values in _grouped(batch) for one in combine(key, values)]
+        return _pairs(found, batch.schema)
+
+    def reduced(batch: pa.RecordBatch) -> pa.RecordBatch:
+        found = [record for key, values in _grouped(batch) for record in reduce(key, values)]
+        return pa.RecordBatch.from_pylist(found)
+
+    return {"map": mapped, "combine": combined if combine else None, "reduce": reduced}
+
+
+def _grouped(batch: pa.RecordBatch) -> Iterator[tuple[Any, list[Any]]]:
+    for group in groups(keys.in_order(batch, ("key",))):
+        yield group.column("key")[0].as_py(), group.column("value").to_pylist()
+
+
+def _pairs(pairs: list[tuple[Any, Any]], types: pa.Schema | None) -> pa.RecordBatch:
+    columns = [[pair[0] for pair in pairs], [pair[1] for pair in pairs]]
+    if types is None:
+        return pa.record_batch(columns, names=["key", "value"])
+    kinds = [types.field(name).type for name in ("key", "value")]
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
+    return pa.record_batch(arrays, names=["key", "value"])
+
+
+def _aggregated(what: list[Any], names: list[str], key: tuple[str, ...]) -> Function:
+    def aggregate(batch: pa.RecordBatch) -> pa.RecordBatch:
+        table = pa.Table.from_batches([batch])
+        found = table.group_by(list(key), use_threads=False).aggregate(what)
+        # Keys first or last, as this version of Arrow has it: by their names either way.
+        others = [name for name in found.column_names if name not in key]
+        found = found.select([*key, *others]).rename_columns([*key, *names])
+        return keys.in_order(one_batch(found), key)  # Arrow gives groups in no order.
+
+    return aggregate
+
+
+def _names(key: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (key,) if isinstance(key, str) else tuple(key)

@@ -1,0 +1,112 @@
+"""The user's functions, called: rows that they give are looked at, errors say what they were given.
+
+A function gets a batch of a split, and gives rows with a key (`Mapper`); what `combine` and
+`reduce` get, who calls them knows (`called`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from tonnage.base import core
+from tonnage.run.mapreduce import blocks, keys
+from tonnage.run.mapreduce.functions import Function
+from tonnage.run.mapreduce.inputs import PARTED, Split
+from tonnage.run.mapreduce.reader import Reader
+from tonnage.run.mapreduce.reducer import Call, sampled
+from tonnage.run.mapreduce.shuffle import Tally
+from tonnage.run.storage.sources import Sources
+
+SAMPLED_BYTES = 256 << 10
+SAMPLED_ROWS = 1 << 14
+
+
+class Mapper:
+    """Splits of the input -> rows that are mapped, by any thread.
+
+    Args:
+        function: What is called for inputs that have no map of their own.
+        key: The key's columns.
+        sources: What opens files.
+    """
+
+    def __init__(self, function: Function | None, key: tuple[str, ...], sources: Sources) -> None:
+        self._function, self._key = function, key
+        self._reader, self.schemas = Reader(sources), blocks.Schemas()
+
+    def rows_of(self, split: Split, tally: Tally) -> Iterator[pa.RecordBatch]:
+        """The rows of a split, what is read and mapped one batch at a time; no empty batches."""
+        for batch in self._reader.batches(split):
+            tally.add(read=batch.num_rows)
+            rows = self._mapped(split, batch)
+            if rows.num_rows:
+                yield rows
+
+    def sampled(self, split: Split) -> pa.RecordBatch | None:
+        """Some keys of what a split begins with."""
+        for batch in self._reader.batches(_beginning(split)):
+            return sampled(self._mapped(split, batch.slice(0, SAMPLED_ROWS)), self._key)
+        return None
+
+    def _mapped(self, split: Split, batch: pa.RecordBatch) -> pa.RecordBatch:
+        call = called("map", split.input.map or self._function, self._key)
+        if call is None:
+            rows = keys.normal(blocks.plain(batch), self._key)
+            _refuse_keyless("the input", rows, self._key)
+        else:
+            rows = call(batch, str(split))
+        if rows.num_rows:
+            keys.refuse(rows, self._key)
+            self.schemas.note(rows.schema, split)
+        return rows
+
+
+def _beginning(split: Split) -> Split:
+    if split.format in PARTED:
+        return split
+    step = int(split.format.partition(":")[2] or 1)
+    end = split.begin + max(SAMPLED_BYTES // step, 1) * step
+    return replace(split, end=min(end, split.end))
+
+
+def called(name: str, function: Function | None, key: tuple[str, ...]) -> Call | None:
+    """A user's function, whose errors say what it was called with, and whose rows are looked at."""
+    if function is None:
+        return None
+
+    def call(rows: pa.RecordBatch, where: str) -> pa.RecordBatch:
+        try:
+            given: Any = function(rows)
+        except Exception as why:
+            own = getattr(function, "__qualname__", type(function).__name__)
+            said = f"{name} ({own}) failed for {where}: {type(why).__name__}: {why}"
+            raise core.Failed(said, name, None, None) from why
+        if isinstance(given, pa.Table):
+            given = blocks.one_batch(given)
+        if not isinstance(given, pa.RecordBatch):
+            said = f"{name} gave {type(given).__name__} for {where}: give a pyarrow.RecordBatch"
+            raise core.Failed(said, name, None, None)
+        if given.num_rows and key:
+            _refuse_keyless(name, given, key)
+        return keys.normal(blocks.plain(given), key)
+
+    return call
+
+
+def _refuse_keyless(who: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> None:
+    names = rows.schema.names
+    missing = [name for name in key if name not in names]
+    if missing:
+        raise core.Failed(
+            f"{who} has no column {missing[0]}, which is of the key; it has {', '.join(names)}",
+            "map",
+            None,
+            None,
+        )
+    if len(set(names)) < len(names):
+        said = f"{who} has columns of the same name ({', '.join(names)}): name each once"
+        raise core.Failed(said, "map", None, None)

@@ -1,0 +1,1 @@
+"""The reductions that come with Tonnage, one file each."""

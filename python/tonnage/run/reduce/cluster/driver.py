@@ -1,0 +1,338 @@
+"""The driver of a reduction on a fleet: hands out chunks as they are asked for, round by round.
+
+::
+
+    index            each node: the chunks of what it has; one of them: of object storage
+    sample           if the reduction is made of some rows
+    learn            all: the reduction, and the files
+    reduce           all at once, each as it comes; a `Ledger` has who has what
+    merge            objects two by two, from node to node (`merging`); the last comes here
+
+A node that is lost has its chunks reduced again by others, but those in objects that it had sent
+before, and it takes part again if its machine is there. What a round has finished with is on file
+before the next begins (`home`), so the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core, formatting
+from tonnage.base.records import ReductionRecord
+from tonnage.cluster.ray_adapter import Cluster
+from tonnage.cluster.step_worker import CHANGED, DETERMINISTIC, REFUSED, Ended, Sorter
+from tonnage.cluster.worker_pool import GONE, Crew, refuse
+from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, Dealing
+from tonnage.run.reduce.cluster.chunk_ledger import Ledger
+from tonnage.run.reduce.cluster.inputs import Found, found_from, look
+from tonnage.run.reduce.cluster.job_dir import INDEX, REDUCTION, ROUND, ReduceHome, reduce_home
+from tonnage.run.reduce.cluster.job_spec import ReduceAsked
+from tonnage.run.reduce.cluster.run_record import Told, recorded
+from tonnage.run.reduce.cluster.tree_merge import Mergings, merged
+from tonnage.run.reduce.cluster.worker_actor import Reducer
+from tonnage.run.reduce.index import to_bytes
+from tonnage.run.reduce.local import OnRound
+from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.reduce.result_json import summary
+from tonnage.run.reduce.sampling import Sampled
+from tonnage.run.two_pass import admission
+from tonnage.run.two_pass.job_dir import Over
+from tonnage.run.user_errors import given_back, of_user
+
+KEPT_BYTES = 256 << 20
+"""Of objects that workers have sent: what is longer than a worker's share of it is not sent, and a
+lost machine's chunks are all reduced again."""
+
+
+def reduce_fleet(
+    cluster: Cluster,
+    out: Path,
+    asked: ReduceAsked,
+    on_round: OnRound = lambda *_: None,
+    kind: type[Sorter] = Reducer,
+) -> tuple[Any, ReductionRecord]:
+    """Reduces on all machines of a cluster, or goes on with what an earlier command began.
+
+    Gives what the last round finished with, and how it went.
+
+    Args:
+        cluster: Whose machines.
+        out: Where what rounds came to is kept.
+        asked: What to reduce, and how.
+        on_round: Called with the number of a round, bytes reduced in it, and those there are.
+        kind: What agents are.
+
+    Raises:
+        Refused: Arguments, a machine, or the input cannot be used.
+        Failed: A part of the input cannot be read any more, or no node is left; the same command
+            goes on.
+        Over: The input is not what it was, or what a user wrote fails: the same command would, too.
+        KeyboardInterrupt: Ctrl-C; the same command goes on.
+    """
+    with reduce_home(out, asked.settings) as kept:
+        if kept.record.exists():
+            _, result, _ = pickle.loads(kept.read(ROUND) or b"")
+            return result, ReductionRecord.read(kept.record)
+        try:
+            machines = admission.machines(cluster, asked.instances)
+            with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
+                return _Driver(kept, crew, asked, on_round).run()
+        except core.Refused:
+            if kept.read(ROUND) is None:
+                kept.forget()
+            raise
+
+
+class _Driver:
+    """Of one reduction."""
+
+    def __init__(
+        self,
+        home: ReduceHome,
+        crew: Crew,
+        asked: ReduceAsked,
+        on_round: OnRound,
+    ) -> None:
+        self._home, self._crew, self._asked = home, crew, asked
+        self._on_round = on_round
+        self._code = asked.code
+        self._told = Told()
+        self._lost: dict[str, str] = {}
+        self._renewed: dict[str, int] = {}
+        """Bytes that all had reduced when a node was given a new agent."""
+        self._orphans: list[bytes] = []
+        """Objects of nodes that were lost, of this round."""
+        self._dealings: list[Dealing] = []
+        """Of this round: what nodes have sent is wanted until it ends."""
+        self._attempt = 0
+
+    def run(self) -> tuple[Any, ReductionRecord]:
+        """Does what there is left to do."""
+        self._crew.ready(self._asked.place)
+        self._found = self._look()
+        self._reduction = self._made()
+        self._learn(self._crew.nodes)
+        before = self._home.read(ROUND)
+        rounds, known, over = (0, None, False) if before is None else pickle.loads(before)
+        reduction, began, here = self._reduction, time.monotonic(), 0
+        while not over:
+            whole = self._round(rounds, known)
+            with _over("finish", f"round {rounds + 1}"):
+                result = reduction.finish(whole, known)
+            rounds, here = rounds + 1, here + 1
+            with _over("until", f"round {rounds}"):
+                over = reduction.until(result, known, rounds)
+            known = result
+            self._home.write(ROUND, self._code.packed((rounds, known, over)))
+        with _over("summary", "the result"):
+            told = summary(reduction, known)
+        record = recorded(
+            self._asked,
+            self._home.began_at,
+            self._found.index,
+            self._told,
+            rounds=rounds,
+            rounds_here=here,
+            seconds=time.monotonic() - began,
+            result=told,
+            lost=self._lost,
+            labels=self._crew.labels,
+        )
+        record.write(self._home.record)
+        return known, record
+
+    def _look(self) -> Found:
+        """The chunks there are, and who can read them: as they were when the job began."""
+        found, plan = look(self._crew, self._asked), self._home.plan
+        if plan is None:
+            self._home.write(INDEX, to_bytes(found.index))
+            self._home.begin(found.to_json())
+            return found
+        before = found_from(plan, self._home.read(INDEX) or b"")
+        known = {*before.files}
+        if missing := [each for each in found.files if each not in known]:
+            raise Over(
+                f"input {missing[0].path} is not what it was when the job began: begin again with "
+                "another --out"
+            )
+        return replace(before, workers=found.workers)
+
+    def _made(self) -> Reduction[Any]:
+        """What is done: as it was when the job began, if it was made of sampled rows."""
+        if (before := self._home.read(REDUCTION)) is not None:
+            kept: Reduction[Any] = pickle.loads(before)
+            return kept
+        made = self._asked.reduction
+        if isinstance(made, Sampled):
+            node, index = self._found.most(self._crew.nodes)
+            ended = self._crew.do("sample", {node: {"index": to_bytes(index), "rows": made.rows}})
+            refuse(ended, REFUSED)
+            if (kind := ended[node].kind) is not None:
+                failed = Over if kind == DETERMINISTIC else core.Failed
+                raise failed(f"{node}: {ended[node].why}")
+            with _over("sample", "the rows that are looked at first"):
+                made = made.make(ended[node].answer)
+        self._home.write(REDUCTION, self._code.packed(made))
+        return made
+
+    def _learn(self, nodes: Collection[str]) -> None:
+        """Tells nodes what stays the same in all rounds."""
+        asked = {
+            "reduction": self._code.packed(self._reduction),
+            "index": to_bytes(self._found.index),
+            "chunk_bytes": self._found.chunk_bytes,
+            "keep_bytes": KEPT_BYTES // max(self._found.workers, 1),
+        }
+        for node, end in self._crew.do("learn", dict.fromkeys(nodes, asked)).items():
+            if end.kind is not None:
+                self._lose(node, end, None)
+
+    def _round(self, number: int, known: Any) -> Any:
+        """All chunks once: what they come to.
+
+        Raises:
+            Failed: There are chunks that nobody can read any more, or nobody is left.
+        """
+        found, packed = self._found, self._code.packed(known)
+        ledger = Ledger(
+            found.index.chunks,
+            found.holders,
+            self._asked.assignment,
+            found.workers,
+            found.index.format.beginning,
+        )
+        self._orphans, self._dealings = [], []
+        mergings = Mergings(number + 1)
+        while True:
+            there, unread = ledger.left(self._crew.nodes)
+            if (unread or not self._crew.nodes) and not self._renew(ledger):
+                raise core.Failed(self._why(unread))
+            if there:
+                self._deal(number, packed, ledger)
+                self._renew(ledger)
+            elif not unread and (whole := self._merged(ledger, known, mergings)) is not None:
+                assert ledger.is_whole
+                return whole[0]
+
+    def _deal(self, number: int, known: bytes, ledger: Ledger) -> None:
+        """Has all nodes reduce what nobody has, until it is done or somebody is lost."""
+        crew, found = self._crew, self._found
+        dealing = Dealing(
+            crew,
+            ledger,
+            crew.nodes,
+            ahead=ON_THE_WAY,
+            on_came=lambda: self._on_round(number + 1, ledger.came_bytes, found.index.bytes),
+        )
+        self._dealings.append(dealing)
+        ended = crew.do("reduce", dealing.asked(number, known), dealing.told)
+        for node, end in sorted(ended.items()):
+            if end.kind is None:
+                if {*end.answer["chunks"]} != dealing.numbers(node):
+                    raise core.Failed(
+                        f"{node} has reduced other chunks than it was given: nothing is called done"
+                    )
+                self._told.note(node, end, dealing.ended_at.get(node))
+            else:
+                self._lose(node, end, ledger)
+        self._told.waited()
+
+    def _merged(self, ledger: Ledger, known: Any, mergings: Mergings) -> tuple[Any] | None:
+        """The objects of all nodes in one; ``None`` if a node was lost meanwhile."""
+        nodes = [node for node in self._crew.nodes if ledger.had(node)]
+        if not nodes:
+            return (self._merged_here(known),)
+        self._attempt += 1
+        whole = merged(self._crew, nodes, self._orphans, self._attempt)
+        self._told.waited()
+        if isinstance(whole, bytes):
+            return (pickle.loads(whole),)
+        for node, end in whole.items():
+            self._lose(node, end, ledger)
+        mergings.again(
+            formatting.listing(f"{node}, which {end.why}" for node, end in whole.items())
+        )
+        self._renew(ledger)
+        return None
+
+    def _merged_here(self, known: Any) -> Any:
+        """What lost nodes have left of a round of which there is nothing else."""
+        with _over("begin", "a round without rows"):
+            whole = self._reduction.begin(known)
+        with _over("merge", "objects of machines that were lost"):
+            for each in self._orphans:
+                whole = given_back(self._reduction.merge, whole, pickle.loads(each))
+        return whole
+
+    def _lose(self, node: str, end: Ended, ledger: Ledger | None) -> None:
+        """Takes a node for lost: what it had is handed out again, but what it has sent.
+
+        Raises:
+            Over: What it met all others would meet, too.
+        """
+        if end.kind == CHANGED:
+            raise Over(f"{node}: {end.why}: begin again with another --out")
+        if end.kind == DETERMINISTIC:
+            raise Over(f"{node}: {end.why}")
+        if end.kind == REFUSED:
+            raise core.Refused(f"{node}: {end.why}")
+        self._crew.lose(node, end.why)
+        self._told.lost(node)
+        self._lost[node] = end.why
+        if end.kind != GONE:
+            self._renewed[node] = -1  # Its machine is there, and it failed.
+        if ledger is not None:
+            # In the steps before, too: it may have done others of this round to their ends.
+            for dealing in self._dealings:
+                self._orphans += dealing.kept(node)
+            ledger.lost(node)
+
+    def _renew(self, ledger: Ledger) -> bool:
+        """Gives machines whose agents are gone new ones; tells whether one has one.
+
+        Again and again, as long as some chunk was reduced since the last time.
+        """
+        done = self._told.bytes + ledger.came_bytes
+        nodes = [node for node in sorted(self._lost) if self._renewed.get(node) not in (-1, done)]
+        for node in nodes:
+            self._renewed[node] = done
+        there = self._crew.renew(nodes, self._asked.place)
+        for node in nodes:
+            if node in there:
+                del self._lost[node]
+            else:
+                self._renewed[node] = -1  # Its machine is gone.
+        self._learn(there)
+        return bool(there)
+
+    def _why(self, unread: list[Any]) -> str:
+        lost = [f"{node} {why}" for node, why in sorted(self._lost.items())]
+        because = f" (lost: {formatting.listing(lost)})" if lost else ""
+        if not unread:
+            return f"no node is left{because}"
+        first = unread[0]
+        return (
+            f"{formatting.several(len(unread), 'chunk')} of input nobody can read any more, first "
+            f"{first.bytes} bytes of {self._found.index.files[first.file].name} at offset "
+            f"{first.offset}{because}"
+        )
+
+
+@contextmanager
+def _over(stage: str, where: str) -> Iterator[None]:
+    """What a user's function raises here it would raise again.
+
+    Raises:
+        Over: It failed.
+    """
+    try:
+        with of_user(stage, where):
+            yield
+    except core.Failed as why:
+        raise Over(why.args[0]) from why

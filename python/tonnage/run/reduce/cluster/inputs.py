@@ -1,0 +1,136 @@
+"""The chunks of what all nodes of a fleet have, and who can read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tonnage.base import core
+from tonnage.cluster.step_worker import DISK, FAILED, REFUSED
+from tonnage.cluster.worker_pool import GONE, Crew, foremost, refuse
+from tonnage.run.formats import Format
+from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.reduce.cluster.job_spec import ReduceAsked
+from tonnage.run.reduce.index import Index, from_bytes, to_bytes
+from tonnage.run.storage.object_store import is_url
+from tonnage.run.storage.sources import File
+from tonnage.run.two_pass import admission
+from tonnage.run.two_pass.job_dir import seen_from, seen_json
+from tonnage.run.two_pass.splits import Seen
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is to reduce.
+
+    Attributes:
+        index: Files, each once, with their chunks.
+        files: The same files as they were seen, in order.
+        holders: Who can read each; ``None`` for all.
+        workers: Threads that reduce, on all nodes that were looked at.
+    """
+
+    index: Index
+    files: Sequence[Seen]
+    holders: Sequence[Collection[str] | None]
+    workers: int = 1
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Of the largest chunk."""
+        return max((chunk.bytes for chunk in self.index.chunks), default=1)
+
+    def most(self, nodes: Sequence[str]) -> tuple[str, Index]:
+        """The node that can read most, and what it can."""
+        if not nodes:
+            raise core.Failed("no node is left")
+        bytes_ = dict.fromkeys(nodes, 0)
+        for chunk in self.index.chunks:
+            for node in self.holders[chunk.file] or nodes:
+                if node in bytes_:
+                    bytes_[node] += chunk.bytes
+        best = max(nodes, key=lambda node: bytes_[node])
+        readable = [of is None or best in of for of in self.holders]
+        chunks = [chunk for chunk in self.index.chunks if readable[chunk.file]]
+        return best, Index(self.index.format, self.index.files, chunks)
+
+    def to_json(self) -> dict[str, Any]:
+        """Who has what, as JSON values."""
+        held = {
+            each: tuple(sorted(of or ())) for each, of in zip(self.files, self.holders, strict=True)
+        }
+        return seen_json(held)
+
+
+def found_from(plan: Mapping[str, Any], index: bytes) -> Found:
+    """What `Found.to_json` made JSON values of, with its index."""
+    held = seen_from(plan)
+    holders = [None if is_url(each.path) else of for each, of in held.items()]
+    return Found(from_bytes(index, "the index"), list(held), holders)
+
+
+def look(crew: Crew, asked: ReduceAsked) -> Found:
+    """What all nodes have; one of them looks at object storage.
+
+    Raises:
+        Refused: A node, or the input, cannot be used.
+    """
+    nodes = crew.nodes
+    if not nodes:
+        first = next(iter(crew.members.values()))
+        raise core.Refused(f"{first.node} {first.gone}: mend it, or take it out of the cluster")
+    config = {
+        node: {"urls": asked.urls if node == nodes[0] else [], "nodes": len(nodes)}
+        for node in nodes
+    }
+    ended = crew.do("index", config)
+    refuse(ended, REFUSED)
+    if found := foremost(ended, GONE, DISK, FAILED):
+        node, why = found
+        raise core.Refused(
+            f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"
+        )
+    absent = {node: end.answer["absent"] for node, end in ended.items()}
+    admission.refuse_absent([each for each in asked.inputs if not is_url(each)], absent)
+    return _together({node: end.answer for node, end in ended.items()})
+
+
+def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
+    """The indexes of all nodes in one, of files that are the same once."""
+    chunks: dict[Seen, list[Chunk]] = {}
+    holders: dict[Seen, list[str]] = {}
+    files: dict[Seen, File] = {}
+    formats: dict[Format, str] = {}
+    for node, answer in sorted(answers.items()):
+        seen = {each.path: each for each in answer["files"]}
+        if answer["index"] is None:
+            continue
+        index = from_bytes(answer["index"], "the index")
+        formats.setdefault(index.format, node)
+        own: dict[int, Seen] = {place: seen[file.name] for place, file in enumerate(index.files)}
+        new = {place for place, each in own.items() if each not in files}
+        for each in own.values():
+            holders.setdefault(each, []).append(node)
+            # Two machines may have files of one name that are not the same.
+            version: str | None = f"{each.mtime_ns} {each.inode} of {node}"
+            if is_url(each.path):
+                version = each.etag  # None if the store says none: nothing is made up.
+            files.setdefault(each, File(each.path, each.bytes, version))
+            chunks.setdefault(each, [])
+        for chunk in index.chunks:
+            if chunk.file in new:
+                chunks[own[chunk.file]].append(chunk)
+    if len(formats) > 1:
+        told = ", ".join(f"{format.to_json()} on {node}" for format, node in formats.items())
+        raise core.Refused(f"the inputs are {told}: give those of one format, or --format")
+    order = sorted(files, key=lambda each: not chunks[each])  # As an index is read again.
+    cut = [chunk._replace(file=place) for place, each in enumerate(order) for chunk in chunks[each]]
+    if not formats:
+        raise core.Refused("there is no input")
+    index = Index(next(iter(formats)), [files[each] for each in order], cut)
+    # As those have it that are sent it.
+    index = from_bytes(to_bytes(index), "the index")
+    able = [None if is_url(each.path) else holders[each] for each in order]
+    workers = sum(answer["workers"] for answer in answers.values())
+    return Found(index, order, able, workers)

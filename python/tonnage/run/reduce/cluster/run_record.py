@@ -1,0 +1,139 @@
+"""What nodes told of a reduction, as its record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tonnage.base.core import stage_stats
+from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
+from tonnage.cluster.step_worker import Ended
+from tonnage.measure.trial import environment
+from tonnage.run.reduce import tuning
+from tonnage.run.reduce.cluster.job_spec import ReduceAsked
+from tonnage.run.reduce.index import Index
+from tonnage.run.storage.object_store import summed
+
+SECONDS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
+
+
+@dataclass
+class Told:
+    """What nodes told of their steps, added up."""
+
+    workers: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
+    phases: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[Mapping[str, Any]] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    tuned: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _waits: dict[str, float] = field(default_factory=dict)
+
+    def note(self, node: str, end: Ended, ended_at: float | None) -> None:
+        """A node has done a step, at some moment."""
+        for place, worker in enumerate(end.answer["workers"]):
+            before = self.workers.setdefault((node, place), dict.fromkeys(worker, 0))
+            for name, value in worker.items():
+                before[name] += value
+        self.phases += end.answer["phases"]
+        self.requests.append(end.answer["requests"])
+        self.cpu_seconds += end.cpu_seconds
+        self.peak_memory_bytes = max(self.peak_memory_bytes, end.peak_memory_bytes)
+        self.tuned[node] = end.answer["threads"], end.answer["why"]
+        self._waits[node] = time.monotonic() if ended_at is None else ended_at
+
+    def lost(self, node: str) -> None:
+        """A node waits for nobody any more."""
+        self._waits.pop(node, None)
+
+    def waited(self) -> None:
+        """Nodes have waited until now for others."""
+        now = time.monotonic()
+        for node, since in self._waits.items():
+            for (each, _), worker in self.workers.items():
+                if each == node:
+                    worker["synchronisation_seconds"] += now - since
+        self._waits = dict.fromkeys(self._waits, now)
+
+    @property
+    def bytes(self) -> int:
+        """Reduced in all."""
+        return sum(int(worker["bytes"]) for worker in self.workers.values())
+
+
+def recorded(
+    asked: ReduceAsked,
+    began_at: str,
+    index: Index,
+    told: Told,
+    *,
+    rounds: int,
+    rounds_here: int,
+    seconds: float,
+    result: Any,
+    lost: Mapping[str, str],
+    labels: dict[str, dict[str, str]],
+) -> ReductionRecord:
+    """The record of a reduction that is done.
+
+    Args:
+        asked: What was asked.
+        began_at: When its first command began.
+        index: What there was.
+        told: What nodes told of this command.
+        rounds: How many there were.
+        rounds_here: How many of them this command has done.
+        seconds: What these took.
+        result: What a record tells of it, as JSON has it.
+        lost: Why nodes were lost, that did not come back.
+        labels: Machines' labels.
+    """
+    workers = told.workers
+    largest = max((chunk.bytes for chunk in index.chunks), default=1)
+    first = max(told.tuned, key=lambda node: told.tuned[node][0], default=None)
+    threads, why = (0, "") if first is None else told.tuned[first]
+    name, flags = asked.named
+    return ReductionRecord(
+        job=name,
+        began_at=began_at,
+        command=asked.command,
+        environment=environment.capture([]),
+        settings=asked.settings
+        | {
+            "assignment": asked.assignment,
+            "flags": dict(flags),
+            "threads": asked.volumes.requests,
+            "endpoint": asked.volumes.address,
+        },
+        rows=index.rows,
+        bytes=index.bytes,
+        object_bytes=index.object_bytes,
+        chunks=len(index.chunks),
+        rounds=rounds,
+        rounds_here=rounds_here,
+        seconds=seconds,
+        cpu_seconds=told.cpu_seconds,
+        peak_memory_bytes=told.peak_memory_bytes,
+        result=result,
+        workers=[
+            WorkerRun(
+                node=node,
+                chunks=int(worker["chunks"]),
+                bytes=int(worker["bytes"]),
+                **{each: worker[each] for each in SECONDS},
+            )
+            for (node, _), worker in sorted(workers.items())
+        ],
+        tuning=Tuning(
+            chunk_bytes=largest,
+            range_bytes=tuning.range_bytes(largest),
+            threads=threads,
+            why=f"{tuning.why_chunks(largest, asked.chunk_bytes)}; {first}: {why}",
+        ),
+        requests=summed(told.requests),
+        phases=[stage_stats.phase(phase) for phase in told.phases],
+        lost=dict(lost),
+        labels=labels,
+    )

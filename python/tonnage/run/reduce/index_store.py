@@ -1,0 +1,178 @@
+"""Where an index lies: next to the data, in the directory or folder of which it is.
+
+Of a single file or object it is in its directory or folder, by the file's name. Files have their
+names there as that directory has them, so it is true however the directory is named.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tonnage.base import core
+from tonnage.base.records import write_atomically
+from tonnage.run.formats import Format, format_of
+from tonnage.run.reduce.index import NAME, Index, build, from_bytes, joined, to_bytes
+from tonnage.run.storage.object_store import Volumes, find, is_url, parted
+from tonnage.run.storage.sources import File, Sources
+
+CHUNK_BYTES = 16 << 20
+"""Of an index, which does not know who will use it."""
+
+
+def place_of(given: str, files: list[File]) -> str:
+    """Where the index of a file, a directory or a folder is.
+
+    Args:
+        given: What was named.
+        files: What it means.
+    """
+    is_file = not is_url(given) and Path(given).is_file()
+    if is_file or (len(files) == 1 and files[0].name == given):
+        above, _, name = given.rpartition("/")
+        return f"{above}/_{name}.index.parquet" if above else f"_{name}.index.parquet"
+    return f"{given.rstrip('/')}/{NAME}"
+
+
+def read(place: str, sources: Sources, volumes: Volumes) -> Index | None:
+    """The index that is there; ``None`` if there is none.
+
+    Raises:
+        Refused: What is there is no index.
+    """
+    if not is_url(place):
+        path = Path(place)
+        if not path.is_file():
+            return None
+        found = from_bytes(path.read_bytes(), place)
+        here = [replace(each, name=str(path.parent / each.name)) for each in found.files]
+        return replace(found, files=here)
+    try:
+        (about,) = find([place], volumes)
+    except (core.Refused, ValueError):
+        return None
+    with sources.open(File(place, about.bytes, about.etag)) as opened:
+        return from_bytes(opened.read(), place)
+
+
+def write(place: str, index: Index, volumes: Volumes) -> None:
+    """Writes it, whole or not at all.
+
+    Raises:
+        Failed: It cannot be written there.
+    """
+    if not is_url(place):
+        files = [replace(each, name=os.path.basename(each.name)) for each in index.files]
+        try:
+            write_atomically(Path(place), to_bytes(replace(index, files=files)))
+        except OSError as why:
+            raise core.Failed(f"writing {place}: {why.strerror}", None, None, None) from why
+        return
+    bucket, key = parted(place)
+    folder, _, name = key.rpartition("/")
+    with tempfile.TemporaryDirectory(prefix="tonnage-") as directory:
+        path = Path(directory) / name
+        path.write_bytes(to_bytes(index))
+        config = {
+            "path": str(path),
+            "place": {"store": volumes.store(bucket), "folder": folder},
+            "name": name,
+            "memory_bytes": 32 << 20,
+            "requests": 2,
+        }
+        core.run("upload", config)
+
+
+def as_before(
+    files: Sequence[File],
+    before: Index | None,
+    format: str | None,
+    dtype: str | None,
+    sources: Sources,
+) -> Format:
+    """What files are: as is said, else as their index says, else as they say themselves.
+
+    Raises:
+        Refused: They are several things, or what their rows are is not known.
+    """
+    if before is None or format is not None or dtype is not None:
+        return format_of(files, format, dtype, sources)
+    if files and files[0] in before.files:
+        return before.format
+    return format_of(files, before.format.NAME, before.format.row, sources)
+
+
+def indexed(
+    places: Sequence[str],
+    volumes: Volumes,
+    chunk_bytes: int | None = None,
+    format: str | None = None,
+    dtype: str | None = None,
+    usual: Callable[[int], int] = lambda _: CHUNK_BYTES,
+    look: Callable[[int, int], None] = lambda *_: None,
+) -> Index:
+    """The chunks of what places mean: of the index next to them, as far as that is true.
+
+    Args:
+        places: Files, directories, objects, folders.
+        volumes: How stores are reached.
+        chunk_bytes: About how large chunks are; with it those of the index do not count.
+        format: Of files; by default as the index or their names say.
+        dtype: Of rows of a size.
+        usual: How large chunks are that are in no index, by the bytes of all files.
+        look: Called now and then with how many files were looked at that are in no index, and in
+            how many chunks they are cut.
+
+    Raises:
+        Refused: A file is in two of the places, or none of its format, or not as its index says.
+    """
+    sources = Sources(volumes, 1)
+    found = {place: list(sources.find(place)) for place in places}
+    files = [file for of_place in found.values() for file in of_place]
+    _refuse_twice(found)
+    at = {each: place_of(each, found[each]) for each in places}
+    known = {place: read(place, sources, volumes) for place in at.values()}
+    before = joined([each for each in known.values() if each is not None])
+    wanted = as_before(files, before, format, dtype, sources)
+    if format is not None or dtype is not None:
+        for place, each in known.items():
+            _refuse_otherwise(place, each, files, wanted)
+    total = sum(file.bytes for file in files)
+    chunks = None if chunk_bytes else before
+    return build(files, wanted, chunk_bytes or usual(total), sources, chunks, look)
+
+
+def _refuse_otherwise(
+    place: str, known: Index | None, files: Sequence[File], wanted: Format
+) -> None:
+    """An index says what rows are; whoever says something else may be wrong, and would not see it.
+
+    Raises:
+        Refused: The index is of these files, and says something else.
+    """
+    if known is None or known.format == wanted or not {*known.files} & {*files}:
+        return
+    told, asked = (
+        " ".join(filter(None, each.to_json().values())) for each in (known.format, wanted)
+    )
+    raise core.Refused(
+        f"--dtype, --format: {place} says that rows are {told}, and not {asked}: leave the flag "
+        "out, or have tonnage index say it, too"
+    )
+
+
+def _refuse_twice(found: Mapping[str, Sequence[File]]) -> None:
+    """Rows that are in two places would count twice.
+
+    Raises:
+        Refused: A file is, by whatever names.
+    """
+    of: dict[str, str] = {}
+    for place, files in found.items():
+        for file in files:
+            name = file.name if is_url(file.name) else os.path.realpath(file.name)
+            if (other := of.setdefault(name, place)) != place:
+                raise core.Refused(f"{file.name} is in {other} and in {place}: give it once")

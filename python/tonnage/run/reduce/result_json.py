@@ -1,0 +1,47 @@
+"""Results as JSON has them: what is no finite number is ``null`` there."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from typing import Any
+
+import numpy as np
+
+from tonnage.api.aggregates import Distribution
+from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.user_errors import of_user
+
+
+def summary(reduction: Reduction[Any], result: Any) -> Any:
+    """What a record tells of a result.
+
+    Raises:
+        Failed: The reduction cannot say.
+    """
+    with of_user("summary", "the result"):
+        return as_json(reduction.summary(result))
+
+
+def as_json(value: Any) -> Any:
+    """A result as JSON has it: as it says itself, fields by their names, arrays as lists."""
+    if isinstance(value, Distribution):
+        return as_json(value.to_json())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: as_json(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(name): as_json(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(each) for each in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        kind = value.dtype.kind
+        if kind in "mM":  # Dates of some units would be numbers.
+            return np.asarray(value).astype(str).tolist()
+        is_plain = kind in "biuU" or (kind == "f" and bool(np.isfinite(value).all()))
+        return value.tolist() if is_plain else as_json(value.tolist())
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)

@@ -1,0 +1,1 @@
+"""Sort fixed-length records, on one machine and on a cluster."""

@@ -1,0 +1,123 @@
+"""The two-pass sort on this machine (-> `RunRecord`). The job is ``crates/graphs/src/sort.rs``."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core
+from tonnage.base.core import stage_stats
+from tonnage.base.records import Environment, RunRecord
+from tonnage.run.storage.object_store import Volumes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Fixed-length records and where their key is, in bytes."""
+
+    record_bytes: int = 100
+    key_offset: int = 0
+    key_bytes: int = 10
+
+    def to_json(self) -> dict[str, int]:
+        """As the core takes it."""
+        return {
+            "record_bytes": self.record_bytes,
+            "key_offset": self.key_offset,
+            "key_bytes": self.key_bytes,
+        }
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """A finished sort: its record, and its stages over time as columns."""
+
+    record: RunRecord
+    timeline: dict[str, list[Any]]
+
+
+def sort(
+    inputs: Sequence[Path | str],
+    output: Sequence[Path | str],
+    scratch: Sequence[Path],
+    *,
+    layout: Layout,
+    memory_bytes: int,
+    environment: Environment,
+    began_at: str,
+    command: list[str],
+    volumes: Volumes | None = None,
+    faults: dict[str, Any] | None = None,
+    on_progress: core.OnProgress | None = None,
+) -> Sorted:
+    """Sorts ``inputs`` into files ``part-00000`` and so on in the ``output`` directories.
+
+    The order of equal keys is not kept. Inputs are not changed. An output appears whole or not at
+    all; scratch has no names and is gone with the job, however it ends.
+
+    Args:
+        inputs: Files, or directories of files, of whole records; as strings, urls of objects or
+            folders of them.
+        output: Empty directories, one for each device; or the url of a folder, as a string.
+        scratch: Directories, one for each device.
+        layout: Size of a record and place of its key.
+        memory_bytes: For all buffers and indexes.
+        environment: Where it is done.
+        began_at: When the command was given, ISO 8601.
+        command: How it can be repeated.
+        volumes: How object storage is reached.
+        faults: What is to go wrong, for tests (``crates/io/disk/src/faults.rs``).
+        on_progress: Called with bytes of the input: half of what both passes, and
+            the sample, have moved of it.
+
+    Raises:
+        Refused: Arguments or input cannot be used.
+        Failed: It failed while it ran.
+        KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
+    """
+    settings: dict[str, Any] = {
+        "inputs": [str(path) for path in inputs],
+        "output": [str(path) for path in output],
+        "scratch": [str(path) for path in scratch],
+        "layout": layout.to_json(),
+        "memory_bytes": memory_bytes,
+        "volumes": (volumes or Volumes()).to_json(),
+    }
+    disk = {} if faults is None else {"disk": {"faults": faults}}
+    cpu_before = _cpu_seconds()
+    halved = None if on_progress is None else lambda done: on_progress(done // 2)
+    outcome = core.run("sort", settings | disk, halved)
+    record = RunRecord(
+        job="sort",
+        began_at=began_at,
+        command=command,
+        environment=environment,
+        settings=settings | {"plan": outcome["plan"]},
+        records=outcome["records"],
+        bytes=outcome["bytes"],
+        checksum=outcome["checksum"],
+        seconds=outcome["seconds"],
+        cpu_seconds=_cpu_seconds() - cpu_before,
+        peak_memory_bytes=peak_memory_bytes(),
+        repartitioned_bytes=outcome["repartitioned_bytes"],
+        requests=outcome["requests"],
+        phases=[stage_stats.phase(phase) for phase in outcome["phases"]],
+    )
+    return Sorted(record=record, timeline=stage_stats.timeline(outcome["phases"]))
+
+
+def peak_memory_bytes() -> int:
+    """The most memory that this process has had resident, buffers and interpreter and all."""
+    # Not ru_maxrss, which counts what the process had been before it became this program.
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,1 @@
+"""Where input and output are: local files and object storage."""

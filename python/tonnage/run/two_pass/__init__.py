@@ -1,0 +1,1 @@
+"""The two-pass job on a cluster, which sorting and MapReduce share."""

@@ -1,0 +1,325 @@
+"""The driver of a job on a fleet: has the nodes do what the schedule says, and tells it what came.
+
+::
+
+    prepare, look    each node: what it has of the input, how much room
+    sample           each node its share; boundaries here
+    pass_one         round after round, until every record lies where its partition is owned
+    pass_two         all owners at once; what is lost meanwhile goes through rounds again; where
+                     copies are kept, they are sent as partitions are sorted
+    copy             of finished files that lack one: it was lost, or a MapReduce wrote them
+    seal, leave      when the sum of what was written is that of what was read
+
+    claim, find      in object storage: one node for all (`objects`); all show that they reach it
+    clear            before pass two: of what was begun there, and is done again
+    publish, release    instead of seal and leave
+
+Data goes from node to node; here come keys of the sample, counts, and names of files. What befell
+is on file before anything rests on it (`home`), so the same command goes on after one was killed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core, formatting
+from tonnage.base.records import RunRecord
+from tonnage.cluster.ray_adapter import Cluster
+from tonnage.cluster.step_worker import FAILED, REFUSED, Ended, Sorter
+from tonnage.cluster.worker_pool import Crew
+from tonnage.run.two_pass import admission, startup
+from tonnage.run.two_pass.job_dir import home, round_event
+from tonnage.run.two_pass.job_spec import Asked
+from tonnage.run.two_pass.job_state import Job
+from tonnage.run.two_pass.output import commit
+from tonnage.run.two_pass.schedule import NobodyLeft, Outcome, Round, Total, Unreadable
+from tonnage.run.two_pass.splits import split_json
+from tonnage.run.two_pass.stragglers import Pace
+from tonnage.run.two_pass.worker import Deterministic
+
+
+def sort_fleet(
+    cluster: Cluster,
+    out: Path,
+    asked: Asked,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
+    kind: type[Sorter] = Sorter,
+) -> RunRecord:
+    """Sorts on all machines of a cluster, or goes on with what an earlier command began.
+
+    Args:
+        cluster: Whose machines.
+        out: Where what befell is kept.
+        asked: What to sort, and where.
+        on_progress: Called with the bytes that both passes have moved, and those there are to move.
+        kind: What agents are.
+
+    Raises:
+        Refused: Arguments, a machine, or the input cannot be used.
+        Failed: A part of the input cannot be read any more, or no node is left; the same command
+            goes on. Or something would fail on any machine: then nothing is left.
+        Over: The input is not what it was, or what came out is not what went in: the same command
+            would fail, too.
+        KeyboardInterrupt: Ctrl-C; nodes have stopped, and the same command goes on.
+    """
+    with home(out, asked.settings, asked.LISTED) as kept:
+        if kept.is_left:
+            return RunRecord.read(kept.run)
+        began = None if kept.plan is None else kept.plan["weights"]
+        try:
+            machines = admission.machines(cluster, asked.instances, began)
+            with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
+                return _done(Job(kept, crew, asked, on_progress))
+        except core.Refused:
+            if kept.plan is None:
+                kept.forget()
+            raise
+
+
+def _done(job: Job) -> RunRecord:
+    """Has a crew do the job, or what there is left of it."""
+    kept, crew = job.home, job.crew
+    crew.ready(job.place)
+    if kept.run.exists():
+        commit.leave(job)
+        return RunRecord.read(kept.run)
+    try:
+        return _sorted(job)
+    except core.Refused:
+        if kept.plan is None:
+            crew.do("leave", {node: {} for node in crew.nodes})
+            with suppress(core.Refused, core.Failed, NobodyLeft):  # It may be what was refused.
+                if job.asked.folder is not None:
+                    job.once("release", None)
+        raise
+    except Deterministic as why:
+        commit.abandon(job)
+        raise core.Failed(*why.args) from why
+    except (Unreadable, NobodyLeft) as why:
+        lost = [f"{node} {reason}" for node, reason in job.lost.items()]
+        because = f" (lost: {formatting.listing(lost)})" if lost else ""
+        raise core.Failed(f"{why}{because}") from why
+
+
+def _sorted(job: Job) -> RunRecord:
+    """Does what there is left to do."""
+    startup.begin(job)
+    while True:
+        try:
+            while each := job.schedule.next_round():
+                _round(job, each)
+        except Unreadable:
+            if not job.renewed():
+                raise
+            continue
+        if left := job.schedule.to_sort():
+            _pass_two(job, left)
+        elif lacking := job.schedule.to_copy():
+            _copy(job, lacking)
+        elif commit.sealed(job):
+            return commit.whole(job)
+
+
+def _round(job: Job, each: Round) -> None:
+    schedule, asked = job.schedule, job.asked
+    addresses = job.crew.addresses(each.nodes)
+    if gone := [node for node in each.nodes if node not in addresses]:
+        for node in gone:
+            job.lose(node, job.why_gone(node))
+        return
+    nodes = each.nodes
+    number_of_node = {node: number for number, node in enumerate(nodes)}
+    owners: list[int | None] = [None] * schedule.partitions
+    for place, node in each.owners.items():
+        owners[place] = number_of_node[node]
+    mesh = _mesh(job, addresses, asked.connections)
+    more = asked.round(job, each)
+    config = {
+        node: {
+            "number": each.number,
+            "files": job.files(schedule.splits, each.reads.get(node, ())),
+            "mesh": mesh | {"number": number_of_node[node]},
+            "splits": [split_json(schedule.splits[one]) for one in each.reads.get(node, ())],
+            "owners": owners,
+            **more[node],
+        }
+        for node in nodes
+    }
+    began = time.monotonic()
+    ended = job.do("pass_one", config)
+    outcomes, blames = {}, {}
+    for node, end in ended.items():
+        job.refuse_changed(node, end)
+        if end.kind is None:
+            outcomes[node] = _outcome(end.answer, each, node, nodes)
+        elif end.kind in (FAILED, REFUSED):
+            blames[node] = admission.blamed(end.why, nodes)
+    event = round_event(each, outcomes, blames)
+    event |= asked.judge_round(each, {node: ended[node].answer for node in outcomes})
+    event |= {"seconds": time.monotonic() - began, "told": job.take_told()}
+    event["bytes"] = sum(sum(outcome.partitions.values()) for outcome in outcomes.values())
+    judged = schedule.round_ended(each, outcomes, blames)
+    job.home.keep(event)
+    job.lose_all(ended, judged, blames)
+
+
+def _mesh(job: Job, addresses: Mapping[str, str], connections: int) -> dict[str, Any]:
+    """How nodes meet, in the order of their names; each is also told its number."""
+    return {
+        "endpoints": [addresses[node] for node in sorted(addresses)],
+        "connections": connections,
+        "secret": secrets.token_hex(32),
+        "patience_seconds": job.asked.patience_seconds,
+        "checked": True,
+    }
+
+
+def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
+    schedule, of_all = job.schedule, job.asked.pass_two(job)
+    asked: dict[str, dict[str, Any]] = {}
+    for node, places in left.items():
+        filled = [place for place in places if schedule.came[place]]
+        for place in places:
+            job.sums.pop(place, None)
+            job.copies.pop(place, None)
+            if not schedule.came[place]:
+                schedule.sorted(place, [])
+        if filled:
+            asked[node] = {
+                "rounds": schedule.scratch[node],
+                "keeps": [],
+                **of_all,
+                "partitions": [
+                    {"number": place, **job.asked.partition(job, place)} for place in filled
+                ],
+            }
+    if asked and job.asked.folder is not None:
+        job.once("clear", [each["number"] for one in asked.values() for each in one["partitions"]])
+    copies = schedule.copies is not None and job.asked.COPIED_AS_WRITTEN and bool(asked)
+    if copies and not _with_copies(job, asked):
+        return
+    ended = _done_together(job, "pass_two", asked, copies, _pace(job, asked))
+    for node, end in sorted(ended.items()):
+        missing = [
+            place
+            for place in left.get(node, ())
+            if place not in schedule.finished and schedule.owner[place] == node
+        ]
+        if end.kind is None and missing:
+            raise core.Failed(
+                f"{node}: of partition {missing[0]} {schedule.came[missing[0]]} bytes came, "
+                "and others were written: nothing is called done"
+            )
+
+
+def _pace(job: Job, asked: Mapping[str, Mapping[str, Any]]) -> Pace:
+    """Who is too slow in pass two; nobody, where others wait for its copies."""
+    schedule = job.schedule
+    if schedule.copies is not None and job.asked.COPIED_AS_WRITTEN:
+        return Pace()
+    shares = {
+        node: [schedule.came[each["number"]] for each in one["partitions"]]
+        for node, one in asked.items()
+        if node in schedule.keepers
+    }
+    rounds = [event["seconds"] for event in job.home.events if event["event"] == "round"]
+    return Pace(shares, max(rounds, default=0.0))
+
+
+def _with_copies(job: Job, asked: dict[str, dict[str, Any]]) -> bool:
+    """Adds to what nodes are asked for who keeps copies; tells whether all are still there."""
+    places = [each["number"] for one in asked.values() for each in one["partitions"]]
+    keepers = job.schedule.copied_by(sorted(places))
+    for node in {*keepers.values()} - {*asked}:
+        asked[node] = {"rounds": [], "partitions": []}
+    for node in asked:
+        asked[node]["keeps"] = [place for place, keeper in keepers.items() if keeper == node]
+    meshes = _meet(job, sorted(asked))
+    numbers = {node: number for number, node in enumerate(sorted(asked))}
+    for node, mesh in meshes.items():
+        asked[node]["mesh"] = mesh
+        for each in asked[node]["partitions"]:
+            each["keeper"] = numbers[keepers[each["number"]]]
+    return bool(meshes)
+
+
+def _copy(job: Job, lacking: Mapping[int, str]) -> None:
+    """Has owners send finished files to those that are to keep copies."""
+    schedule = job.schedule
+    nodes = sorted({*lacking.values()} | {schedule.owner[place] for place in lacking})
+    numbers = {node: number for number, node in enumerate(nodes)}
+    if not (meshes := _meet(job, nodes)):
+        return
+    files: dict[str, list[dict[str, Any]]] = {node: [] for node in nodes}
+    for place, keeper in lacking.items():
+        files[schedule.owner[place]] += [
+            {"path": file.path, "keeper": numbers[keeper]} for file in schedule.finished[place]
+        ]
+    asked = {
+        node: {
+            "files": files[node],
+            "mesh": meshes[node],
+            "keeps": [place for place, keeper in lacking.items() if keeper == node],
+        }
+        for node in nodes
+    }
+    _done_together(job, "copy", asked, True)
+
+
+def _meet(job: Job, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """How each of these nodes meets the others for copies; nothing if one of them is lost."""
+    addresses = job.crew.addresses(nodes)
+    if gone := [node for node in nodes if node not in addresses]:
+        for node in gone:
+            job.lose(node, job.why_gone(node))
+        return {}
+    # One connection a pair: all of a file comes in order.
+    mesh = _mesh(job, addresses, 1)
+    return {node: mesh | {"number": number} for number, node in enumerate(nodes)}
+
+
+def _done_together(
+    job: Job,
+    step: str,
+    asked: Mapping[str, Mapping[str, Any]],
+    meets: bool,
+    pace: Pace | None = None,
+) -> dict[str, Ended]:
+    """Has nodes do a step of which each file that is whole counts; loses who is to be lost.
+
+    Raises:
+        Failed: A node failed by itself.
+    """
+    nodes, began = sorted(asked), time.monotonic()
+    ended = job.do(step, asked, pace)
+    event = {"event": step, "seconds": time.monotonic() - began}
+    job.home.keep(event | {"told": job.take_told()})
+    pairs: list[tuple[str, str]] = []
+    able = {*job.crew.nodes} & job.schedule.keepers
+    able -= {node for node, end in ended.items() if end.kind is not None}
+    for node, end in sorted(ended.items()):
+        others = admission.apart(end, nodes) if meets else []
+        if end.kind in (FAILED, REFUSED) and not others:
+            # One that does not reach an object store is not all of them.
+            if job.asked.folder is None or not able:
+                raise core.Failed(f"{node}: {end.why}")
+            job.lose(node, end.why)
+        pairs += [(node, other) for other in others]
+    well = {node for node, end in ended.items() if end.kind in (None, FAILED, REFUSED)}
+    well &= {*job.crew.nodes}
+    job.lose_all(ended, job.schedule.linked(pairs, well))
+    return ended
+
+
+def _outcome(told: Mapping[str, Any], each: Round, node: str, nodes: Sequence[str]) -> Outcome:
+    """What the core tells of a round, with nodes' names."""
+    lost = {nodes[link["peer"]] for link in told["received"] if link["lost"] is not None}
+    partitions = {
+        place: told["partitions"][place] for place, owner in each.owners.items() if owner == node
+    }
+    return Outcome(Total(**told["read"]), tuple(sorted(lost)), partitions)

@@ -1,0 +1,284 @@
+"""A job's own directory, ``--out``: all that its driver knows, so that the same command goes on.
+
+::
+
+    job.json       settings, and the job's name, which its directories on nodes have too
+    plan.json      the input as it was seen, boundaries of partitions, weights of nodes
+    rounds.json    what befell: rounds, what was lost, what was sorted, in order
+    sorted.json    the files of the output, in the order of keys; of a MapReduce reduced.json
+    run.json       the record, when the output is whole
+    left.json      whose scratch is removed: nothing is left to do
+
+Each is written whole or not at all. The secret of a round's network is nowhere among them.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core
+from tonnage.base.records import write_atomically
+from tonnage.measure.trial.session import parted
+from tonnage.measure.trial.trial import now
+from tonnage.run.two_pass.schedule import Finished, Outcome, Round, Schedule, Total
+from tonnage.run.two_pass.splits import Seen
+
+JOB, PLAN, ROUNDS, RUN, LEFT = (
+    "job.json",
+    "plan.json",
+    "rounds.json",
+    "run.json",
+    "left.json",
+)
+SCHEMA = "tonnage.fleet-job/1"
+FLAGS = {
+    "inputs": "INPUT...",
+    "output": "--output",
+    "scratch": "--scratch",
+    "record_bytes": "--record-bytes",
+    "key": "--key",
+    "memory_bytes": "--memory",
+    "instances": "--instances",
+    "weights": "--capacities",
+    "durability": "--durability",
+    "endpoint": "--endpoint",
+    "code": "MapReduce, in files that are as they were",
+    "functions": "MapReduce",
+    "input_formats": "--input-format",
+    "format": "--format",
+    "workers": "--workers",
+    "reduction": "JOB, of code that is as it was",
+    "of_reduction": "flags of JOB",
+    "state": "reduction, made of the same",
+    "dtype": "--dtype",
+    "chunk_bytes": "--chunk-bytes",
+}
+"""What says each setting."""
+
+Event = dict[str, Any]
+
+
+class Over(core.Failed):
+    """The job failed, and so would the same command."""
+
+
+class Claimed:
+    """A job's directory, held by one command at a time; made of what `claimed` gives."""
+
+    def __init__(self, out: Path, job: Mapping[str, Any]) -> None:
+        self._out = out
+        self.job: str = job["job"]
+        self.began_at: str = job["began_at"]
+        self.plan: dict[str, Any] | None = self._read(PLAN)
+
+    def begin(self, plan: dict[str, Any]) -> None:
+        """Keeps what was found and decided before the first round."""
+        self.plan = plan
+        self._write(PLAN, plan)
+
+    def _read(self, name: str) -> Any:
+        try:
+            return json.loads((self._out / name).read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError as why:
+            raise core.Refused(
+                f"--out {self._out}: {name} is not whole ({why}): give another directory"
+            ) from why
+
+    def _write(self, name: str, values: Any) -> None:
+        write_atomically(self._out / name, json.dumps(values).encode() + b"\n")
+
+
+class Home(Claimed):
+    """The directory of a job that has an output; made by `home`."""
+
+    def __init__(self, out: Path, job: Mapping[str, Any], listed: str) -> None:
+        super().__init__(out, job)
+        self._listed = listed
+        self.events: list[Event] = self._read(ROUNDS) or []
+
+    def forget(self) -> None:
+        """Has nothing begun: what was refused leaves nothing behind."""
+        for name in (ROUNDS, PLAN, JOB):
+            (self._out / name).unlink(missing_ok=True)
+        self.plan, self.events = None, []
+
+    def keep(self, event: Event) -> None:
+        """Keeps what befell."""
+        self.events.append(event)
+        self._write(ROUNDS, self.events)
+
+    def list_files(self, files: Sequence[Mapping[str, Any]]) -> None:
+        """Keeps the list of the output's files."""
+        self._write(self._listed, files)
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """That list, if it is there."""
+        return self._read(self._listed) or []
+
+    @property
+    def run(self) -> Path:
+        """Where the record is."""
+        return self._out / RUN
+
+    @property
+    def is_left(self) -> bool:
+        """Whether nothing is left to do."""
+        return (self._out / LEFT).exists()
+
+    def leave(self, nodes: Sequence[str]) -> None:
+        """Keeps that all is done, on these nodes."""
+        self._write(LEFT, list(nodes))
+
+
+@contextmanager
+def home(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[Home]:
+    """The directory ``out``, with what an earlier command of the same settings left in it.
+
+    Raises:
+        Refused: It holds something else, was begun with other settings, or is in use.
+    """
+    with claimed(out, settings, [PLAN, ROUNDS, listed, RUN, LEFT]) as job:
+        yield Home(out, job, listed)
+
+
+@contextmanager
+def claimed(
+    out: Path, settings: Mapping[str, Any], parts: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Claims the directory ``out`` for a job of these settings: what `JOB` says of it.
+
+    Args:
+        out: The directory.
+        settings: What has to be the same for the same command to go on.
+        parts: What else may be in it.
+
+    Raises:
+        Refused: It holds something else, was begun with other settings, or is in use.
+    """
+    wanted = json.loads(json.dumps(settings))
+    with parted(out, [JOB, *parts]):
+        path = out / JOB
+        if path.exists():
+            job = json.loads(path.read_bytes())
+            for name in wanted | job["settings"]:
+                was, given = job["settings"].get(name), wanted.get(name)
+                if was != given:
+                    raise core.Refused(
+                        f"--out {out} was begun with {name} {was}, not {given}: give the same "
+                        f"{FLAGS[name]} to go on with it, or another directory"
+                    )
+        else:
+            job = {
+                "schema": SCHEMA,
+                "job": secrets.token_hex(8),
+                "began_at": now(),
+                "settings": wanted,
+            }
+            write_atomically(path, json.dumps(job).encode() + b"\n")
+        yield job
+
+
+def seen_json(held: Mapping[Seen, tuple[str, ...]]) -> dict[str, Any]:
+    """Files with their holders, as JSON values; the same holders once."""
+    several = {nodes: number for number, nodes in enumerate(dict.fromkeys(held.values()))}
+    return {
+        "holders": [list(nodes) for nodes in several],
+        "files": [[*each, several[nodes]] for each, nodes in held.items()],
+    }
+
+
+def seen_from(values: Mapping[str, Any]) -> dict[Seen, tuple[str, ...]]:
+    """What `seen_json` made JSON values of."""
+    several = [tuple(nodes) for nodes in values["holders"]]
+    return {Seen(*each): several[number] for *each, number in values["files"]}
+
+
+def round_event(
+    each: Round, outcomes: Mapping[str, Outcome], blames: Mapping[str, Sequence[str]]
+) -> Event:
+    """What befell in a round."""
+    return {
+        "event": "round",
+        "number": each.number,
+        "reads": {node: list(splits) for node, splits in each.reads.items()},
+        "owners": list(each.owners.items()),
+        "outcomes": {
+            node: {
+                "read": list(vars(outcome.read).values()),
+                "lost": list(outcome.lost),
+                "partitions": list(outcome.partitions.items()),
+            }
+            for node, outcome in outcomes.items()
+        },
+        "blames": {node: list(others) for node, others in blames.items()},
+    }
+
+
+def lost_event(
+    node: str,
+    why: str,
+    reads: bool,
+    joins: bool,
+    keeps: Mapping[int, Sequence[Finished]],
+    heirs: Mapping[int, tuple[str, Sequence[Finished]]],
+) -> Event:
+    """What befell when a node was lost, or came back empty."""
+    return {
+        "event": "lost",
+        "node": node,
+        "why": why,
+        "reads": reads,
+        "joins": joins,
+        "keeps": [[place, files_json(files)] for place, files in keeps.items()],
+        "heirs": [[place, heir, files_json(files)] for place, (heir, files) in heirs.items()],
+    }
+
+
+def files_json(files: Sequence[Finished]) -> list[Any]:
+    """A partition's files as JSON values."""
+    return [[each.path, *vars(each.total).values()] for each in files]
+
+
+def files_from(values: Sequence[Any]) -> list[Finished]:
+    """What `files_json` made JSON values of."""
+    return [Finished(path, Total(*total)) for path, *total in values]
+
+
+def heirs_from(event: Event) -> dict[int, tuple[str, Sequence[Finished]]]:
+    """Who got a lost node's partitions."""
+    return {place: (heir, files_from(files)) for place, heir, files in event["heirs"]}
+
+
+def replay(schedule: Schedule, event: Event) -> list[str]:
+    """Tells a schedule what befell; gives who is to be lost, as `Schedule.round_ended`."""
+    if event["event"] == "round":
+        each = Round(event["number"], event["reads"], dict(map(tuple, event["owners"])))
+        outcomes = {
+            node: Outcome(
+                Total(*told["read"]),
+                tuple(told["lost"]),
+                dict(map(tuple, told["partitions"])),
+            )
+            for node, told in event["outcomes"].items()
+        }
+        return schedule.round_ended(each, outcomes, event["blames"])
+    if event["event"] == "lost":
+        for place, files in event["keeps"]:
+            schedule.sorted(place, files_from(files))
+        keeps = [place for place, _ in event["keeps"]]
+        schedule.lose(
+            event["node"],
+            reads=event["reads"],
+            keeps=keeps,
+            joins=event["joins"],
+            heirs=heirs_from(event),
+        )
+    return []

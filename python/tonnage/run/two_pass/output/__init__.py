@@ -1,0 +1,1 @@
+"""The output of a two-pass job: names, replicas, object storage, commit."""

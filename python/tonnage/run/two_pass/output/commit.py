@@ -1,0 +1,155 @@
+"""How a job on a fleet ends: manifests, when the sums agree; the record; nothing else stays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core
+from tonnage.base.records import RunRecord
+from tonnage.run.storage.object_store import is_url
+from tonnage.run.two_pass.job_dir import files_json
+from tonnage.run.two_pass.job_state import Job
+from tonnage.run.two_pass.run_record import recorded
+from tonnage.run.two_pass.schedule import NobodyLeft, Schedule
+
+
+def sealed(job: Job) -> bool:
+    """Whether all directories have their manifest; who could not write it is lost."""
+    schedule = job.schedule
+    job.asked.judge(schedule)
+    written = schedule.written
+    files = _files_in_order(job)
+    manifest = {
+        "format": "tonnage.output/1",
+        "records": written.records,
+        "bytes": written.bytes,
+        "checksum": f"{written.checksum:x}",
+        "parts": [Path(each["path"]).name for each in files],
+    }
+    copies = [
+        (copy.node, Path(path).name)
+        for copy in (schedule.copies or {}).values()
+        for path in copy.paths
+    ]
+    if job.asked.folder is not None:
+        sizes = {each["path"]: each["bytes"] for each in files}
+        job.once("publish", {"manifest": manifest, "sizes": sizes})
+        job.home.keep({"event": "publish", "told": job.take_told()})
+        for node in sorted(schedule.keepers - {*job.crew.nodes}):
+            job.lose(node, job.why_gone(node))  # What it had put stays.
+        job.home.list_files(files)
+        return True
+    names = _names(files)
+    asked = {
+        node: {
+            "manifest": manifest,
+            "output": [*job.parts(node, names)],
+            "copies": [name for each, name in copies if each == node],
+        }
+        for node in job.crew.nodes
+        if node in schedule.keepers or node in names
+    }
+    ended = job.crew.do("seal", asked)
+    for node, end in sorted(ended.items()):
+        if end.kind is not None:
+            job.crew.lose(node, end.why)
+            job.lose(node, end.why)
+    if unsealed := [node for node in names if node not in {*asked, *job.witness}]:
+        job.lose(unsealed[0], job.why_gone(unsealed[0]))
+        return False
+    job.home.list_files(files)
+    return all(end.kind is None for end in ended.values())
+
+
+def whole(job: Job) -> RunRecord:
+    """Writes the record, and has nodes remove the rest."""
+    record = recorded(
+        job.home,
+        job.schedule,
+        job.asked.command,
+        {"job": job.asked.JOB} | job.asked.recorded(job),
+        job.asked.settings | {"connections": job.asked.connections},
+        time.monotonic() - job.began,
+        job.lost,
+        job.crew.labels,
+    )
+    record.write(job.home.run)
+    leave(job)
+    return record
+
+
+def leave(job: Job) -> None:
+    """Has nodes remove all but the output; for one that is gone, who sees its output does."""
+    if job.home.is_left:
+        return
+    crew, files = job.crew, job.home.files
+    sizes: dict[str, dict[str, int]] = {}
+    for each in files:
+        if not is_url(each["path"]):
+            sizes.setdefault(each["node"], {})[each["path"]] = each["bytes"]
+    names, going = _names(files), True
+    while going:
+        there = {*crew.nodes}
+        job.witness = {node: other for node, other in job.witness.items() if other in there}
+        for node in sizes:
+            if node not in there and node not in job.witness:
+                job.is_witnessed(node, sizes[node])
+        ended = crew.do("leave", {node: job.parts(node, names) for node in there})
+        for node, end in ended.items():
+            if end.kind is not None:
+                crew.lose(node, end.why)
+        going = there > {*crew.nodes}
+    keepers = {each["copy"]["node"] for each in files if each["copy"]}
+    if job.asked.folder is not None:
+        job.once("release", None)
+    if {*sizes} | keepers <= {*crew.nodes, *job.witness}:
+        job.home.leave(crew.nodes)  # Else the same command does it, when they are back.
+
+
+def abandon(job: Job) -> None:
+    """Has nodes remove all of a job that cannot be done, and forgets it."""
+    nodes = job.crew.nodes
+    job.crew.do("drop", {node: {"keeps": []} for node in nodes})
+    job.crew.do("leave", {node: {} for node in nodes})
+    if job.asked.folder is not None:
+        with suppress(core.Refused, core.Failed, NobodyLeft):  # Why it ends says more.
+            job.once("clear", None)
+            job.once("release", None)
+    job.home.forget()
+
+
+def _files_in_order(job: Job) -> list[dict[str, Any]]:
+    schedule = job.schedule
+    return [
+        {
+            "node": schedule.owner[place],
+            "path": path,
+            "records": records,
+            "bytes": size,
+            "checksum": f"{checksum:x}",
+            **job.asked.listed(job, place),
+            "copy": _copy(schedule, place, number),
+        }
+        for place in sorted(schedule.finished)
+        for number, (path, records, size, checksum) in enumerate(
+            files_json(schedule.finished[place])
+        )
+    ]
+
+
+def _names(files: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The names of each node's files."""
+    names: dict[str, set[str]] = {}
+    for each in files:
+        names.setdefault(each["node"], set()).add(Path(each["path"]).name)
+    return names
+
+
+def _copy(schedule: Schedule, place: int, number: int) -> dict[str, str] | None:
+    """Where the copy of a partition's file is."""
+    copy = (schedule.copies or {}).get(place)
+    return {"node": copy.node, "path": copy.paths[number]} if copy else None

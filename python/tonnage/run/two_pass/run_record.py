@@ -1,0 +1,117 @@
+"""What nodes told of a sort, as its record: kept with what befell, added up at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.base.core import stage_stats
+from tonnage.base.records import NodeRun, RoundRun, RunRecord
+from tonnage.cluster.step_worker import Ended
+from tonnage.measure.trial import environment
+from tonnage.run.storage.object_store import summed
+from tonnage.run.two_pass.job_dir import Home
+from tonnage.run.two_pass.schedule import Schedule
+
+
+def told(end: Ended) -> dict[str, Any]:
+    """What there is to keep of a step on a node."""
+    answer = end.answer if isinstance(end.answer, dict) else {}
+    phases = answer.get("phases", [])
+    return {
+        "seconds": end.seconds,
+        "cpu_seconds": end.cpu_seconds,
+        "peak_memory_bytes": end.peak_memory_bytes,
+        "phases": phases,
+        # What functions are given, and what they make, the core does not see.
+        "read_bytes": _of_kind(phases, "read") + answer.get("input_bytes", 0),
+        "written_bytes": _of_kind(phases, "write") + answer.get("output_bytes", 0),
+        "sent_bytes": sum(link["bytes"] for link in answer.get("sent", [])),
+        "received_bytes": sum(link["bytes"] for link in answer.get("received", [])),
+        "repartitioned_bytes": answer.get("repartitioned_bytes", 0),
+        "requests": answer.get("requests", {}),
+    }
+
+
+def recorded(
+    kept: Home,
+    schedule: Schedule,
+    command: list[str],
+    done: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    seconds: float,
+    lost: Mapping[str, str],
+    labels: dict[str, dict[str, str]],
+) -> RunRecord:
+    """The record of a job that is whole.
+
+    Args:
+        kept: What befell.
+        schedule: Its end.
+        command: How it can be repeated.
+        done: Which job it was, and how much it did.
+        settings: As they were given.
+        seconds: What this command took; earlier ones, which were killed, are not in it.
+        lost: Why nodes were lost.
+        labels: Machines' labels.
+    """
+    steps: dict[str, list[Mapping[str, Any]]] = {node: [] for node in sorted(schedule.weights)}
+    rounds: list[RoundRun] = []
+    for event in kept.events:
+        for node, of_node in event.get("told", {}).items():
+            steps.setdefault(node, []).extend(of_node.values())
+        if event["event"] == "round":
+            rounds.append(
+                RoundRun(
+                    number=event["number"],
+                    splits=sum(map(len, event["reads"].values())),
+                    partitions=len(event["owners"]),
+                    bytes=event["bytes"],
+                    seconds=event["seconds"],
+                )
+            )
+        elif event["event"] == "lost" and not event["joins"] and rounds:
+            rounds[-1].lost[event["node"]] = event["why"]
+    nodes = [_node(node, of_node, lost.get(node)) for node, of_node in steps.items()]
+    return RunRecord(
+        **done,
+        began_at=kept.began_at,
+        command=command,
+        environment=environment.capture([]),
+        settings={**settings, "partitions": schedule.partitions},
+        seconds=seconds,
+        cpu_seconds=sum(node.cpu_seconds for node in nodes),
+        peak_memory_bytes=max((node.peak_memory_bytes for node in nodes), default=0),
+        repartitioned_bytes=sum(
+            step["repartitioned_bytes"] for of_node in steps.values() for step in of_node
+        ),
+        phases=[],
+        nodes=nodes,
+        rounds=rounds,
+        labels=labels,
+        durability=settings["durability"],
+        requests=summed(step["requests"] for of_node in steps.values() for step in of_node),
+        network_bytes=sum(node.sent_bytes for node in nodes),
+        commands=1 + sum(event["event"] == "command" for event in kept.events),
+    )
+
+
+def _node(node: str, steps: list[Mapping[str, Any]], lost: str | None) -> NodeRun:
+    return NodeRun(
+        node=node,
+        phases=[stage_stats.phase(phase) for step in steps for phase in step["phases"]],
+        read_bytes=sum(step["read_bytes"] for step in steps),
+        sent_bytes=sum(step["sent_bytes"] for step in steps),
+        received_bytes=sum(step["received_bytes"] for step in steps),
+        written_bytes=sum(step["written_bytes"] for step in steps),
+        cpu_seconds=sum(step["cpu_seconds"] for step in steps),
+        peak_memory_bytes=max((step["peak_memory_bytes"] for step in steps), default=0),
+        seconds=sum(step["seconds"] for step in steps),
+        lost=lost,
+    )
+
+
+def _of_kind(phases: list[dict[str, Any]], kind: str) -> int:
+    return sum(
+        stage["bytes"] for phase in phases for stage in phase["stages"] if stage["kind"] == kind
+    )

@@ -1,0 +1,142 @@
+"""How a sort on a fleet is divided: splits, partitions, blocks and room.
+
+Memory is divided by the core's own plan, for the node with most threads; a block is as long as the
+node that has least room for it can have, since all have to be able to take what any sends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tonnage.base import core
+from tonnage.run.sort.local import Layout
+from tonnage.run.two_pass.schedule import Round, Schedule, Split
+
+ALIGNMENT = 4096
+"""Splits begin at multiples of this where the record's size allows: direct reads want it."""
+MOST_BYTES = 256 << 20
+LEAST_BYTES = 1 << 20
+SPLITS_PER_NODE = 16
+"""So many at least, unless they were shorter than the least: what is shared out is even then."""
+CHUNKS_PER_PARTITION = 4
+CHUNKS = (64, 32_768)
+"""Chunks that are sampled, at least and at most: of 100-byte records 5 million keys, 53 MB for the
+driver; with fewer a large fleet's partitions are uneven."""
+SLACK = 1.1
+"""Partitions are not all alike, and blocks end at multiples of a page."""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """How wide a node reads and writes; of object storage each request at once is a device."""
+
+    readers: int = 1
+    """Of the input."""
+    scratch: int = 1
+    writers: int = 1
+    """Of the output."""
+    uploads: bool = False
+    """Whether the output's blocks are parts of objects."""
+
+
+def stride(total_bytes: int, nodes: int, record_bytes: int) -> int:
+    """The length of a split: small enough for splits to be shared out evenly, in whole records."""
+    most = total_bytes // max(nodes * SPLITS_PER_NODE, 1)
+    most = min(max(most, LEAST_BYTES), MOST_BYTES)
+    step = math.lcm(record_bytes, ALIGNMENT)
+    step = step if step <= most else record_bytes
+    return max(most // step, 1) * step
+
+
+def partitions(
+    splits: Sequence[Split],
+    workers: Mapping[str, int],
+    layout: Layout,
+    memory_bytes: int,
+    devices: Devices,
+    connections: int,
+) -> int:
+    """How many partitions to aim for."""
+    nodes = len(workers)
+    share = -(-sum(split.bytes for split in splits) // nodes)
+    planned = plan(share, max(workers.values()), nodes, layout, memory_bytes, devices, connections)
+    return int(planned["partitions"]) * nodes
+
+
+def chunks(count: int) -> int:
+    """How many chunks to sample for so many partitions."""
+    least, most = CHUNKS
+    return min(max(CHUNKS_PER_PARTITION * count, least), most)
+
+
+def block_bytes(
+    each: Round,
+    schedule: Schedule,
+    workers: Mapping[str, int],
+    layout: Layout,
+    memory_bytes: int,
+    devices: Devices,
+    connections: int,
+) -> int:
+    """The size of a block in a round, with which every node keeps its memory."""
+    nodes = each.nodes
+    found = []
+    for node in nodes:
+        reads = sum(schedule.splits[number].bytes for number in each.reads.get(node, ()))
+        planned = plan(reads, workers[node], len(nodes), layout, memory_bytes, devices, connections)
+        # Half of the memory is for blocks that are open: one a partition and thread.
+        open_blocks = max(workers[node] * len(each.owners), 1)
+        most = memory_bytes // 2 // open_blocks // ALIGNMENT * ALIGNMENT
+        found.append(min(int(planned["block_bytes"]), most))
+    least = -(-layout.record_bytes // ALIGNMENT) * ALIGNMENT
+    return max(min(found), least)
+
+
+def rooms(each: Round, schedule: Schedule) -> dict[str, int]:
+    """About how much comes to each node in a round."""
+    reads = sum(schedule.splits[number].bytes for one in each.reads.values() for number in one)
+    comes: dict[str, float] = {}
+    for place, node in each.owners.items():
+        of_input = schedule.bytes_of[place] / max(schedule.input_bytes, 1)
+        comes[node] = comes.get(node, 0.0) + reads * of_input
+    return {node: int(size * SLACK) for node, size in comes.items()}
+
+
+def plan(
+    size: int,
+    workers: int,
+    endpoints: int,
+    layout: Layout,
+    memory_bytes: int,
+    devices: Devices,
+    connections: int,
+) -> dict[str, Any]:
+    """How the core divides a node's memory: sizes and numbers for both passes.
+
+    Args:
+        size: Bytes that the node has to sort.
+        workers: Its threads.
+        endpoints: Nodes that take part.
+        layout: Of records.
+        memory_bytes: Of the node.
+        devices: Of the node.
+        connections: From each node to each other.
+
+    Raises:
+        Refused: The memory is too small.
+    """
+    shape = {
+        "bytes": size,
+        "record_bytes": layout.record_bytes,
+        "memory_bytes": memory_bytes,
+        "workers": workers,
+        "devices": [devices.readers, devices.scratch, devices.writers],
+        "uploads": devices.uploads,
+        "endpoints": endpoints,
+        "connections": connections,
+    }
+    planned: dict[str, Any] = core.plan(shape)
+    return planned

@@ -1,0 +1,51 @@
+"""Steps are commands that one would type, run as such, and what is said beside them."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from tonnage.base import core
+
+
+def tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
+    """Runs a command of Tonnage, which ends with this one, tidily; a second Ctrl-C kills it.
+
+    Args:
+        arguments: After ``tonnage``.
+        held: Descriptor of the study's directory, which the command holds as well.
+        is_kept: Whether what it prints is given, instead of shown on standard error.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-m", "tonnage", *arguments],
+        stdout=subprocess.PIPE if is_kept else sys.stderr,
+        text=True,
+        # A terminal sends Ctrl-C to all of a group: this one alone gets it, and hands it on once.
+        process_group=0,
+        pass_fds=[held],
+    ) as running:
+        try:
+            said, _ = running.communicate()
+        except BaseException:
+            # What a shell puts in the background ignores Ctrl-C, but not this.
+            running.terminate()
+            try:
+                running.wait()
+            except BaseException:
+                running.kill()
+                running.wait()
+                raise
+            raise
+    if running.returncode:
+        raise core.Failed(
+            f"tonnage {shlex.join(arguments)} ended with {running.returncode}: mend what it says "
+            "above"
+        )
+    return said or ""
+
+
+def say(text: str) -> None:
+    """Shows a line of what is being done."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,340 @@
+"""The steps of the loop on a fleet, one after the other; see `tonnage.study.cluster`."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core, formatting
+from tonnage.base.records import ArtifactError, RunRecord, write_atomically
+from tonnage.base.records.cluster_study import STEPS, FleetStudy, Step
+from tonnage.base.records.plan import Candidate, Plan
+from tonnage.cluster.ray_adapter import OF, attached
+from tonnage.measure.trial.session import locked
+from tonnage.measure.trial.trial import now
+from tonnage.model.plan_accuracy import came
+from tonnage.run.sort.gensort import RECORD_BYTES
+from tonnage.run.sort.input_generator import hands
+from tonnage.run.two_pass.job_dir import RUN
+from tonnage.study.cluster.commands import say, tonnage
+from tonnage.study.cluster.settings import Settings
+from tonnage.study.cluster.survey import REHEARSING, lack, survey
+
+STUDY = "study.json"
+SORT = "sort"
+PROFILE, PLAN, CALIBRATED = "profile.json", "plan.json", "calibrated.json"
+PLACE_PREFIX = "tonnage-study-"
+MODES = ("rw", "ro", "wo")
+ROUNDS = 3
+DISK_SECONDS, NET_SECONDS = 4.0, 2.0
+DISK_BYTES = 4_000_000_000
+"""A trial of disks moves as much as a machine has of the job, up to this."""
+REHEARSALS = 2
+"""Two tell how runs vary; more would take longer than the job."""
+
+
+def study_fleet(settings: Settings, command: list[str], until: str) -> FleetStudy:
+    """Does the steps that are left, up to one; gives the study's record, `STUDY` in ``out``.
+
+    Raises:
+        Refused: The cluster or its machines cannot be used, or ``out`` holds another study.
+        Failed: A step's command failed; the same command goes on from there.
+        KeyboardInterrupt: Ctrl-C; what is on machines is removed, and the same command goes on.
+    """
+    with locked(settings.out) as held:
+        return _Loop(settings, command, held).run(until)
+
+
+class _Loop:
+    """The steps; each adds to the record and writes it."""
+
+    def __init__(self, settings: Settings, command: list[str], held: int) -> None:
+        self._settings, self._out, self._held = settings, settings.out, held
+        self._commands: list[list[str]] = []  # of the step that is being done
+        self._study = self._begun(command)
+
+    def _begun(self, command: list[str]) -> FleetStudy:
+        """The study as an earlier command left it, or a new one."""
+        place = self._out / STUDY
+        if not place.exists():
+            made = PLACE_PREFIX + secrets.token_hex(4)
+            return FleetStudy(
+                began_at=now(), command=command, settings=self._settings.kept, place=made
+            )
+        try:
+            found = FleetStudy.read(place)
+        except ArtifactError as why:
+            raise core.Refused(
+                f"--out {self._out} holds something else ({why}): give another directory"
+            ) from None
+        kept = self._settings.kept
+        is_planned = any(step.name == "plan" for step in found.steps)
+        for name, value in kept.items():
+            is_free = name == "deadline_seconds" and not is_planned
+            if not is_free and (earlier := found.settings.get(name)) != value:
+                raise core.Refused(
+                    f"--out {self._out} holds a study with other settings ({name} was {earlier}, "
+                    f"now {value}): give them as they were, or another directory"
+                )
+        return dataclasses.replace(found, settings=found.settings | kept)
+
+    def run(self, until: str) -> FleetStudy:
+        done = {step.name for step in self._study.steps}
+        for name, do in DOING.items():
+            if name not in done:
+                self._commands, began = [], time.monotonic()
+                found = do(self)
+                seconds = time.monotonic() - began
+                step = Step(name=name, commands=self._commands, seconds=seconds)
+                self._keep(steps=[*self._study.steps, step], **found)
+            if name == until:
+                break
+        return self._study
+
+    def survey(self) -> dict[str, Any]:
+        """Who takes part, and how much is to be sorted."""
+        say("Looking at the machines")
+        machines, size = survey(self._settings)
+        say(f"To sort: {formatting.size(size)}")
+        return {"machines": machines, "settings": self._study.settings | {"sorted_bytes": size}}
+
+    def measure(self) -> dict[str, Any]:
+        """Of each type disks and network, and on two machines a sort."""
+        for kind in self._types:
+            say(f"Measuring the disks of {kind}, all at once")
+            self._tonnage(
+                *("measure", "disk", *self._on(kind)),
+                *("--dir", *map(str, self._settings.directories), "--mode", *MODES),
+                *("--rounds", str(ROUNDS), "--seconds", f"{DISK_SECONDS:g}"),
+                *("--size", str(min(self._share(kind), DISK_BYTES)), "--memory", self._memory),
+                *("--out", str(self._disk(kind))),
+            )
+            say(f"Measuring the network between {kind}")
+            self._tonnage(
+                *("measure", "net", *self._on(kind), "--connections", "1"),
+                *("--rounds", str(ROUNDS), "--seconds", f"{NET_SECONDS:g}"),
+                *("--out", str(self._net(kind))),
+            )
+        for kind in self._types:
+            for place in self._rehearsals(kind):
+                self._rehearse(kind, place)
+        return {}
+
+    def model(self) -> dict[str, Any]:
+        """A profile of all of that."""
+        self._profile(self._measured(), self._out / PROFILE)
+        return {}
+
+    def plan(self) -> dict[str, Any]:
+        """Which machines, and how many: the first candidate that these machines can be."""
+        deadline = self._settings.deadline_seconds
+        aim = ("--objective", "time")
+        if deadline is not None:
+            aim = ("--deadline", f"{deadline}s")
+        done = self._tonnage(
+            *("plan", "sort", "--data", str(self._size), "--durability", self._settings.durability),
+            *(*aim, "--max-nodes", str(max(map(self._count, self._types)))),
+            *("--measured", "--all", *self._catalogs(), "--profiles", str(self._out / PROFILE)),
+            "--json",
+            is_kept=True,
+        )
+        write_atomically(self._out / PLAN, done.encode())
+        made = Plan.read(self._out / PLAN)
+        fits = (
+            (number, each)
+            for number, each in enumerate(made.candidates, start=1)
+            if self._can_be(each)
+        )
+        number, chosen = next(fits, (0, None))
+        if chosen is None:
+            raise core.Failed(
+                f"no candidate of {self._out / PLAN} is of these machines, with room for it: give "
+                "a later --deadline; or a smaller --size, and another --out"
+            )
+        seconds = chosen.seconds
+        between = formatting.seconds_between(seconds.low, seconds.high)
+        say(
+            f"Planned: {chosen.nodes} x {chosen.offer}, {formatting.seconds(seconds.median)} "
+            f"({between}), {formatting.usd(round(chosen.cost_usd.median, 4))}"
+        )
+        return {"candidate": chosen, "number": number}
+
+    def run_job(self) -> dict[str, Any]:
+        """The sort as planned, and how near the plan came."""
+        chosen = self._study.candidate
+        assert chosen is not None
+        self._sort(
+            *("--plan", str(self._out / PLAN), "--candidate", str(self._study.number)),
+            *("--capacities", str(self._disk(chosen.offer)), str(self._net(chosen.offer))),
+            kind=chosen.offer,
+            nodes=chosen.nodes,
+            size=self._size,
+            out=self._out / SORT,
+        )
+        return {"came": came(RunRecord.read(self._out / SORT / RUN))}
+
+    def report(self) -> dict[str, Any]:
+        """Pages of the run and of the machines; and the profile that the run is in, too."""
+        page = self._out / "report.html"
+        measured = [*map(self._disk, self._types), *map(self._net, self._types)]
+        self._profile([*self._measured(), self._out / SORT], self._out / CALIBRATED)
+        self._tonnage("report", *map(str, measured), "--out", str(self._out / "machines.html"))
+        self._tonnage("report", str(self._out / SORT), "--out", str(page))
+        return {"report": str(page)}
+
+    def _rehearse(self, kind: str, out: Path) -> None:
+        say(f"Rehearsing on {REHEARSING} x {kind}")
+        size = self._share(kind) * REHEARSING
+        flags = ("--instances", str(REHEARSING), "--durability", self._settings.durability)
+        self._sort(*flags, kind=kind, nodes=REHEARSING, size=size, out=out)
+
+    def _sort(self, *flags: str, kind: str, nodes: int, size: int, out: Path) -> None:
+        """Sorts on the first machines of a type, which have the input for it only meanwhile."""
+        place = self._study.place
+        inputs, output = (
+            [str(each / place / name) for each in self._settings.data] for name in ("in", "out")
+        )
+        command = [
+            *("run", "sort", *inputs, *self._on(kind), "--output", *output),
+            *("--scratch", *(str(each / place / "scratch") for each in self._settings.scratch)),
+            *("--memory", self._memory, *flags, "--out", str(out)),
+        ]
+        names = [each.node for each in self._study.machines if each.type == kind][:nodes]
+        record = out / RUN
+        try:
+            if not record.exists():
+                shutil.rmtree(out, ignore_errors=True)
+                self._lay_out(kind, names, size, inputs)
+            # One that was done by an earlier command does what that one had left, and tells again.
+            self._tonnage(*command)
+            sorted_bytes = RunRecord.read(record).bytes
+            if sorted_bytes != size // RECORD_BYTES * RECORD_BYTES:
+                record.unlink()
+                raise core.Failed(
+                    f"{formatting.size(sorted_bytes)} were sorted of {formatting.size(size)}: other machines "
+                    "took part than have the input"
+                )
+        finally:
+            if not record.exists():
+                shutil.rmtree(out, ignore_errors=True)  # Its input goes: it cannot go on.
+            self._remove(names)
+
+    def _lay_out(self, kind: str, names: list[str], size: int, directories: Sequence[str]) -> None:
+        """Has the input on the machines that will sort it."""
+        self._remove(names)  # A study that was killed left it.
+        records, nodes = size // RECORD_BYTES, len(names)
+        ends = [records * (number + 1) // nodes for number in range(nodes)]
+        shares = {
+            name: end - begin for name, begin, end in zip(names, [0, *ends], ends, strict=False)
+        }
+        with attached(self._at(kind)) as cluster:
+            first = cluster.machines[:nodes]
+            if [each.name for each in first] != names:
+                there = formatting.listing(each.name for each in first)
+                raise core.Failed(
+                    f"the first {nodes} machines of {kind} are {there}, and the survey had "
+                    f"{formatting.listing(names)}: have these back, or give another --out"
+                )
+            with hands(cluster, first) as all_of, core.Progress("generating", size) as progress:
+                all_of.lay_out(shares, directories, progress)
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Removes the study's data wherever that can be, and says where it stays."""
+        try:
+            with attached(self._settings.fleet) as cluster:
+                there = [each for each in cluster.machines if each.name in names]
+                gone = {*names} - {each.name for each in there}
+                stays = dict.fromkeys(gone, "it left the cluster")
+                with hands(cluster, there) as all_of:
+                    stays |= all_of.remove(self._places)
+        except (core.Refused, core.Failed) as failed:
+            # A warning, and no end: what ended the step counts for more, if anything did.
+            stays = dict.fromkeys(names, str(failed))
+        for node, why in sorted(stays.items()):
+            say(f"{node} may still have {formatting.listing(self._places)}: {why}")
+
+    def _profile(self, measured: Sequence[Path], out: Path) -> None:
+        paths = map(str, measured)
+        self._tonnage("profile", *paths, *self._catalogs(), "--out", str(out))
+
+    def _measured(self) -> list[Path]:
+        """All that profiles are made of, but the job itself."""
+        rehearsed = [place for kind in self._types for place in self._rehearsals(kind)]
+        return [*map(self._disk, self._types), *map(self._net, self._types), *rehearsed]
+
+    def _tonnage(self, *arguments: str, is_kept: bool = False) -> str:
+        """Runs a command; what it prints is shown on standard error, or kept and given."""
+        self._commands.append(["tonnage", *arguments])
+        return tonnage(arguments, self._held, is_kept=is_kept)
+
+    def _keep(self, **found: Any) -> None:
+        self._study = dataclasses.replace(self._study, **found)
+        self._study.write(self._out / STUDY)
+
+    @property
+    def _types(self) -> list[str]:
+        return sorted({each.type for each in self._study.machines})
+
+    @property
+    def _size(self) -> int:
+        return int(self._study.settings["sorted_bytes"])
+
+    @property
+    def _memory(self) -> str:
+        return str(self._settings.memory_bytes)
+
+    @property
+    def _places(self) -> list[str]:
+        """What a study has on a machine."""
+        return [str(each / self._study.place) for each in self._settings.directories]
+
+    def _count(self, kind: str) -> int:
+        return sum(each.type == kind for each in self._study.machines)
+
+    def _share(self, kind: str) -> int:
+        """Of the job, what each has if all of this type do it."""
+        return self._size // self._count(kind)
+
+    def _disk(self, kind: str) -> Path:
+        return self._out / f"disk-{kind}"
+
+    def _net(self, kind: str) -> Path:
+        return self._out / f"net-{kind}"
+
+    def _rehearsals(self, kind: str) -> list[Path]:
+        return [self._out / f"rehearsal-{kind}-{number + 1}" for number in range(REHEARSALS)]
+
+    def _on(self, kind: str) -> list[str]:
+        return ["--fleet", self._at(kind)]
+
+    def _at(self, kind: str) -> str:
+        """The address of the machines of a type."""
+        return f"{kind}{OF}{self._settings.fleet.rpartition(OF)[2]}"
+
+    def _catalogs(self) -> list[str]:
+        return [part for name in self._settings.catalogs for part in ("--catalog", name)]
+
+    def _can_be(self, candidate: Candidate) -> bool:
+        """Whether a candidate is of the study's machines, and they have room for it."""
+        of = candidate.provider, candidate.offer
+        machines = [each for each in self._study.machines if (each.provider, each.type) == of]
+        share = self._size // candidate.nodes
+        first = machines[: candidate.nodes]
+        return len(machines) >= candidate.nodes and not any(
+            lack(self._settings, each, share) for each in first
+        )
+
+
+DOING: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
+    zip(
+        STEPS,
+        (_Loop.survey, _Loop.measure, _Loop.model, _Loop.plan, _Loop.run_job, _Loop.report),
+        strict=True,
+    )
+)
+"""What does each step, and gives what that adds to the record."""

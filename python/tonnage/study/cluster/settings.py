@@ -1,0 +1,49 @@
+"""What a study of a fleet is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage.measure.disk import halves
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to study."""
+
+    fleet: str
+    """The cluster's address, as `tonnage.cluster.ray_adapter.attached` takes it."""
+    directories: tuple[Path, ...]
+    """Each machine's own: of several the first half holds input and output, the rest scratch."""
+    size_bytes: int | None
+    memory_bytes: int
+    """Of each machine."""
+    durability: str
+    deadline_seconds: float | None
+    catalogs: tuple[str, ...]
+    out: Path
+
+    @property
+    def data(self) -> tuple[Path, ...]:
+        """Where input and output are."""
+        return halves(self.directories)[0]
+
+    @property
+    def scratch(self) -> tuple[Path, ...]:
+        """Where scratch is."""
+        return halves(self.directories)[1]
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What has to be the same for a study to go on."""
+        return {
+            "fleet": self.fleet,
+            "directories": [str(path) for path in self.directories],
+            "size_bytes": self.size_bytes,
+            "memory_bytes": self.memory_bytes,
+            "durability": self.durability,
+            "deadline_seconds": self.deadline_seconds,
+            "catalogs": list(self.catalogs),
+        }

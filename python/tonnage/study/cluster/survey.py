@@ -1,0 +1,116 @@
+"""Who takes part in a study of a fleet: machines of offers with a price, at least two of a type."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+from tonnage import catalog
+from tonnage.base import core, formatting
+from tonnage.base.records.cluster_study import SurveyedMachine
+from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
+from tonnage.cluster.ray_adapter import OF, Machine, attached
+from tonnage.run.sort.input_generator import hands
+from tonnage.study.cluster.commands import say
+from tonnage.study.cluster.settings import Settings
+
+REHEARSING = 2
+"""Machines of a rehearsal: the fewest that have a network between them."""
+BYTES_A_MACHINE = 1_000_000_000
+"""How much is sorted for each machine unless it is said."""
+LEAST_SHARE = 1_000_000
+"""What a trial of disks takes at least of a machine's share of the job."""
+
+
+def survey(settings: Settings) -> tuple[list[SurveyedMachine], int]:
+    """The machines, with what is free on them, and how much they are to sort.
+
+    Raises:
+        Refused: One does not say what it is, or has no room; or there are no two of a type.
+    """
+    with attached(settings.fleet) as cluster:
+        kinds = _kinds(cluster.machines, settings)
+        _refuse_few(settings, kinds)
+        count = max(Counter(kinds.values()).values())
+        with hands(cluster, [each for each in cluster.machines if each.name in kinds]) as all_of:
+            free = all_of.room([str(path) for path in settings.directories])
+    size = settings.size_bytes or BYTES_A_MACHINE * count
+    machines = [
+        SurveyedMachine(node=node, provider=offer[0], type=offer[1], free_bytes=free[node])
+        for node, offer in sorted(kinds.items())
+    ]
+    _refuse_small(size // count)
+    counts = Counter(each.type for each in machines)
+    for each in machines:
+        if lacks := lack(settings, each, size // counts[each.type]):
+            raise core.Refused(f"{lacks}: free some, or give a smaller --size")
+    for (provider, name), number in sorted(Counter(kinds.values()).items()):
+        say(f"{formatting.several(number, 'machine')}: {provider}/{name}")
+    return machines, size
+
+
+def lack(settings: Settings, machine: SurveyedMachine, share: int) -> str:
+    """Where a machine has no room for its share of the job, in words; empty if it has."""
+    data, scratch = ([str(path) for path in paths] for paths in (settings.data, settings.scratch))
+    copies = 2 if settings.durability == "replicated" else 1
+    for directory, free in machine.free_bytes.items():
+        needed = (1 + copies) * share // len(data) if directory in data else 0
+        needed += share // len(scratch) if directory in scratch else 0
+        if free < needed:
+            return (
+                f"--dir {directory}: {machine.node} has {formatting.size(free)} free there, and "
+                f"needs {formatting.size(needed)}"
+            )
+    return ""
+
+
+def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[str, str]]:
+    """Provider and type of each machine; refused if one does not say, or no catalog has it."""
+    try:
+        catalogs = list(map(catalog.load, settings.catalogs)) or catalog.newest()
+    except catalog.CatalogError as why:
+        raise core.Refused(f"--catalog: {why}") from why
+    found = {}
+    for machine in machines:
+        kind, provider = machine.labels.get(MACHINE_TYPE), machine.labels.get(PROVIDER)
+        if kind is None or provider is None:
+            raise core.Refused(
+                f"--fleet {settings.fleet}: {machine.name} does not say what it was rented as: "
+                f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study "
+                f"those of a type alone: --fleet TYPE{OF}{settings.fleet.rpartition(OF)[2]}"
+            )
+        try:
+            offer = catalog.find(catalogs, f"{provider}/{kind}")[1]
+        except catalog.CatalogError as why:
+            raise core.Refused(f"{machine.name}: {why}; or give its --catalog") from why
+        found[machine.name] = (offer.provider, offer.type)
+    return found
+
+
+def _refuse_few(settings: Settings, kinds: dict[str, tuple[str, str]]) -> None:
+    """Leaves out types of which there is one; refused if nothing is left."""
+    for (one, kind), (other, same) in itertools.combinations(sorted({*kinds.values()}), 2):
+        if kind == same:
+            raise core.Refused(
+                f"--fleet {settings.fleet}: {one} and {other} both have a {kind}: study "
+                "one of them at a time"
+            )
+    counts = Counter(kinds.values())
+    for offer in [offer for offer, count in counts.items() if count < REHEARSING]:
+        say(f"Left out: {'/'.join(offer)}, of which there is one: a fleet takes two")
+        for node in [node for node, of in kinds.items() if of == offer]:
+            del kinds[node]
+    if not kinds:
+        raise core.Refused(
+            f"--fleet {settings.fleet}: there are no two machines of a type: add some; "
+            "of one machine alone tonnage study, without --fleet, tells"
+        )
+
+
+def _refuse_small(share: int) -> None:
+    if share < LEAST_SHARE:
+        raise core.Refused(
+            f"--size: a machine would sort {formatting.size(share)}: give {formatting.size(LEAST_SHARE)} for "
+            "each at least"
+        )

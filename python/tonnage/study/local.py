@@ -1,0 +1,420 @@
+"""The whole loop on one machine: measure, predict, sort, validate, compare, report.
+
+Every step's results are written before the next step begins, so a study that is killed says what
+it has. The prediction is written before the sort starts. Data lies in a locked directory of its
+own under each given one and is removed at the end, however the study ends; what a killed study
+left is found unlocked and removed by the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core, formatting
+from tonnage.base.records import (
+    Actual,
+    ActualPhase,
+    ArtifactError,
+    Limit,
+    Measurement,
+    Prediction,
+    RunRecord,
+    Study,
+    Validation,
+    write_table,
+)
+from tonnage.base.system.block_devices import holding
+from tonnage.base.system.sampler import Watch
+from tonnage.measure.cpu import measure_cpu
+from tonnage.measure.disk import halves, measure_disk
+from tonnage.measure.trial import environment as environments
+from tonnage.measure.trial.trial import now
+from tonnage.model import two_pass
+from tonnage.model.findings import findings, warnings, why
+from tonnage.report.study.page import write_report
+from tonnage.run.sort import gensort
+from tonnage.run.sort.local import Layout, Sorted, sort
+
+DATA_PREFIX = ".tonnage-study-"
+LAST_STEP = "reported"
+TRIAL_SECONDS = (0.3, 2.0)
+"""Length of a trial: a second for each gigabyte, within these bounds."""
+DISK_MODES = ("rw", "ro", "rw", "wo", "headroom")
+"""A round of trials; what both passes do counts most, so it is tried twice."""
+ROUNDS_BEFORE = 4
+ROUNDS_AFTER = 3
+CPU_SECONDS = 1.0
+CPU_ROUNDS = 3
+REHEARSALS = 2
+REHEARSAL_BYTES = 2_000_000_000
+"""A rehearsal is half of the sort, up to this: what a start costs must not weigh in it."""
+BENCH_BYTES = 4_000_000_000
+"""The disk benchmark's files are as large as the sort's, up to this."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to study."""
+
+    size_bytes: int
+    memory_bytes: int
+    directories: tuple[Path, ...]
+    out: Path
+
+    @property
+    def data(self) -> tuple[Path, ...]:
+        """Directories of input and output: the first half of several, or the only one."""
+        return halves(self.directories)[0]
+
+    @property
+    def scratch(self) -> tuple[Path, ...]:
+        """Directories of scratch: the other half, or the only one."""
+        return halves(self.directories)[1]
+
+
+def measuring_alone(
+    settings: Settings, rounds: int, seconds: float, size_bytes: int, *, turned: bool
+) -> list[str] | None:
+    """The command that measures the disks by itself as a study does, if there is one.
+
+    Args:
+        settings: The study's.
+        rounds: How often each mode is tried.
+        seconds: How long a trial lasts at most.
+        size_bytes: How much it reads, and writes, at most.
+        turned: Whether the disks are used as in pass two: scratch is read, data is written.
+    """
+    read, write = settings.data, settings.scratch
+    if turned:
+        read, write = write, read
+    directories = read if read == write else (*read, *write)
+    if len(read) != (len(directories) + 1) // 2:
+        return None  # Which half is read is not for that command to say.
+    return [
+        *("tonnage", "measure", "disk", "--dir", *map(str, directories)),
+        *("--mode", *DISK_MODES, "--rounds", str(rounds)),
+        *("--seconds", str(seconds), "--size", str(size_bytes)),
+        *("--memory", str(settings.memory_bytes)),
+    ]
+
+
+def study(settings: Settings, command: list[str]) -> Study:
+    """Runs the loop and returns its record, which is also ``study.json`` in ``settings.out``.
+
+    Raises:
+        Refused: A directory cannot be used, or has too little room.
+        Failed: Something failed; what was done by then is in ``settings.out``.
+        KeyboardInterrupt: Ctrl-C; data is removed.
+    """
+    with ExitStack() as stack:
+        data = [
+            stack.enter_context(core.workspace("--dir", path, DATA_PREFIX))
+            for path in settings.data
+        ]
+        scratch = [
+            data[settings.data.index(path)]
+            if path in settings.data
+            else stack.enter_context(core.workspace("--dir", path, DATA_PREFIX))
+            for path in settings.scratch
+        ]
+        return _Loop(settings, command, data, scratch).run()
+
+
+class _Loop:
+    """The steps, in order; each adds to the record and writes it."""
+
+    def __init__(
+        self, settings: Settings, command: list[str], data: list[Path], scratch: list[Path]
+    ) -> None:
+        self._settings = settings
+        self._command = command
+        self._data, self._scratch = data, scratch
+        size = settings.size_bytes // gensort.RECORD_BYTES * gensort.RECORD_BYTES
+        self._bytes = size
+        least, most = TRIAL_SECONDS
+        self._trial_seconds = min(max(size / 1e9, least), most)
+        self._environment = environments.capture([*data, *scratch])
+        self._host: dict[str, list[Any]] = {}  # its counters while it sorted
+        self._study = Study(
+            began_at=now(),
+            command=command,
+            environment=self._environment,
+            settings={
+                "size_bytes": size,
+                "memory_bytes": settings.memory_bytes,
+                "directories": {
+                    "data": [str(path) for path in settings.data],
+                    "scratch": [str(path) for path in settings.scratch],
+                },
+            },
+        )
+
+    def run(self) -> Study:
+        self._begin()
+        inputs = self._generate()
+        before = self._measure(ROUNDS_BEFORE)
+        cpu = self._measure_cpu()
+        rehearsals = [self._rehearse(number) for number in range(REHEARSALS)]
+        prediction = self._predict(before, cpu, rehearsals)
+        job = self._sort(inputs)
+        validation = self._validate(job.record)
+        after = self._measure(ROUNDS_AFTER)
+        self._compare(prediction, job.record, validation, before, after)
+        self._keep(LAST_STEP, report=str(write_report(self._settings.out)))
+        return self._study
+
+    def _begin(self) -> None:
+        """Refuses at once what would be refused only after minutes."""
+        out = self._settings.out
+        if (out / "study.json").exists():
+            raise core.Refused(
+                f"--out {out} holds an earlier study, {_how_far(out)}: give another directory, or "
+                "remove that one"
+            )
+        self._shape(self._bytes)  # refuses a memory that is too small
+        # While it sorts: input and output here, scratch there. Nothing else needs more: what is
+        # measured is read here and written there, or the other way round, and no larger than the
+        # input; a rehearsal sorts half of it.
+        wanted = [(path, 2 * self._bytes // len(self._data)) for path in self._data]
+        wanted += [(path, self._bytes // len(self._scratch)) for path in self._scratch]
+        core.refuse_full(wanted, "the study")
+        try:
+            self._keep("begun")
+        except OSError as why:
+            raise core.Refused(f"--out {out}: {why.strerror}; give another directory") from why
+
+    def _generate(self) -> list[Path]:
+        _say(f"Generating {formatting.size(self._bytes)} of random records")
+        files = [directory / "input" for directory in self._data]
+        self._generate_into(files, self._bytes)
+        self._keep("generated")
+        return files
+
+    def _generate_into(self, files: list[Path], size_bytes: int) -> None:
+        with core.Progress("generating", size_bytes) as progress:
+            gensort.generate(size_bytes // gensort.RECORD_BYTES, files, on_progress=progress)
+
+    def _measure(self, rounds: int) -> two_pass.Disks:
+        turns = formatting.several(rounds, "round")
+        _say(f"Measuring the disks: {turns} of writing, reading, and both at once")
+        one = self._measure_disk(rounds)
+        same = self._data == self._scratch
+        two = one if same else self._measure_disk(rounds, turned=True)
+        self._keep(
+            "disks measured",
+            measurements=[*self._study.measurements, one, *([] if same else [two])],
+        )
+        return two_pass.Disks(pass_one=[one], pass_two=[two])
+
+    def _measure_disk(self, rounds: int, *, turned: bool = False) -> Measurement:
+        """What the disks carry as pass one uses them; ``turned``, as pass two does."""
+        read, write = self._data, self._scratch
+        if turned:
+            read, write = write, read
+        size, seconds = min(self._bytes, BENCH_BYTES), self._trial_seconds
+        again = measuring_alone(self._settings, rounds, seconds, size, turned=turned)
+        with core.Progress("measuring", size, rounds * len(DISK_MODES) * seconds) as progress:
+            measurement = measure_disk(
+                read,
+                write,
+                modes=DISK_MODES,
+                rounds=rounds,
+                seconds=seconds,
+                size_bytes=size,
+                memory_bytes=self._settings.memory_bytes,
+                environment=self._environment,
+                command=again or self._command,
+                on_progress=progress,
+            )
+        measurement.write(self._settings.out / "measurements" / f"{measurement.id}.json")
+        return measurement
+
+    def _measure_cpu(self) -> list[Measurement]:
+        _say("Measuring what the cores can partition and sort")
+        seconds = min(CPU_SECONDS, self._trial_seconds)
+        total = CPU_ROUNDS * len(two_pass.PASSES) * seconds
+        with core.Progress("measuring", total_seconds=total) as progress:
+            measurement = measure_cpu(
+                size_bytes=self._bytes,
+                memory_bytes=self._settings.memory_bytes,
+                rounds=CPU_ROUNDS,
+                seconds=seconds,
+                environment=self._environment,
+                command=self._command,
+                on_progress=progress,
+            )
+        measurement.write(self._settings.out / "measurements" / f"{measurement.id}.json")
+        self._keep("cores measured", measurements=[*self._study.measurements, measurement])
+        return [measurement]
+
+    def _rehearse(self, number: int) -> two_pass.Rehearsal:
+        """Sorts a small part of what is meant, to see disks and cores at work together."""
+        size = min(self._bytes // 2, REHEARSAL_BYTES) // gensort.RECORD_BYTES * gensort.RECORD_BYTES
+        _say(f"Rehearsing with {formatting.size(size)}")
+        inputs = [directory / "rehearsal" for directory in self._data]
+        self._generate_into(inputs, size)
+        outputs = [directory / "rehearsed" for directory in self._data]
+        record = self._run_sort(inputs, outputs, size).record
+        for output in outputs:
+            shutil.rmtree(output)
+        for path in inputs:
+            path.unlink()
+        record.write(self._settings.out / f"rehearsal-{number + 1}.json")
+        self._keep("rehearsed", rehearsals=[*self._study.rehearsals, record])
+        return two_pass.Rehearsal(shape=self._shape(size), record=record)
+
+    def _run_sort(self, inputs: list[Path], outputs: list[Path], size_bytes: int) -> Sorted:
+        with core.Progress("sorting", size_bytes) as progress:
+            return sort(
+                inputs,
+                outputs,
+                self._scratch,
+                layout=Layout(),
+                memory_bytes=self._settings.memory_bytes,
+                environment=self._environment,
+                began_at=now(),
+                command=self._command,
+                on_progress=progress,
+            )
+
+    def _shape(self, size_bytes: int) -> two_pass.Shape:
+        """A sort of this size as the core would divide its memory."""
+        plan = core.plan(
+            {
+                "bytes": size_bytes,
+                "record_bytes": gensort.RECORD_BYTES,
+                "memory_bytes": self._settings.memory_bytes,
+                "workers": self._environment.cores,
+                "devices": [len(self._data), len(self._scratch), len(self._data)],
+            }
+        )
+        return two_pass.Shape(
+            bytes=size_bytes,
+            cores=self._environment.cores,
+            open_block_bytes=plan["workers"] * plan["partitions"] * plan["block_bytes"],
+            partition_bytes=size_bytes // plan["partitions"],
+        )
+
+    def _predict(
+        self,
+        disks: two_pass.Disks,
+        cpu: list[Measurement],
+        rehearsals: list[two_pass.Rehearsal],
+    ) -> Prediction:
+        shape = self._shape(self._bytes)
+        try:
+            prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=now())
+        except LookupError as error:
+            text = f"nothing can be predicted: {error}; give a larger --size"
+            raise core.Failed(text, None, None, None) from error
+        prediction.write(self._settings.out / "prediction.json")
+        self._keep("predicted", predicted=prediction)
+        between = formatting.seconds_between(prediction.low_seconds, prediction.high_seconds)
+        by = formatting.several(len(rehearsals), "rehearsal")
+        _say(f"Predicted: {formatting.seconds(prediction.seconds)} ({between}), calibrated by {by}")
+        return prediction
+
+    def _sort(self, inputs: list[Path]) -> Sorted:
+        _say("Sorting")
+        directories = [*self._data, *self._scratch]
+        names = sorted({name for directory in directories for name in holding(directory)})
+        with Watch(names) as watch:
+            outputs = [directory / "output" for directory in self._data]
+            job = self._run_sort(inputs, outputs, self._bytes)
+        self._host = watch.host
+        out = self._settings.out
+        job.record.write(out / "run.json")
+        files = {"timeline": job.timeline, "devices": watch.devices, "host": watch.host}
+        for name, columns in files.items():
+            write_table(out / f"{name}.parquet", columns)
+        named = {name: f"{name}.parquet" for name in files}
+        self._keep("sorted", run=job.record, files=named)
+        _say(f"Sorted in {formatting.seconds(job.record.seconds)}")
+        return job
+
+    def _validate(self, run: RunRecord) -> Validation:
+        _say("Validating the output")
+        outputs = [directory / "output" for directory in self._data]
+        with core.Progress("validating", self._bytes) as progress:
+            found = gensort.validate(outputs, layout=Layout(), on_progress=progress)
+        matches = (found["records"], found["checksum"]) == (run.records, run.checksum)
+        validation = Validation(
+            records=found["records"],
+            checksum=found["checksum"],
+            unordered=found["unordered"],
+            duplicate_keys=found["duplicate_keys"],
+            seconds=found["seconds"],
+            matches_input=matches,
+        )
+        self._keep("validated", validation=validation)
+        if validation.unordered or not matches:
+            raise core.Failed("the output is not the sorted input", None, None, None)
+        # The output has served; its room is needed by nothing more, but the disk's next figures
+        # must not depend on how full it is.
+        for output in outputs:
+            shutil.rmtree(output)
+        return validation
+
+    def _compare(
+        self,
+        prediction: Prediction,
+        run: RunRecord,
+        validation: Validation,
+        before: two_pass.Disks,
+        after: two_pass.Disks,
+    ) -> None:
+        disks = two_pass.Disks(
+            pass_one=[*before.pass_one, *after.pass_one],
+            pass_two=[*before.pass_two, *after.pass_two],
+        )
+        seconds = two_pass.limit_seconds(self._bytes, disks)
+        limit = Limit(
+            seconds=seconds,
+            efficiency=seconds / run.seconds,
+            rule="each byte read and written twice at the median rate of the rw trials made before "
+            "and after the sort (2-IO)",
+            measurements=list(dict.fromkeys(m.id for m in [*disks.pass_one, *disks.pass_two])),
+        )
+        planned = {phase.name: phase for phase in prediction.phases}
+        phases = [
+            ActualPhase(
+                name=phase.name,
+                seconds=phase.seconds,
+                predicted_seconds=planned[phase.name].seconds if phase.name in planned else None,
+                bottleneck=phase.bottleneck,
+                why=why(phase),
+            )
+            for phase in run.phases
+        ]
+        error = abs(prediction.seconds - run.seconds) / run.seconds
+        actual = Actual(seconds=run.seconds, phases=phases)
+        self._keep("compared", actual=actual, limit=limit, error_fraction=error)
+        self._keep("explained", findings=findings(self._study))
+
+    def _keep(self, step: str, **results: Any) -> None:
+        """Adds results to the record and writes it."""
+        steps = [*self._study.steps, step]
+        self._study = dataclasses.replace(self._study, steps=steps, **results)
+        self._study = dataclasses.replace(self._study, warnings=warnings(self._study, self._host))
+        self._study.write(self._settings.out / "study.json")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _how_far(out: Path) -> str:
+    """How far the study in a directory came."""
+    try:
+        steps = Study.read(out / "study.json").steps
+    except (ArtifactError, OSError):
+        return "which this version cannot read"
+    if LAST_STEP in steps:
+        return "which is finished"
+    return f"which is not finished (its last step: {steps[-1] if steps else 'none'})"

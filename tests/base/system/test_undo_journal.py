@@ -1,0 +1,260 @@
+"""The journal of changes: whenever it ends, however often, what is undone is all and no more."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from support.processes import PATIENCE_SECONDS
+from tonnage.base import core
+from tonnage.base.system import Command, Journal, Step, Undo, locked, opened, undo_journal
+from tonnage.measure.layouts import COMMAND, ROOM
+from tonnage.measure.layouts.steps import Manner, arrange
+
+HOLDER = """
+import sys
+from pathlib import Path
+from tonnage.base.system import opened
+with opened(Path(sys.argv[1]), "tonnage measure layouts") as noted:
+    noted.execute(("sh", "-c", 'echo $$ > "$0" && exec sleep 600', sys.argv[2]))
+"""
+"""Holds the journal while a program runs, which tells its number."""
+
+
+class Killed(BaseException):
+    """The process has ended here, as far as can be told from its journal."""
+
+
+class Machine:
+    """Things that can be made on top of each other and removed; it dies before a set command."""
+
+    def __init__(self, things: list[str], dies_before: int) -> None:
+        self.things = things
+        self._left = dies_before
+
+    def execute(self, command: Command) -> str:
+        if not self._left:
+            raise Killed
+        self._left -= 1
+        verb, thing = command
+        if verb == "make":
+            if thing in self.things:
+                raise core.Failed("it is there")
+            self.things.append(thing)
+        elif verb == "remove":
+            # What was made last goes first: another order would pull the ground from under it.
+            if self.things[-1] != thing:
+                raise core.Failed("it is not the last")
+            self.things.pop()
+        elif thing not in self.things:
+            raise core.Failed("there is none")
+        return thing
+
+
+def step(thing: str) -> Step:
+    """Makes a thing."""
+    return Step(("make", thing), (Undo((("remove", thing),), ("is there", thing), (thing,)),))
+
+
+@given(
+    count=some.integers(1, 5),
+    nested=some.integers(0, 5),
+    deaths=some.lists(some.integers(0, 40), max_size=4),
+)
+def test_killed_anywhere_and_again_it_ends_as_it_began(
+    count: int, nested: int, deaths: list[int]
+) -> None:
+    things = ["theirs"]
+    with tempfile.TemporaryDirectory() as room:
+        file = Path(room) / "journal.json"
+        for number, death in enumerate([*deaths, 1000]):
+            machine = Machine(things, death)
+            try:
+                noted = Journal(file, machine.execute, COMMAND)
+                noted.undo()
+                assert things == ["theirs"]
+                if number == 0:
+                    outer = [step(f"outer {n}") for n in range(count)]
+                    inner = [step(f"inner {n}") for n in range(nested)]
+                    with noted.standing(outer), noted.standing(inner):
+                        assert len(things) == 1 + count + nested
+            except Killed:
+                continue
+            assert things == ["theirs"]
+        assert things == ["theirs"]
+
+
+def test_what_undoes_a_step_is_on_disk_before_the_step_is_done(tmp_path: Path) -> None:
+    file = tmp_path / "journal.json"
+    seen: list[list[str]] = []
+
+    def execute(command: Command) -> str:
+        if command[0] == "make":
+            seen.append([each["answers"][0] for each in json.loads(file.read_text())])
+        return ""
+
+    with Journal(file, execute, COMMAND).standing([step("a"), step("b")]):
+        pass
+    assert seen == [["a"], ["a", "b"]]
+    assert json.loads(file.read_text()) == []
+
+
+def test_what_is_busy_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(undo_journal, "PAUSE_SECONDS", 0.0)
+    machine, busy = Machine([], 1000), 3
+
+    def execute(command: Command) -> str:
+        nonlocal busy
+        if command[0] == "remove" and busy:
+            busy -= 1
+            raise core.Failed("busy")
+        return machine.execute(command)
+
+    with Journal(tmp_path / "journal.json", execute, COMMAND).standing([step("a")]):
+        assert machine.things == ["a"]
+    assert (machine.things, busy) == ([], 0)
+
+
+def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undo_journal, "PAUSE_SECONDS", 0.0)
+    file, machine = tmp_path / "journal.json", Machine([], 1000)
+
+    def stuck(command: Command) -> str:
+        if command == ("remove", "b"):
+            raise core.Failed("busy for ever")
+        return machine.execute(command)
+
+    with (
+        pytest.raises(core.Failed, match=r"cannot undo .*: busy for ever; run .* again"),
+        Journal(file, stuck, COMMAND).standing([step("a"), step("b"), step("c")]),
+    ):
+        pass
+    assert machine.things == ["a", "b"]
+    Journal(file, machine.execute, COMMAND).undo()
+    assert machine.things == []
+
+
+def test_what_is_made_to_stand_stays_until_another_process_undoes_it(tmp_path: Path) -> None:
+    file, machine = tmp_path / "journal.json", Machine([], 1000)
+    Journal(file, machine.execute, COMMAND).make([step("a"), step("b")])
+    with pytest.raises(core.Failed, match="it is there"):
+        Journal(file, machine.execute, COMMAND).make([step("c"), Step(("make", "a"))])
+    assert machine.things == ["a", "b", "c"]
+    Journal(file, machine.execute, COMMAND).undo()
+    assert machine.things == []
+
+
+def test_a_lock_is_waited_for_and_is_of_the_room_that_is_there(tmp_path: Path) -> None:
+    room = tmp_path / "room"
+    with locked(room, COMMAND) as lock:
+        # Who held it removed it at the end: another one's is another room.
+        room.rmdir()
+        with locked(room, COMMAND) as other:
+            assert not os.path.samestat(os.fstat(lock), os.fstat(other))
+            begin = time.monotonic()
+            with (
+                pytest.raises(core.Refused, match="wait until it ends"),
+                locked(room, COMMAND, patience_seconds=0.2),
+            ):
+                pass
+            assert time.monotonic() >= begin + 0.2
+
+
+def test_a_room_is_one_process_s_and_goes_with_it(tmp_path: Path) -> None:
+    room = tmp_path / "room"
+    with opened(room, COMMAND):
+        assert room.stat().st_mode & 0o777 == 0o700
+        with (
+            pytest.raises(core.Refused, match="another tonnage measure layouts"),
+            opened(room, COMMAND),
+        ):
+            pass
+    assert not room.exists()
+
+
+def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> None:
+    room, told = tmp_path / "room", tmp_path / "told"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, room, told])
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (told.exists() and told.read_text().endswith("\n")):
+        assert holder.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    program = int(told.read_text())
+    holder.kill()
+    holder.wait()
+    with (
+        pytest.raises(core.Refused, match="another tonnage measure layouts"),
+        opened(room, COMMAND),
+    ):
+        pass
+    handle = os.pidfd_open(program)
+    signal.pidfd_send_signal(handle, signal.SIGKILL)
+    while Path(f"/proc/{program}").exists() and _state(program) != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.close(handle)
+    with opened(room, COMMAND):
+        pass
+    assert not room.exists()
+
+
+def noted(file: Path, steps: list[Step]) -> None:
+    """What a killed process left: the changes stand, and how they are undone is on file."""
+    kept = Journal(file, lambda _: "", COMMAND)
+    kept.undo = lambda keep=0: None  # type: ignore[method-assign]  # It is gone by then.
+    with kept.standing(steps):
+        pass
+
+
+def test_the_journal_outlasts_a_reboot() -> None:
+    # The kernel's own list of what lies in memory alone.
+    mounts = [line.split(" ")[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    holders = {point: kind for point, kind in mounts if ROOM.is_relative_to(point)}
+    assert holders[max(holders, key=len)] != "tmpfs"
+    assert not ROOM.is_relative_to("/run") and not ROOM.is_relative_to("/tmp")
+
+
+@pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="takes mkfs.ext4")
+def test_after_a_reboot_files_are_wiped_of_what_was_made_in_them_and_of_nothing_else(
+    tmp_path: Path,
+) -> None:
+    room, ours, theirs = tmp_path / "room", tmp_path / "ours", tmp_path / "theirs"
+    manner = Manner("ext4", "lvm", "", None)
+    # Loop devices are gone by then: these names stand for nothing.
+    gone = {"/dev/tonnage-gone-1": ours, "/dev/tonnage-gone-2": theirs}
+    steps = arrange("separate", list(gone), manner, room, gone).steps
+    makes = [step.do for step in steps if step.do[0] == "mkfs.ext4"]
+    for file in gone.values():
+        file.touch()
+        os.truncate(file, 8 << 20)
+    subprocess.run([*makes[0][:-1], ours], check=True)
+    subprocess.run(["mkfs.ext4", "-q", theirs], check=True)
+    room.mkdir()
+    noted(room / "journal.json", list(steps))
+    with opened(room, COMMAND):
+        pass
+    assert [_signatures(file) for file in gone.values()] == ["", "ext4"]
+    assert not room.exists()
+
+
+def _signatures(file: Path) -> str:
+    command = ["wipefs", "--no-act", "--noheadings", "--output", "TYPE", file]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _state(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"

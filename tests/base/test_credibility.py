@@ -1,0 +1,159 @@
+"""Cloud Truth: what passes each of the six rules, what falls short, and what cannot be known."""
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from support.measurements import ENVIRONMENT, PHASE, measurement
+from tonnage.base.credibility import MANY_INSTANCES, NOT_PROVED, PASS, SHORT, UNKNOWN, scorecard
+from tonnage.base.records import Environment, Measurement, Reading, Source, Trial
+
+BASIC, INSTANCES, TIME, REPRODUCIBLE, EXPLAINED, AGGREGATED = range(6)
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+OURS = Source(tool="tonnage", version="0.1.0")
+
+
+def reading(**fields: Any) -> Reading:
+    """A direct read of 4 KiB, or another."""
+    known = {"source": OURS, "operation": "randread", "block_bytes": 4096, "direct": True}
+    return Reading(**{**known, **fields})
+
+
+def measured(
+    host: str = "a",
+    hours: list[float] | None = None,
+    seconds: float = 60.0,
+    readings: list[Reading] | None = None,
+    **fields: Any,
+) -> Measurement:
+    """A measurement with a trial that began at each of the hours."""
+    base = measurement(f"m-{host}", {})
+    trials = [
+        Trial(
+            name="read4k x1",
+            bytes_per_second=1.0,
+            cpu_seconds_per_byte=0.0,
+            warm_up_seconds=0.0,
+            rates=[],
+            phase=dataclasses.replace(PHASE, seconds=seconds),
+            began_at=(BEGAN + timedelta(hours=hour)).isoformat(),
+            reading=each,
+        )
+        for hour in hours or [0.0]
+        for each in readings or [reading()]
+    ]
+    environment = dataclasses.replace(ENVIRONMENT, host=host, versions={"tonnage": "0.1.0"})
+    known = {"trials": trials, "environment": environment}
+    return dataclasses.replace(base, **{**known, **fields})
+
+
+def imported(*readings: Reading) -> Measurement:
+    """What another tool measured, on an unknown machine."""
+    base = measurement("import", {})
+    return dataclasses.replace(base, environment=None, imported=list(readings))
+
+
+def verdict(rule: int, *measurements: Measurement) -> tuple[str, str]:
+    """How a rule is kept, and why."""
+    found = scorecard(measurements)[rule]
+    return found.verdict, found.reason
+
+
+def test_there_are_six_rules_each_with_a_reason() -> None:
+    found = scorecard([measured()])
+    assert len(found) == 6
+    assert {each.verdict for each in found} <= {PASS, SHORT, UNKNOWN}
+    assert all(each.reason for each in found)
+    with pytest.raises(ValueError, match="no measurements"):
+        scorecard([])
+
+
+def test_basic_properties() -> None:
+    assert verdict(BASIC, measured()) == (PASS, "single operations of one kind each: randread")
+    # The trials of `measure disk` and `measure cpu` have no readings.
+    assert verdict(BASIC, measurement("m", {"rw": [1.0]}))[0] == PASS
+    assert verdict(BASIC, measurement("m", {}))[0] == UNKNOWN
+    assert verdict(BASIC, measured(readings=[reading(operation="other")]))[0] == UNKNOWN
+    went_by = imported(reading(operation="device read"))
+    assert verdict(BASIC, went_by)[0] == SHORT
+    assert verdict(BASIC, measured(), went_by)[0] == SHORT
+    half = measured(readings=[reading(), reading(cached="too fast")])
+    assert verdict(BASIC, half) == (SHORT, "only a cache can have given 1 of 2 figures")
+    unwatched = reading(details={NOT_PROVED: "nobody looked"})
+    assert verdict(BASIC, measured(readings=[reading(), unwatched])) == (
+        UNKNOWN,
+        "a cache may have given 1 of 2 figures: nobody looked",
+    )
+
+
+def test_many_instances() -> None:
+    fleet = [measured(f"host-{number}") for number in range(MANY_INSTANCES)]
+    assert verdict(INSTANCES, *fleet) == (PASS, f"{MANY_INSTANCES} machines")
+    assert verdict(INSTANCES, *fleet[1:])[0] == SHORT
+    # Measured twice, a machine is still one.
+    assert "single machine" in verdict(INSTANCES, measured(), measured(hours=[5.0]))[1]
+    assert verdict(INSTANCES, imported(reading()))[0] == UNKNOWN
+    assert verdict(INSTANCES, measured(), imported(reading()))[0] == UNKNOWN
+
+
+def test_a_substantial_time() -> None:
+    day = [float(hour) for hour in range(0, 26, 2)]
+    assert verdict(TIME, measured(hours=day))[0] == PASS
+    ten_minutes = measured(seconds=600.0)
+    assert verdict(TIME, ten_minutes) == (
+        SHORT,
+        "10 min from the first to the last, in 1 hour of it; a day of which 12 hours were seen "
+        "would do, since load follows the time of day",
+    )
+    # Two looks, a month apart, are two moments.
+    assert verdict(TIME, measured(hours=[0.0, 720.0]))[0] == SHORT
+    # Parts of a day on several machines are a day.
+    assert verdict(TIME, measured("a", day[:7]), measured("b", day[7:]))[0] == PASS
+    # When it was imported says nothing.
+    assert verdict(TIME, imported(reading()))[0] == UNKNOWN
+    assert verdict(TIME, measured(began_at="yesterday", trials=[]))[0] == UNKNOWN
+
+
+def test_trials_without_a_time_follow_one_another() -> None:
+    whole = measured(hours=[0.0, 0.0, 0.0], seconds=3600.0)
+    trials = [dataclasses.replace(each, began_at=None) for each in whole.trials]
+    said = verdict(TIME, dataclasses.replace(whole, trials=trials))[1]
+    assert said.startswith("3.0 h from the first to the last")
+
+
+def test_reproducible() -> None:
+    assert verdict(REPRODUCIBLE, measured())[0] == PASS
+    environment = measured().environment
+    assert environment
+    debug = dataclasses.replace(environment, debug_build=True)
+    unversioned: Environment = dataclasses.replace(environment, versions={})
+    assert verdict(REPRODUCIBLE, measured(environment=debug))[0] == SHORT
+    assert verdict(REPRODUCIBLE, measured(environment=unversioned))[0] == SHORT
+    assert verdict(REPRODUCIBLE, measured(command=[])) == (
+        SHORT,
+        "no command, or no version, of m-a",
+    )
+    assert verdict(REPRODUCIBLE, imported(reading()))[0] == UNKNOWN
+    told = reading(source=Source(tool="ior", version="4.0"), details={"command": "ior -t 1m"})
+    assert verdict(REPRODUCIBLE, imported(told))[0] == PASS
+
+
+def test_explained() -> None:
+    assert verdict(EXPLAINED, measured())[0] == PASS
+    assert verdict(EXPLAINED, measured(page_cache=""))[0] == SHORT
+    assert verdict(EXPLAINED, measured(readings=[reading(direct=None)]))[0] == SHORT
+    assert verdict(EXPLAINED, imported(reading()))[0] == UNKNOWN
+
+
+def test_aggregated() -> None:
+    assert verdict(AGGREGATED, measured(hours=[0.0, 1.0, 2.0])) == (
+        PASS,
+        "medians of 3 trials each, too few for an interval; stopping rule, raw samples and all "
+        "trials kept",
+    )
+    assert "too few" not in verdict(AGGREGATED, measured(hours=[float(n) for n in range(6)]))[1]
+    assert verdict(AGGREGATED, measured(stopping_rule=""))[0] == SHORT
+    assert verdict(AGGREGATED, measured(trials=[]))[0] == UNKNOWN
+    assert verdict(AGGREGATED, imported(reading()))[0] == UNKNOWN

@@ -1,0 +1,664 @@
+"""Catalogs: what the shipped ones hold, their traps, what is refused, choosing and comparing."""
+
+import csv
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.command import Tonnage
+from tonnage.catalog import (
+    CatalogError,
+    Grant,
+    Offer,
+    Wanted,
+    cautions,
+    difference,
+    filter,
+    find,
+    load,
+    missing,
+    names,
+    newest,
+)
+from tonnage.catalog.load import SNAPSHOTS
+from tonnage.catalog.providers.aws_fetch import COLUMNS, write_rows
+
+GIB, GIGABIT = 1 << 30, 1e9 / 8
+AWS_2014, AWS, AZURE, GCP = (
+    *("aws-us-east-1-2014", "aws-us-east-1-2026", "azure-us-east-2025", "gcp-us-central1-2026"),
+)
+
+
+def offer(catalog: str, name: str) -> Offer:
+    """An offer of a shipped catalog."""
+    return find([load(catalog)], name)[1]
+
+
+def table(directory: Path, rows: list[dict[str, object]], name: str = "offers.csv") -> Path:
+    """A catalog of AWS with these rows over a plain one."""
+    plain = {"instance_type": "a.large", "vcpu": 2, "memory_gib": 4, "spec_source": "a test"}
+    write_rows(directory / name, [plain | row for row in rows])
+    return directory / name
+
+
+# What the shipped catalogs hold.
+
+
+@pytest.mark.parametrize(
+    ("name", "offers", "priced", "spot_priced", "with_local_disks"),
+    [
+        (AWS_2014, 37, 37, 0, 33),
+        (AWS, 1402, 1361, 881, 557),
+        (AZURE, 922, 922, 912, 586),
+        (GCP, 522, 522, 518, 92),
+    ],
+)
+def test_every_row_of_the_shipped_catalogs_loads(
+    name: str, offers: int, priced: int, spot_priced: int, with_local_disks: int
+) -> None:
+    catalog = load(name)
+    rows = list(csv.DictReader((SNAPSHOTS / f"{name}.csv").open(newline="")))
+    assert [each.type for each in catalog.offers] == [next(iter(row.values())) for row in rows]
+    assert len(catalog.offers) == offers
+    assert sum(each.on_demand is not None for each in catalog.offers) == priced
+    assert sum(each.spot is not None for each in catalog.offers) == spot_priced
+    disks = [each for each in catalog.offers if each.on_demand and each.local_bytes]
+    assert len(disks) == with_local_disks
+    assert catalog.sources and all(each.spec_source for each in catalog.offers)
+    assert all(each.on_demand.source and each.on_demand.date for each in disks if each.on_demand)
+
+
+def test_names_are_those_of_tables_of_offers_and_the_newest_is_of_each_provider() -> None:
+    assert names() == [AWS_2014, AWS, AZURE, GCP]
+    assert [catalog.name for catalog in newest()] == [AWS, AZURE, GCP]
+    found = [(each.provider, each.region, each.date) for each in map(load, names())]
+    assert found == [
+        ("aws", "us-east-1", "2014-12-07"),
+        ("aws", "us-east-1", "2026-07-06"),
+        ("azure", "eastus", "2025-05-28"),
+        ("gcp", "us-central1", "2026-07-30"),
+    ]
+
+
+def test_figures_are_in_the_units_of_their_names() -> None:
+    found = offer(AWS, "i4i.4xlarge")
+    (disks,) = found.disks or ()
+    assert (disks.count, disks.bytes_each, disks.kind) == (1, 3_750_000_000_000, "nvme")
+    assert found.memory_bytes == 128 * GIB and (found.vcpus, found.cores) == (16, 8)
+    assert found.network.baseline_bytes_per_second == 9.375 * GIGABIT
+    assert found.volume_link.baseline_bytes_per_second == 625e6
+    assert found.volume_link.most_iops == 40_000
+    assert found.placement_groups is True
+
+
+# What was paid for records of the past follows from the catalogs.
+
+
+def test_the_first_record_of_the_study_costs_what_it_says() -> None:
+    price = offer(AWS_2014, "i2.8xlarge").on_demand
+    # It says $299.45, of seconds that it rounds to 888.
+    assert price and 178 * 888 * price.usd_per_hour / 3600 == pytest.approx(299.45, abs=0.01)
+    # As a fact of that time, the bill was of whole hours.
+    assert load(AWS_2014).billing.granularity_seconds == 3600
+
+
+def test_the_third_record_of_the_study_costs_what_it_says() -> None:
+    catalog, found = find([load(AWS_2014)], "r3.4xlarge")
+    (gp2,) = catalog.volume_kinds
+    assert found.on_demand and found.volume_link.extra and gp2.usd_per_gib_month
+    volume = 135 * gp2.usd_per_gib_month / catalog.billing.hours_per_month
+    usd = found.on_demand.usd_per_hour + found.volume_link.extra.usd_per_hour + 8 * volume
+    assert usd == pytest.approx(1.65)
+
+
+def test_the_workers_of_cloudsort_cost_what_it_says() -> None:
+    price = offer(AWS, "i4i.4xlarge").on_demand
+    assert price and round(40 * price.usd_per_hour * 5378 / 3600, 2) == 82.04
+
+
+# The traps.
+
+
+def test_a_blank_is_never_zero() -> None:
+    # The four types of 2014 that have no disks have blanks for the disks' size.
+    assert offer(AWS_2014, "t2.micro").disks == ()
+    unknown = offer(AWS, "g2.2xlarge")
+    assert unknown.disks is None and unknown.local_bytes is None
+    assert unknown.network.baseline_bytes_per_second is None
+    assert {"local disks", "lasting network bandwidth"} <= {*missing(unknown)}
+    unpriced = offer(AWS, "mac2.metal")
+    assert unpriced.on_demand is None and "on-demand price" in missing(unpriced)
+
+
+def test_prices_of_dedicated_tenancy_stay_flagged() -> None:
+    flagged = [each for each in load(AWS).offers if each.on_demand and each.on_demand.caution]
+    assert len(flagged) == 63 and all(".metal" in each.type for each in flagged)
+    assert "6 to 10 % high" in cautions(flagged[0])[0]
+    assert cautions(offer(AWS, "i3.metal")) == []
+
+
+def test_up_to_is_a_burst_and_the_baseline_lasts() -> None:
+    network = offer(AWS, "m5d.large").network
+    assert network.words == "Up to 10 Gigabit"
+    assert network.baseline_bytes_per_second == 0.75 * GIGABIT
+    assert network.peak_bytes_per_second == 10 * GIGABIT
+    for catalog in map(load, names()):
+        for each in catalog.offers:
+            lasts, at_most = (
+                each.network.baseline_bytes_per_second,
+                each.network.peak_bytes_per_second,
+            )
+            assert lasts is None or at_most is None or lasts <= at_most
+    # A limit without a promise, and words, are no baseline.
+    assert offer(GCP, "n2-standard-80").network.baseline_bytes_per_second is None
+    assert offer(GCP, "n2-standard-80").network.peak_bytes_per_second == 32 * GIGABIT
+    assert offer(AWS_2014, "i2.8xlarge").network.baseline_bytes_per_second is None
+    assert offer(AWS_2014, "i2.8xlarge").network.peak_bytes_per_second == 10 * GIGABIT
+    assert offer(AWS_2014, "r3.4xlarge").network.peak_bytes_per_second is None
+
+
+def test_a_spot_average_outside_its_range_is_dropped() -> None:
+    spots = [each.spot for each in load(AWS).offers if each.spot]
+    assert sum(spot.typical_usd_per_hour is None for spot in spots) == 85 + 35
+    for spot in spots:
+        typical = spot.typical_usd_per_hour
+        assert typical is None or spot.low_usd_per_hour <= typical <= spot.high_usd_per_hour
+    assert "range" in cautions(offer(AWS, "z1d.large"))[0]
+    assert "source of the spot price" in missing(offer(AWS, "z1d.large"))
+
+
+def test_what_azure_did_not_know_is_unknown() -> None:
+    # Zeros of throughput, kB/s for MB/s, operations for MB/s.
+    assert offer(AZURE, "Basic_A0").volume_link.baseline_bytes_per_second is None
+    assert offer(AZURE, "Basic_A0").volume_link.baseline_iops is None
+    assert offer(AZURE, "Standard_NC24rs_v3").volume_link.baseline_bytes_per_second is None
+    assert (offer(AZURE, "Standard_DC48ds_v3").disks or ())[0].read_bytes_per_second is None
+    large = offer(AZURE, "Standard_L8s_v3")
+    assert large.volume_link.baseline_bytes_per_second == 290e6
+    assert large.local_bytes == (80 + 1788) * GIB and large.all_disks_known
+    # Of most it is not told whether they have NVMe disks.
+    small = offer(AZURE, "Standard_D2s_v3")
+    assert small.local_bytes == 16 * GIB and not small.all_disks_known
+    assert "nvme disks" in missing(small)
+
+
+@pytest.mark.parametrize(
+    ("catalog", "name", "arch"),
+    [
+        (AWS, "m1.small", "x86_64"),
+        (AWS, "mac2.metal", "arm64_mac"),
+        (AWS, "c7g.large", "arm64"),
+        (AWS_2014, "c1.medium", "x86_64"),
+        (GCP, "t2a-standard-1", "arm64"),
+        (GCP, "c4a-highmem-1", "arm64"),
+        (GCP, "n4-highcpu-4", "x86_64"),
+        (GCP, "c4n-highmem-16", None),
+        (AZURE, "Standard_E32ps_v5", "arm64"),
+        (AZURE, "D2pds_v6", "arm64"),
+        (AZURE, "Standard_E16a_v4", "x86_64"),
+    ],
+)
+def test_architectures(catalog: str, name: str, arch: str | None) -> None:
+    assert offer(catalog, name).arch == arch
+
+
+# Volumes, object storage, bills.
+
+
+def test_what_volumes_have_follows_from_their_size() -> None:
+    kinds = {kind.name: kind for kind in load(AWS).volume_kinds}
+    assert list(kinds) == ["gp3", "gp2", "io2", "io1", "st1", "sc1"]
+    gp3, gp2, st1 = kinds["gp3"], kinds["gp2"], kinds["st1"]
+    assert gp3.operations.lasting(GIB) == 3000 and gp3.bytes_per_second(GIB) == 125 * 1024**2
+    assert (gp3.usd_per_gib_month, gp3.operations.usd_each_month) == (0.08, 0.005)
+    assert gp3.throughput.usd_each_month == pytest.approx(0.04 / 1024**2)
+    assert gp2.operations.lasting(10 * GIB) == 100 and gp2.operations.lasting(200 * GIB) == 600
+    assert gp2.operations.lasting(16384 * GIB) == 16_000
+    assert gp2.bytes_per_second(100 * GIB) == 300 * 256 * 1024
+    assert gp2.bytes_per_second(334 * GIB) == 250 * 1024**2
+    assert st1.bytes_per_second(1024 * GIB) == 40 * 1024**2
+    assert st1.bytes_per_second(16384 * GIB) == 500 * 1024**2
+
+
+def test_bursts_of_volumes_have_a_bucket() -> None:
+    kinds = {kind.name: kind for kind in load(AWS).volume_kinds}
+    gp2, st1, sc1 = kinds["gp2"], kinds["st1"], kinds["sc1"]
+    # Half an hour of 3,000 operations a second, of 128 MiB at most.
+    assert (gp2.operations.burst, gp2.operations.credit) == (3000, 1800 * 3000)
+    assert gp2.throughput.burst == 128 * 1024**2
+    for kind, mib in ((st1, 250), (sc1, 80)):
+        assert kind.throughput.burst_per_gib == mib * 1024**2 / 1024
+        assert kind.throughput.credit_per_gib == GIB, "as much as the volume holds"
+    # AWS' own table: a volume of 5 TiB is read once, at its most, in 2.91 and in 5.83 hours.
+    for kind, hours in ((st1, 2.91), (sc1, 5.83)):
+        most = kind.throughput.most
+        assert most and 5 * 1024 * GIB / most / 3600 == pytest.approx(hours, abs=0.005)
+    for name in ("gp3", "io1", "io2"):
+        assert kinds[name].operations.burst is None and kinds[name].throughput.burst_per_gib is None
+    (old,) = load(AWS_2014).volume_kinds
+    assert old.operations.burst == 3000 and old.operations.credit is None, "not confirmed"
+
+
+def test_the_most_of_a_link_to_volumes_is_promised_for_half_an_hour_a_day() -> None:
+    burst = offer(AWS, "m5.large").volume_link.burst
+    assert burst and (burst.lasts_seconds, burst.every_seconds) == (1800, 86_400)
+    for each in load(AWS).offers:
+        link = each.volume_link
+        baseline, most = link.baseline_bytes_per_second, link.most_bytes_per_second
+        assert (link.burst is not None) == (baseline is not None and (most or 0) > baseline)
+
+
+def test_a_price_that_nobody_verified_is_unknown() -> None:
+    io2 = next(kind for kind in load(AWS).volume_kinds if kind.name == "io2")
+    assert io2.usd_per_gib_month == 0.125 and io2.operations.usd_each_month is None
+    assert io2.bytes_per_second(GIB) is None, "operations have to be bought"
+
+
+@given(
+    size=st.floats(1, 1e15),
+    included=st.none() | st.floats(0, 1e6),
+    per_gib=st.none() | st.floats(0, 1e3),
+    most=st.none() | st.floats(1, 1e6),
+)
+def test_grants_never_exceed_the_most(
+    size: float, included: float | None, per_gib: float | None, most: float | None
+) -> None:
+    lasting = Grant(included=included, per_gib=per_gib, most=most).lasting(size)
+    assert (lasting is None) == (included is None and per_gib is None)
+    assert lasting is None or most is None or lasting <= most
+
+
+def test_object_storage_tells_that_it_was_not_given() -> None:
+    store = load(AWS).object_store
+    assert store and store.usd_per_gb_in_region == 0 and store.usd_per_1000_puts == 0.005
+    assert store.source.endswith("check") and store.date is None
+    assert load(AWS_2014).object_store is None
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"price_od_hour": "-0.1"}, "row 2, price_od_hour: -0.1 is negative"),
+        ({"price_od_hour": "0"}, "row 2, price_od_hour: a price of 0"),
+        ({"price_od_hour": "nan"}, "row 2, price_od_hour: 'nan' is no number"),
+        ({"price_od_hour": "inf"}, "row 2, price_od_hour: 'inf' is no number"),
+        ({"price_od_hour": "free"}, "row 2, price_od_hour: 'free' is no number"),
+        ({"spot_min_hour": "-1"}, "row 2, spot_min_hour: -1 is negative"),
+        ({"memory_gib": "1e305"}, "row 2, memory_gib: '1e305' is no number"),
+        ({"memory_gib": "-4"}, "row 2, memory_gib: -4 is negative"),
+        ({"disk_count": "1.5"}, "row 2, disk_count: 1.5 is no whole number"),
+        ({"price_od_hour": "1_0"}, "row 2, price_od_hour: '1_0' is no number"),
+        ({"price_od_hour": "0.1"}, "row 2, price_od_source: is blank"),
+        ({"vcpu": "many"}, "row 2, vcpu: 'many' is no number; leave blank"),
+        ({"ebs_base_iops": "inf"}, "row 2, ebs_base_iops: 'inf' is no number"),
+        ({"placement_cluster": "yes"}, "row 2, placement_cluster: 'yes' is neither"),
+        ({"instance_type": " "}, "row 2, instance_type: is blank"),
+        ({"spec_source": ""}, "row 2, spec_source: is blank"),
+        ({"spot_min_hour": "2", "spot_max_hour": "1"}, "row 2, spot_min_hour: 2.0 is above"),
+    ],
+)
+def test_a_bad_figure_is_told_with_its_place(
+    tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    file = table(tmp_path, [change])
+    with pytest.raises(CatalogError) as why:
+        load(file)
+    assert str(why.value).startswith(f"{file}, {told}")
+
+
+def test_a_missing_price_leaves_the_offer_without_one(tmp_path: Path) -> None:
+    (found,) = load(table(tmp_path, [{}])).offers
+    assert found.on_demand is None and found.spot is None and found.disks is None
+    assert {"on-demand price", "spot price", "local disks"} <= {*missing(found)}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("\n", "row 1: no column instance_type or machine_type or vm_size or machine"),
+        ("name,price\na,1\n", "row 1: no column"),
+        ("instance_type,vcpu\na,1\n", "row 1: missing column ecu"),
+        (",".join([*COLUMNS, "colour"]) + "\n", "row 1: unknown column colour"),
+        (",".join([*COLUMNS, "vcpu"]) + "\n", "row 1: column twice vcpu"),
+        (",".join(COLUMNS) + "\n", "no offers, only a header"),
+        (",".join(COLUMNS) + "\na.large,2\n", f"row 2: 2 columns, the header has {len(COLUMNS)}"),
+    ],
+)
+def test_a_table_of_another_schema_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "offers.csv").write_text(text)
+    with pytest.raises(CatalogError) as why:
+        load(tmp_path / "offers.csv")
+    assert told in str(why.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "offers.csv: an empty file"),
+        (b"\xff\xfe\x00", "offers.csv: expected a CSV in UTF-8"),
+        (b'instance_type\na\n"b\n', "offers.csv, row 3: expected a CSV"),
+    ],
+)
+def test_what_is_no_table_at_all_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "offers.csv").write_bytes(content)
+    with pytest.raises(CatalogError) as why:
+        load(tmp_path / "offers.csv")
+    assert told in str(why.value) and len(str(why.value).splitlines()) == 1
+
+
+def test_a_file_of_another_kind_is_told_from_a_bad_table(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.toml"
+    lab.write_text('[lab]\nname = "x"\n[[machine]]\ndisks = [{ size = "4GiB", fs = "xfs" }]\n')
+    with pytest.raises(CatalogError, match=r"lab\.toml, row 1: no column .*CSV file"):
+        load(lab)
+    with pytest.raises(CatalogError, match="Is a directory: give a CSV file"):
+        load(tmp_path)
+
+
+def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = table(tmp_path, [{}])
+
+    def refusing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def told(path: object, *args: Any, **options: Any) -> Any:
+            if path == file:
+                raise PermissionError(13, "Permission denied")
+            return real(path, *args, **options)
+
+        return told
+
+    # The file itself, and the directory that it is in.
+    for what, name in ((Path, "open"), (os, "stat")):
+        with monkeypatch.context() as changed, pytest.raises(CatalogError) as why:
+            changed.setattr(what, name, refusing(getattr(what, name)))
+            load(file)
+        assert str(why.value).startswith(f"{file}: you may not read it: use sudo, or a copy")
+
+
+def test_an_offer_of_two_providers_is_asked_for_by_its_whole_name(tmp_path: Path) -> None:
+    own = load(table(tmp_path, [{"instance_type": "n2-standard-80"}]))
+    both = [load(GCP), own]
+    with pytest.raises(CatalogError, match="write gcp/n2-standard-80 or aws/n2-standard-80"):
+        find(both, "n2-standard-80")
+    assert find(both, "aws/n2-standard-80")[0] is own
+    with pytest.raises(CatalogError, match=r"did you mean aws/n2-standard-80\?"):
+        find([own], "asw/n2-standard-80")
+
+
+@pytest.mark.parametrize(
+    ("part", "column", "value", "told"),
+    [
+        ("volumes", "price_gb_month", "-0.1", "row 2, price_gb_month: -0.1 is negative"),
+        ("volumes", "price_gb_month", "0", "row 2, price_gb_month: a price of 0"),
+        ("volumes", "price_iops_month", "nan", "row 2, price_iops_month: 'nan' is no number"),
+        ("volumes", "iops_credit", "inf", "row 2, iops_credit: 'inf' is no number"),
+        ("volumes", "mib_credit_per_tib", "-1", "row 2, mib_credit_per_tib: -1 is negative"),
+        ("volumes", "max_size_gib", "1e300", "row 2, max_size_gib: '1e300' is no number"),
+        ("volumes", "volume_type", "", "row 2, volume_type: is blank"),
+        ("volumes", "volume_type", "gp2", "row 3, volume_type: gp2 is in row 2 already"),
+        ("volumes", "limit_evidence", "", "row 2, limit_evidence: is blank"),
+        ("objects", "price_1000_gets", "-1", "row 2, price_1000_gets: -1 is negative"),
+        ("objects", "source", "", "row 2, source: is blank"),
+    ],
+)
+def test_a_bad_figure_of_a_part_is_told_with_its_place(
+    tmp_path: Path, part: str, column: str, value: str, told: str
+) -> None:
+    file = table(tmp_path, [{}])
+    other = file.with_suffix(f".{part}.csv")
+    with (SNAPSHOTS / f"{AWS}.{part}.csv").open(newline="") as shipped:
+        first, *rest = csv.DictReader(shipped)
+    write_rows(other, [first | {column: value}, *rest], tuple(first))
+    with pytest.raises(CatalogError) as why:
+        load(file)
+    assert str(why.value).startswith(f"{other}, {told}")
+
+
+def test_a_catalog_has_one_object_storage_at_most(tmp_path: Path) -> None:
+    file = table(tmp_path, [{}])
+    header, row = (SNAPSHOTS / f"{AWS}.objects.csv").read_text().splitlines()
+    file.with_suffix(".objects.csv").write_text("\n".join([header, row, row]))
+    with pytest.raises(CatalogError, match="row 3, name: a second object storage"):
+        load(file)
+
+
+def test_what_is_no_catalog_s_name_is_told() -> None:
+    with pytest.raises(CatalogError, match="Is a directory"):
+        load(SNAPSHOTS)
+    for name in ("", "a" * 5000):
+        with pytest.raises(CatalogError, match=r"no catalog .*; there are"):
+            load(name)
+    with pytest.raises(CatalogError, match="did you mean aws-us-east-1-2026"):
+        load("aws-us-east-1-2025")
+
+
+def test_a_type_may_be_there_but_once(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match=r"row 3, instance_type: .* in row 2 already"):
+        load(table(tmp_path, [{}, {}]))
+
+
+# A written catalog reads back.
+
+
+@given(
+    memory=st.integers(1, 1 << 25),
+    disks=st.none() | st.tuples(st.integers(0, 60), st.integers(1, 30_000)),
+    gigabits=st.none() | st.floats(0.01, 10_000),
+    usd=st.none() | st.floats(1e-4, 1e4),
+)
+def test_what_is_written_reads_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    memory: int,
+    disks: tuple[int, int] | None,
+    gigabits: float | None,
+    usd: float | None,
+) -> None:
+    count, size = disks or (None, None)
+    row: dict[str, object] = {
+        "memory_gib": memory / 1024,
+        "disk_count": count,
+        "disk_gb_each": size if count else None,
+        "net_baseline_gbps": gigabits,
+        "price_od_hour": usd,
+        "price_od_source": "a test",
+    }
+    file = table(tmp_path_factory.mktemp("catalog"), [row], "aws-eu-west-1-2026-11-21.csv")
+    catalog = load(file)
+    (found,) = catalog.offers
+    assert (catalog.provider, catalog.region) == ("aws", "eu-west-1")
+    assert found.memory_bytes == memory << 20
+    assert found.local_bytes == (None if disks is None else disks[0] * disks[1] * 10**9)
+    baseline = found.network.baseline_bytes_per_second
+    assert baseline == (None if gigabits is None else pytest.approx(gigabits * GIGABIT))
+    assert (found.on_demand and found.on_demand.usd_per_hour) == usd
+
+
+# Choosing and comparing.
+
+
+def test_offers_are_chosen_and_the_undecided_counted() -> None:
+    wanted = Wanted(least_local_bytes=10**12, arch="arm64", most_usd_per_hour=1.0)
+    for catalog in newest():
+        found = filter(catalog.offers, wanted)
+        for each in found.offers:
+            assert (each.local_bytes or 0) >= 10**12 and each.arch == "arm64"
+            assert each.on_demand and each.on_demand.usd_per_hour <= 1
+    everything = filter(load(AWS).offers, Wanted())
+    assert len(everything.offers) == 1402 and everything.undecided == {}
+    priced = filter(load(AWS).offers, Wanted(most_usd_per_hour=1e6))
+    assert len(priced.offers) == 1361 and priced.undecided == {"on-demand price": 41}
+    # What is known of Azure's disks may be enough, though not all is known.
+    azure = filter(load(AZURE).offers, Wanted(least_local_bytes=10**12))
+    assert any(not each.all_disks_known for each in azure.offers)
+    assert azure.undecided["local disks"] > 0
+    assert filter(load(GCP).offers, Wanted(provider="aws")).offers == ()
+    assert filter(load(AWS).offers, Wanted(least_vcpus=897)).offers == ()
+
+
+def test_a_catalog_differs_from_a_later_one() -> None:
+    found = difference(load(AWS_2014), load(AWS))
+    assert found.gone == ("cc2.8xlarge", "cg1.4xlarge", "hi1.4xlarge", "hs1.8xlarge")
+    assert len(found.new) == 1402 - 33 and found.dearer == ()
+    large = next(each for each in found.cheaper if each.type == "m3.large")
+    assert (large.before_usd_per_hour, large.after_usd_per_hour) == (0.140, 0.133)
+    assert large.by_share == pytest.approx(-0.05)
+    (micro,) = (each for each in found.changed if each.type == "cr1.8xlarge")
+    assert "local disks" in micro.known_in_one and micro.others == ()
+
+
+def test_a_catalog_does_not_differ_from_itself() -> None:
+    for catalog in map(load, names()):
+        same = difference(catalog, catalog)
+        assert not any((same.new, same.gone, same.dearer, same.cheaper, same.changed))
+
+
+def test_what_changed_is_told_by_name() -> None:
+    before = load(AWS)
+    changed = tuple(
+        replace(each, on_demand=None, vcpus=99.0) if each.type == "i4i.4xlarge" else each
+        for each in before.offers
+    )
+    (found,) = difference(before, replace(before, offers=changed)).changed
+    assert found.others == ("vCPUs",) and found.known_in_one == ("on-demand price",)
+    with pytest.raises(CatalogError, match="one provider"):
+        difference(before, load(GCP))
+
+
+# The command.
+
+
+def said(tonnage: Tonnage, *arguments: str) -> str:
+    """What the command says."""
+    return tonnage.run("catalog", *arguments, check=True).stdout
+
+
+def test_ls_lists_catalogs_and_offers(tonnage: Tonnage) -> None:
+    assert [line.split()[0] for line in said(tonnage, "ls").splitlines()[1:]] == names()
+    *lines, last = said(tonnage, "ls", AWS_2014, "--min-local-disk", "6TB").splitlines()
+    assert [line.split()[0] for line in lines] == ["TYPE", "hs1.8xlarge", "i2.8xlarge"]
+    assert last == "2 of 37 offers."
+    document = json.loads(said(tonnage, "ls", "--provider", "aws", "--max-price", "9", "--json"))
+    assert document["undecided"] == {"on-demand price": 41}
+    prices = [each["on_demand"]["usd_per_hour"] for each in document["offers"]]
+    assert prices == sorted(prices) and prices[-1] <= 9
+    catalogs = json.loads(said(tonnage, "ls", "--json"))["catalogs"]
+    assert [each["offers"] for each in catalogs] == [37, 1402, 922, 522]
+
+
+def test_show_tells_all_and_what_is_unknown(tonnage: Tonnage) -> None:
+    shown = said(tonnage, "show", "i2.8xlarge", "--catalog", AWS_2014)
+    for told in ("$6.82 an hour (2014-12-07, vantage", "8 x 800 GB ssd", "Volume gp2", "3600 s"):
+        assert told in shown
+    assert "Unknown:               spot price, lasting network bandwidth" in shown
+    assert "Object storage:        ?, the catalog has none" in shown
+    document = json.loads(said(tonnage, "show", "n2-standard-80", "--json"))
+    assert document["offer"]["network"]["baseline_bytes_per_second"] is None
+    assert document["catalog"]["name"] == GCP and document["catalog"]["volume_kinds"] == []
+    assert "placement groups" in document["offer"]["missing"]
+
+
+def test_diff_tells_what_moved(tonnage: Tonnage) -> None:
+    shown = said(tonnage, "diff", AWS_2014, AWS)
+    assert "cheaper  m3.large    $0.14 -> $0.133 an hour (−5.0 %)" in shown
+    assert shown.splitlines()[-1].startswith(f"From {AWS_2014} to {AWS}: 1,369 new, 4 gone")
+    assert json.loads(said(tonnage, "diff", AWS, AWS, "--json"))["changed"] == []
+
+
+def test_show_tells_bursts_and_their_credit(tonnage: Tonnage) -> None:
+    lines = dict(line.split(":", 1) for line in said(tonnage, "show", "m5.large").splitlines())
+    assert "for 30 min, once in 24 h at least (AWS, Amazon EBS-opt" in lines["All volumes"]
+    assert "bursts to 3,000 operations/s of 134 MB/s together" in lines["Volume gp2"]
+    assert "on a credit of 5,400,000 operations" in lines["Volume gp2"]
+    assert "bursts to 262 MB/s for each TiB on a credit of 1,024 GiB" in lines["Volume st1"]
+    assert "burst" not in lines["Volume gp3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["show", "i4i.4xlrge"], "no offer i4i.4xlrge (did you mean i4i.4xlarge?) in aws-us-"),
+        (["show", "hi1.4xlarge"], "gcp-us-central1-2026; it is in aws-us-east-1-2014"),
+        (["show", ""], "no offer '' in aws-us-east-1-2026"),
+        (["ls", "--min-memory", "64"], "'64' is less than any machine has: write it like 64GiB"),
+        (["ls", "--min-local-disk", "1TBB"], "'1TBB' is no size"),
+        (["ls", "--min-network", "10"], "'10': write it like 200Mbit or 1Gbit"),
+        (["ls", "--min-vcpus", "nan"], "'nan': give a number from 0 to 1000000"),
+        (["ls", "--max-price", "free"], "'free' is no amount of money"),
+        (["ls", "--provider", "ibm"], "--provider ibm: there are aws, azure, gcp"),
+        (["ls", AWS_2014, "--provider", "gcp"], "--provider gcp: there are aws"),
+        (["ls", "--arch", "x86"], "--arch x86: there are arm64"),
+        (["ls", "--sort", "size"], "--sort size: there are price, type"),
+        (["ls", "aws-2014"], "no catalog aws-2014"),
+        (["diff", AWS, GCP], "give two catalogs of one provider"),
+        (["refresh", "gcp"], "gcp: only aws can be refreshed so far"),
+        (["refresh", "aws", "--region", "nowhere"], "--region nowhere: write it like us-east-1"),
+        (["refresh", "aws", "--out", "new.txt"], "name a file that ends in .csv"),
+    ],
+)
+def test_the_command_refuses_in_a_line(tonnage: Tonnage, arguments: list[str], told: str) -> None:
+    done = tonnage.run("catalog", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1 and told in done.stderr
+
+
+def test_filters_together_and_catalogs_given_twice(tonnage: Tonnage) -> None:
+    wanted = ("--min-vcpus", "4", "--min-memory", "16GiB", "--max-price", "0.6USD")
+    found = json.loads(said(tonnage, "ls", AWS, AWS, *wanted, "--arch", "arm64", "--json"))
+    types = [each["type"] for each in found["offers"]]
+    assert len(types) == len({*types}) > 10
+    for each in found["offers"]:
+        assert each["vcpus"] >= 4 and each["memory_bytes"] >= 16 * GIB
+        assert each["arch"] == "arm64" and each["on_demand"]["usd_per_hour"] <= 0.6
+    nothing = said(tonnage, "ls", "--min-vcpus", "100000")
+    assert nothing == "0 of 2,846 offers.\n"
+
+
+def on_a_terminal(tonnage: Tonnage, columns: int, *arguments: str) -> str:
+    """What the command says where somebody looks on."""
+    ours, its = os.openpty()
+    told = []
+    environment = os.environ | {"COLUMNS": str(columns)}
+    with subprocess.Popen([tonnage.path, "catalog", *arguments], stdout=its, env=environment):
+        os.close(its)
+        with suppress(OSError):  # The end of a terminal is an error on Linux.
+            while part := os.read(ours, 1 << 16):
+                told.append(part)
+    os.close(ours)
+    return b"".join(told).decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_lines_fit_a_terminal(tonnage: Tonnage, columns: int) -> None:
+    listed = ("ls", "--min-local-disk", "1TB", "--arch", "arm64", "--max-price", "1")
+    piped = said(tonnage, *listed).splitlines()
+    assert len(piped[0]) > 120 and "SPOT USD/H" in piped[0]
+    *table, left_out, count = on_a_terminal(tonnage, columns, *listed).splitlines()
+    assert max(map(len, table)) <= columns and len(table) == len(piped) - 1
+    assert "SPOT USD/H" not in table[0] and left_out.startswith("No room here for SPOT USD/H")
+    assert count == piped[-1]
+    shown = on_a_terminal(tonnage, columns, "show", "m5.large")
+    assert max(map(len, shown.splitlines())) <= columns
+    assert shown.split() == said(tonnage, "show", "m5.large").split(), "nothing is lost"
+    assert max(map(len, on_a_terminal(tonnage, columns, "ls").splitlines())) <= columns
+
+
+def test_a_catalog_of_ones_own_is_read(tonnage: Tonnage, tmp_path: Path) -> None:
+    file = table(tmp_path, [{"price_od_hour": 0.5, "price_od_source": "a bill"}])
+    assert "$0.50" in said(tonnage, "ls", str(file))
+    bad = table(tmp_path, [{"price_od_hour": -1}], "bad.csv")
+    done = tonnage.run("catalog", "ls", bad)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"tonnage: {bad}, row 2, price_od_hour: -1 is negative\n"

@@ -1,0 +1,58 @@
+"""What a lab's commands say to who is not root, or names what is not there."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from support.command import Tonnage
+from support.labs import FILE
+from tonnage.base import core
+from tonnage.provision.lab import enter_node, faults, lifecycle, ray_cluster, record
+
+
+@pytest.mark.parametrize("verb", ["up", "status", "exec", "ray", "fault", "heal", "down"])
+def test_each_command_says_that_it_needs_root(tonnage: Tonnage, verb: str) -> None:
+    told = tonnage.run("lab", verb, "--help", check=True).stdout
+    assert "Needs root." in " ".join(told.split())
+
+
+def test_who_is_not_root_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(room: Path) -> Iterator[Path]:
+        raise PermissionError
+
+    monkeypatch.setattr(lifecycle.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(Path, "iterdir", refuse)
+
+    def told(done: int, of: int) -> None:
+        raise AssertionError
+
+    for change in (
+        partial(lifecycle.down, None, tmp_path),
+        partial(ray_cluster.ray, None, told, tmp_path),
+        partial(faults.fault, None, "a-0", "kill", None, tmp_path),
+        partial(faults.heal, None, "a-0", told, tmp_path),
+    ):
+        with pytest.raises(core.Refused, match="only root may change a lab: use sudo"):
+            change()
+    with pytest.raises(core.Refused, match="only root may look at a lab: use sudo"):
+        lifecycle.status(None, tmp_path)
+
+
+def test_a_node_or_a_command_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = record.Record(FILE, 0, record.this_boot())
+    known = r"lab whole has no node a0 \(did you mean a-0\?\): there are a-0"
+    with pytest.raises(core.Refused, match=known):
+        lifecycle.node_of(there, "a0", tmp_path)
+    monkeypatch.setenv("PATH", "/here:/there")
+    for command, code, told in (
+        ("tonnage", 127, "tonnage: there is no such command in PATH, which is /here:/there here"),
+        (f"{tmp_path}/none", 127, f"{tmp_path}/none: there is no such file"),
+        (f"{tmp_path}/", 126, "it is no program that may be executed"),
+    ):
+        with pytest.raises(enter_node.NotStarted, match=told) as why:
+            enter_node.refuse_no_program(command)
+        assert why.value.code == code

@@ -1,0 +1,232 @@
+"""`tonnage plan`: what it prints, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.command import Tonnage
+from support.offers import law, profile
+from tonnage.base.records.plan import Explanation, Plan
+from tonnage.model.jobs.mapreduce import sort
+
+STUDY = ("--data", "100TB", "--catalog", "aws-us-east-1-2014")
+
+
+def test_json_has_the_interfaces_fields(tonnage: Tonnage) -> None:
+    done = tonnage.run("plan", "sort", *STUDY, "--deadline", "1h", "--json", check=True)
+    found = json.loads(done.stdout)
+    first = found["candidates"][0]
+    assert {
+        *("offer", "nodes", "seconds", "cost_usd", "phases", "capacity", "evidence"),
+        "deadline_probability",
+    } <= first.keys()
+    assert first["seconds"].keys() == first["cost_usd"].keys() == {"low", "median", "high"}
+    assert first["phases"][0].keys() == {"name", "seconds", "bottleneck"}
+    assert first["capacity"].keys() == {"needed_bytes", "have_bytes"}
+    assert {"pareto", "excluded", "survey", "sure"} <= found.keys()
+    assert Plan.from_json(found).candidates[0].offer == first["offer"]
+    assert sum(phase["seconds"] for phase in first["phases"]) == pytest.approx(
+        first["seconds"]["median"]
+    )
+
+
+def test_table_and_explanation_are_of_the_same_plan(tonnage: Tonnage) -> None:
+    told = tonnage.run("plan", "sort", *STUDY, "--placement", "--nodes", "178", check=True).stdout
+    assert "i2.8xlarge (placed)" in told and "$324.52" in told and "network" in told
+    arguments = ("--placement", "--nodes", "178", "--explain", "i2.8xlarge")
+    text = tonnage.run("plan", "sort", *STUDY, *arguments, check=True).stdout
+    assert "100 TB / 178 / 879 MB/s = 639 s" in text and "equation 1" in text
+    said = tonnage.run("plan", "sort", *STUDY, *arguments, "--json", check=True).stdout
+    explanation = Explanation.from_json(json.loads(said))
+    for term in explanation.terms:
+        assert term.seconds == pytest.approx(term.demand / 178 / term.capacity)
+        assert term.demand_source and term.capacity_source and term.spread_source
+    for phase in explanation.candidate.phases:
+        longest = max(term.seconds for term in explanation.terms if term.phase == phase.name)
+        assert longest == pytest.approx(phase.seconds)
+
+
+def test_an_offer_goes_by_either_name(tonnage: Tonnage) -> None:
+    for command in (("plan", "sort", "--data", "100TB", "--explain"), ("catalog", "show")):
+        whole, short = (
+            tonnage.run(*command, name, "--catalog", "aws-us-east-1-2014", check=True).stdout
+            for name in ("aws/i2.8xlarge", "i2.8xlarge")
+        )
+        assert whole == short
+
+
+def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
+    arguments = ("--network", "infinite", "--survey", "--budget", "1USD", "--json")
+    found = json.loads(tonnage.run("plan", "sort", *STUDY, *arguments, check=True).stdout)
+    rows = found["survey"]
+    assert rows and sum(row["usd_to_measure"] for row in rows) <= 1
+    measured = {each["offer"] for each in found["candidates"]}
+    assert not measured & {row["offer"] for row in rows}
+    prices = [row["usd_to_measure"] for row in rows]
+    assert prices == sorted(prices)
+    everything = ("--network", "infinite", "--survey", "--json")
+    every = json.loads(tonnage.run("plan", "sort", *STUDY, *everything, check=True).stdout)[
+        "survey"
+    ]
+    left = [row for row in every if row not in rows]
+    # What is left out has a worse chance for a dollar, or the rest of the budget is less than it.
+    rest = 1 - sum(prices)
+    worst = min(row["chance"] / row["usd_to_measure"] for row in rows)
+    assert left
+    for row in left:
+        assert row["chance"] / row["usd_to_measure"] <= worst or row["usd_to_measure"] > rest
+
+
+def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> None:
+    arguments = ("plan", "sort", *STUDY, "--network", "infinite", "--json")
+    before = json.loads(tonnage.run(*arguments, check=True).stdout)
+    row = next(each for each in before["survey"] if each["offer"] == "i2.xlarge")
+    for factor, wins in ((0.99, False), (1.01, True)):
+        carried = law("local both", row["least_bytes_per_second"] * factor, spread=0.0)
+        directory = tmp_path / str(wins)
+        directory.mkdir()
+        profile({"i2.xlarge": [carried]}).write(directory / "p.json")
+        known = ("--profiles", "themis-2014", "--profiles", str(directory))
+        after = json.loads(tonnage.run(*arguments, *known, check=True).stdout)
+        assert (after["candidates"][0]["offer"] == "i2.xlarge") is wins
+
+
+def test_a_jobs_file_is_planned_as_the_job(tonnage: Tonnage, tmp_path: Path) -> None:
+    sort().write(tmp_path / "job.json")
+    own, built_in = (
+        json.loads(tonnage.run("plan", job, *STUDY, "--json", check=True).stdout)["candidates"]
+        for job in (str(tmp_path / "job.json"), "sort")
+    )
+    assert own == built_in
+
+
+def test_a_reductions_own_work_counts(tonnage: Tonnage) -> None:
+    arguments = ("plan", "reduce", "--data", "1TB", "--provider", "aws", "--json")
+    idle, busy = (
+        json.loads(tonnage.run(*arguments, *more, check=True).stdout)["candidates"][0]
+        for more in ((), ("--core-seconds", "10000"))
+    )
+    assert idle["phases"][0]["bottleneck"] == "object storage"
+    assert busy["phases"][0]["bottleneck"] == "cpu"
+    assert not busy["offer"].startswith("t"), "what lasts of its cores is not known"
+    assert busy["cost_usd"]["median"] > idle["cost_usd"]["median"]
+
+
+def test_a_reduction_that_was_run_is_planned_for_other_data(
+    tonnage: Tonnage, tmp_path: Path
+) -> None:
+    np.random.default_rng(1).random((50_000, 4)).tofile(tmp_path / "rows")
+    ran = ("kmeans", str(tmp_path / "rows"), "--dtype", "4f8", "--k", "3", "--iterations", "2")
+    done = tonnage.run("run", "reduce", *ran, "--json", check=True)
+    (tmp_path / "record.json").write_text(done.stdout)
+    record = json.loads(done.stdout)
+    arguments = (str(tmp_path / "record.json"), "--data", "1TB", "--provider", "aws", "--json")
+    plan = json.loads(tonnage.run("plan", *arguments, check=True).stdout)
+    best = plan["candidates"][0]
+    assert [phase["name"] for phase in best["phases"]] == ["pass 1", "pass 2"]
+    seconds = str(1e9 * record["cpu_seconds"] / (2 * record["bytes"]))
+    assert record["object_bytes"] == 0 and "at once" in record["tuning"]["why"]
+    assert "requests" not in record["tuning"]["why"], "it was of a file"
+    assert {phase["bottleneck"] for phase in best["phases"]}.isdisjoint({"object storage"})
+    given = ("reduce", "--passes", "2", "--local-share", "1", "--core-seconds", seconds)
+    same = json.loads(tonnage.run("plan", *given, *arguments[1:], check=True).stdout)
+    assert same["candidates"][0]["offer"] == best["offer"]
+    assert same["candidates"][0]["seconds"] == pytest.approx(best["seconds"])
+
+
+def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
+    """Through the network in and out; what is between lies on the machines; requests are paid."""
+    asked = ("--data", "20TB", "--objects", "--catalog", "aws-us-east-1-2026", "--nodes", "100")
+    made = Plan.from_json(json.loads(tonnage.run("plan", "sort", *asked, "--json").stdout))
+    resources = [{demand.resource for demand in phase.demands} for phase in made.job.phases]
+    assert resources[0] >= {"object get", "network", "local write"}
+    assert resources[1] >= {"local read", "object put"}
+    assert {room.where for room in made.job.room if room.what != "intermediate"} == {"object"}
+    best = made.candidates[0]
+    machines = best.nodes * max(best.seconds.median, 60) * best.usd_per_hour / 3600
+    # 4.8 million requests that get, 1.2 that put.
+    requests = 20e12 / (4 << 20) / 1000 * 0.0004 + 20e12 / (16 << 20) / 1000 * 0.005
+    assert best.cost_usd.median == pytest.approx(machines + requests, rel=1e-6)
+    for durability in ("none", "replicated"):
+        done = tonnage.run("plan", "sort", *asked, "--durability", durability)
+        assert done.returncode == 2 and "--objects: a store keeps what is in it" in done.stderr
+    done = tonnage.run("plan", "reduce", *asked)
+    assert done.returncode == 2 and "--objects is of sort and mapreduce" in done.stderr
+
+
+def test_every_number_of_nodes(tonnage: Tonnage) -> None:
+    arguments = ("--placement", "--max-nodes", "60", "--all", "--json")
+    done = tonnage.run("plan", "sort", *STUDY, *arguments, check=True)
+    nodes = [
+        each["nodes"]
+        for each in json.loads(done.stdout)["candidates"]
+        if each["offer"] == "i2.8xlarge"
+    ]
+    assert sorted(nodes) == list(range(47, 61))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sort", "--data", "0"), "--data 0"),
+        (("sort", "--data", "10EB"), "less than 9EB"),
+        (
+            ("sort", *STUDY, "--deadline", "1s"),
+            "no offer keeps --deadline with --max-nodes 1000; nearest: 1000 x i2.8xlarge",
+        ),
+        (
+            ("sort", *STUDY, "--deadline", "1s", "--nodes", "50", "--budget", "9000USD"),
+            "no offer keeps --deadline with --nodes 50; nearest: 50 x ",
+        ),
+        (
+            ("sort", *STUDY, "--deadline", "1h", "--nodes", "3"),
+            "no offer keeps --nodes 3; nearest: 7 x hs1.8xlarge",
+        ),
+        (("sort", *STUDY, "--max-nodes", "3"), "no offer keeps --max-nodes 3; nearest: 7 x hs1."),
+        (("sort", *STUDY, "--budget", "1USD"), "no offer keeps --budget with --max-nodes 1000"),
+        (
+            ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2014"),
+            "no 10,000 machines, the most that are planned, hold it: it would take ",
+        ),
+        (
+            ("sort", *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),
+            "--explain i2.8xlarge: too slow: ",
+        ),
+        (("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"), "too small: it takes 47"),
+        (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
+        (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
+        (("sort", "--data", "1TB", "--provider", "gcp"), "what to measure first: --survey"),
+        (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
+        (("sort", "--data", "1TB", "--profiles", "nobody"), "--profiles: no profiles nobody"),
+        (("sort", "--data", "1TB", "--durability", "some"), "--durability some: there are none"),
+        (("sort", *STUDY, "--provider", "gcp"), "--provider gcp: there are aws"),
+        (("shuffle", "--data", "1TB"), "JOB shuffle: give sort"),
+        (("srot", "--data", "1TB"), "did you mean sort?"),
+        (("sort", "--data", "1TB", "--provider", "gcp"), "gcp-us-central1-2026 no volumes"),
+        (
+            ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
+            "gcp-us-central1-2026 has no volumes (522 of 522",
+        ),
+        (("sort", *STUDY, "--passes", "2"), "--passes is of reduce, not of sort: leave it out"),
+        (("reduce", *STUDY, "--durability", "volumes"), "--durability is of sort and mapreduce"),
+        (("sort", "--data", "100TB", "--all"), "--all: "),
+    ],
+)
+def test_refuses_and_says_what_mends_it(
+    tonnage: Tonnage, arguments: tuple[str, ...], said: str
+) -> None:
+    done = tonnage.run("plan", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) -> None:
+    profile({"my-laptop": [law("local both", 1e9)]}).write(tmp_path / "p.json")
+    done = tonnage.run("plan", "sort", *STUDY, "--profiles", str(tmp_path))
+    assert done.returncode == 2
+    assert "it is of my-laptop, which is in no catalog" in done.stderr

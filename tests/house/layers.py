@@ -1,0 +1,92 @@
+"""Who may import whom: the table that the tests enforce and that ARCHITECTURE.md shows.
+
+A layer is a folder or a file of the package, a module belongs to the most specific layer that
+holds it. The order is the loop's: what stands on nothing comes first.
+"""
+
+LAYERS: dict[str, set[str]] = {
+    "_core": set(),
+    "base.formatting": set(),
+    "base.stats": set(),
+    "base.records": set(),
+    "base.core": {"_core", "base.records"},
+    "base.system": {"base.core", "base.records"},
+    "base.credibility": {"base.formatting", "base.records"},
+    "catalog": {"base.formatting", "base.records"},
+    "cluster": {"base.core", "base.formatting", "base.records"},
+    "measure": {
+        *("base.core", "base.credibility", "base.formatting", "base.records", "base.stats"),
+        *("base.system", "cluster"),
+    },
+    "model": {"base.credibility", "base.formatting", "base.records", "base.stats"},
+    "plan": {"base.formatting", "base.records", "base.stats", "catalog", "model"},
+    "api.aggregates": {"base.core"},
+    "run": {
+        *("api.aggregates", "base.core", "base.formatting", "base.records", "cluster", "measure"),
+    },
+    "simulate": {"base.core", "base.records", "base.stats", "model", "plan", "run"},
+    "provision": {
+        *("base.core", "base.formatting", "base.records", "base.system", "catalog", "plan"),
+    },
+    "report": {"base.formatting", "base.records"},
+    "report.explorer": {
+        *("base.formatting", "base.records", "base.stats", "catalog", "model", "plan", "report"),
+    },
+    "study": {
+        *("base.core", "base.formatting", "base.records", "base.system", "catalog", "cluster"),
+        *("measure", "model", "report", "run"),
+    },
+    "api": {"base.core", "base.formatting", "base.records", "cluster", "measure", "run"},
+    "__init__": {"api", "base.core", "run"},
+}
+"""What each layer may import, beside itself."""
+LAYERS["cli"] = {*LAYERS}
+LAYERS["__main__"] = {"cli"}
+
+CRATES: dict[str, set[str]] = {
+    "pipeline": set(),
+    "disk": set(),
+    "net": set(),
+    "object": set(),
+    "records": set(),
+    "reductions": set(),
+    "stages": {"pipeline", "disk", "net", "object", "records"},
+    "graphs": {"stages", "pipeline", "disk", "net", "object", "records"},
+    "py": {"graphs", "pipeline", "disk", "reductions"},
+}
+"""What each crate may depend on."""
+
+OUTSIDE: dict[str, set[str]] = {
+    "ray": {"cluster/ray_adapter.py"},
+    "boto3": {
+        *("catalog/providers/aws_fetch.py", "catalog/aws_errors.py", "provision/aws/ec2.py"),
+    },
+}
+"""Libraries that only these files import: the edge to what they talk to."""
+
+
+def layer_of(module: str) -> str:
+    """The most specific layer that a dotted module (without ``tonnage.``) belongs to."""
+    parts = module.split(".") if module else ["__init__"]
+    for length in range(len(parts), 0, -1):
+        name = ".".join(parts[:length])
+        if name in LAYERS:
+            return name
+    raise KeyError(module)
+
+
+def as_markdown() -> str:
+    """The tables as ARCHITECTURE.md shows them."""
+    rows = ["| layer | may import |", "|---|---|"]
+    for layer, may in LAYERS.items():
+        listed = "all" if layer == "cli" else ", ".join(f"`{each}`" for each in sorted(may))
+        rows.append(f"| `{layer}` | {listed or 'nothing of Tonnage'} |")
+    rows += ["", "| crate | may depend on |", "|---|---|"]
+    for crate, may in CRATES.items():
+        listed = ", ".join(f"`{each}`" for each in sorted(may))
+        rows.append(f"| `{crate}` | {listed or 'no other crate'} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    print(as_markdown())

@@ -1,0 +1,178 @@
+"""The house's layout: who imports whom, no cycles, folders and files of a readable size."""
+
+import ast
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from house.layers import CRATES, LAYERS, OUTSIDE, as_markdown, layer_of
+from support.disk import ROOT
+
+PACKAGE = ROOT / "python" / "tonnage"
+MOST_LINES = 800
+MOST_ENTRIES = 15
+ONE_FILE_A_KIND = {
+    "python/tonnage/base/records": "a file for each kind of record",
+    "python/tonnage/base/stats": "a file for each question",
+    "python/tonnage/measure/importers": "a file for each tool",
+    "python/tonnage/report/explorer/assets": "a script for each module that it follows",
+    "python/tonnage/cli": "a folder or file for each family of commands",
+    "python/tonnage/cli/measure": "a file for each command",
+    "tests/support": "a file for each thing that tests stand on",
+    "tests/data": "recorded data",
+}
+"""Folders that may have more entries, and why."""
+
+
+def test_layers_import_only_what_they_may() -> None:
+    broken = [
+        f"{module} imports {imported}"
+        for module, file in _modules().items()
+        for imported in _imports(file)
+        if layer_of(imported) not in LAYERS[layer_of(module)] | {layer_of(module), "__init__"}
+    ]
+    assert broken == []
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    # The package itself imports what it offers only when it is asked for.
+    _refuse_cycles({module: _imports(file) - {""} for module, file in _modules().items() if module})
+
+
+def test_libraries_of_the_edge_are_known_there_only() -> None:
+    known: dict[str, set[str]] = {library: set() for library in OUTSIDE}
+    for file in PACKAGE.rglob("*.py"):
+        for name in _imported_names(file):
+            library = name.partition(".")[0].replace("botocore", "boto3")
+            if library in known:
+                known[library].add(str(file.relative_to(PACKAGE)))
+    assert known == OUTSIDE
+
+
+def test_crates_depend_only_on_what_they_may() -> None:
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--offline", "--format-version=1"],
+        check=True,
+        capture_output=True,
+        cwd=ROOT,
+    ).stdout
+    broken = [
+        f"{package['name']} depends on {dependency['name']}"
+        for package in json.loads(metadata)["packages"]
+        for dependency in package["dependencies"]
+        if dependency["name"].startswith("tonnage-")
+        if _crate(dependency) not in CRATES[_crate(package)]
+    ]
+    assert broken == []
+
+
+def test_architecture_shows_the_tables_that_are_enforced() -> None:
+    # To renew it: python -m house.layers, in tests/.
+    assert as_markdown() in (ROOT / "ARCHITECTURE.md").read_text()
+
+
+def test_files_open_with_what_they_do() -> None:
+    silent = [
+        str(file.relative_to(ROOT))
+        for file in _sources("crates", "python")
+        if not (
+            file.read_text().startswith("//!")
+            if file.suffix == ".rs"
+            else ast.get_docstring(ast.parse(file.read_text()))
+        )
+    ]
+    assert silent == []
+
+
+def test_files_are_of_a_readable_length() -> None:
+    lengths = {
+        str(file.relative_to(ROOT)): len(file.read_text().splitlines())
+        for file in _sources("crates", "python", "tests")
+    }
+    assert {file: lines for file, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_folders_hold_no_more_than_one_sees_at_a_glance() -> None:
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "python", "crates", "tests"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    ).stdout.split()
+    entries: dict[str, set[str]] = {}
+    for file in listed:
+        parts = Path(file).parts
+        for depth in range(1, len(parts)):
+            if parts[depth] not in ("__init__.py", "mod.rs", "lib.rs"):
+                entries.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
+    crowded = {
+        folder: len(names)
+        for folder, names in entries.items()
+        if len(names) > MOST_ENTRIES
+        if not any(folder == kind or folder.startswith("tests/data") for kind in ONE_FILE_A_KIND)
+    }
+    assert crowded == {}
+
+
+def _refuse_cycles(graph: Mapping[str, set[str]]) -> None:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as why:
+        raise AssertionError(f"they import each other: {' -> '.join(why.args[1])}") from None
+
+
+def _modules() -> dict[str, Path]:
+    """Every module of the package, by its dotted name without ``tonnage.``."""
+    return {_name(file): file for file in PACKAGE.rglob("*.py")}
+
+
+def _name(file: Path) -> str:
+    parts = file.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(file: Path) -> set[str]:
+    """The modules of the package that a file imports, at its top or anywhere in it."""
+    modules = _module_names()
+    found = set()
+    for name in _imported_names(file):
+        package, _, rest = name.partition(".")
+        if package == PACKAGE.name:
+            # A name that is no module is something that its module defines.
+            module = rest if rest in modules else rest.rpartition(".")[0]
+            found.add(module)
+    return found - {_name(file)}
+
+
+@cache
+def _module_names() -> set[str]:
+    return {*_modules(), "_core"}
+
+
+def _imported_names(file: Path) -> Iterator[str]:
+    """The full name of everything that a file imports."""
+    here = (PACKAGE.name, *file.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level] if node.level else ()
+            module = (*base, node.module) if node.module else base
+            yield from (".".join((*module, alias.name)) for alias in node.names)
+
+
+def _crate(package: dict[str, str]) -> str:
+    return package["name"].removeprefix("tonnage-")
+
+
+def _sources(*directories: str) -> list[Path]:
+    return [
+        file
+        for directory in directories
+        for file in sorted((ROOT / directory).rglob("*"))
+        if file.suffix in {".rs", ".py"}
+    ]

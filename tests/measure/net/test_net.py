@@ -1,0 +1,361 @@
+"""The network between endpoints: what is sent arrives, and no process and no namespace is left."""
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import Tonnage
+from support.processes import PATIENCE_SECONDS, Running, started
+from tonnage.base import core
+from tonnage.base.records import Measurement, Trial
+from tonnage.cli.options.types import refuse_memory
+from tonnage.measure.net import Settings, is_enough, measure_net
+from tonnage.measure.net.endpoint import Place, run_together
+from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations
+from tonnage.measure.trial import environment
+from tonnage.measure.trial.repetition import Rounds
+from tonnage.model.analysis.network_cpu import Costs, costs
+
+SETTINGS = Settings(
+    endpoints=2,
+    connections=1,
+    block_bytes=1 << 16,
+    seconds=0.1,
+    rounds=1,
+    until_confidence=None,
+    one_way=False,
+    namespaces=False,
+    rate_bits_per_second=None,
+)
+ROUNDS = 2
+SHORT = ["--seconds", "0.4", "--block", "64KiB"]
+NAMESPACES = Path("/run/netns")
+LEFT = "tonnage-*-*"
+PAYLOAD_SHARE = 1448 / 1514
+"""Of a packet on the wire: what TCP's, IP's and Ethernet's heads leave of it at an MTU of 1500."""
+LEAST = 0.7
+"""Of a link's rate: what it gives at least while others have this machine's processors, too."""
+
+for_root = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("ip") is None, reason="namespaces need root and iproute2"
+)
+
+
+def measured(tonnage: Tonnage, out: Path, *args: str) -> dict[str, Any]:
+    """A measurement, with its trials by round and way."""
+    done = tonnage.run("measure", "net", *SHORT, *args, "--json", "--out", out, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def rates(found: dict[str, Any], way: str) -> list[list[float]]:
+    """What each endpoint sent or received a second, for each round."""
+    trials = [trial for trial in found["trials"] if trial["step"]["operation"] == way]
+    rounds = sorted({trial["step"]["round"] for trial in trials})
+    return [
+        [trial["bytes_per_second"] for trial in trials if trial["step"]["round"] == number]
+        for number in rounds
+    ]
+
+
+def moved(found: dict[str, Any], way: str, stage: str) -> int:
+    """Bytes that a stage moved, over all endpoints and rounds."""
+    return sum(
+        probe["bytes"]
+        for trial in found["trials"]
+        if trial["step"]["operation"] == way
+        for probe in trial["phase"]["stages"]
+        if probe["name"] == stage
+    )
+
+
+def endpoints_of(command: Running) -> list[int]:
+    """The processes that a command has started and that send or receive already."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            threads = [path.read_text() for path in entry.glob("task/*/comm")]
+        except (OSError, IndexError, ValueError):
+            continue  # No process, or one that has ended meanwhile.
+        if parent == command.pid and any(name.startswith("receive") for name in threads):
+            found.append(int(entry.name))
+    return found
+
+
+def is_gone(process: int) -> bool:
+    """Whether a process has ended, though nobody may have asked for its end."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def under_way(tonnage: Tonnage, out: Path, *args: str) -> list[str | Path]:
+    """A command that goes on until it is ended."""
+    return [tonnage.path, "measure", "net", "--seconds", "600", "--out", out, *args]
+
+
+@pytest.fixture
+def running(tonnage: Tonnage, tmp_path: Path) -> Iterator[Running]:
+    """A measurement of three endpoints that is under way."""
+    with started(under_way(tonnage, tmp_path / "out", "--endpoints=3")) as command:
+        command.until(lambda: len(endpoints_of(command)) == 3)
+        yield command
+
+
+def test_what_all_send_arrives(tonnage: Tonnage, tmp_path: Path) -> None:
+    found = measured(tonnage, tmp_path / "out", "--endpoints=3", "--connections=2", "--rounds=2")
+    assert len(found["trials"]) == 3 * 2 * ROUNDS
+    assert moved(found, "send", "send") == moved(found, "receive", "discard") > 0
+    for trial in found["trials"]:
+        reading, way = trial["reading"], trial["step"]["operation"]
+        assert (reading["operation"], reading["concurrency"]) == (way, 2 * 2)
+        assert reading["block_bytes"] == 64 << 10
+        assert reading["bandwidth_bytes_per_second"] == trial["bytes_per_second"] > 0
+        assert trial["cpu_seconds_per_byte"] > 0
+        assert reading["details"]["process_cpu_seconds_per_byte"] > 0
+        if way == "send":
+            connections = reading["details"]["connections"]
+            assert len(connections) == 4
+            assert {each["peer"] for each in connections} == {0, 1, 2} - {
+                reading["details"]["endpoint"]
+            }
+            assert reading["details"]["retransmits"] == sum(
+                each["retransmits"] for each in connections
+            )
+
+
+def test_figures_are_of_the_slowest_and_of_all(tonnage: Tonnage, tmp_path: Path) -> None:
+    found = measured(tonnage, tmp_path / "out", "--endpoints=3", f"--rounds={ROUNDS}")
+    figures = {figure["name"]: figure for figure in found["figures"]}
+    for way in ("send", "receive"):
+        for name, of_round in (("slowest endpoint", min), ("all endpoints", sum)):
+            expected = [of_round(each) for each in rates(found, way)]
+            figure = figures[f"{way}, {name}"]
+            assert figure["trials"] == ROUNDS
+            assert figure["median_bytes_per_second"] == statistics.median(expected)
+            assert figure["low_bytes_per_second"] == min(expected)
+            assert figure["high_bytes_per_second"] == max(expected)
+        assert figures[f"{way}, endpoint 2"]["trials"] == ROUNDS
+
+
+def rounds_of(found: Measurement, slowest: list[float], other: float) -> list[list[Trial]]:
+    """Rounds of two endpoints, of which the second had ``slowest``, both ways."""
+    first = [each for each in found.trials if each.step and each.step.round == 0]
+    return [
+        [
+            dataclasses.replace(each, bytes_per_second=rate if place % 2 else other * rate)
+            for place, each in enumerate(sorted(first, key=lambda each: each.name))
+        ]
+        for rate in slowest
+    ]
+
+
+def test_it_ends_when_the_slowest_endpoint_is_known(tonnage: Tonnage, tmp_path: Path) -> None:
+    args = ("--endpoints=2", "--until-confidence=99%")
+    found = measured(tonnage, tmp_path / "out", *args)
+    number = len(found["trials"]) // 4
+    assert 6 <= number < 30
+    figures = {figure["name"]: figure for figure in found["figures"]}
+    for way in ("send", "receive"):
+        figure = figures[f"{way}, slowest endpoint"]
+        assert (figure["trials"], figure["wanted_share"], figure["still_needed"]) == (
+            number,
+            0.99,
+            0,
+        )
+    assert "the slowest endpoint's rate of each way: until" in found["stopping_rule"]
+
+    # Five have no interval; six alike have; of six that differ, the slowest is what counts.
+    whole, until = Measurement.from_json(found), Rounds(30, 0.02)
+    alike = [100.0, 101.0, 100.5, 100.2, 100.8, 100.1]
+    assert not is_enough(rounds_of(whole, alike[:5], 2.0), until)
+    assert is_enough(rounds_of(whole, alike, 2.0), until)
+    assert not is_enough(rounds_of(whole, [*alike[:5], 60.0], 2.0), until)
+    assert is_enough(rounds_of(whole, alike[:2], 2.0), Rounds(2, 0.02))
+    assert not is_enough(rounds_of(whole, alike, 2.0), Rounds(30))
+
+
+def test_one_way_only_the_first_sends(tonnage: Tonnage, tmp_path: Path) -> None:
+    found = measured(tonnage, tmp_path / "out", "--endpoints=3", "--rounds=1", "--one-way")
+    trials = [
+        (trial["name"], trial["reading"]["concurrency"], trial["bytes_per_second"] > 0)
+        for trial in found["trials"]
+    ]
+    assert trials == [
+        ("send, endpoint 0", 2, True),
+        ("receive, endpoint 1", 1, True),
+        ("receive, endpoint 2", 1, True),
+    ]
+    assert moved(found, "send", "send") == moved(found, "receive", "discard") > 0
+
+
+def test_it_is_told_in_words(tonnage: Tonnage, tmp_path: Path) -> None:
+    args = ["--endpoints=2", "--rounds=1", "--out", tmp_path / "out"]
+    said = tonnage.run("measure", "net", *SHORT, *args, check=True).stdout
+    assert "send, endpoint 0: " in said
+    assert "receive, slowest endpoint: " in said
+    assert re.search(r"^Core seconds a GB.*: [\d.]+ to send, [\d.]+ to receive$", said, re.M)
+    assert re.search(r"^Segments sent again: [\d,]+, on 2 connections$", said, re.M)
+
+
+def test_costs_are_of_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
+    found = measured(tonnage, tmp_path / "out", "--endpoints=2", f"--rounds={ROUNDS}")
+    whole = Measurement.from_json(found)
+    sent = [trial for trial in found["trials"] if trial["step"]["operation"] == "send"]
+    known = costs(whole)
+    assert found["costs"] == dataclasses.asdict(known)
+    assert known.cpu_seconds_per_byte["send"] == statistics.median(
+        trial["cpu_seconds_per_byte"] for trial in sent
+    )
+    again = sum(trial["reading"]["details"]["retransmits"] for trial in sent)
+    assert (known.retransmits, known.connections) == (again, 2 * ROUNDS)
+    # One that the kernel did not count makes the sum unknown, not smaller.
+    sent[0]["reading"]["details"]["connections"][0]["retransmits"] = None
+    assert costs(Measurement.from_json(found)) == dataclasses.replace(known, retransmits=None)
+    assert costs(dataclasses.replace(whole, trials=[])) == Costs({}, 0, 0)
+
+
+def test_what_was_killed_goes_on_with_whole_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    args = ("--endpoints=2", "--rounds=2")
+    before = measured(tonnage, out, *args)
+    # As one that was killed while it wrote the second round's trials.
+    (out / "measurement.json").unlink()
+    for number in (5, 6, 7):
+        (out / f"trial-{number:05}.json").unlink()
+    after = measured(tonnage, out, *args)
+    assert after["id"] == before["id"]
+    assert after["trials"][:5] == before["trials"][:5]
+    assert [trial["step"]["round"] for trial in after["trials"]] == [0] * 4 + [1] + [2] * 4
+    figures = {figure["name"]: figure["trials"] for figure in after["figures"]}
+    assert figures["send, all endpoints"] == 2
+    again = tonnage.run("measure", "net", *SHORT, "--endpoints=3", "--rounds=2", "--out", out)
+    assert again.returncode == 2
+    assert "was begun with endpoints 2, not 3" in again.stderr
+
+
+def test_an_endpoint_that_is_killed_is_named(running: Running) -> None:
+    processes = endpoints_of(running)
+    os.kill(processes[0], signal.SIGKILL)
+    _, err = running.process.communicate(timeout=60)
+    assert running.process.returncode == 1
+    (last,) = [line for line in err.splitlines() if line.startswith("tonnage: ")]
+    assert "endpoint " in last
+    assert last.endswith("(127.0.0.1) was killed by SIGKILL")
+    assert all(map(is_gone, processes))
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_no_endpoint_outlives_its_command(
+    running: Running, number: signal.Signals, code: int
+) -> None:
+    processes = endpoints_of(running)
+    assert running.end(number)[0] == code
+    if number == signal.SIGKILL:
+        # Nobody ended them: they notice by themselves.
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not all(map(is_gone, processes)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert all(map(is_gone, processes))
+
+
+def test_what_the_core_says_is_told_with_its_endpoint() -> None:
+    # Of a network that this machine is not in.
+    together = Round(0, all_to_all(2), connections=1, block_bytes=1 << 20, seconds=1.0)
+    configs = configurations(["192.0.2.1:7411", "192.0.2.2:7411"], together, patience_seconds=9.0)
+    with pytest.raises(core.Failed, match=r"^endpoint \d \(here\): listening on 192\.0\.2\.\d:"):
+        run_together([Place("here")] * 2, configs, most_seconds=60)
+    configs[0]["seconds"] = configs[1]["seconds"] = -1.0
+    with pytest.raises(core.Refused, match=r"^endpoint \d \(here\): --seconds -1"):
+        run_together([Place("here")] * 2, configs, most_seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--endpoints=1"], "give a whole number from 2 to 64"),
+        (["--connections=0"], "give a whole number from 1 to 64"),
+        (["--block=10"], "give a size from 1KiB to 1GiB"),
+        (["--rate=1Gbit"], "give --namespaces too"),
+        (["--rate=fast", "--namespaces"], "write it like 200Mbit or 1Gbit"),
+        (["--block=1GiB", "--endpoints=64", "--connections=64"], ", more than the "),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    tonnage: Tonnage, tmp_path: Path, args: list[str], said: str
+) -> None:
+    done = tonnage.run("measure", "net", *args, "--out", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_namespaces_are_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "new" / "out"
+    wanted = dataclasses.replace(SETTINGS, namespaces=True)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(core.Refused, match="--namespaces: only root may make them"):
+        next(measure_net(out, wanted, command=["test"]))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(core.Refused, match="--namespaces needs ip: install iproute2"):
+        next(measure_net(out, wanted, command=["test"]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_memory_is_what_the_control_group_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "physical_memory", lambda: 8 << 30)
+    monkeypatch.setattr(environment, "memory_limit", lambda: 1 << 30)
+    refuse_memory("this takes 1 GiB,", 1 << 30, "give less")
+    with pytest.raises(core.Refused, match="takes 2 GiB, more than the 1 GiB that this control"):
+        refuse_memory("this takes 2 GiB,", 2 << 30, "give less")
+
+
+@for_root
+def test_a_link_gives_what_it_was_set_to(tonnage: Tonnage, tmp_path: Path) -> None:
+    args = ["--endpoints=2", "--one-way", "--namespaces", "--rate=100Mbit"]
+    # Whole blocks are counted: of short ones a second holds many.
+    args += ["--rounds=1", "--seconds=3", "--block=64KiB"]
+    limit = 100e6 / 8 * PAYLOAD_SHARE
+    found = measured(tonnage, tmp_path / "out", *args)
+    (((sent,),), ((received,),)) = (rates(found, way) for way in ("send", "receive"))
+    # What is sent may wait in buffers. A machine that others use, too, gives less than was set,
+    # never more: benches/lab_truth tells how near it comes.
+    assert LEAST * limit < received < 1.02 * limit
+    assert LEAST * limit < sent < 1.1 * limit
+    assert found["trials"][0]["settings"]["mtu"]["eth0"] == 1500
+    assert list(NAMESPACES.glob(LEFT)) == []
+
+
+@for_root
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_no_namespace_is_left(tonnage: Tonnage, tmp_path: Path, number: signal.Signals) -> None:
+    with started(under_way(tonnage, tmp_path / "out", "--endpoints=2", "--namespaces")) as command:
+        command.until(lambda: len(endpoints_of(command)) == 2)
+        mine = {path.name for path in NAMESPACES.glob(f"tonnage-{command.pid}-*")}
+        assert mine == {f"tonnage-{command.pid}-{name}" for name in ("0", "1", "switch")}
+        # Another command meanwhile neither disturbs this one nor takes its namespaces for left.
+        measured(tonnage, tmp_path / "other", "--endpoints=2", "--namespaces", "--rounds=1")
+        assert len(endpoints_of(command)) == 2
+        command.end(number)
+    left = {path.name for path in NAMESPACES.glob(LEFT)}
+    assert left == (mine if number == signal.SIGKILL else set())
+    measured(tonnage, tmp_path / "next", "--endpoints=2", "--namespaces", "--rounds=1")
+    assert list(NAMESPACES.glob(LEFT)) == []

@@ -1,0 +1,352 @@
+"""The network between machines: what is wanted of them in a round, and what it comes to."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.measurements import ENVIRONMENT
+from support.networks import SETTINGS, Links, network, trial
+from tonnage.base.records import FleetMeasurement, FleetNode, Measurement, Trial
+from tonnage.base.records.network_rounds import (
+    ALL_TO_ALL,
+    ALONE,
+    BOTH_WAYS,
+    PAIR,
+    RECEIVE,
+    SEND,
+    UNEVENLY,
+)
+from tonnage.cli.measure.cluster import document
+from tonnage.cli.measure.net import shuffled
+from tonnage.cluster.ray_adapter import Machine
+from tonnage.measure.cluster.driver import Heard, Member
+from tonnage.measure.cluster.measure_worker import Said, Told
+from tonnage.measure.net.cluster import (
+    MOST_ALONE,
+    MOST_ALONE_BRIEFLY,
+    TRIES,
+    Wanted,
+    _Shuffle,
+    agenda,
+)
+from tonnage.measure.net.cluster_worker import Part
+from tonnage.measure.net.shuffle_analysis import FULL_DUPLEX, shuffle
+from tonnage.model.analysis import analyse
+
+BRIEF = replace(SETTINGS, brief=True)
+RATES = st.floats(1e6, 1e9)
+NODES = st.integers(2, 3 * MOST_ALONE)
+
+
+@st.composite
+def links(draw: st.DrawFn, least: int = 2, most: int = 7) -> Links:
+    """What each of a few nodes can send and receive."""
+    both = draw(st.lists(st.tuples(RATES, RATES), min_size=least, max_size=most))
+    return {f"n{number}": each for number, each in enumerate(both)}
+
+
+def wanted(nodes: int, **settings: object) -> list[Wanted]:
+    """A round of so many nodes, called by their numbers."""
+    changed = replace(SETTINGS, **settings)  # type: ignore[arg-type]
+    return list(agenda(0, [str(number) for number in range(nodes)], changed))
+
+
+def of(pattern: str, some: list[Wanted]) -> list[Wanted]:
+    """Those of a pattern."""
+    return [each for each in some if each.pattern.startswith(pattern)]
+
+
+@given(nodes=NODES, brief=st.booleans())
+@settings(derandomize=True)
+def test_all_that_is_wanted_can_be_done_and_told_apart(nodes: int, brief: bool) -> None:
+    some = wanted(nodes, brief=brief)
+    told = [
+        (*each.key, node, way)
+        for each in some
+        for node, ways in zip(each.nodes, each.ways, strict=True)
+        for way in ways
+    ]
+    assert len(set(told)) == len(told)
+    for each in some:
+        assert len(set(each.nodes)) == len(each.nodes) == each.together.endpoints
+        for place, ways in enumerate(each.ways):
+            # What is kept of a node's part, it does.
+            assert set(ways) <= set(each.together.ways(place))
+        assert any(each.ways)
+        assert each.together.evenly == (each.pattern not in (ALONE, UNEVENLY))
+
+
+@given(nodes=NODES)
+@settings(derandomize=True)
+def test_every_node_sends_and_receives_in_pairs_and_alone_unless_they_are_many(nodes: int) -> None:
+    some, few = wanted(nodes), min(nodes, MOST_ALONE)
+    pairs = [each.nodes for each in of(PAIR, some)]
+    assert len(pairs) == few and len(of(BOTH_WAYS, some)) == 1
+    assert Counter(first for first, _ in pairs).most_common(1)[0][1] == 1
+    assert Counter(second for _, second in pairs).most_common(1)[0][1] == 1
+    alone = [(each.nodes[0], each.ways[0]) for each in of(ALONE, some)]
+    each_way = ((SEND,), (RECEIVE,))
+    expected = [(str(n), way) for n in range(nodes) for way in each_way]
+    assert sorted(alone) == (sorted(expected) if nodes <= MOST_ALONE else [])
+    assert len(of(UNEVENLY, some)) == (nodes > MOST_ALONE)
+    assert all(sorted(each.nodes) == sorted(map(str, range(nodes))) for each in of(ALONE, some))
+    sizes = [len(each.nodes) for each in of(ALL_TO_ALL, some)]
+    assert sizes == sorted({*(2**power for power in range(1, 9) if 2**power < nodes), nodes})
+
+
+@given(nodes=NODES)
+@settings(derandomize=True)
+def test_a_brief_look_takes_each_link_and_all_to_all_once(nodes: int) -> None:
+    some = wanted(nodes, brief=True)
+    assert [len(each.nodes) for each in of(ALL_TO_ALL, some)] == [nodes]
+    assert of(PAIR, some) == of(BOTH_WAYS, some) == []
+    if nodes > MOST_ALONE_BRIEFLY:
+        (everyone,) = of(UNEVENLY, some)
+        assert everyone.ways == ((SEND, RECEIVE),) * nodes and of(ALONE, some) == []
+    else:
+        assert len(of(ALONE, some)) == 2 * nodes and of(UNEVENLY, some) == []
+
+
+def test_sizes_and_connections_are_those_that_are_asked_for() -> None:
+    some = of(ALL_TO_ALL, wanted(5, sizes=(3, 5, 9), connections=(1, 4)))
+    assert [(len(each.nodes), each.together.connections) for each in some] == [
+        *((3, 1), (3, 4)),
+        *((5, 1), (5, 4)),
+    ]
+
+
+@given(known=links(), brief=st.booleans())
+@settings(derandomize=True)
+def test_links_are_what_they_carry_and_a_shuffle_is_as_fast_as_the_slowest(
+    known: Links, brief: bool
+) -> None:
+    found = shuffle(network(known, BRIEF if brief else SETTINGS))
+    told = {
+        each.node: (each.send_bytes_per_second, each.receive_bytes_per_second)
+        for each in found.links
+    }
+    assert told == {node: pytest.approx(both) for node, both in known.items()}
+    least = min(map(min, known.values()))
+    assert found.slowest_link and found.slowest_link.less == pytest.approx(least)
+    whole = found.sizes[-1]
+    assert whole.nodes == len(known)
+    assert whole.slowest_bytes_per_second == pytest.approx(least)
+    assert whole.sum_bytes_per_second == pytest.approx(len(known) * least)
+    assert [each.node for each in whole.per_node] == sorted(known)
+    if brief:
+        assert found.pairs == [] and found.baseline_bytes_per_second is None
+        assert found.both_ways_share is found.full_duplex is whole.fraction_of_baseline is None
+        return
+    for first, second, rate in found.pairs:
+        assert rate == pytest.approx(min(known[first][0], known[second][1]))
+    # Among all nodes each link is in a pair, among fewer some are not.
+    assert whole.fraction_of_baseline == pytest.approx(1)
+    for each in found.sizes:
+        assert each.fraction_of_baseline is not None
+        assert 0 < each.fraction_of_baseline <= 1 + 1e-9
+    assert found.rounds[PAIR] == found.rounds[ALONE] == SETTINGS.rounds
+
+
+@given(known=links(least=9, most=12))
+@settings(derandomize=True, max_examples=20)
+def test_links_of_many_are_told_all_at_once(known: Links) -> None:
+    found = shuffle(network(known, BRIEF))
+    assert found.rounds == {UNEVENLY: 2, f"{ALL_TO_ALL} of {len(known)}, 1 a pair": 2}
+    told = {each.node: each.less for each in found.links}
+    assert told == {node: pytest.approx(min(both)) for node, both in known.items()}
+
+
+def test_both_ways_at_once_tell_whether_a_link_is_full_duplex() -> None:
+    same = dict.fromkeys("abc", (100.0, 100.0))
+    found = shuffle(network(same))
+    assert found.both_ways_share == pytest.approx(2) and found.full_duplex
+    measured = network(same)
+    for row in measured.nodes:
+        assert row.measurement
+        some = row.measurement.trials
+        some[:] = [
+            replace(each, bytes_per_second=each.bytes_per_second / 2)
+            if each.name.endswith(BOTH_WAYS)
+            else each
+            for each in some
+        ]
+    found = shuffle(measured)
+    assert found.both_ways_share == pytest.approx(1) and found.full_duplex is False
+    assert 1 < FULL_DUPLEX < 2
+
+
+@given(known=links(least=3), data=st.data())
+@settings(derandomize=True)
+def test_of_which_a_node_was_lost_is_no_shuffle_of_so_many(
+    known: Links, data: st.DataObject
+) -> None:
+    gone = data.draw(st.sampled_from(sorted(known)))
+    found = shuffle(network(known, lost={gone: "died"}))
+    assert len(known) not in [each.nodes for each in found.sizes]
+    assert all(gone not in [e.node for e in each.per_node] for each in found.sizes)
+    assert gone not in [each.node for each in found.links]
+    # What others received of it as a pair was measured.
+    assert any(first == gone for first, _, _ in found.pairs)
+    assert not any(second == gone for _, second, _ in found.pairs)
+
+
+def test_what_is_kept_is_what_is_printed(tmp_path: Path) -> None:
+    measured = network({"a": (100.0, 90.0), "b": (80.0, 100.0)})
+    printed = json.loads(json.dumps(document(measured)))
+    kept = json.loads(measured.write(tmp_path / "fleet.json").read_text())
+    assert {each["node"] for each in kept["links"]} == {"a", "b"} and kept["sizes"]
+    assert {name: printed[name] for name in kept if name != "nodes"} == {
+        name: value for name, value in kept.items() if name != "nodes"
+    }
+    assert FleetMeasurement.read(tmp_path / "fleet.json") == measured
+
+
+def test_a_pair_of_unlike_machines_is_called_so() -> None:
+    both = dict.fromkeys("ab", (1e6, 1e6))
+    assert next(shuffled(network(both))).startswith("The median pair: 1.00 MB/s")
+    said = next(shuffled(network(both, types={"a": "fast", "b": "slow"})))
+    assert said.startswith("The median pair, of pairs of fast and slow machines: 1.00 MB/s")
+
+
+def told(row: FleetNode) -> Measurement:
+    """What a node kept, as one that tells what it is, with what endpoints say of their parts."""
+    assert row.measurement
+    trials = []
+    for each in row.measurement.trials:
+        assert each.reading
+        reading = replace(
+            each.reading,
+            bandwidth_bytes_per_second=each.bytes_per_second,
+            details=each.reading.details | {"endpoints": 4},
+        )
+        trials.append(replace(each, reading=reading))
+    environment = replace(ENVIRONMENT, host=row.node, machine_type=row.machine_type)
+    return replace(row.measurement, kind="net", environment=environment, trials=trials)
+
+
+def test_who_is_far_below_its_type_is_named_by_its_own_link_alone() -> None:
+    links = {"fast-0": (40e6, 40e6), "fast-1": (20e6, 40e6), "slow": (10e6, 10e6)}
+    types = {"fast-0": "fast", "fast-1": "fast", "slow": "slow"}
+    analysis = analyse([told(row) for row in network(links, types=types).nodes])
+    assert [said for said in analysis.findings if "whether that is chance" in said] == [
+        f"{SEND}, pattern alone: fast-1 gives 67 % of the median of 2 machines of type fast; so "
+        "few do not tell whether that is chance."
+    ]
+    # The pattern tells how many took part, and over how many connections.
+    assert not any("endpoints" in subject.name for subject in analysis.subjects)
+
+
+def test_of_nothing_nothing_follows() -> None:
+    found = shuffle(network({"a": (1.0, 1.0), "b": (1.0, 1.0)}, replace(SETTINGS, rounds=0)))
+    assert (found.links, found.sizes, found.pairs, found.slowest_link) == ([], [], [], None)
+
+
+@given(known=links(least=3, most=5), rounds=st.integers(1, 4))
+@settings(derandomize=True)
+def test_who_is_called_slowest_was_as_slow_as_is_said(known: Links, rounds: int) -> None:
+    """Rounds are of other nodes where not all take part: what lies between two was nobody's."""
+    measured = network(known, replace(SETTINGS, rounds=rounds))
+    for size in shuffle(measured).sizes:
+        (row,) = [row for row in measured.nodes if row.node == size.slowest_node]
+        assert row.measurement
+        own = [
+            trial.bytes_per_second
+            for trial in row.measurement.trials
+            if trial.reading and len(trial.reading.details["node_names"]) == size.nodes
+        ]
+        assert size.slowest_bytes_per_second in own
+
+
+def test_parts_of_two_attempts_are_no_shuffle() -> None:
+    """A part that one did yesterday and another today was never done at once."""
+    measured = network({"a": (1.0, 1.0), "b": (1.0, 1.0)})
+    second = measured.nodes[1].measurement
+    assert second
+    for place, each in enumerate(second.trials):
+        assert each.reading
+        other = each.reading.details | {"attempt": f"again {place}"}
+        second.trials[place] = replace(each, reading=replace(each.reading, details=other))
+    found = shuffle(measured)
+    assert found.sizes == [] and len(found.links) == 2
+
+
+def trial_of(part: Part, way: str) -> Trial:
+    """What an endpoint keeps of its part."""
+    wanted = Wanted(part.pattern, part.nodes, ((way,),), part.together)
+    found = trial(wanted, 0, way, dict.fromkeys(part.nodes, (1.0, 1.0)))
+    assert found.reading
+    details = found.reading.details | {"attempt": part.attempt}
+    return replace(found, reading=replace(found.reading, details=details))
+
+
+class Failing:
+    """A run whose machines all answer: that all went well, or these words."""
+
+    def __init__(self, names: Sequence[str], says: Callable[[str, Part], str | None]) -> None:
+        self.left = [Member(Machine(name, {}, "198.18.0.1", name)) for name in names]
+        self.closed: dict[str, str | None] = {}
+        self.tries = 0
+        self._says, self._parts = says, dict[str, Part]()
+
+    def trials(self, _: Member) -> list[Trial]:
+        return []
+
+    def answers(self, asked: Mapping[Member, Any]) -> Iterator[tuple[Member, Any]]:
+        yield from [(member, ("198.18.0.1", 7411, "large")) for member in asked]
+
+    def give(self, member: Member, part: Part) -> None:
+        self._parts[member.node] = part
+
+    def hear(self, waiting: Sequence[Member]) -> Iterator[Any]:
+        self.tries += 1
+        for member in waiting:
+            part = self._parts[member.node]
+            why = self._says(member.node, part)
+            member.told = Told(
+                0.0, 0, 0.0, {}, False, None, None, said={part.number: Said(why, None)}
+            )
+            for way in part.ways if why is None else ():
+                yield Heard(member.node, trial_of(part, way))
+
+    def close(self, member: Member, why: str | None) -> FleetNode:
+        self.closed[member.node] = why
+        self.left.remove(member)
+        member.row = FleetNode(node=member.node, ok=False, why=why)
+        return member.row
+
+
+def failing(says: Callable[[str, Part], str | None]) -> tuple[Failing, dict[str, str]]:
+    """A round of four machines: what became of them, and who lacks something."""
+    run = Failing("abcd", says)
+    with patch.object(Member, "ask", lambda *_: None):
+        rounds = _Shuffle(run, SETTINGS)  # type: ignore[arg-type]
+        list(rounds.round(0))
+    return run, rounds.lacking
+
+
+def test_what_fails_between_all_is_nobodys_fault_and_is_told() -> None:
+    run, lacking = failing(lambda *_: "has not ended in 72 s")
+    assert run.closed == {} and sorted(lacking) == list("abcd")
+    assert "failed: " in lacking["a"] and "has not ended" in lacking["a"]
+    # What has failed between two is not tried with more.
+    assert run.tries <= TRIES * 4
+
+
+def test_whom_the_others_cannot_speak_to_is_given_up() -> None:
+    def says(node: str, part: Part) -> str | None:
+        if "c" not in part.nodes:
+            return None
+        peer = "c" if node != "c" else next(each for each in part.nodes if each != "c")
+        return f"endpoint {part.nodes.index(peer)} (198.18.0.1:7411): does not answer"
+
+    run, _ = failing(says)
+    assert list(run.closed) == ["c"]
+    assert "does not answer" in (run.closed["c"] or "")

@@ -1,0 +1,290 @@
+"""One directory that several machines use at once: who writes and reads what, and what is left."""
+
+import dataclasses
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tonnage.base import core
+from tonnage.base.core import lease
+from tonnage.base.records import FleetNode, Measurement, Trial
+from tonnage.base.records.network_rounds import LATE, NODES
+from tonnage.cluster.peers import Met
+from tonnage.measure.cluster.aggregate import across
+from tonnage.measure.stream import Settings, measure_stream
+
+MIB = 1 << 20
+SETTINGS = Settings(
+    operations=("write", "read"),
+    workers=2,
+    block_bytes=MIB,
+    transfer_bytes=MIB // 4,
+    segments=2,
+    shared=False,
+    direct=True,
+    flush=True,
+    repetitions=2,
+    shared_dir=True,
+)
+NODES_BY_NAME = ("a", "b", "c")
+PREFIX = ".tonnage-test-"
+
+
+class Table:
+    """Where threads that stand for machines meet; who has left is not waited for."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._there = set(names)
+        self._says: dict[str, Any] = {}
+        self._met = Met({}, 0.0)
+        self._change = threading.Condition()
+        self.meetings = 0
+
+    def meet(self, name: str, says: Any) -> Met:
+        """Waits for all that are there."""
+        with self._change:
+            mine = self.meetings
+            self._says[name] = says
+            self._close()
+            assert self._change.wait_for(lambda: self.meetings > mine, timeout=60)
+            return self._met
+
+    def leave(self, name: str) -> None:
+        """Is gone."""
+        with self._change:
+            self._there.discard(name)
+            self._says.pop(name, None)
+            self._close()
+
+    def _close(self) -> None:
+        if self._there and self._says.keys() == self._there:
+            self._met = Met(dict(sorted(self._says.items())), time.monotonic())
+            self._says = {}
+            self.meetings += 1
+            self._change.notify_all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Seat:
+    """A machine's place at the table."""
+
+    node: str
+    table: Table
+
+    def meet(self, says: Any) -> Met:
+        return self.table.meet(self.node, says)
+
+
+def measured(
+    disk: Path,
+    settings: Settings,
+    directories: Mapping[str, Path] | None = None,
+    on_trial: Callable[[str, Trial], None] = lambda *_: None,
+) -> dict[str, Measurement | Exception]:
+    """What each machine measured, or why it did not."""
+    (disk / "shared").mkdir(exist_ok=True)
+    where = directories or dict.fromkeys(NODES_BY_NAME, disk / "shared")
+    table = Table(tuple(where))
+
+    def work(node: str) -> Measurement | Exception:
+        try:
+            out = disk / f"out-{node}"
+            seat = Seat(node, table)
+            for each in measure_stream(where[node], out, settings, command=["test"], peers=seat):
+                if isinstance(each, Measurement):
+                    return each
+                on_trial(node, each)
+            raise AssertionError("it ends with the measurement")
+        except Exception as why:
+            return why
+        finally:
+            table.leave(node)
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(where, pool.map(work, where), strict=True))
+
+
+def whole(found: Mapping[str, Measurement | Exception]) -> dict[str, Measurement]:
+    """All of them measured."""
+    for each in found.values():
+        if isinstance(each, Exception):
+            raise each
+    return {node: each for node, each in found.items() if isinstance(each, Measurement)}
+
+
+def rows_of(found: Mapping[str, Measurement]) -> list[FleetNode]:
+    """The rows of a fleet that measured these."""
+    return [FleetNode(node=node, ok=True, measurement=each) for node, each in found.items()]
+
+
+def together(found: Mapping[str, Measurement]) -> dict[str, float | None]:
+    """What all carried together, by what they did."""
+    return {each.name: each.together_bytes_per_second for each in across(rows_of(found))}
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the core was told, run after run, with what the files held that were read."""
+    found: list[dict[str, Any]] = []
+    run = core.run
+
+    def looking(name: str, config: dict[str, Any], *rest: Any) -> dict[str, Any]:
+        holes = None
+        if not config["writes"]:
+            content = [Path(file).read_bytes() for file in config["files"]]
+            holes = [each.count(bytes(4096)) for each in content]
+        found.append(config | {"holes": holes})
+        return run(name, config, *rest)
+
+    monkeypatch.setattr(core, "run", looking)
+    return found
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "buffered"])
+@pytest.mark.parametrize("shared", [True, False], ids=["one file", "a file each"])
+def test_each_machine_writes_its_part_and_reads_the_next_ones(
+    disk: Path, runs: list[dict[str, Any]], shared: bool, direct: bool
+) -> None:
+    settings = dataclasses.replace(SETTINGS, shared=shared, direct=direct, flush=direct)
+    found = whole(measured(disk, settings))
+    for place, (node, each) in enumerate(found.items()):
+        assert [trial.name for trial in each.trials] == ["write x2", "read x2"] * 2
+        for trial in each.trials:
+            assert trial.phase.stages[0].bytes == settings.bytes == 4 * MIB
+            details = trial.reading.details if trial.reading else {}
+            assert details[NODES] == 3 and details["shared"] is shared and details[LATE] > -0.01
+            if trial.name == "read x2":
+                assert details["read_of"] == NODES_BY_NAME[(place + 1) % 3] != node
+    # Nothing was read that was not written before, and each part once in each round.
+    reads = [each for each in runs if not each["writes"]]
+    assert len(reads) == 6 and all(count == 0 for each in reads for count in each["holes"])
+    assert len({tuple(each["files"]) for each in runs}) == (1 if shared else 3)
+    if shared:
+        among = [each["segments"]["among"] for each in reads]
+        assert sorted(each["first"] for each in among) == [0, 0, 2, 2, 4, 4]
+        assert {each["parts"] for each in among} == {6}
+    assert list((disk / "shared").iterdir()) == []
+
+
+def test_what_all_carried_together_is_from_the_first_beginning_to_the_last_end(disk: Path) -> None:
+    found = whole(measured(disk, SETTINGS))
+    rows = rows_of(found)
+    for each in across(rows):
+        together = each.together_bytes_per_second
+        # Whoever is done first carries nothing while the others go on.
+        assert together is not None and together <= each.sum_bytes_per_second * 1.001
+        assert together > each.low_bytes_per_second
+    # A round of three is none of two.
+    for each in across(rows[:2]):
+        assert each.together_bytes_per_second is None
+
+
+def test_a_directory_that_is_another_one_elsewhere_is_refused_and_says_where(disk: Path) -> None:
+    places = {name: disk / name for name in NODES_BY_NAME} | {"b": disk / "a"}
+    for path in places.values():
+        path.mkdir(exist_ok=True)
+    found = measured(disk, SETTINGS, places)
+    for node, why in found.items():
+        assert isinstance(why, core.Refused)
+        assert str(why) == (
+            f"--dir {places[node]} is not the same for all: what a made there is not seen by c"
+        )
+    assert [list(path.iterdir()) for path in places.values()] == [[], [], []]
+
+
+def test_what_one_does_not_have_on_file_all_do_again_and_keep_the_first(disk: Path) -> None:
+    first = whole(measured(disk, SETTINGS))
+    for number in (2, 3):
+        (disk / "out-b" / f"trial-{number:05}.json").unlink()
+    for path in disk.glob("out-*/measurement.json"):
+        path.unlink()
+    again = whole(measured(disk, SETTINGS))
+    assert again["a"].trials == first["a"].trials and again["c"].trials == first["c"].trials
+    assert again["b"].trials[:2] == first["b"].trials[:2] and len(again["b"].trials) == 4
+    assert again["b"].trials[2:] != first["b"].trials[2:]
+    # Of the second round the others have the first attempt, which b was not in.
+    assert together(again) == together(
+        {node: dataclasses.replace(each, trials=each.trials[:2]) for node, each in again.items()}
+    )
+    assert None not in together(again).values()
+    # Now all have all, and nobody writes.
+    (disk / "shared").rmdir()
+    assert whole(measured(disk, SETTINGS)) == again
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one file", "a file each"])
+def test_who_fails_is_not_waited_for_nor_read(disk: Path, shared: bool) -> None:
+    def fail(node: str, trial: Trial) -> None:
+        if node == "b" and trial.name == "write x2":
+            raise core.Failed("it broke")
+
+    found = measured(disk, dataclasses.replace(SETTINGS, shared=shared), on_trial=fail)
+    assert isinstance(found.pop("b"), core.Failed)
+    for node, each in whole(found).items():
+        details = [trial.reading.details for trial in each.trials if trial.reading]
+        assert [each[NODES] for each in details] == [3, 2, 2, 2]
+        assert details[1]["read_of"] == ("c" if node == "a" else "a")
+    assert list((disk / "shared").iterdir()) == []
+
+
+def test_the_last_one_that_leaves_removes_it_all(disk: Path) -> None:
+    room = lease.made("--dir", disk, PREFIX, lambda: None)
+    with lease.held(room, "a") as first:
+        with lease.held(room, "b"):
+            (room / "file").touch()
+        assert (room / "file").exists()
+        # Of one that was killed nothing is known but that it is gone.
+        (room / f"{lease.PREFIX}c").touch()
+        first.others = {"a", "b"}
+    assert list(disk.iterdir()) == []
+
+
+def test_several_that_leave_at_one_moment_leave_nothing_and_none_stumbles(disk: Path) -> None:
+    at_once = threading.Barrier(3, timeout=60)
+
+    def use(room: Path, who: str) -> None:
+        with lease.held(room, who):
+            (room / who).touch()
+            at_once.wait()
+
+    with ThreadPoolExecutor() as pool:
+        for _ in range(200):
+            room = lease.made("--dir", disk, PREFIX, lambda: None)
+            list(pool.map(use, [room] * 3, NODES_BY_NAME))
+            assert list(disk.iterdir()) == []
+
+
+def test_what_killed_ones_left_goes_and_what_is_in_use_stays(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "OVER_SECONDS", 0.6)
+    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.1)
+    monkeypatch.setattr(lease, "LOOK_SECONDS", 0.05)
+    for name in ("old", "young"):
+        (disk / f"{PREFIX}{name}").mkdir()
+        (disk / f"{PREFIX}{name}" / f"{lease.PREFIX}0").touch()
+    old = disk / f"{PREFIX}old"
+    for path in (old / f"{lease.PREFIX}0", old):
+        os.utime(path, (1, 1))
+    waits: list[bool] = []
+    used = lease.made("--dir", disk, PREFIX, lambda: waits.append(True))
+    # Of the young one it was not sure at first that nobody used it.
+    assert list(disk.iterdir()) == [used] and waits
+    with lease.held(used, "0"):
+        time.sleep(0.8)
+        other = lease.made("--dir", disk, PREFIX, lambda: None)
+        assert set(disk.iterdir()) == {used, other}
+    shutil.rmtree(other)
+    assert list(disk.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_written_to_is_refused(disk: Path) -> None:
+    with pytest.raises(core.Refused, match=r"--dir \S+/none: No such file or directory; give"):
+        lease.made("--dir", disk / "none", PREFIX, lambda: None)

@@ -1,0 +1,178 @@
+"""Files in order: what is written and read, by how many, and what the result says of it."""
+
+import ctypes
+import itertools
+import json
+import mmap
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import Tonnage
+from support.processes import started
+from tonnage.base import core
+from tonnage.base.records import Measurement
+from tonnage.measure.stream import Settings, drop, measure_stream
+
+MIB = 1 << 20
+
+
+def settings(**changed: object) -> Settings:
+    """Two workers, two segments, small."""
+    values = {
+        "operations": ("write", "read"),
+        "workers": 2,
+        "block_bytes": MIB,
+        "transfer_bytes": MIB // 4,
+        "segments": 2,
+        "shared": False,
+        "direct": True,
+        "flush": True,
+        "repetitions": 2,
+    }
+    return Settings(**(values | changed))  # type: ignore[arg-type]
+
+
+def measured(disk: Path, wanted: Settings) -> Measurement:
+    """The whole measurement."""
+    *_, whole = measure_stream(disk, disk / "out", wanted, command=["test"])
+    assert isinstance(whole, Measurement)
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("shared", "direct", "flush"), list(itertools.product([False, True], repeat=3)), ids=str
+)
+def test_each_trial_moves_all_of_it(disk: Path, shared: bool, direct: bool, flush: bool) -> None:
+    wanted = settings(shared=shared, direct=direct, flush=flush)
+    whole = measured(disk, wanted)
+    assert [trial.name for trial in whole.trials] == ["write x2", "read x2"] * 2
+    for trial in whole.trials:
+        assert trial.phase.stages[0].bytes == wanted.bytes == 4 * MIB
+        assert trial.reading is not None
+        assert trial.reading.direct is direct
+        assert trial.reading.details["shared"] is shared
+        assert trial.reading.latency_seconds.count == 16
+        assert len(trial.each_second) == 2
+    assert {figure.trials for figure in whole.figures} == {2}
+    assert [path.name for path in disk.iterdir()] == ["out"]
+
+
+def test_only_reading_writes_first_and_does_not_measure_it(disk: Path) -> None:
+    whole = measured(disk, settings(operations=("read",)))
+    assert [trial.name for trial in whole.trials] == ["read x2"] * 2
+
+
+def test_reading_is_what_the_device_did_after_a_buffered_write(disk: Path) -> None:
+    for trial in measured(disk, settings(direct=False)).trials:
+        assert trial.beside is not None and trial.reading is not None
+        if trial.name == "read x2" and trial.beside.device_read_bytes is not None:
+            assert trial.beside.device_read_bytes >= 4 * MIB
+            assert trial.reading.cached is None
+
+
+def test_what_is_dropped_is_not_in_memory(disk: Path) -> None:
+    (disk / "file").write_bytes(os.urandom(MIB))
+    (disk / "file").read_bytes()
+    assert resident_pages(disk / "file") == MIB // mmap.PAGESIZE
+    drop(disk / "file")
+    assert resident_pages(disk / "file") == 0
+
+
+def test_files_are_not_in_memory_when_they_are_to_be_read(
+    monkeypatch: pytest.MonkeyPatch, disk: Path
+) -> None:
+    found: list[int] = []
+    run = core.run
+
+    def looking(name: str, config: dict[str, Any], *rest: Any) -> dict[str, Any]:
+        if not config["writes"]:
+            found.extend(resident_pages(Path(file)) for file in config["files"])
+        return run(name, config, *rest)
+
+    monkeypatch.setattr(core, "run", looking)
+    measured(disk, settings(direct=False))
+    assert found == [0, 0] * 2
+
+
+def resident_pages(file: Path) -> int:
+    """How many pages of a file the kernel holds in memory."""
+    with file.open("rb") as opened:
+        view = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY)
+    pages = (ctypes.c_ubyte * -(-len(view) // mmap.PAGESIZE))()
+    begin = ctypes.c_char.from_buffer(view)
+    libc = ctypes.CDLL(None, use_errno=True)
+    asked = libc.mincore(ctypes.byref(begin), ctypes.c_size_t(len(view)), pages)
+    assert asked == 0, os.strerror(ctypes.get_errno())
+    return sum(page & 1 for page in pages)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"transfer_bytes": MIB // 4 + 4096}, r"--block 1048576 is no multiple of --transfer"),
+        ({"transfer_bytes": 1000, "block_bytes": 1000}, r"give a multiple of 4096"),
+        ({"segments": 1 << 40}, r"bytes free, the files to be written and read needs?"),
+    ],
+)
+def test_unusable_sizes_are_refused(disk: Path, changed: dict[str, int], told: str) -> None:
+    with pytest.raises(core.Refused, match=told):
+        measured(disk, settings(**changed))
+    assert list(disk.iterdir()) == []
+
+
+def test_another_directory_is_refused(disk: Path) -> None:
+    measured(disk, settings(repetitions=1))
+    (disk / "other").mkdir()
+    elsewhere = rf"begun with directory {disk}, not {disk}/other: give the same --dir to go on"
+    with pytest.raises(core.Refused, match=elsewhere):
+        list(measure_stream(disk / "other", disk / "out", settings(repetitions=1), command=[""]))
+
+
+def test_what_was_killed_goes_on_and_keeps_what_it_had(tonnage: Tonnage, disk: Path) -> None:
+    out = disk / "out"
+    command: list[Any] = [tonnage.path, "measure", "stream", "--dir", disk, "--out", out, "--json"]
+    command += ["--block", "16MiB", "--processes", "2", "--repetitions", "4"]
+    with started(command) as running:
+        running.until(lambda: (out / "trial-00002.json").exists())
+        code, said, _ = running.end(signal.SIGKILL)
+    assert (code, said) == (-9, "")
+    kept = {path.name: path.read_bytes() for path in out.glob("trial-*.json")}
+    assert 3 <= len(kept) < 8
+    found = json.loads(tonnage.run(*command[1:], check=True).stdout)
+    steps = [(trial["step"]["round"], trial["step"]["operation"]) for trial in found["trials"]]
+    assert steps == [(number, name) for number in range(4) for name in ("write", "read")]
+    for name, content in kept.items():
+        assert (out / name).read_bytes() == content
+    assert [path.name for path in disk.iterdir()] == ["out"]
+
+
+def test_the_command(tonnage: Tonnage, disk: Path) -> None:
+    sizes = ["--block", "1MiB", "--processes", "2", "--transfer", "256KiB", "--repetitions", "1"]
+    done = tonnage.run(
+        "measure", "stream", "--dir", disk, *sizes, "--out", disk / "out", "--shared", check=True
+    )
+    assert re.search(r"^write x2: [\d.,]+ [MG]B/s", done.stdout, re.MULTILINE)
+    again = tonnage.run(
+        *("measure", "stream", "--dir", disk, *sizes, "--out", disk / "out", "--shared", "--json"),
+        check=True,
+    )
+    assert json.loads(again.stdout)["kind"] == "stream"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "--shared-dir is for a fleet: give --fleet too"),
+        (["--fleet", "auto", "--until-confidence", "2%"], "give --repetitions instead of"),
+    ],
+)
+def test_a_shared_directory_is_for_machines_in_step(
+    tonnage: Tonnage, disk: Path, flags: list[str], said: str
+) -> None:
+    done = tonnage.run("measure", "stream", "--dir", disk, "--shared-dir", *flags, cwd=disk)
+    assert done.returncode == 2 and said in done.stderr

@@ -1,0 +1,269 @@
+"""Who is slow or faulty in a fleet whose truth is made up, and what a job gains without them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.command import Tonnage
+from support.measurements import measurement
+from support.networks import SETTINGS, network
+from tonnage.base.records import FleetMeasurement, FleetNode
+from tonnage.base.records.job import Demand, Job, JobPhase
+from tonnage.base.records.network_rounds import RECEIVE, SEND
+from tonnage.catalog import load
+from tonnage.cli.measure.options import Where
+from tonnage.cli.measure.screen import Asked, show, unjudged
+from tonnage.cluster.ray_adapter import Machine
+from tonnage.model.jobs.mapreduce import mapreduce, sort
+from tonnage.model.jobs.reduce import reduce
+from tonnage.model.outlier_nodes import FAULTY, carried, screen, too_few
+from tonnage.plan.drop_nodes import CannotTell, Node, beyond, gain
+
+BRIEF = replace(SETTINGS, brief=True)
+HEALTHY = {f"n{number}": 100.0 + 0.2 * number for number in range(6)}
+LINKS = {name: (rate, rate + 1) for name, rate in HEALTHY.items()}
+
+
+def fleet_of(
+    rates: Mapping[str, float], types: Mapping[str, str] | None = None, dead: Sequence[str] = ()
+) -> FleetMeasurement:
+    """A fleet's measurement of disks, made up: what each node reads; some that died."""
+    rows = [
+        FleetNode(
+            node=name,
+            machine_type=(types or {}).get(name, "m"),
+            ok=True,
+            measurement=measurement(name, {"ro": [rate, rate * 1.01, rate * 0.99], "wo": [50.0]}),
+        )
+        for name, rate in rates.items()
+    ]
+    rows += [FleetNode(node=name, ok=False, why="died", faulty=True) for name in dead]
+    return FleetMeasurement(
+        id="f", kind="disk", began_at="now", command=[], settings={}, nodes=rows
+    )
+
+
+def test_screening_names_who_is_slow_among_its_kind_and_who_died() -> None:
+    found = screen(fleet_of(HEALTHY | {"n3": 60.0}, dead=["n9"]))
+    assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n3", "ro")]
+    slow = found.suspects[1]
+    assert slow.ratio_to_median == pytest.approx(0.6, rel=0.01) and 0.95 <= slow.confidence < 1
+    assert found.not_judged == {} and found.decommission == ["n3", "n9"]
+    assert screen(fleet_of(HEALTHY)).suspects == []
+
+
+def test_screening_holds_no_type_against_another_and_says_whom_it_cannot_judge() -> None:
+    slow_type = {f"s{number}": 30.0 + 0.1 * number for number in range(4)}
+    types = dict.fromkeys(slow_type, "small")
+    assert screen(fleet_of(HEALTHY | slow_type, types)).suspects == []
+    found = screen(fleet_of(HEALTHY | slow_type | {"s1": 15.0}, types))
+    assert [each.node for each in found.suspects] == ["s1"]
+    alone = screen(fleet_of(HEALTHY | {"x": 1.0}, {"x": "large"}))
+    assert (alone.suspects, list(alone.not_judged)) == ([], ["x"])
+    few = screen(fleet_of(dict(list(HEALTHY.items())[:4]) | {"n0": 1.0}))
+    assert few.suspects == [] and set(few.not_judged) == {"n0", "n1", "n2", "n3"}
+
+
+@given(
+    count=st.integers(6, 12),
+    slow=st.integers(0, 5),
+    factor=st.floats(0.02, 0.8),
+    way=st.sampled_from([SEND, RECEIVE]),
+)
+@settings(derandomize=True, max_examples=30)
+def test_a_slow_link_is_named_with_its_way_and_nobody_else(
+    count: int, slow: int, factor: float, way: str
+) -> None:
+    # Few are measured alone and many all at once; with it all, the shuffle is slow for everybody.
+    links = {f"n{number}": (100.0 + 0.2 * number, 90.0 + 0.2 * number) for number in range(count)}
+    send, receive = links[f"n{slow}"]
+    links[f"n{slow}"] = (send * factor, receive) if way == SEND else (send, receive * factor)
+    found = screen(fleet_of(dict.fromkeys(links, 100.0)), network(links, BRIEF))
+    assert [(each.node, each.what) for each in found.suspects] == [(f"n{slow}", way)]
+    ratio = found.suspects[0].ratio_to_median
+    assert ratio == pytest.approx(factor, rel=0.05) and found.decommission == [f"n{slow}"]
+
+
+def test_who_is_lost_on_the_network_is_faulty_and_who_is_left_alone_is_not() -> None:
+    disks = fleet_of(HEALTHY, dead=["n9"])
+    found = screen(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
+    assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n2", FAULTY)]
+    two = {name: LINKS[name] for name in ("n0", "n1")}
+    lost = {"n0": "died", "n1": "no other machine is there"}
+    found = screen(fleet_of(dict.fromkeys(two, 1.0)), network(two, BRIEF, lost=lost))
+    assert found.decommission == ["n0"]
+    # What nobody could do, and nobody is to blame for.
+    lost = dict.fromkeys(LINKS, "alone failed")
+    found = screen(fleet_of(HEALTHY), network(LINKS, BRIEF, lost=lost))
+    assert found.suspects == [] and found.not_judged == lost
+
+
+@pytest.mark.parametrize(
+    ("types", "judged"),
+    [
+        (["m"] * 4, False),
+        (["m"] * 5, True),
+        (["m"] * 3 + ["s"] * 2, False),
+        (["m"] * 3 + ["s"] * 3, True),
+        (["m"] * 2 + ["s"] * 2 + ["t"] * 2, False),
+        # Who does not tell its type may be like any.
+        (["m"] * 3 + ["s", None], True),
+        ([None] * 4, False),
+    ],
+)
+def test_a_fleet_that_is_too_small_is_known_to_be_so_before(
+    types: Sequence[str | None], judged: bool
+) -> None:
+    assert (too_few(types) is None) == judged
+    named = {type_: labelled(type_) for type_ in types}
+    machines = [Machine(str(place), named[type_], "", "") for place, type_ in enumerate(types)]
+    why = unjudged(machines, Where("auto", None, False, 60.0, {})) or ""
+    assert ("and to judge any takes 5, of types of which" in why) != judged
+
+
+def labelled(type_: str | None) -> dict[str, str]:
+    """The labels of a machine of this type."""
+    return {"machine-type": type_} if type_ else {}
+
+
+def test_so_few_as_are_asked_for_are_too_few() -> None:
+    machines = [Machine(str(place), {}, "", "") for place in range(9)]
+    assert unjudged(machines, Where("auto", 5, False, 60.0, {})) is None
+    why = unjudged(machines, Where("auto", 4, False, 60.0, {}))
+    assert why and why.startswith("4 machines, and to judge")
+
+
+def test_what_nodes_carry_is_by_resource_and_without_those_that_were_lost() -> None:
+    disks = fleet_of(HEALTHY, dead=["n9"])
+    assert carried(disks)["n3"] == {"local read": pytest.approx(100.6), "local write": 50.0}
+    found = carried(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
+    assert sorted(found) == ["n0", "n1", "n3", "n4", "n5"]
+    # All to all as fast as the slowest link: nothing is lost by it.
+    links = LINKS | {"n4": (20.0, 80.0)}
+    found = carried(disks, network(links, BRIEF))
+    network_of = {node: rates["network"] for node, rates in found.items()}
+    assert network_of == {node: pytest.approx(min(both)) for node, both in links.items()}
+
+
+RATE = st.floats(1e6, 1e9)
+CARRIES = st.fixed_dictionaries({"local read": RATE, "local write": RATE, "network": RATE})
+
+
+@given(some=st.lists(CARRIES, min_size=2, max_size=6), size=st.integers(10**6, 10**14))
+@settings(derandomize=True)
+def test_a_sort_takes_what_its_equations_say_of_the_slowest_machine(
+    some: list[dict[str, float]], size: int
+) -> None:
+    nodes = [Node(str(number), each, None, None) for number, each in enumerate(some)]
+
+    def told(some: list[dict[str, float]]) -> float:
+        read, write, net = (
+            size / len(some) / min(each[name] for each in some)
+            for name in ("local read", "local write", "network")
+        )
+        # Reading and writing share the disks: equations 1 and 3, rates measured apart.
+        return max(read + write, net if len(some) > 1 else 0.0) + read + write
+
+    found = gain(sort(), size, nodes, ["0"])
+    assert found.with_all.seconds == pytest.approx(told(some))
+    assert found.without.seconds == pytest.approx(told(some[1:]))
+    assert found.seconds == pytest.approx(told(some) - told(some[1:]), abs=1e-6 * told(some))
+    assert (found.with_all.nodes, found.without.nodes) == (len(some), len(some) - 1)
+    assert found.usd is None and found.notes == ["what cores have to do is not counted"]
+
+
+def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
+    catalog = load("aws-us-east-1-2014")
+    small, large = (
+        next(each for each in catalog.offers if each.type == kind)
+        for kind in ("i2.xlarge", "i2.2xlarge")
+    )
+    rates = {"local read": 1e8, "local write": 1e8, "network": 1e8}
+    nodes = [Node("a", rates, small, catalog.billing), Node("b", rates, large, catalog.billing)]
+    nodes.append(Node("c", rates | {"network": 1e6}, large, catalog.billing))
+    found = gain(sort(), 10**11, nodes, ["c"])
+    assert small.on_demand and large.on_demand
+    hourly = small.on_demand.usd_per_hour + large.on_demand.usd_per_hour
+    assert found.without.usd == pytest.approx(hourly * found.without.seconds / 3600)
+    assert found.usd and found.usd > 0
+    for size, machines, share in ((7 * 10**11, 2, "1.05 TB"), (10**12, 3, "1.00 TB")):
+        told = f"does not fit on {machines} machines: each has to hold {share} of it, and .* a hold"
+        with pytest.raises(CannotTell, match=told):
+            gain(sort(), size, nodes, ["c"])
+    # What machines hold of which nobody tells is not held against them.
+    gain(sort(), 10**12, [replace(each, offer=None) for each in nodes], ["c"])
+    # Nor is it that one has no disks of its own: then what was looked at are others.
+    volumes = replace(small, disks=[])
+    assert volumes.local_bytes == 0
+    gain(sort(), 10**12, [replace(each, offer=volumes) for each in nodes], ["c"])
+
+
+def test_cores_count_where_a_catalog_tells_them() -> None:
+    catalog = load("aws-us-east-1-2014")
+    offer = next(each for each in catalog.offers if each.type == "i2.xlarge")
+    demand = Demand(resource="cpu", per_byte=1e-6, source="made up")
+    job = Job(name="busy", phases=[JobPhase(name="one", demands=[demand])], room=[])
+    nodes = [Node(name, {}, offer, catalog.billing) for name in "ab"]
+    found = gain(job, 10**9, nodes, [])
+    assert offer.vcpus and found.notes == []
+    assert found.with_all.seconds == pytest.approx(1000 / 2 / offer.vcpus)
+    with pytest.raises(CannotTell, match="cores"):
+        gain(job, 10**9, [replace(each, offer=None) for each in nodes], [])
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    rates = {"local read": 1.0, "local write": 1.0, "network": 1.0}
+    nodes = [Node(name, rates, None, None) for name in "ab"]
+    with pytest.raises(CannotTell, match="no machine is left"):
+        gain(sort(), 1, nodes, "ab")
+    with pytest.raises(CannotTell, match="network: not measured"):
+        few = {name: rate for name, rate in rates.items() if name != "network"}
+        gain(sort(), 1, [replace(each, carries=few) for each in nodes], [])
+    with pytest.raises(CannotTell, match="of network not all machines were measured"):
+        gain(sort(), 1, [nodes[0], Node("b", few, None, None)], [])
+    with pytest.raises(CannotTell, match="of network b carried nothing"):
+        gain(sort(), 1, [nodes[0], Node("b", rates | {"network": 0.0}, None, None)], [])
+    assert beyond(sort()) == []
+    assert beyond(mapreduce("volumes")) == ["volumes"]
+    assert beyond(reduce()) == ["object storage"]
+
+
+def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    disks = fleet_of(HEALTHY | {"n3": 25.0}, dead=["n9"])
+    links = LINKS | {"n1": (20.0, 102.0)}
+    asked = Asked(sort(), 10_000, [load("aws-us-east-1-2014")])
+    show(disks, network(links, BRIEF), Path(), asked, False)
+    lines = capsys.readouterr().out.splitlines()
+    assert "Missing: n9: died" in lines and "Suspect: n9 does not measure" in lines
+    for said in ("n3, read only: 25 % of what", "n1, what its link sends: 20 % of what"):
+        assert any(line.startswith(f"Suspect: {said} its kind carries, ") for line in lines)
+    assert lines[-5:] == [
+        "To decommission: n1, n3 and n9",
+        # The slowest read 25 bytes a second, wrote 50 and sent 20.
+        "A sort of 10.0 kB: 3.3 min, price unknown, on 6 machines",
+        "Without the suspects: 2.5 min, price unknown, on 4 machines",
+        "Without them the job is done 50 s sooner",
+        "What cores have to do is not counted.",
+    ]
+    show(fleet_of({"n0": 1.0}), None, Path(), None, False)
+    said = capsys.readouterr().out
+    assert "The network was not looked at: it takes two machines." in said
+    assert "Not judged, since fewer than 3 machines are alike (m): n0" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--data", "1TB"), "--data is of a job: give --job too"),
+        (("--job", "sort"), "--job: give its --data too, like 1TB"),
+        (("--job", "reduce", "--data", "1TB"), "--job reduce: it needs object storage"),
+        (("--job", "sort", "--data", "1TB", "--catalog", "no"), "--catalog: no catalog no"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(tonnage: Tonnage, flags: Sequence[str], said: str) -> None:
+    done = tonnage.run("measure", "screen", *flags)
+    assert done.returncode == 2 and done.stdout == "" and said in done.stderr

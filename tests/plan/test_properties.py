@@ -1,0 +1,196 @@
+"""What must hold of every plan: more data never costs less, a faster disk is never slower, a looser
+deadline is never dearer; and units survive being written and read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.offers import SIZED, STEADY, catalog, law, offer, profile
+from tonnage.base.records.plan import Plan
+from tonnage.base.records.profile import Law
+from tonnage.catalog import Catalog
+from tonnage.cli.options.types import parse_duration, parse_size, parse_usd
+from tonnage.model.jobs.mapreduce import DURABILITIES, Durability, mapreduce
+from tonnage.model.profiles.repository import Known, known
+from tonnage.plan.block_volumes import Volumes
+from tonnage.plan.planner import Question, plan
+from tonnage.plan.search import Limits
+
+ROUNDING = 1 + 1e-5
+"""The search is in single precision."""
+SHARES = [
+    law("network", 0.8, 0.1, 3),
+    law("volume read", 0.95, 0.1, 3),
+    law("volume write", 0.9, 0.1, 3),
+]
+TB = 10**12
+
+rates = st.floats(1e7, 1e10)
+sizes = st.integers(10**9, 10**15)
+durabilities = st.sampled_from(DURABILITIES)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[Catalog, dict[str, list[Law]]]:
+    """A few offers, some of them measured."""
+    offers, laws = [], {}
+    for at in range(draw(st.integers(1, 4))):
+        name = f"m{at}"
+        disks = draw(st.sampled_from([0, 10**11, 10**13]))
+        offers.append(
+            offer(
+                name,
+                draw(st.floats(0.01, 50)),
+                local_bytes=disks,
+                network=draw(rates),
+                link=draw(st.none() | rates),
+            )
+        )
+        if disks and draw(st.booleans()):
+            laws[name] = [law("local both", draw(rates), draw(st.floats(0, 0.5)))]
+    return catalog(offers), laws
+
+
+def made(world: Catalog, laws: dict[str, list[Law]]) -> tuple[list[Catalog], Known]:
+    return [world], known([profile(laws, shares=SHARES)])
+
+
+def planned(
+    world: tuple[Catalog, dict[str, list[Law]]],
+    size: int,
+    durability: Durability = "none",
+    **limits: float,
+) -> Plan:
+    question = Question(
+        job=mapreduce(durability, map_share=0.7, reduce_share=1.5),
+        size=size,
+        limits=Limits(most_nodes=50, **limits),  # type: ignore[arg-type]
+    )
+    return plan(question, *made(*world))
+
+
+@given(worlds(), sizes, st.floats(1, 100), durabilities)
+@settings(max_examples=60, deadline=None)
+def test_more_data_never_costs_less(
+    world: tuple[Catalog, dict[str, list[Law]]], size: int, more: float, durability: Durability
+) -> None:
+    less, much = (planned(world, each, durability) for each in (size, int(size * more)))
+    if much.candidates:
+        assert less.candidates
+        assert less.candidates[0].cost_usd.median <= much.candidates[0].cost_usd.median * ROUNDING
+
+
+@given(worlds(), sizes, st.floats(1, 20), st.floats(10, 1e6), durabilities)
+@settings(max_examples=60, deadline=None)
+def test_a_looser_deadline_never_costs_more(
+    world: tuple[Catalog, dict[str, list[Law]]],
+    size: int,
+    looser: float,
+    deadline: float,
+    durability: Durability,
+) -> None:
+    tight = planned(world, size, durability, deadline_seconds=deadline)
+    loose = planned(world, size, durability, deadline_seconds=deadline * looser)
+    if tight.candidates:
+        assert loose.candidates[0].cost_usd.median <= tight.candidates[0].cost_usd.median * ROUNDING
+        assert all(
+            each.seconds.median <= deadline * ROUNDING
+            and each.capacity.needed_bytes <= each.capacity.have_bytes
+            for each in tight.candidates
+        )
+    if tight.sure:
+        assert loose.sure
+        assert loose.sure.cost_usd.median <= tight.sure.cost_usd.median * ROUNDING
+        assert tight.sure.deadline_probability and tight.sure.deadline_probability >= 0.95
+
+
+@given(rates, st.floats(1, 100), sizes, st.integers(1, 50))
+@settings(max_examples=60, deadline=None)
+def test_a_faster_disk_is_never_slower(rate: float, faster: float, size: int, nodes: int) -> None:
+    world = catalog([offer("m", link=None, local_bytes=10**17)])
+    slow, fast = (
+        planned((world, {"m": [law("local both", each)]}), size, least_nodes=nodes).candidates
+        for each in (rate, rate * faster)
+    )
+    for before, after in zip(slow, fast, strict=True):
+        assert after.seconds.median <= before.seconds.median * ROUNDING
+        assert after.seconds.low <= before.seconds.low * ROUNDING
+        assert after.cost_usd.median <= before.cost_usd.median * ROUNDING
+
+
+@given(worlds(), sizes, durabilities)
+@settings(max_examples=40, deadline=None)
+def test_the_best_number_of_nodes_is_the_best(
+    world: tuple[Catalog, dict[str, list[Law]]], size: int, durability: Durability
+) -> None:
+    """Against a plain loop over every number of nodes and volumes; and so is the front."""
+    question = Question(
+        job=mapreduce(durability), size=size, limits=Limits(most_nodes=12), every=False
+    )
+    best = plan(question, *made(*world))
+    every = plan(dataclasses.replace(question, every=True), *made(*world)).candidates
+    assert bool(best.candidates) == bool(every)
+    if every:
+        cheapest = min(each.cost_usd.median for each in every)
+        assert best.candidates[0].cost_usd.median == pytest.approx(cheapest, rel=1e-5)
+    for point in best.pareto:
+        assert not any(
+            each.cost_usd.median < point.cost_usd * (1 - 1e-6)
+            and each.seconds.median < point.seconds * (1 - 1e-6)
+            for each in every
+        )
+    for each in every:
+        assert any(
+            point.cost_usd <= each.cost_usd.median * (1 + 1e-6)
+            and point.seconds <= each.seconds.median * (1 + 1e-6)
+            for point in best.pareto
+        )
+
+
+@given(worlds(), sizes, durabilities, st.none() | st.floats(10, 1e6))
+@settings(max_examples=30, deadline=None)
+def test_a_plan_survives_json(
+    world: tuple[Catalog, dict[str, list[Law]]],
+    size: int,
+    durability: Durability,
+    deadline: float | None,
+) -> None:
+    told = planned(world, size, durability, deadline_seconds=deadline or math.inf)
+    said = json.dumps(told.to_json(), allow_nan=False)
+    assert Plan.from_json(json.loads(said)) == told
+
+
+@given(st.integers(1, 9_000), st.sampled_from(["GB", "TB", "GiB", "PB"]))
+def test_sizes_survive_units(number: int, unit: str) -> None:
+    factors = {"GB": 10**9, "TB": 10**12, "PB": 10**15, "GiB": 2**30}
+    if number * factors[unit] < 2**63:
+        assert parse_size(f"{number}{unit}") == number * factors[unit]
+        assert parse_size(str(number * factors[unit])) == number * factors[unit]
+
+
+@given(st.integers(1, 10_000))
+def test_times_and_money_survive_units(number: int) -> None:
+    assert parse_duration(f"{number}min") == 60 * number == parse_duration(f"{60 * number}s")
+    assert parse_usd(f"{number}USD") == parse_usd(f"{number}.00") == number
+
+
+@given(st.integers(10**9, 10**15), st.integers(1, 8), st.integers(1, 1_000))
+def test_volumes_are_as_the_catalog_has_them(kept: int, count: int, nodes: int) -> None:
+    for kind in (STEADY, SIZED):
+        volumes = Volumes(kind, count, kept, 730)
+        fleet = np.array([float(nodes)])
+        each = kept / nodes / count
+        rate = kind.bytes_per_second(each)
+        bought = float(volumes.gib_each(fleet)[0]) * 2**30
+        assert rate is not None and kind.usd_per_gib_month is not None
+        usd = kind.usd_per_gib_month * bought / 2**30 / 730
+        assert bought >= each
+        assert float(volumes.bucket(fleet).lasting[0]) == pytest.approx(count * rate)
+        assert float(volumes.usd_per_hour(fleet)[0]) == pytest.approx(count * usd)

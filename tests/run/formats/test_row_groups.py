@@ -1,0 +1,60 @@
+"""A row group is decoded out of its own bytes, by whoever asks and no other thread."""
+
+from __future__ import annotations
+
+import io
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tonnage.run.formats import row_groups
+
+TABLE = pa.table({"x": [float(row) for row in range(300)], "y": [str(row) for row in range(300)]})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of three row groups."""
+    pq.write_table(TABLE, tmp_path / "a.parquet", row_group_size=100)
+    return tmp_path / "a.parquet"
+
+
+def test_each_row_group_is_decoded_out_of_its_span(file: Path) -> None:
+    about, content = pq.read_metadata(file), file.read_bytes()
+    for number in range(about.num_row_groups):
+        begin, length = row_groups.span(about, number)
+        data = content[begin : begin + length]
+        with row_groups.opened(about, len(content), begin, data) as opened:
+            assert opened.read_row_group(number) == TABLE.slice(100 * number, 100)
+            with pytest.raises(OSError, match="outside of the row group"):
+                opened.read_row_group((number + 1) % about.num_row_groups)
+
+
+def test_fewer_bytes_than_the_row_group_has_are_an_error(file: Path) -> None:
+    about, content = pq.read_metadata(file), file.read_bytes()
+    begin, length = row_groups.span(about, 1)
+    data = content[begin : begin + length - 1]
+    with (
+        row_groups.opened(about, len(content), begin, data) as opened,
+        pytest.raises(OSError, match="outside of the row group"),
+    ):
+        opened.read_row_group(1)
+
+
+def test_no_thread_of_arrow_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers = set()
+    read = row_groups._Window.read
+
+    def seen(window: io.RawIOBase, size: int | None = -1) -> bytes:
+        readers.add(threading.get_ident())
+        return read(window, size)
+
+    monkeypatch.setattr(row_groups._Window, "read", seen)
+    about, content = pq.read_metadata(file), file.read_bytes()
+    begin, length = row_groups.span(about, 0)
+    with row_groups.opened(about, len(content), begin, content[begin : begin + length]) as opened:
+        opened.read_row_group(0, use_threads=False)
+    assert readers == {threading.get_ident()}

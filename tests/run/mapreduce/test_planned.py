@@ -1,0 +1,172 @@
+"""`run mapreduce --fleet --plan`: as a sort's plan, with what functions make of their input."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import Tonnage
+from support.runs import plan_of
+from support.sorters import SortMachines, Trouble
+from tonnage.base import core, formatting
+from tonnage.base.records import RunRecord
+from tonnage.base.records.environment import MACHINE_TYPE
+from tonnage.base.records.plan import Plan
+from tonnage.cli.options.plan_file import follow
+from tonnage.cli.run import mapreduce as command
+from tonnage.cluster import ray_adapter as clusters
+from tonnage.cluster.ray_adapter import Machine
+from tonnage.model.jobs.mapreduce import mapreduce
+
+NODES = ("a", "b", "c", "d")
+COUNT = """
+import pyarrow.compute as pc
+import pyarrow as pa
+import tonnage
+
+def words(batch):
+    found = pc.list_flatten(pc.utf8_split_whitespace(batch.column("line")))
+    return pa.record_batch({"key": found, "n": pa.repeat(1, len(found))})
+
+JOB = tonnage.MapReduce(map=words, reduce=tonnage.sums("n"))
+"""
+
+
+def planned(nodes: int, size: int, durability: str = "none", **shares: float) -> Plan:
+    """A plan of a MapReduce on so many machines."""
+    job = mapreduce(durability, **shares)  # type: ignore[arg-type]
+    return dataclasses.replace(plan_of(nodes, size), job=job)
+
+
+def count(
+    room: Path, monkeypatch: pytest.MonkeyPatch, machines: SortMachines, **more: Any
+) -> RunRecord:
+    """Counts words by the command's own function; gives what it has kept."""
+    monkeypatch.setattr(clusters, "attached", lambda _: nullcontext(machines))
+    (room / "counted.py").write_text(COUNT)
+    usual: dict[str, Any] = {
+        "output": f"{room}/{{node}}/out",
+        "scratch": [Path(f"{room}/{{node}}/scratch")],
+        "memory": 16 << 20,
+        "workers": 1,
+        "fleet": "auto",
+        "out": room / "job",
+        "patience": 5.0,
+    }
+    job = f"{room / 'counted.py'}:JOB"
+    command.run_mapreduce(job, [str(room / "in.txt")], **usual | more)
+    return RunRecord.read(room / "job" / "run.json")
+
+
+@pytest.fixture
+def text(disk: Path) -> int:
+    """Bytes of the input, which is there."""
+    return (disk / "in.txt").write_text("to be or not to be\n" * 20_000)
+
+
+def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
+    disk: Path, text: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = planned(3, 2 * text, "replicated", map_share=0.5).write(disk / "plan.json")
+    record = count(disk, monkeypatch, SortMachines(*NODES), plan=plan)
+    assert [node.node for node in record.nodes] == [*NODES[:3]]
+    assert record.durability == "replicated" and record.bytes == text
+    found = record.compared
+    assert found and found.planned
+    assert {each.name: each.planned_seconds for each in found.phases} == {
+        "pass_one": 12.5,
+        "pass_two": 8.5,
+        "copy": None,
+    }
+    *_, size, copies, mapped, reduced = found.notes
+    assert size.startswith("it was planned for 760 kB")
+    assert (
+        copies == "copies that were made after pass two are planned, and compared, as a part of it"
+    )
+    one, two, copying = found.phases
+    assert one.came_seconds == one.seconds and copying.came_seconds is None
+    assert two.came_seconds == two.seconds + copying.seconds
+    assert record.shuffled_bytes and record.written_bytes
+    made = {
+        "--map-share 0.5": record.shuffled_bytes / text,
+        "--reduce-share 1": record.written_bytes / record.shuffled_bytes,
+    }
+    for said, (planned_as, share) in zip((mapped, reduced), made.items(), strict=True):
+        assert said.startswith(f"it was planned with {planned_as}, and functions made ")
+        assert formatting.significant(share) in said
+    said = capsys.readouterr()
+    assert "As planned: 3 x n (local), 760 kB in 42.0 s (40.0 – 51.0 s)." in said.err
+    assert "Whether a, b and c are n, as planned, no label tells." in said.err
+    assert "planned: 21.0 s (20.0 – 25.5 s) on 3 x n; " in said.out
+    # The same command, when all is done: nothing is done again, and all is told again.
+    assert count(disk, monkeypatch, SortMachines(*NODES), plan=plan) == record
+
+
+def test_other_machines_than_planned_are_refused_before_anything_is_done(
+    disk: Path, text: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(3, text).write(disk / "plan.json")
+    machines = SortMachines(*NODES)
+    labels = {MACHINE_TYPE: "m"}
+    machines.machines[1] = Machine("b", labels, "127.0.0.1", "b")
+    with pytest.raises(core.Refused, match="of lab/n, and b is labelled machine-type=m"):
+        count(disk, monkeypatch, machines, plan=plan)
+    with pytest.raises(core.Refused, match="of 3 nodes, and the fleet has 2 machines"):
+        count(disk, monkeypatch, SortMachines("a", "b"), plan=plan)
+    assert not machines.sorters and not (disk / "job").exists() and not (disk / "a").exists()
+
+
+def test_one_that_was_begun_goes_on_with_who_is_there(
+    disk: Path, text: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(3, text).write(disk / "plan.json")
+    troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES[:3]}
+    with pytest.raises(core.Failed, match="no node is left"):
+        count(disk, monkeypatch, SortMachines(*NODES[:3], troubles=troubles), plan=plan)
+    record = count(disk, monkeypatch, SortMachines("a", "c"), plan=plan)
+    assert record.bytes == text and record.compared and record.compared.planned
+
+
+def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
+    tonnage: Tonnage, disk: Path
+) -> None:
+    own = ("words.py:JOB", "/in", "--output", "/o", "--scratch", "/s")
+    planned(4, 100).write(disk / "plan.json")
+    plan_of(4).write(disk / "sort.json")
+    fleet = ("--fleet", "auto")
+    for more, said in (
+        (("--plan", "x"), "--plan is for a fleet: give --fleet too"),
+        (("--candidate", "2"), "--candidate is for a fleet: give --fleet too"),
+        (("--candidate", "2", *fleet), "--candidate 2: it is one of a plan's: give --plan too"),
+        (("--plan", "x", *fleet), "--plan x: No such file"),
+        (
+            ("--plan", "sort.json", *fleet),
+            "--plan sort.json: it is of sort: give what tonnage plan mapreduce --json printed",
+        ),
+        (("--plan", "plan.json", "--candidate", "2", *fleet), "plan.json has 1 candidate"),
+        (
+            ("--plan", "plan.json", "--instances", "3", *fleet),
+            "--instances 3: --plan plan.json is of 4 nodes: give one of the two",
+        ),
+        (
+            ("--plan", "plan.json", "--durability", "replicated", *fleet),
+            "--durability replicated: --plan plan.json is of none: give one of the two",
+        ),
+    ):
+        done = tonnage.run("run", "mapreduce", *own, *more, cwd=disk)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_the_plan_that_is_printed_is_one_to_follow(tonnage: Tonnage, disk: Path) -> None:
+    asked = ("--data", "1TB", "--catalog", "aws-us-east-1-2014", "--nodes", "20", "--json")
+    shares = ("--map-share", "0.3", "--reduce-share", "0.1", "--durability", "replicated")
+    printed = tonnage.run("plan", "mapreduce", *asked, *shares, check=True).stdout
+    (disk / "plan.json").write_text(printed)
+    found = follow("mapreduce", disk / "plan.json", None, None, None)
+    assert found and (found.nodes, found.durability) == (20, "replicated")
+    assert json.loads(printed)["job"]["settings"]["map_share"] == 0.3

@@ -1,0 +1,267 @@
+"""Merging on a fleet: who is lost meanwhile, who is not, and when it is enough."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from support import held_up
+from support.checksums import COLUMNS, Checksum, Rows, put, rows_of, total
+from support.machines import Machines
+from support.reducers import ReduceMachines, asked
+from support.s3 import BUCKET, Bucket
+from tonnage.base import core
+from tonnage.cluster.step_worker import Told
+from tonnage.cluster.worker_pool import Crew
+from tonnage.run.formats import format_named
+from tonnage.run.reduce import index_store
+from tonnage.run.reduce.cluster import tree_merge
+from tonnage.run.reduce.cluster.driver import reduce_fleet
+from tonnage.run.reduce.cluster.tree_merge import MERGINGS, MERGINGS_SECONDS, Mergings
+from tonnage.run.reduce.cluster.worker import ReducePlace
+from tonnage.run.reduce.cluster.worker_actor import Reducer
+from tonnage.run.reduce.compute_flag import Working
+from tonnage.run.reduce.index import build, to_bytes
+from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.sources import Sources
+
+NODES = ("a", "b", "c")
+
+
+class Dying(ReduceMachines):
+    """Machines of which one dies where it is said."""
+
+    def __init__(self, dies: Callable[[str, str, Any], bool]) -> None:
+        super().__init__(*NODES)
+        self._when = dies
+
+    def _dies(self, name: str, method: str, answer: Any) -> bool:
+        with self._lock:
+            dies = self._when(name, method, answer)
+            if dies:
+                self.died.append(name)
+            return dies
+
+
+@pytest.fixture
+def lost(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Whom a driver gives up."""
+    found: list[str] = []
+    lose = Crew.lose
+
+    def noted(crew: Crew, node: str, why: str) -> None:
+        if crew.members[node].gone is None:
+            found.append(node)
+        lose(crew, node, why)
+
+    monkeypatch.setattr(Crew, "lose", noted)
+    return found
+
+
+def test_who_was_to_be_given_an_object_is_there_although_the_giver_died(
+    tmp_path: Path, s3: Bucket, lost: list[str]
+) -> None:
+    """Only what the giver had is reduced again; the taker was lost with it."""
+    rows = put(s3)
+    cluster = Dying(lambda name, method, _: method == "held" and not cluster.died)
+    job = asked(Checksum(2), [f"s3://{BUCKET}/in/"], s3)
+    result, record = reduce_fleet(cluster, tmp_path / "job", job)
+    assert result == total(rows, 2)
+    assert lost == cluster.died and len(lost) == 1
+    assert record.lost == {}  # It takes part again.
+
+
+def test_an_agent_that_cannot_give_what_it_has_is_lost_and_not_the_other(
+    tmp_path: Path, s3: Bucket, lost: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, held, failed = put(s3), Reducer.held, threading.Event()
+
+    def fails(self: Reducer, attempt: int) -> bytes:
+        if not failed.is_set():
+            failed.set()
+            raise MemoryError
+        return held(self, attempt)
+
+    monkeypatch.setattr(Reducer, "held", fails)
+    result, _ = reduce_fleet(
+        Machines(*NODES), tmp_path / "job", asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
+    )
+    assert result == total(rows)
+    assert len(lost) == 1
+
+
+def test_a_round_of_which_each_merging_loses_a_machine_ends(
+    tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what stays, and what to do; it began anew for ever."""
+    monkeypatch.setattr(tree_merge, "MERGINGS_SECONDS", 0.0)
+    rows, second = put(s3), tmp_path / "job" / "round.pickle"
+    cluster = Dying(lambda _, method, __: method == "held" and second.exists())
+    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, keep_seconds=60.0)
+    with pytest.raises(core.Failed) as raised:
+        reduce_fleet(cluster, tmp_path / "job", job)
+    said = raised.value.args[0]
+    assert f"each of {MERGINGS} mergings of round 2 has lost a machine, the last " in said
+    assert "what 1 round came to stays" in said and "less --memory or fewer --workers" in said
+    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    assert result == total(rows, 3)
+    assert record.rounds_here == 2
+
+
+def test_machines_that_die_every_few_seconds_are_no_reason_to_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(tree_merge, "time", clock)
+    mergings = Mergings(1)
+    for _ in range(4 * MERGINGS):
+        clock.now += MERGINGS_SECONDS / (4 * MERGINGS)
+        mergings.again("b")
+    clock.now = 1.1 * MERGINGS_SECONDS
+    with pytest.raises(core.Failed, match="what 0 rounds came to stays"):
+        mergings.again("b")
+    few = Mergings(1)
+    for _ in range(MERGINGS - 1):
+        clock.now += 10 * MERGINGS_SECONDS
+        few.again("b")
+
+
+class Unhurried(Checksum):
+    """A reduction of which merging takes as long as it likes."""
+
+    def merge(self, one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+        held_up.wait()
+        return super().merge(one, other)
+
+
+class Answering(Reducer):
+    """Agents that say how far they are while somebody is held up."""
+
+    def tell(self, known: int, seconds: float) -> Told:
+        told = super().tell(known, seconds)
+        if held_up.BEGUN.is_set() and told.ended is None:
+            held_up.GOES_ON.set()
+        return told
+
+
+def test_who_merges_answers_meanwhile(tmp_path: Path, s3: Bucket, lost: list[str]) -> None:
+    held_up.clear()
+    rows = put(s3)
+    job = asked(Unhurried(), [f"s3://{BUCKET}/in/"], s3, workers=1)
+    result, _ = reduce_fleet(Machines(*NODES), tmp_path / "job", job, kind=Answering)
+    assert result == total(rows)
+    assert lost == []
+    assert held_up.BEGUN.is_set()
+
+
+class Busy(Checksum):
+    """A reduction that computes for long."""
+
+    def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
+        held_up.wait()
+        return super().local(rows, into)
+
+
+def test_who_computes_does_not_hang(tmp_path: Path) -> None:
+    """It has moved nothing for long, and says that it is at it; it was taken for one that hangs."""
+    held_up.clear()
+    rows_of(1, 10).tofile(tmp_path / "rows")
+    job = asked(Busy(), [str(tmp_path / "rows")], workers=1)
+    place = job.place("a")
+    assert isinstance(place, ReducePlace)
+    sources = Sources(Volumes(), 1)
+    files = list(sources.find(str(tmp_path / "rows")))
+    index = build(files, format_named("rows", f"{COLUMNS}f8"), 4096, sources)
+    reducer = Reducer()
+    reducer.take(place)
+    learnt = {
+        "reduction": job.code.packed(job.reduction),
+        "index": to_bytes(index),
+        "chunk_bytes": index.bytes,
+        "keep_bytes": 1 << 20,
+    }
+    chunks = {
+        "round": 0,
+        "known": job.code.packed(None),
+        "chunks": [*enumerate(index.chunks)],
+        "last": True,
+    }
+    for number, (step, what) in enumerate((("learn", learnt), ("reduce", chunks))):
+        reducer.begin(number, step, what)
+        while step == "learn" and not reducer.tell(0, 1.0).ended:
+            pass
+    assert held_up.BEGUN.wait(held_up.PATIENCE_SECONDS)
+    reducer._moved = time.monotonic() - 1000
+    assert reducer.tell(0, 0.0).quiet_seconds < 1000
+    held_up.GOES_ON.set()
+    while (ended := reducer.tell(0, 1.0).ended) is None:
+        pass
+    assert ended.kind is None, ended.why
+    reducer._moved = time.monotonic() - 1000
+    assert reducer.tell(0, 0.0).quiet_seconds < 1000  # So long ago it was at it.
+
+
+def test_at_work_is_who_computes_and_was_until_then() -> None:
+    clock = [1.0]
+    working = Working(lambda: clock[0])
+    assert working.last < 0
+    with working.at_it():
+        clock[0] = 5.0
+        with working.at_it():
+            assert working.last == 5.0
+        clock[0] = 7.0
+        assert working.last == 7.0
+    clock[0] = 9.0
+    assert working.last == 7.0
+
+
+def test_a_long_text_is_indexed_chunk_by_chunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each chunk that is found is progress; a file was, which can take long."""
+    (tmp_path / "text.csv").write_text("a,b\n" + "1,2\n" * 1000)
+    place = asked(Checksum(), [str(tmp_path)], chunk_bytes=100, dtype=None).place("a")
+    seen: list[int] = []
+    found, more = threading.Event(), threading.Event()
+    from tonnage.run.formats.lines import Csv
+
+    cut = Csv.cut
+
+    def slowly(*of: Any) -> Any:
+        for number, chunk in enumerate(cut(*of)):
+            yield chunk
+            if number == 20:
+                found.set()
+                assert more.wait(held_up.PATIENCE_SECONDS), "nothing was told of 20 chunks"
+
+    def told(done: int) -> None:
+        seen.append(done)
+        if found.is_set() and done >= 20:
+            more.set()
+
+    monkeypatch.setattr(Csv, "cut", slowly)
+    answer = place.site().index({"urls": [], "nodes": 1}, told)
+    assert [each.path for each in answer["files"]] == [str(tmp_path / "text.csv")]
+
+
+def test_who_lists_a_large_folder_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store's list has no progress to tell of; that of a disk does."""
+    at_it: list[bool] = []
+
+    def indexed(*_: Any) -> None:
+        before = site.working.last
+        time.sleep(0.001)
+        at_it.append(site.working.last > before)
+
+    monkeypatch.setattr(index_store, "indexed", indexed)
+    url = f"s3://{BUCKET}/in/"
+    site = asked(Checksum(), [__file__, url]).place("a").site()
+    for urls in ([url], []):
+        site.index({"urls": urls, "nodes": 1}, lambda _: None)
+    assert at_it == [True, False]

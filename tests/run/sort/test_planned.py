@@ -1,0 +1,208 @@
+"""`run sort --fleet --plan`: done as planned, refused if it cannot be, and set beside the plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import Tonnage
+from support.records import blob
+from support.runs import RATES, disks, network, plan_of
+from support.sorters import SortMachines, Trouble, directories
+from tonnage.base import core
+from tonnage.base.records import RunRecord
+from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
+from tonnage.base.records.plan import Plan
+from tonnage.cli.options.plan_file import Followed, follow, refuse_other_fleet
+from tonnage.cli.run import cluster
+from tonnage.cluster import ray_adapter as clusters
+from tonnage.model.jobs.mapreduce import mapreduce
+from tonnage.run.sort.local import Layout
+from tonnage.run.storage.object_store import Volumes
+
+NODES = ("a", "b", "c")
+SIZE = 3_000_000
+
+
+def kept(room: Path, plan: Plan) -> Path:
+    """The plan's file."""
+    return plan.write(room / "the-plan.json")
+
+
+def following(path: Path, *given: Any) -> Followed:
+    """What a sort follows of the plan there; ``given`` are its candidate and flags."""
+    found = follow("sort", path, *(*given, None, None, None)[:3])
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def attach(monkeypatch: pytest.MonkeyPatch) -> Callable[[SortMachines], None]:
+    """Has the command attach to machines that are threads."""
+
+    def attach(machines: SortMachines) -> None:
+        monkeypatch.setattr(clusters, "attached", lambda _: nullcontext(machines))
+        monkeypatch.setattr(cluster, "refuse_without_ray", lambda: None)
+
+    attach(SortMachines(*NODES, "d"))
+    return attach
+
+
+Attach = Callable[[SortMachines], None]
+
+
+def sort(room: Path, **more: Any) -> RunRecord:
+    """Sorts 3 MB by the command's own function; gives what it has kept."""
+    if not (room / "in").exists():
+        (room / "in").write_bytes(blob(1, SIZE))
+    usual: dict[str, Any] = {
+        "inputs": [str(room / "in")],
+        "output": [*directories(room, "out")],
+        "scratch": [Path(each) for each in directories(room, "scratch")],
+        "layout": Layout(),
+        "volumes": Volumes(),
+        "memory_bytes": 16 << 20,
+        "as_json": False,
+        "out": room / "job",
+        "connections": None,
+        "patience_seconds": 5.0,
+        "instances": None,
+        "capacities": [],
+        "durability": None,
+        "plan": None,
+        "candidate": None,
+    }
+    cluster.sort_on_fleet("auto", **usual | more)
+    return RunRecord.read(room / "job" / "run.json")
+
+
+def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
+    disk: Path, attach: Attach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = kept(disk, plan_of(3, SIZE, "replicated"))
+    of_disks = disks(dict.fromkeys(NODES, RATES)).write(disk / "disks" / "fleet.json")
+    of_links = network(dict.fromkeys(NODES, 60e6)).write(disk / "links" / "fleet.json")
+    record = sort(disk, plan=plan, capacities=[of_disks.parent, of_links.parent])
+    assert [node.node for node in record.nodes] == list(NODES)
+    assert record.durability == "replicated"
+    found = record.compared
+    assert found and found.planned and found.limit
+    assert found.planned.candidate == plan_of(3).candidates[0]
+    assert [phase.name for phase in found.phases] == ["pass_one", "pass_two"]
+    for phase, planned in zip(found.phases, (25.0, 17.0), strict=True):
+        assert phase.planned_seconds == planned and phase.limit_seconds
+        assert phase.efficiency == phase.limit_seconds / phase.seconds
+        assert {use.resource for node in phase.nodes for use in node.uses if use.seconds} == {
+            *("disk: read", "disk: write", "network: send", "network: receive")
+        }
+    assert found.notes == []
+    said = capsys.readouterr()
+    assert "As planned: 3 x n (local), 3.00 MB in 42.0 s (40.0 – 51.0 s)." in said.err
+    assert "Whether a, b and c are n, as planned, no label tells." in said.err
+    one, whole = (
+        next(line for line in said.out.splitlines() if line.startswith(begin))
+        for begin in ("pass one: ", "all phases: ")
+    )
+    assert "; limit 0." in one and "; planned 25.0 s by network, " in one and "limited by " in one
+    assert "with beginning and end" in whole
+    assert "planned: 42.0 s (40.0 – 51.0 s) on 3 x n; " in said.out
+    # The same command, when all is done: nothing is done again, and all is told again.
+    assert sort(disk, plan=plan, capacities=[of_disks.parent, of_links.parent]) == record
+
+
+def test_a_sort_without_a_plan_has_its_phases_and_its_bottlenecks(
+    disk: Path, attach: Attach
+) -> None:
+    record = sort(disk)
+    assert record.compared and record.compared.limit is None
+    assert [phase.limit for phase in record.compared.phases] == [None, None]
+    assert all(phase.bottleneck and phase.bottleneck_node for phase in record.compared.phases)
+    assert len(record.compared.phases[0].nodes) == 4
+
+
+def test_a_planned_sort_goes_on_with_fewer_machines(disk: Path, attach: Attach) -> None:
+    plan = kept(disk, plan_of(3, SIZE))
+    troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES}
+    attach(SortMachines(*NODES, troubles=troubles))
+    with pytest.raises(core.Failed, match="no node is left"):
+        sort(disk, plan=plan)
+    attach(SortMachines("a", "c"))
+    record = sort(disk, plan=plan)
+    assert record.bytes == SIZE and record.compared and record.compared.planned
+
+
+def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
+    plan = kept(disk, plan_of(4))
+
+    def refused(said: str, path: Path = plan, *given: Any) -> None:
+        number, instances, durability = (*given, None, None, None)[:3]
+        with pytest.raises(core.Refused, match=said):
+            follow("sort", path, number, instances, durability)
+
+    refused("--instances 3: --plan .*the-plan.json is of 4 nodes", plan, None, 3)
+    refused("--durability replicated: --plan .* is of none", plan, None, None, "replicated")
+    refused("--candidate 2: --plan .* has 1 candidate", plan, 2)
+    refused("No such file", disk / "nowhere.json")
+    (disk / "other.json").write_text("{}")
+    refused("give what tonnage plan sort --json printed", disk / "other.json")
+    other = dataclasses.replace(plan_of(4), job=mapreduce())
+    refused(
+        "it is of mapreduce: give what tonnage plan sort --json printed",
+        other.write(disk / "mapreduce.json"),
+    )
+    empty = dataclasses.replace(plan_of(4), candidates=[])
+    refused("it has no candidate", empty.write(disk / "empty.json"))
+    assert following(plan, 1, 4, "none").nodes == 4
+    on_volumes = plan_of(4, durability="volumes").write(disk / "volumes.json")
+    assert following(on_volumes).durability == "none"
+    assert follow("sort", on_volumes, None, None, "volumes")
+    refused(
+        "--durability replicated: --plan .* is of volumes", on_volumes, None, None, "replicated"
+    )
+
+
+def test_another_fleet_than_planned_is_refused(disk: Path) -> None:
+    followed = following(kept(disk, plan_of(3)))
+    labels = {PROVIDER: "lab", MACHINE_TYPE: "n"}
+    fleet = [(node, labels) for node in NODES]
+    assert refuse_other_fleet(followed, fleet) is None
+    with pytest.raises(core.Refused, match="of 3 nodes, and the fleet has 2 machines: start mor"):
+        refuse_other_fleet(followed, fleet[:2])
+    for wrong, said in (
+        (labels | {MACHINE_TYPE: "m"}, "lab/n, and b is labelled machine-type=m"),
+        ({PROVIDER: "aws"}, "lab/n, and b is labelled provider=aws"),
+    ):
+        with pytest.raises(core.Refused, match=said):
+            refuse_other_fleet(followed, [fleet[0], ("b", wrong), fleet[2]])
+    # More than planned are not looked at.
+    assert refuse_other_fleet(followed, [*fleet, ("d", {PROVIDER: "aws"})]) is None
+    silent = [fleet[0], ("b", {}), fleet[2]]
+    told = refuse_other_fleet(followed, silent)
+    assert told == "whether b is n, as planned, no label tells"
+
+
+def test_flags_of_a_plan_are_a_fleets(tonnage: Tonnage, disk: Path) -> None:
+    own = ("/in", "--output", "/o", "--scratch", "/s")
+    for more, said in (
+        (("--plan", "x"), "--plan is for a fleet: give --fleet too"),
+        (("--candidate", "2"), "--candidate is for a fleet: give --fleet too"),
+        (("--candidate", "2", "--fleet", "auto"), "--candidate 2: it is one of a plan's"),
+        (("--plan", "x", "--fleet", "auto"), "--plan x: No such file"),
+        (("--capacities", "x", "y", "--fleet", "auto"), "--capacities x and y: no machine's"),
+    ):
+        done = tonnage.run("run", "sort", *own, *more, cwd=disk)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_the_plan_that_is_printed_is_one_to_follow(tonnage: Tonnage, disk: Path) -> None:
+    asked = ("--data", "100TB", "--catalog", "aws-us-east-1-2014", "--nodes", "178", "--json")
+    printed = tonnage.run("plan", "sort", *asked, check=True).stdout
+    (disk / "plan.json").write_text(printed)
+    assert "survey" in json.loads(printed)
+    assert following(disk / "plan.json").nodes == 178

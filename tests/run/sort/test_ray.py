@@ -1,0 +1,226 @@
+"""`tonnage run sort --fleet` on a real Ray cluster on this machine, and what befalls its nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command import Tonnage
+from support.disk import room
+from support.processes import started
+from support.rays import Rays, rays
+from support.runs import RATES, disks, network, plan_of
+from tonnage.run.sort.gensort import generate, validate
+from tonnage.run.sort.local import Layout
+
+NODES = ("beta", "gamma")
+ALL = ("beta", "gamma", "head")
+RECORDS = 600_000
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    """A directory on a disk that all nodes see, for the file's tests."""
+    with room("test-sort-ray-") as directory:
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def cluster(shared: Path) -> Iterator[Rays]:
+    """Three nodes, and an input that all of them see."""
+    with rays(shared, NODES) as made:
+        (shared / "in").mkdir()
+        generate(RECORDS, [shared / "in" / f"f{number}" for number in range(3)])
+        yield made
+
+
+def sort(cluster: Rays, shared: Path, disk: Path, *more: str) -> list[str]:
+    """A sort into directories of this test that each node has of its own."""
+    return [
+        *("run", "sort", str(shared / "in")),
+        *("--output", f"{disk}/{{node}}/out", "--scratch", f"{disk}/{{node}}/scratch"),
+        *("--fleet", cluster.address, "--out", str(disk / "job"), "--memory", "16MiB"),
+        *("--patience", "10s", "--json", *more),
+    ]
+
+
+def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
+    """The record of a sort that was right."""
+    record: dict[str, Any] = json.loads(stdout)
+    listed = json.loads((disk / "job" / "sorted.json").read_text())
+    places = sorted({Path(each["path"]).parent for each in listed})
+    found = validate(places, layout=Layout())
+    given = validate([shared / "in"], layout=Layout())
+    assert found["unordered"] == 0
+    assert found["records"] == record["records"] == RECORDS
+    assert found["checksum"] == given["checksum"] == record["checksum"]
+    return record
+
+
+def test_three_nodes_sort_together(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    done = tonnage.run(*sort(cluster, shared, disk), env=cluster.env, check=True)
+    record = judged(shared, disk, done.stdout)
+    assert [node["node"] for node in record["nodes"]] == list(ALL)
+    assert all(node["lost"] is None and node["cpu_seconds"] > 0 for node in record["nodes"])
+    for node in ALL:
+        assert list((disk / node / "scratch").iterdir()) == []
+
+
+def test_nodes_sort_as_planned_or_not_at_all(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    size = RECORDS * Layout().record_bytes
+    rates = disks(dict.fromkeys(ALL, RATES)).write(shared / "disks.json")
+    links = network(dict.fromkeys(NODES, 60e6)).write(shared / "links.json")
+
+    def done(nodes: int) -> subprocess.CompletedProcess[str]:
+        plan = plan_of(nodes, size, "replicated", "small").write(shared / "plan.json")
+        more = ("--plan", str(plan), "--capacities", str(rates), str(links))
+        return tonnage.run(*sort(cluster, shared, disk, *more), env=cluster.env)
+
+    for nodes, said in (
+        (4, "is of 4 nodes, and the fleet has 3 machines: start more"),
+        (3, "is of lab/small, and head is labelled machine-type=large"),
+    ):
+        refused = done(nodes)
+        assert refused.returncode == 2 and said in refused.stderr
+    whole = done(2)
+    assert whole.returncode == 0, whole.stderr
+    record = judged(shared, disk, whole.stdout)
+    assert [node["node"] for node in record["nodes"]] == list(NODES)
+    assert record["durability"] == "replicated"
+    phases = record["compared"]["phases"]
+    assert [(each["name"], each["planned_seconds"]) for each in phases] == [
+        *(("pass_one", 25.0), ("pass_two", 17.0))
+    ]
+    assert all(each["limit_seconds"] > 0 and len(each["nodes"]) == 2 for each in phases)
+    told = tonnage.run("report", str(disk / "job"), "--out", str(disk / "x.html"), check=True)
+    assert "pass one: " in told.stdout and (disk / "x.html").exists()
+
+
+def gathering(disk: Path, node: str) -> Callable[[], bool]:
+    """Whether a node is in pass one."""
+    return lambda: any((disk / node / "scratch").glob("tonnage-*/round-*.device"))
+
+
+def sorting(disk: Path, node: str) -> Callable[[], bool]:
+    """Whether a node is in pass two, or has done some of it."""
+    return lambda: any((disk / node / "out").glob("part-*"))
+
+
+@pytest.mark.parametrize("when", [gathering, sorting], ids=["pass one", "pass two"])
+def test_an_agent_that_is_killed_is_done_without(
+    tonnage: Tonnage,
+    cluster: Rays,
+    shared: Path,
+    disk: Path,
+    when: Callable[[Path, str], Callable[[], bool]],
+) -> None:
+    with started([tonnage.path, *sort(cluster, shared, disk)], env=cluster.env) as run:
+        agent = cluster.agent("gamma", "Sorter")
+        run.until(when(disk, "gamma"))
+        os.kill(agent, signal.SIGKILL)
+        stdout, stderr = run.process.communicate(timeout=120)
+    assert run.process.returncode == 0, stderr
+    record = judged(shared, disk, stdout)
+    lost = {node["node"]: node["lost"] for node in record["nodes"]}
+    assert lost["beta"] is None and lost["head"] is None
+    assert str(lost["gamma"]).startswith("died")
+
+
+def test_an_agent_that_hangs_is_given_up_and_those_that_wait_for_it_go_on(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    command = [each if each != "10s" else "3s" for each in sort(cluster, shared, disk)]
+    with started([tonnage.path, *command], env=cluster.env) as run:
+        agent = cluster.agent("beta", "Sorter")
+        run.until(gathering(disk, "beta"))
+        os.kill(agent, signal.SIGSTOP)
+        try:
+            stdout, stderr = run.process.communicate(timeout=120)
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(agent, signal.SIGCONT)
+    assert run.process.returncode == 0, stderr
+    record = judged(shared, disk, stdout)
+    lost = {node["node"]: node["lost"] for node in record["nodes"]}
+    assert lost["gamma"] is None and lost["head"] is None
+    assert str(lost["beta"]).startswith("hangs: ")
+
+
+@pytest.mark.parametrize("when", [gathering, sorting], ids=["pass one", "pass two"])
+def test_a_node_that_is_gone_is_done_without(
+    tonnage: Tonnage,
+    cluster: Rays,
+    shared: Path,
+    disk: Path,
+    when: Callable[[Path, str], Callable[[], bool]],
+) -> None:
+    cluster.add("delta", {})
+    with started([tonnage.path, *sort(cluster, shared, disk)], env=cluster.env) as run:
+        run.until(when(disk, "delta"))
+        cluster.kill("delta")
+        stdout, stderr = run.process.communicate(timeout=120)
+    assert run.process.returncode == 0, stderr
+    judged(shared, disk, stdout)
+
+
+def test_a_driver_that_is_killed_goes_on_without_a_node_that_is_gone(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+) -> None:
+    cluster.add("delta", {})
+    command = sort(cluster, shared, disk)
+    with started([tonnage.path, *command], env=cluster.env) as run:
+        run.until(gathering(disk, "delta"))
+        run.end(signal.SIGKILL)
+    cluster.kill("delta")
+    done = tonnage.run(*command, env=cluster.env, check=True)
+    record = judged(shared, disk, done.stdout)
+    lost = {node["node"]: node["lost"] for node in record["nodes"]}
+    assert lost.pop("delta") == "is not in the cluster any more"
+    assert set(lost.values()) == {None}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_sort_goes_on(
+    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path, number: signal.Signals
+) -> None:
+    command = sort(cluster, shared, disk)
+    with started([tonnage.path, *command], env=cluster.env) as run:
+        run.until(gathering(disk, "beta"))
+        code, stdout, stderr = run.end(number)
+    assert (code, stdout) == (128 + number, "")
+    stays = "rounds that were whole stay, what was under way may be done again"
+    told = f"{stays}; the same command goes on, with --out {disk / 'job'}"
+    assert stderr.endswith(f"tonnage: interrupted: {told}\n")
+    done = tonnage.run(*command, env=cluster.env, check=True)
+    record = judged(shared, disk, done.stdout)
+    assert record["commands"] == 2
+    assert len(record["rounds"]) == 1 and all(node["lost"] is None for node in record["nodes"])
+    other = [each if each != "16MiB" else "32MiB" for each in command]
+    refused = tonnage.run(*other, env=cluster.env)
+    assert refused.returncode == 2 and "give the same --memory" in refused.stderr
+
+
+def test_paths_of_a_fleet_begin_at_the_root_and_flags_of_one_are_refused_without(
+    tonnage: Tonnage, disk: Path
+) -> None:
+    own = ("--output", "/o", "--scratch", "/s")
+    for more, said in (
+        (("in", *own, "--fleet", "auto"), "input in: with --fleet give a path from / on"),
+        (("/{nod}/in", *own, "--fleet", "auto"), "there is no {nod}, only {node}"),
+        (("/in", *own, "--connections", "2"), "--connections is for a fleet"),
+        (("/in", *own, "--capacities", "x"), "--capacities is for a fleet"),
+    ):
+        done = tonnage.run("run", "sort", *more, cwd=disk)
+        assert done.returncode == 2 and said in done.stderr

@@ -1,0 +1,275 @@
+"""`tonnage study --fleet`: the whole loop on machines of a Ray cluster, and what ends it early."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.command import Tonnage
+from support.disk import room
+from support.processes import patched, started
+from support.rays import Rays, rays
+from support.runs import NODES as RUN_ON
+from support.runs import pass_one, pass_two, plan_of, record
+from tonnage.base.records import Planned, RunRecord
+from tonnage.base.records.cluster_study import STEPS, FleetStudy
+from tonnage.base.records.plan import Plan, Range
+from tonnage.base.records.profile import Profile
+from tonnage.model.plan_accuracy import came
+from tonnage.model.run_comparison import compare
+from tonnage.provision.lab import catalog as offers
+from tonnage.provision.lab.config import parse
+
+NODES = ("beta", "gamma")
+OFFERS = """
+[lab]
+name = "made-up"
+[[machine]]
+type = "small"
+count = 2
+price_usd_per_hour = 0.5
+link_mb_per_s = 1000
+disks = [{ size = "100GiB" }]
+"""
+"""What the cluster's small machines are offered as; of the large one there is none."""
+QUICK = {"ROUNDS": 1, "DISK_SECONDS": 0.3, "NET_SECONDS": 0.3, "REHEARSALS": 1}
+"""Trials too short to say anything, for studies whose figures are of no concern."""
+SIZE = ("--size", "40MB", "--memory", "32MiB")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Rays]:
+    """Two machines of a type, and the head, which no catalog has."""
+    with room("test-study-fleet-") as directory, rays(directory, ()) as made:
+        for name in NODES:
+            made.add(name, {"provider": "lab", "machine-type": "small"})
+        yield made
+
+
+@pytest.fixture
+def catalog(disk: Path) -> Path:
+    """Of the small machines."""
+    (disk / "catalog").mkdir()
+    return offers.write(disk / "catalog", parse(OFFERS, "made-up.toml"))
+
+
+@pytest.fixture
+def data(disk: Path) -> Path:
+    """A directory of each machine's own."""
+    for name in (*NODES, "head"):
+        (disk / "data" / name).mkdir(parents=True)
+    return disk / "data"
+
+
+def asked(cluster: Rays, catalog: Path, data: Path, *more: str | Path) -> list[str | Path]:
+    """A study of the small machines, quickly."""
+    of = ("study", "--fleet", f"small@{cluster.address}", "--dir", f"{data}/{{node}}")
+    return patched(
+        QUICK, *of, *SIZE, "--catalog", str(catalog), *more, module="tonnage.study.cluster.loop"
+    )
+
+
+def done(
+    cluster: Rays, command: list[str | Path], check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """What a command said to its end."""
+    finished = subprocess.run(
+        command, env=os.environ | cluster.env, capture_output=True, text=True, timeout=240
+    )
+    assert not check or finished.returncode == 0, finished.stderr
+    return finished
+
+
+def left(data: Path) -> list[Path]:
+    """What lies on machines."""
+    return [path for node in data.iterdir() for path in node.iterdir()]
+
+
+@pytest.mark.timeout(300)
+def test_a_study_stops_where_it_is_told_to_and_goes_on(
+    cluster: Rays, catalog: Path, data: Path, disk: Path
+) -> None:
+    out = disk / "study"
+    command = asked(cluster, catalog, data, "--out", out)
+    first = done(cluster, [*command, "--until", "plan"])
+    assert f"Left: run, report. The same command, with --out {out}, goes on" in first.stdout
+    planned = FleetStudy.read(out / "study.json")
+    assert [step.name for step in planned.steps] == list(STEPS[:4])
+    assert left(data) == []
+
+    study = FleetStudy.from_json(json.loads(done(cluster, [*command, "--json"]).stdout))
+    assert study == FleetStudy.read(out / "study.json")
+    assert [step.name for step in study.steps] == list(STEPS)
+    assert study.steps[:4] == planned.steps and study.candidate == planned.candidate
+    assert {each.node: each.type for each in study.machines} == {"beta": "small", "gamma": "small"}
+
+    # Each of its commands is one that can be typed, and left what it names.
+    for step in study.steps:
+        assert all(line[0] == "tonnage" for line in step.commands)
+    assert [line[1] for line in study.steps[1].commands] == ["measure", "measure", "run"]
+    plan, run = Plan.read(out / "plan.json"), RunRecord.read(out / "sort" / "run.json")
+    assert study.number is not None and plan.candidates[study.number - 1] == study.candidate
+    assert run.bytes == 40_000_000 and len(run.nodes) == study.candidate.nodes == 2
+    assert study.came == came(run)
+    # The plan was calibrated by the rehearsal; what comes after it by the run as well.
+    rehearsed = study.candidate.calibrated
+    (made,) = Profile.read(out / "calibrated.json").offers
+    assert rehearsed is not None and len(rehearsed.runs) == 1
+    assert [len(each.runs) for each in made.calibrations] == [2]
+    for name in ("report.html", "machines.html"):
+        assert "<!doctype html>" in (out / name).read_text()[:100].lower()
+    assert left(data) == []
+
+    # What was killed after a step, before it was on record, tells it again and does what is left.
+    dataclasses.replace(study, steps=study.steps[:4], came=None, report=None).write(
+        out / "study.json"
+    )
+    again = done(cluster, command)
+    told = FleetStudy.read(out / "study.json")
+    assert told.came == study.came and told.report == study.report
+    assert RunRecord.read(out / "sort" / "run.json") == run
+    assert "Came: " in again.stdout and "tonnage plan sort --data 20TB" in again.stdout
+    other = done(cluster, [*command, "--durability", "replicated"], check=False)
+    assert other.returncode == 2
+    assert "(durability was none, now replicated): give them as they were" in other.stderr
+
+
+@pytest.mark.timeout(300)
+def test_what_ends_a_study_leaves_nothing_on_machines_and_it_goes_on(
+    cluster: Rays, catalog: Path, data: Path, disk: Path
+) -> None:
+    out = disk / "study"
+    command = asked(cluster, catalog, data, "--out", out, "--until", "measure")
+    for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        with started(command, env=cluster.env) as running:
+            running.until(lambda: any(path.name == "in" for path in _inside(data)))
+            returncode, _, _ = running.end(number)
+        assert returncode == code
+        assert number == signal.SIGKILL or left(data) == []
+    study = FleetStudy.read(out / "study.json")
+    assert [step.name for step in study.steps] == ["survey"]
+    # What a killed study had begun holds its directory until it ends.
+    (out / "disk-small" / "fleet.json").unlink()
+    with started(command, env=cluster.env) as running:
+        running.until(lambda: children(running.pid) != [])
+        (child,) = children(running.pid)
+        os.kill(running.pid, signal.SIGKILL)
+        running.process.wait()
+        early = done(cluster, command, check=False)
+    assert early.returncode == 2 and "another command writes there" in early.stderr
+    while Path(f"/proc/{child}").exists():
+        time.sleep(0.1)
+    done(cluster, command)
+    assert [step.name for step in FleetStudy.read(out / "study.json").steps][-1] == "measure"
+    assert left(data) == []
+
+
+@pytest.mark.timeout(300)
+def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
+    cluster: Rays, catalog: Path, data: Path, disk: Path
+) -> None:
+    out = disk / "study"
+    command = asked(cluster, catalog, data, "--out", out)
+    done(cluster, [*command, "--until", "survey"])
+    cluster.add("alpha", {"provider": "lab", "machine-type": "small"})
+    (data / "alpha").mkdir()
+    try:
+        failed = done(cluster, command, check=False)
+    finally:
+        cluster.kill("alpha")
+    assert failed.returncode == 1
+    assert (
+        "the first 2 machines of small are alpha and beta, and the survey had beta and gamma: have "
+        f"these back, or give another --out; the same command goes on, with --out {out}"
+    ) in failed.stderr
+    assert left(data) == []
+
+
+def children(pid: int) -> list[int]:
+    """The processes that one has started, but Ray's."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [each for each in map(int, found) if b"tonnage" in _line(each)]
+
+
+def _line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def _inside(data: Path) -> Iterator[Path]:
+    for place in left(data):
+        if place.is_dir():
+            yield from place.iterdir()
+
+
+@pytest.mark.parametrize(
+    ("fleet", "flags", "said"),
+    [
+        ("medium@{}", (), "no machine is labelled machine-type=medium, they are large, small"),
+        ("{}", (), "head does not say what it was rented as"),
+        ("small@{}", ("--size", "900TB"), r"--dir .*: beta has .* free there, and needs "),
+        ("small@{}", ("--size", "1MB"), "a machine would sort 500 kB: give 1.00 MB for each"),
+        ("small@{}", ("--dir", "/nowhere/{node}"), "--dir /nowhere/{node}: beta: there is no such"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused_before_anything_is_done(
+    cluster: Rays,
+    catalog: Path,
+    data: Path,
+    disk: Path,
+    tonnage: Tonnage,
+    fleet: str,
+    flags: tuple[str, ...],
+    said: str,
+) -> None:
+    out = disk / "study"
+    command = ["study", "--fleet", fleet.format(cluster.address), "--catalog", str(catalog)]
+    command += [*flags] if "--dir" in flags else ["--dir", f"{data}/{{node}}", *flags]
+    refused = tonnage.run(*command, "--out", out, env=cluster.env)
+    assert refused.returncode == 2
+    assert re.search(said.replace("{", r"\{"), refused.stderr), refused.stderr
+    assert not out.exists() and left(data) == []
+
+
+def test_how_near_a_plan_came_is_told_with_what_missed_most() -> None:
+    took = record({node: [pass_one(6.0), pass_two(4.0)] for node in RUN_ON}, 10.0)
+    near = came(beside(took, 10.5))
+    assert near.inside and near.missed is None
+    assert near.error_fraction == pytest.approx(0.05)
+    assert (near.usd, near.planned_usd) == (pytest.approx(40 / 3600), pytest.approx(42 / 3600))
+    far = came(beside(took, 5.0))
+    assert not far.inside and far.missed == "pass two (the disk, reading)"
+    assert far.error_fraction == pytest.approx(0.5)
+    late = dataclasses.replace(took, seconds=30.0)
+    assert came(beside(late, 5.0)).missed == "beginning and end"
+
+
+def beside(took: RunRecord, seconds: float) -> RunRecord:
+    """The run beside a plan of so many seconds; pass two was to take next to none of them."""
+    found = compare(took)
+    span = Range(low=0.9 * seconds, median=seconds, high=1.1 * seconds)
+    phases = [
+        dataclasses.replace(phase, planned_seconds=plan)
+        for phase, plan in zip(found.phases, (5.0, 0.2), strict=True)
+    ]
+    planned = Planned(
+        candidate=plan_of(nodes=4).candidates[0],
+        made_at="",
+        bytes=took.bytes,
+        seconds=span,
+        inside=span.low <= took.seconds <= span.high,
+    )
+    return dataclasses.replace(
+        took, compared=dataclasses.replace(found, phases=phases, planned=planned)
+    )
