@@ -4,7 +4,7 @@ The loop is in the packages: ``measure`` gives a `Measurement`, ``model`` turns 
 `Prediction`, ``run`` does the job and gives a `RunRecord`, ``report`` shows one beside the other.
 ``artifacts`` holds those records; ``study`` is the whole loop on one machine. `MapReduce` and
 `reduce` are jobs of one's own functions; ``combine`` is what those of `reduce` are made of.
-Whatever cannot be done raises `Refused` (nothing was begun) or `Failed`.
+Whatever cannot be done raises `UsageError` (nothing was begun) or `RunError`.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tonnage.api.mapreduce import Fleet, MapReduce
     from tonnage.api.reduce import OnFleet, reduce
-    from tonnage.base.core import Failed, Refused
+    from tonnage.base.core import RunError, UsageError
     from tonnage.run.formats import as_points
     from tonnage.run.mapreduce import Input, counts, groups, per_record, sums
     from tonnage.run.reduce import Combined, Reduction
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Combined": "run.reduce",
-    "Failed": "base.core",
+    "RunError": "base.core",
     "Fleet": "api.mapreduce",
     "Input": "run.mapreduce",
     "MapReduce": "api.mapreduce",
     "OnFleet": "api.reduce",
     "Reduction": "run.reduce",
-    "Refused": "base.core",
+    "UsageError": "base.core",
     "Volumes": "run.storage.object_store",
     "as_points": "run.formats",
     "counts": "run.mapreduce",
@@ -38,13 +38,13 @@ _WHERE = {
 }
 __all__ = [
     "Combined",
-    "Failed",
     "Fleet",
     "Input",
     "MapReduce",
     "OnFleet",
     "Reduction",
-    "Refused",
+    "RunError",
+    "UsageError",
     "Volumes",
     "as_points",
     "counts",

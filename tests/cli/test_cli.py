@@ -676,7 +676,7 @@ def test_memory_is_what_this_process_may_have(
     monkeypatch.setattr(environment, "memory_limit", lambda: limit)
     most = min(physical, limit or physical)
     assert parse_memory(str(most)) == most
-    with pytest.raises(core.Refused) as refused:
+    with pytest.raises(core.UsageError) as refused:
         parse_memory("3GiB")
     assert str(refused.value) == f"--memory 3GiB is more than the {told}: give less"
 
@@ -684,10 +684,10 @@ def test_memory_is_what_this_process_may_have(
 @pytest.mark.parametrize(
     ("why", "begun", "goes_on"),
     [
-        (core.Failed("no node is left"), True, True),
+        (core.RunError("no node is left"), True, True),
         (KeyboardInterrupt(), True, True),
         (KeyboardInterrupt(), False, False),
-        (core.Failed("a function failed"), False, False),
+        (core.RunError("a function failed"), False, False),
         (Over("input f was changed: begin again with another --out"), True, False),
     ],
 )

@@ -34,9 +34,9 @@ def test_who_is_not_root_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         partial(faults.fault, None, "a-0", "kill", None, tmp_path),
         partial(faults.heal, None, "a-0", told, tmp_path),
     ):
-        with pytest.raises(core.Refused, match="only root may change a lab: use sudo"):
+        with pytest.raises(core.UsageError, match="only root may change a lab: use sudo"):
             change()
-    with pytest.raises(core.Refused, match="only root may look at a lab: use sudo"):
+    with pytest.raises(core.UsageError, match="only root may look at a lab: use sudo"):
         lifecycle.status(None, tmp_path)
 
 
@@ -45,7 +45,7 @@ def test_a_node_or_a_command_that_is_not_there_is_named(
 ) -> None:
     there = record.Record(FILE, 0, record.this_boot())
     known = r"lab whole has no node a0 \(did you mean a-0\?\): there are a-0"
-    with pytest.raises(core.Refused, match=known):
+    with pytest.raises(core.UsageError, match=known):
         lifecycle.node_of(there, "a0", tmp_path)
     monkeypatch.setenv("PATH", "/here:/there")
     for command, code, told in (

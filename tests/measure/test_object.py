@@ -211,7 +211,7 @@ def test_a_place_is_a_bucket_and_a_folder(text: str, found: tuple[str, str] | No
     if found:
         assert parse_place(text) == found
         return
-    with pytest.raises(core.Refused, match=r"write s3://BUCKET or"):
+    with pytest.raises(core.UsageError, match=r"write s3://BUCKET or"):
         parse_place(text)
 
 

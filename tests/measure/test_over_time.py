@@ -114,7 +114,7 @@ def test_a_measurement_without_a_trial_is_gone_on_with(disk: Path) -> None:
     with kept(disk / "out", "over-time", {"directory": str(disk)}, **told) as again:
         assert again.begun.id == none.begun.id
     with (
-        pytest.raises(core.Refused, match="give the same --dir"),
+        pytest.raises(core.UsageError, match="give the same --dir"),
         kept(disk / "out", "over-time", {"directory": "/elsewhere"}, **told),
     ):
         pass

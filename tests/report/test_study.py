@@ -14,7 +14,7 @@ import pytest
 from support.browser import Browser, Page
 from support.disk import ROOT
 from tonnage.base import formatting
-from tonnage.base.records import ArtifactError, Measurement, Study, read_table, write_table
+from tonnage.base.records import Measurement, RecordError, Study, read_table, write_table
 from tonnage.report import html, write_report
 from tonnage.report.study import counters
 
@@ -286,7 +286,7 @@ def test_warnings_are_counted_and_shown_once(directory: Path) -> None:
 
 def test_report_is_of_a_known_study_only(directory: Path) -> None:
     (directory / "study.json").write_text('{"schema": "tonnage.study/999"}')
-    with pytest.raises(ArtifactError):
+    with pytest.raises(RecordError):
         write_report(directory)
     assert not (directory / "report.html").exists()
 

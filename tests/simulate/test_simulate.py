@@ -440,5 +440,5 @@ def test_the_command_tells_what_a_loss_costs(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_cannot_be_simulated_is_refused(arguments: list[str], said: str) -> None:
     from tonnage.base import core
 
-    with pytest.raises(core.Refused, match=said):
+    with pytest.raises(core.UsageError, match=said):
         CliRunner().invoke(app, [*COMMAND, *arguments], catch_exceptions=False)

@@ -193,13 +193,15 @@ def test_an_earlier_study_is_kept_and_told_of(
         dataclasses.replace(kept, steps=steps).write(out / "study.json")
     before = (out / "study.json").read_bytes()
     settings = Settings(20_000_000, 64 << 20, (disk,), out)
-    with pytest.raises(core.Refused, match=rf"--out \S+ .*, {told}: give another .* remove that"):
+    with pytest.raises(
+        core.UsageError, match=rf"--out \S+ .*, {told}: give another .* remove that"
+    ):
         study(settings, ["test"])
     assert (out / "study.json").read_bytes() == before
 
 
 def test_a_directory_that_is_not_there_is_not_made(disk: Path) -> None:
-    with pytest.raises(core.Refused, match=r"--dir \S+/none: No such file or directory"):
+    with pytest.raises(core.UsageError, match=r"--dir \S+/none: No such file or directory"):
         study(Settings(20_000_000, 64 << 20, (disk / "none",), disk / "out"), ["test"])
     assert list(disk.iterdir()) == []
 
@@ -211,7 +213,7 @@ def test_a_study_asks_for_the_room_that_it_needs(
 
     def ask(wanted: Iterable[tuple[Path, int]], what: str) -> None:
         asked.extend((path.parent.name, size) for path, size in wanted)
-        raise core.Refused(f"{what} is not to go on")
+        raise core.UsageError(f"{what} is not to go on")
 
     monkeypatch.setattr(core, "refuse_full", ask)
     size = 6_000_000_000
@@ -224,7 +226,7 @@ def test_a_study_asks_for_the_room_that_it_needs(
     ):
         asked.clear()
         directories = tuple(_made(disk / name) for name in names)
-        with pytest.raises(core.Refused, match="the study is not to go on"):
+        with pytest.raises(core.UsageError, match="the study is not to go on"):
             study(Settings(size, 1 << 30, directories, disk / "out"), ["test"])
         sums = {name: sum(each for at, each in asked if at == name) for name in names}
         assert sums == needed

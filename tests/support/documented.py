@@ -59,7 +59,7 @@ def refusal(call: Shown) -> str:
     arguments = spread([each for each in call.arguments if each != "..."])
     try:
         _parsed(typer.main.get_command(app), "tonnage", arguments)
-    except core.Refused as why:
+    except core.UsageError as why:
         return str(why)
     except Exception as why:
         if not hasattr(why, "format_message"):

@@ -24,7 +24,7 @@ from typing import Any
 
 from support.labs import untouched
 from support.processes import PATIENCE_SECONDS, Running
-from tonnage.base.system import Failed
+from tonnage.base.system import RunError
 from tonnage.base.system.cgroups import end, members
 from tonnage.base.system.loop_devices import loops, mounted
 from tonnage.provision import lab
@@ -175,7 +175,7 @@ class Faulty:
         """The machine is on, linked, and has a new Ray; what its disk has stays."""
         _said("ip", "-n", switch_of(LAB), "link", "set", f"port{number}", "up")
         end(_groups(self.nodes[number]))
-        with suppress(Failed):
+        with suppress(RunError):
             return _start_ray()
         _start_ray()  # On a busy machine it does not always come up at once.
 

@@ -31,7 +31,7 @@ def _why_not() -> str:
     lab = parse(FILE, "lab.toml")
     try:
         preflight.refuse_unable(nodes_of(lab, 0, ROOM), controllers())
-    except core.Refused as why:
+    except core.UsageError as why:
         return str(why)
     return ""
 

@@ -83,7 +83,7 @@ class Faulty(Site):
             run({**asked, "partitions": some}, progress)
         if what.startswith(("fails", "is full")):
             why = f"writing a file: (os error {28 if what.startswith('is full') else 5})"
-            raise core.Failed(why, "write", Path("/a/file"), 0)
+            raise core.RunError(why, "write", Path("/a/file"), 0)
         if what.startswith("crawls"):
             for done in itertools.count():
                 progress(done)
@@ -147,9 +147,9 @@ class FaultyMapReduce(Faulty, MapReduceSite):
     """One that does a MapReduce."""
 
 
-def _unread(asked: Mapping[str, Any], why: str) -> core.Failed:
+def _unread(asked: Mapping[str, Any], why: str) -> core.RunError:
     """What the core says of the first file that it was to read."""
-    return core.Failed(why, "read", Path(asked["files"][0].path), 0)
+    return core.RunError(why, "read", Path(asked["files"][0].path), 0)
 
 
 def _faulty(mesh: Mapping[str, Any], effect: Any) -> dict[str, Any]:

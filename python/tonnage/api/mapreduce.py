@@ -85,8 +85,8 @@ class MapReduce(Functions):
             volumes: How object storage is reached; by default as the environment says.
 
         Raises:
-            Refused: Arguments or inputs cannot be used.
-            Failed: A function failed (its exception is the cause), or a device; nothing is left.
+            UsageError: Arguments or inputs cannot be used.
+            RunError: A function failed (its exception is the cause), or a device; nothing is left.
             KeyboardInterrupt: Ctrl-C; nothing is left.
         """
         sources = [inputs] if isinstance(inputs, (Path, str, Input)) else inputs
@@ -94,7 +94,7 @@ class MapReduce(Functions):
         reached = volumes or Volumes()
         memory_bytes = bytes_of(memory) if isinstance(memory, str) else memory
         if memory_bytes is None:
-            raise core.Refused(f"memory {memory!r} is no size: write it like 1GiB")
+            raise core.UsageError(f"memory {memory!r} is no size: write it like 1GiB")
         given = [_as_input(source, input_format) for source in sources]
         if fleet is not None:
             asked = asked_of_fleet(
@@ -114,7 +114,7 @@ class MapReduce(Functions):
             with attached(fleet.address) as cluster:
                 return sort_fleet(cluster, Path(fleet.out), asked, on_progress or (lambda *_: None))
         if is_url(str(output)):
-            raise core.Refused(
+            raise core.UsageError(
                 f"output {output}: of one machine it goes to a directory; give a fleet, which may "
                 "be of one, for object storage"
             )
@@ -161,10 +161,10 @@ def asked_of_fleet(
         format: What is written.
 
     Raises:
-        Refused: Ray is not there, or nobody could do it.
+        UsageError: Ray is not there, or nobody could do it.
     """
     if importlib.util.find_spec("ray") is None:
-        raise core.Refused("a fleet needs Ray: pip install 'tonnage[cluster]'")
+        raise core.UsageError("a fleet needs Ray: pip install 'tonnage[cluster]'")
     from tonnage.run.mapreduce.cluster import asked_of
     from tonnage.run.two_pass.job_spec import refuse_nowhere
 

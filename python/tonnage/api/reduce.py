@@ -101,14 +101,14 @@ def reduce(
             and those there are.
 
     Raises:
-        Refused: Arguments or inputs cannot be used.
-        Failed: Something cannot be retrieved, or was changed meanwhile.
+        UsageError: Arguments or inputs cannot be used.
+        RunError: Something cannot be retrieved, or was changed meanwhile.
         KeyboardInterrupt: Ctrl-C.
     """
     places = [str(each) for each in ([inputs] if isinstance(inputs, (str, Path)) else inputs)]
     memory_bytes = bytes_of(memory) if isinstance(memory, str) else memory
     if memory_bytes is None:
-        raise core.Refused(f"memory {memory!r} is no size: write it like 256MiB")
+        raise core.UsageError(f"memory {memory!r} is no size: write it like 256MiB")
     volumes = Volumes(endpoint=endpoint, requests=threads)
     named = named or (type(reduction).__name__, {})
     if fleet is not None:

@@ -67,7 +67,9 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
         standing = ec2.standing(name)
         if name is None:
             if len(standing) > 1:
-                raise core.Refused(f"{formatting.listing(sorted(standing))} are rented: say which")
+                raise core.UsageError(
+                    f"{formatting.listing(sorted(standing))} are rented: say which"
+                )
             name = next(iter(standing), None)
         if name is None:
             _show_down(None, None, as_json, ec2.region)
@@ -109,7 +111,7 @@ def _asked() -> Iterator[None]:
     try:
         yield
     except AwsError as why:
-        raise core.Failed(f"{why}; what is rented stands, until it ends by itself") from why
+        raise core.RunError(f"{why}; what is rented stands, until it ends by itself") from why
 
 
 def _found(
@@ -117,22 +119,22 @@ def _found(
 ) -> tuple[Ec2, str | None, Launch | None, Path | None]:
     """Where to look, for which launch, and its record, if that is known."""
     refuse_without("aws", "tonnage fleet")
-    from tonnage.base.records import ArtifactError
+    from tonnage.base.records import RecordError
     from tonnage.provision.aws.ec2 import Ec2, default_region
     from tonnage.provision.aws.status import record_in
 
     try:
         known = record_in(which) if which else None
-    except ArtifactError as why:
-        raise core.Refused(f"{why}: give the launch's name, and --region") from why
+    except RecordError as why:
+        raise core.UsageError(f"{why}: give the launch's name, and --region") from why
     if known:
         record, file = known
         return Ec2(record.region), record.name, record, file
     if which and (Path(which).exists() or "/" in which):
-        raise core.Refused(f"{which}: no record of a launch is there: give its name")
+        raise core.UsageError(f"{which}: no record of a launch is there: give its name")
     where = region or default_region()
     if not where:
-        raise core.Refused("give --region, like us-east-1: AWS' settings have none")
+        raise core.UsageError("give --region, like us-east-1: AWS' settings have none")
     return Ec2(where), which, None, None
 
 

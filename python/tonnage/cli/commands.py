@@ -171,9 +171,9 @@ def call(arguments: list[str]) -> tuple[int, str]:
         code = command.main(args=spread(arguments), prog_name="tonnage", standalone_mode=False)
     except _Interrupted as why:
         raise (why.__cause__ or why) from None
-    except core.Refused as why:
+    except core.UsageError as why:
         return 2, str(why)
-    except core.Failed as why:
+    except core.RunError as why:
         return 1, str(why.args[0])
     except OSError as why:
         return 1, f"{why.filename or ''}: {why.strerror}".lstrip(": ")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tonnage.base import core, formatting
-from tonnage.base.records import ArtifactError, ReductionRecord, RunRecord
+from tonnage.base.records import RecordError, ReductionRecord, RunRecord
 from tonnage.base.records.discovery import bytes_at, says
 from tonnage.base.records.plan import NamedPlan, Plan, Plans
 from tonnage.cli.options.extras import refuse_without
@@ -79,7 +79,7 @@ def report(
     _refuse_out(out)
     for path in paths:
         if not path.exists():
-            raise core.Refused(
+            raise core.UsageError(
                 f"{path}: there is no such file or directory: give what a measurement or a job was "
                 "written to, its --out"
             )
@@ -95,7 +95,7 @@ def report(
     if runs := [place for path in paths if (place := _run_at(path))]:
         _refuse_flags(flags, f"{paths[0]} is a job")
         if len(paths) > 1:
-            raise core.Refused(f"{runs[0].parent} is a job on a fleet: give it alone")
+            raise core.UsageError(f"{runs[0].parent} is a job on a fleet: give it alone")
         _report_run(runs[0], out, as_json)
         return
     costs = prices(price or [], catalog)
@@ -125,25 +125,25 @@ def _refuse_flags(flags: dict[str, Any], what: str) -> None:
     """Refuses what is for measurements alone."""
     for flag, given in flags.items():
         if given is not None:
-            raise core.Refused(f"{flag}: it is for measurements, and {what}: leave it out")
+            raise core.UsageError(f"{flag}: it is for measurements, and {what}: leave it out")
 
 
 def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool) -> None:
     from tonnage.report.plans import MOST_PLANS, best_in_words, write_plans
 
     if others := [path for path in paths if path not in plans]:
-        raise core.Refused(f"{plans[0]} is a plan, and {others[0]} is none: give plans alone")
+        raise core.UsageError(f"{plans[0]} is a plan, and {others[0]} is none: give plans alone")
     beside = out.with_suffix(".json")
     if beside.resolve() in {path.resolve() for path in plans}:
-        raise core.Refused(
+        raise core.UsageError(
             f"--out {out}: {beside} is a plan, and would be written over: give another"
         )
     if len(plans) > MOST_PLANS:
-        raise core.Refused(f"{len(plans)} plans are more than can be told apart: {MOST_PLANS}")
+        raise core.UsageError(f"{len(plans)} plans are more than can be told apart: {MOST_PLANS}")
     stems = [path.stem for path in plans]
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))
     if len({*names}) < len(names):
-        raise core.Refused("a plan is given twice: give each once")
+        raise core.UsageError("a plan is given twice: give each once")
     try:
         found = Plans(
             plans=[
@@ -151,8 +151,8 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
                 for name, path in zip(names, plans, strict=True)
             ]
         )
-    except ArtifactError as why:
-        raise core.Refused(str(why)) from None
+    except RecordError as why:
+        raise core.UsageError(str(why)) from None
     page = write_plans(found, out)
     if as_json:
         print(json.dumps(found.to_json()))
@@ -175,8 +175,8 @@ def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
 
     try:
         put_together = sweep([ReductionRecord.read(place) for place in places])
-    except ArtifactError as why:
-        raise core.Refused(str(why)) from None
+    except RecordError as why:
+        raise core.UsageError(str(why)) from None
     page = write_sweep(put_together, out)
     if as_json:
         print(json.dumps(put_together.to_json()))
@@ -193,7 +193,7 @@ def _run_at(path: Path) -> Path | None:
     """The record of a job on a fleet: a file itself, or that of the job's own directory."""
     place = path / RUN if (path / JOB).is_file() else path
     if place != path and not place.is_file():
-        raise core.Refused(
+        raise core.UsageError(
             f"{path} is of a job that has not finished: the same command goes on, with --out {path}"
         )
     return place if place.is_file() and says(place, RunRecord) else None
@@ -206,10 +206,10 @@ def _report_run(place: Path, out: Path, as_json: bool) -> None:
 
     try:
         record = RunRecord.read(place)
-    except ArtifactError as why:
-        raise core.Refused(str(why)) from None
+    except RecordError as why:
+        raise core.UsageError(str(why)) from None
     if not record.nodes:
-        raise core.Refused(
+        raise core.UsageError(
             f"{place}: a {record.job} on one machine: give a job on a fleet; of sorts on one "
             "machine tonnage study reports"
         )
@@ -225,4 +225,4 @@ def _report_run(place: Path, out: Path, as_json: bool) -> None:
 
 def _refuse_out(out: Path) -> None:
     if out.suffix != ".html" or out.is_dir():
-        raise core.Refused(f"--out {out}: name a file that ends in .html")
+        raise core.UsageError(f"--out {out}: name a file that ends in .html")

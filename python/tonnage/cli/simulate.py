@@ -195,9 +195,9 @@ def simulate_sort(
     refuse_unknown("--durability", [durability], DURABILITIES)
     laws, shares, found = _machine(offer, catalog, profile, placement)
     if memory is None and (found is None or found.memory_bytes is None):
-        raise core.Refused("the machine's memory is unknown: give --memory")
+        raise core.UsageError("the machine's memory is unknown: give --memory")
     if cores is None and (found is None or not found.vcpus):
-        raise core.Refused("how many cores the machine has is unknown: give --cores")
+        raise core.UsageError("how many cores the machine has is unknown: give --cores")
     own = memory or int((found.memory_bytes or 0) if found else 0) // MEMORY_SHARE
     threads = cores or int((found.vcpus or 1) if found else 1)
     machine = Machine(
@@ -227,7 +227,7 @@ def simulate_sort(
     try:
         told = experiment(wanted)
     except SimulationError as why:
-        raise core.Refused(str(why)) from why
+        raise core.UsageError(str(why)) from why
     print(json.dumps(told.to_json()) if as_json else "\n".join(simulation.lines(told)))
 
 
@@ -239,12 +239,12 @@ def _machine(
     from tonnage.plan.advertised import advertised
 
     if offer is None and profile is None:
-        raise core.Refused("give --offer NAME, or --profile FILE of one machine")
+        raise core.UsageError("give --offer NAME, or --profile FILE of one machine")
     catalogs = catalogs_of(catalog, ())
     try:
         all_known = known(read(profile or BUILT_IN, lambda: advertised(catalogs)))
     except ProfileError as why:
-        raise core.Refused(f"--profile: {why}") from why
+        raise core.UsageError(f"--profile: {why}") from why
     found = None
     if offer is not None:
         found = find_offer("--offer", catalogs, offer)
@@ -253,14 +253,14 @@ def _machine(
         (of,) = all_known.offers
     else:
         types = ", ".join(sorted(kind for _, kind in all_known.offers)) or "no machine"
-        raise core.Refused(f"--profile {profile}: it is of {types}: give --offer, one of them")
+        raise core.UsageError(f"--profile {profile}: it is of {types}: give --offer, one of them")
     placed = all_known.offers.get(of, {})
     wanted = placement if placement is not None else max(placed, default=False)
     if wanted in placed:
         return placed[wanted], all_known.shares, found
     laws = all_known.anywhere(*of)
     if laws is NOTHING:
-        raise core.Refused(f"nothing was measured of {of[1]}: give its --profile")
+        raise core.UsageError(f"nothing was measured of {of[1]}: give its --profile")
     return laws, all_known.shares, found
 
 

@@ -35,12 +35,12 @@ class Code:
         """Something as it is sent; pickle unpacks it.
 
         Raises:
-            Refused: It cannot be sent.
+            UsageError: It cannot be sent.
         """
         try:
             return packed(thing, self._modules)
         except Exception as why:
-            raise core.Refused(
+            raise core.UsageError(
                 f"the functions cannot be sent to other machines: {type(why).__name__}: {why}"
             ) from why
 

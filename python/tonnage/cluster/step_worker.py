@@ -186,7 +186,7 @@ class Sorter:
             ended = Ended(getattr(self._site, step)(asked, self._progress))
         except _Stopped:
             ended = Ended(kind=STOPPED, why="was told to end")
-        except core.Refused as why:
+        except core.UsageError as why:
             ended = Ended(kind=REFUSED, why=str(why.args[0]))
         except Unread as why:
             ended = Ended(kind=INPUT, why=str(why))
@@ -195,7 +195,7 @@ class Sorter:
         except Deterministic as why:
             error = "".join(traceback.format_exception(why))
             ended = Ended(kind=DETERMINISTIC, why=str(why), error=error)
-        except core.Failed as why:
+        except core.RunError as why:
             # What names a file is the disk's; of a peer there is none.
             of_disk = len(why.args) > 2 and why.args[2]
             ended = Ended(kind=_of_disk(why.args[0]) if of_disk else FAILED, why=why.args[0])

@@ -392,4 +392,4 @@ def refuse(ended: Mapping[str, Ended], kind: str) -> None:
     """Refuses what a node has refused, naming it."""
     if found := foremost(ended, kind):
         node, why = found
-        raise core.Refused(f"{node}: {why.why}")
+        raise core.UsageError(f"{node}: {why.why}")

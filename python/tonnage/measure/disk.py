@@ -20,13 +20,13 @@ import tonnage
 from tonnage.base import core
 from tonnage.base.credibility import scorecard
 from tonnage.base.records import (
-    SystemActivity,
     Environment,
     Measurement,
     Phase,
     Reading,
     Source,
     Step,
+    SystemActivity,
     Trial,
 )
 from tonnage.base.system import procfs
@@ -121,8 +121,8 @@ def measure_disks(
         on_progress: Called with bytes; the first ``size_bytes`` are those that are laid out.
 
     Raises:
-        Refused: ``out`` holds trials of other settings, or a directory cannot be used.
-        Failed: A device failed; the rounds that were done are in ``out``.
+        UsageError: ``out`` holds trials of other settings, or a directory cannot be used.
+        RunError: A device failed; the rounds that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     with kept(
@@ -171,8 +171,8 @@ def measure_disk(
         on_progress: Called with bytes; the first ``size_bytes`` are those that are laid out.
 
     Raises:
-        Refused: A directory cannot be used, or has too little room.
-        Failed: A device failed.
+        UsageError: A directory cannot be used, or has too little room.
+        RunError: A device failed.
     """
     settings = Settings(
         read=tuple(read),

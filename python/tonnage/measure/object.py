@@ -19,7 +19,7 @@ from typing import Any
 import tonnage
 from tonnage.base import core
 from tonnage.base.core import stage_stats
-from tonnage.base.records import SystemActivity, Measurement, Reading, Source, Step, Trial
+from tonnage.base.records import Measurement, Reading, Source, Step, SystemActivity, Trial
 from tonnage.base.stats.knee import knee
 from tonnage.base.system import activity
 from tonnage.measure.random_io.trial import counted, latency_of, series_of, warm_up
@@ -152,8 +152,8 @@ def measure_object(
         on_progress: Called with bytes; the first are those that are put to be got.
 
     Raises:
-        Refused: ``out`` holds trials of other settings, or the store lets nobody in.
-        Failed: The store failed; the trials that were done are in ``out``.
+        UsageError: ``out`` holds trials of other settings, or the store lets nobody in.
+        RunError: The store failed; the trials that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     with kept(
@@ -187,7 +187,7 @@ def _emptied(store: dict[str, Any], folder: str) -> Iterator[None]:
     """The folder without any objects, before and after, however it ends.
 
     Raises:
-        Refused: The store lets nobody in; nothing was put.
+        UsageError: The store lets nobody in; nothing was put.
     """
     removal = {"store": store, "folder": folder}
     core.run("object_remove", removal)
@@ -196,9 +196,9 @@ def _emptied(store: dict[str, Any], folder: str) -> Iterator[None]:
     finally:
         try:
             core.run("object_remove", removal)
-        except (core.Refused, core.Failed) as why:
+        except (core.UsageError, core.RunError) as why:
             place = f"s3://{store['bucket']}/{folder}/"
-            raise core.Failed(
+            raise core.RunError(
                 f"{why.args[0]}; objects may be left in {place}: remove them"
             ) from why
 

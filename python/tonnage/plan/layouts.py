@@ -67,7 +67,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Refused:
+class UsageError:
     """An offer's layout that cannot be planned with, and why."""
 
     catalog: str
@@ -81,7 +81,7 @@ class Options:
 
     groups: list[Group]
     unmeasured: list[Group]
-    refused: list[Refused]
+    refused: list[UsageError]
 
 
 def options(
@@ -108,17 +108,17 @@ def options(
             if arch is not None and offer.arch != arch:
                 if offer.arch is None:
                     found.refused.append(
-                        Refused(catalog.name, offer, "its architecture is unknown")
+                        UsageError(catalog.name, offer, "its architecture is unknown")
                     )
                 continue
             for place in _placements(catalog.name, offer, known, placement):
-                if isinstance(place, Refused):
+                if isinstance(place, UsageError):
                     found.refused.append(place)
                     continue
                 placed, laws = place
                 made = machine(catalog, offer, placed, purchase, number)
                 if isinstance(made, str):
-                    found.refused.append(Refused(catalog.name, offer, made))
+                    found.refused.append(UsageError(catalog.name, offer, made))
                     continue
                 alike.setdefault(id(laws), (laws, []))[1].append(made)
                 number += 1
@@ -129,13 +129,13 @@ def options(
                 _sort_out(job, size, catalog, each, machines, measured, found)
             if not shapes:
                 why = f"{catalog.name} has no volumes"
-                found.refused.extend(Refused(catalog.name, each.offer, why) for each in some)
+                found.refused.extend(UsageError(catalog.name, each.offer, why) for each in some)
     return found
 
 
 def _placements(
     catalog: str, offer: Offer, known: Known, wanted: bool | None
-) -> Iterator[tuple[bool, Laws] | Refused]:
+) -> Iterator[tuple[bool, Laws] | UsageError]:
     """Where the offer's nodes can be, and what was measured of them there."""
     measured = known.offers.get((offer.provider, offer.type), {})
     if wanted is None:
@@ -144,7 +144,7 @@ def _placements(
         yield wanted, measured[wanted]
     elif wanted and not offer.placement_groups:
         of = "unknown" if offer.placement_groups is None else "impossible"
-        yield Refused(catalog, offer, f"placing its nodes close together is {of}")
+        yield UsageError(catalog, offer, f"placing its nodes close together is {of}")
     else:
         yield wanted, known.anywhere(offer.provider, offer.type)
 
@@ -201,7 +201,7 @@ def _sort_out(
     """Puts machines where they belong: plannable, unmeasured, or refused."""
     if measured and not shape.missing and shape.evidence != "measured":
         why = "not all that the job needs of it was measured"
-        found.refused.extend(Refused(catalog.name, each.offer, why) for each in machines)
+        found.refused.extend(UsageError(catalog.name, each.offer, why) for each in machines)
         return
     good = _refuse(job, shape, machines, found)
     if not len(good):
@@ -209,11 +209,11 @@ def _sort_out(
     if shape.missing and shape.missing != ("local disks",):
         others = " and ".join(thing for thing in shape.missing if thing != "local disks")
         why = f"{others}: neither measured, nor known what share of the advertised is reached"
-        found.refused.extend(Refused(catalog.name, each.offer, why) for each in good)
+        found.refused.extend(UsageError(catalog.name, each.offer, why) for each in good)
         return
     outside = _outside_usd(job, size, catalog)
     if isinstance(outside, str):
-        found.refused.extend(Refused(catalog.name, each.offer, outside) for each in good)
+        found.refused.extend(UsageError(catalog.name, each.offer, outside) for each in good)
         return
     group = Group(shape, good, least_nodes(job, size, shape, good), catalog, outside)
     (found.unmeasured if shape.missing else found.groups).append(group)
@@ -246,7 +246,7 @@ def _refuse(job: Job, shape: Shape, machines: Machines, found: Options) -> Machi
     for bad, why in reasons:
         new = np.flatnonzero(good & bad)
         some = (machines[place] for place in new.tolist())
-        found.refused.extend(Refused(each.catalog.name, each.offer, why) for each in some)
+        found.refused.extend(UsageError(each.catalog.name, each.offer, why) for each in some)
         good[new] = False
     return machines if good.all() else machines.at(np.flatnonzero(good))
 

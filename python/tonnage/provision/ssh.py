@@ -87,7 +87,7 @@ def together(tasks: Mapping[str, Task], seconds: float, on_done: OnDone) -> dict
         on_done: Shows how far it is.
 
     Raises:
-        Failed: There is no such program.
+        RunError: There is no such program.
     """
     waiting, running, said = list(tasks.items()), dict[str, _Running](), dict[str, Said]()
     with tempfile.TemporaryDirectory(prefix="tonnage-") as room:
@@ -156,4 +156,4 @@ def _started(command: list[str], **files: Any) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(command, start_new_session=True, **files)
     except OSError as why:
-        raise core.Failed(f"--ssh {command[0]}: {why.strerror}") from why
+        raise core.RunError(f"--ssh {command[0]}: {why.strerror}") from why

@@ -38,11 +38,11 @@ def of_user(stage: str, where: str, rows: Any = None) -> Iterator[None]:
         rows: What it was given.
 
     Raises:
-        Failed: It failed.
+        RunError: It failed.
     """
     try:
         yield
-    except (core.Failed, core.Refused, core.Shut, Ended):
+    except (core.RunError, core.UsageError, core.Shut, Ended):
         raise
     except Exception as why:
         said = f"{type(why).__name__}: {plain(str(why))}"
@@ -51,7 +51,7 @@ def of_user(stage: str, where: str, rows: Any = None) -> Iterator[None]:
             said += (
                 "; rows are a pyarrow.RecordBatch here, of which tonnage.as_points makes numbers"
             )
-        raise core.Failed(f"{stage} failed for {where}: {said}{line}", stage, None, None) from why
+        raise core.RunError(f"{stage} failed for {where}: {said}{line}", stage, None, None) from why
 
 
 def place_of(file: File, chunk: Chunk) -> str:

@@ -125,7 +125,7 @@ def row(
     share = -(-data_bytes // nodes)
     try:
         plan = sizing.plan(share, machine.cores, nodes, *machine.memory)
-    except core.Refused as why:
+    except core.UsageError as why:
         return Row(nodes, data_bytes, bound_seconds, counted, str(why))
     partitions = int(plan["partitions"]) * nodes
     cpu, told = _driving(nodes, data_bytes, machine, partitions)

@@ -90,7 +90,7 @@ def experiment(wanted: Wanted) -> Told:
     """Simulates what is asked, and tabulates the limits of fleets of other sizes.
 
     Raises:
-        Refused: The memory is too small.
+        UsageError: The memory is too small.
         SimulationError: It cannot be simulated, or fails.
     """
     began = time.perf_counter()

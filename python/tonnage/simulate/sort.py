@@ -106,7 +106,7 @@ def simulate(fleet: Fleet, machine: Machine, asked: Asked) -> Simulated:
     """Simulates a sort.
 
     Raises:
-        Refused: The memory is too small.
+        UsageError: The memory is too small.
         SimulationError: The sort fails: too much is lost.
     """
     return _Simulation(fleet, machine, asked).run()

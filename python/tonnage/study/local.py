@@ -20,10 +20,10 @@ from tonnage.base import core, formatting
 from tonnage.base.records import (
     Actual,
     ActualPhase,
-    ArtifactError,
     Limit,
     Measurement,
     Prediction,
+    RecordError,
     RunRecord,
     Study,
     Validation,
@@ -108,8 +108,8 @@ def study(settings: Settings, command: list[str]) -> Study:
     """Runs the loop and returns its record, which is also ``study.json`` in ``settings.out``.
 
     Raises:
-        Refused: A directory cannot be used, or has too little room.
-        Failed: Something failed; what was done by then is in ``settings.out``.
+        UsageError: A directory cannot be used, or has too little room.
+        RunError: Something failed; what was done by then is in ``settings.out``.
         KeyboardInterrupt: Ctrl-C; data is removed.
     """
     with ExitStack() as stack:
@@ -173,7 +173,7 @@ class _Loop:
         """Refuses at once what would be refused only after minutes."""
         out = self._settings.out
         if (out / "study.json").exists():
-            raise core.Refused(
+            raise core.UsageError(
                 f"--out {out} holds an earlier study, {_how_far(out)}: give another directory, or "
                 "remove that one"
             )
@@ -187,7 +187,7 @@ class _Loop:
         try:
             self._keep("begun")
         except OSError as why:
-            raise core.Refused(f"--out {out}: {why.strerror}; give another directory") from why
+            raise core.UsageError(f"--out {out}: {why.strerror}; give another directory") from why
 
     def _generate(self) -> list[Path]:
         _say(f"Generating {formatting.size(self._bytes)} of random records")
@@ -312,7 +312,7 @@ class _Loop:
             prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=now())
         except LookupError as error:
             text = f"nothing can be predicted: {error}; give a larger --size"
-            raise core.Failed(text, None, None, None) from error
+            raise core.RunError(text, None, None, None) from error
         prediction.write(self._settings.out / "prediction.json")
         self._keep("predicted", predicted=prediction)
         between = formatting.seconds_between(prediction.low_seconds, prediction.high_seconds)
@@ -354,7 +354,7 @@ class _Loop:
         )
         self._keep("validated", validation=validation)
         if validation.unordered or not matches:
-            raise core.Failed("the output is not the sorted input", None, None, None)
+            raise core.RunError("the output is not the sorted input", None, None, None)
         # The output has served; its room is needed by nothing more, but the disk's next figures
         # must not depend on how full it is.
         for output in outputs:
@@ -413,7 +413,7 @@ def _how_far(out: Path) -> str:
     """How far the study in a directory came."""
     try:
         steps = Study.read(out / "study.json").steps
-    except (ArtifactError, OSError):
+    except (RecordError, OSError):
         return "which this version cannot read"
     if LAST_STEP in steps:
         return "which is finished"

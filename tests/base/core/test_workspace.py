@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tonnage.base.core import Refused, workspace
+from tonnage.base.core import UsageError, workspace
 
 PREFIX = ".tonnage-test-"
 
@@ -40,7 +40,9 @@ def test_one_that_another_command_took_for_left_is_not_used(
     room = disk / f"{PREFIX}{os.getpid()}"
     monkeypatch.setattr(fcntl, "flock", lambda *_: happens(room))  # type: ignore[operator]
     with (
-        pytest.raises(Refused, match=r"--dir \S+: another command is cleaning up there; try again"),
+        pytest.raises(
+            UsageError, match=r"--dir \S+: another command is cleaning up there; try again"
+        ),
         workspace("--dir", disk, PREFIX),
     ):
         raise AssertionError("it is used")

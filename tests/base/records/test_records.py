@@ -16,13 +16,13 @@ from support.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.base import records
 from tonnage.base.records import (
     Artifact,
-    ArtifactError,
     Environment,
     FleetMeasurement,
     FleetNode,
     Measurement,
     Observation,
     Prediction,
+    RecordError,
     ReductionRecord,
     RunRecord,
     Study,
@@ -132,7 +132,7 @@ def test_another_schema_is_refused(disk: Path, schema: object) -> None:
     values = json.loads((DATA / "prediction-1.json").read_text()) | {"schema": schema}
     (disk / "prediction.json").write_text(json.dumps(values))
     with pytest.raises(
-        ArtifactError, match=r"/prediction\.json: expected tonnage\.prediction/1, found "
+        RecordError, match=r"/prediction\.json: expected tonnage\.prediction/1, found "
     ):
         Prediction.read(disk / "prediction.json")
 
@@ -153,14 +153,14 @@ def test_a_truncated_file_is_refused_by_its_name(path: Path, disk: Path) -> None
     cut_short = disk / "cut.json"
     for length in (0, 1, len(content) // 2, len(content) - 1):
         cut_short.write_bytes(content[:length])
-        with pytest.raises(ArtifactError, match=r"/cut\.json is not JSON: "):
+        with pytest.raises(RecordError, match=r"/cut\.json is not JSON: "):
             kind.read(cut_short)
 
 
 @pytest.mark.parametrize("content", [b"[]", b"1", b'"text"', b"null", b"\xff\xfe", b"{}"])
 def test_what_is_no_record_is_refused(disk: Path, content: bytes) -> None:
     (disk / "odd.json").write_bytes(content)
-    with pytest.raises(ArtifactError, match=r"/odd\.json"):
+    with pytest.raises(RecordError, match=r"/odd\.json"):
         Study.read(disk / "odd.json")
 
 
@@ -169,7 +169,7 @@ def test_a_record_without_one_of_its_fields_is_refused(path: Path) -> None:
     values = json.loads(path.read_text())
     field = list(values)[1]
     del values[field]
-    with pytest.raises(ArtifactError, match=f"'{field}'"):
+    with pytest.raises(RecordError, match=f"'{field}'"):
         KINDS[path.stem.rpartition("-")[0]].from_json(values)
 
 

@@ -48,15 +48,15 @@ class Machine:
         verb, thing = command
         if verb == "make":
             if thing in self.things:
-                raise core.Failed("it is there")
+                raise core.RunError("it is there")
             self.things.append(thing)
         elif verb == "remove":
             # What was made last goes first: another order would pull the ground from under it.
             if self.things[-1] != thing:
-                raise core.Failed("it is not the last")
+                raise core.RunError("it is not the last")
             self.things.pop()
         elif thing not in self.things:
-            raise core.Failed("there is none")
+            raise core.RunError("there is none")
         return thing
 
 
@@ -116,7 +116,7 @@ def test_what_is_busy_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
         nonlocal busy
         if command[0] == "remove" and busy:
             busy -= 1
-            raise core.Failed("busy")
+            raise core.RunError("busy")
         return machine.execute(command)
 
     with Journal(tmp_path / "journal.json", execute, COMMAND).standing([step("a")]):
@@ -132,11 +132,11 @@ def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
 
     def stuck(command: Command) -> str:
         if command == ("remove", "b"):
-            raise core.Failed("busy for ever")
+            raise core.RunError("busy for ever")
         return machine.execute(command)
 
     with (
-        pytest.raises(core.Failed, match=r"cannot undo .*: busy for ever; run .* again"),
+        pytest.raises(core.RunError, match=r"cannot undo .*: busy for ever; run .* again"),
         Journal(file, stuck, COMMAND).standing([step("a"), step("b"), step("c")]),
     ):
         pass
@@ -148,7 +148,7 @@ def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
 def test_what_is_made_to_stand_stays_until_another_process_undoes_it(tmp_path: Path) -> None:
     file, machine = tmp_path / "journal.json", Machine([], 1000)
     Journal(file, machine.execute, COMMAND).make([step("a"), step("b")])
-    with pytest.raises(core.Failed, match="it is there"):
+    with pytest.raises(core.RunError, match="it is there"):
         Journal(file, machine.execute, COMMAND).make([step("c"), Step(("make", "a"))])
     assert machine.things == ["a", "b", "c"]
     Journal(file, machine.execute, COMMAND).undo()
@@ -164,7 +164,7 @@ def test_a_lock_is_waited_for_and_is_of_the_room_that_is_there(tmp_path: Path) -
             assert not os.path.samestat(os.fstat(lock), os.fstat(other))
             begin = time.monotonic()
             with (
-                pytest.raises(core.Refused, match="wait until it ends"),
+                pytest.raises(core.UsageError, match="wait until it ends"),
                 locked(room, COMMAND, patience_seconds=0.2),
             ):
                 pass
@@ -176,7 +176,7 @@ def test_a_room_is_one_process_s_and_goes_with_it(tmp_path: Path) -> None:
     with opened(room, COMMAND):
         assert room.stat().st_mode & 0o777 == 0o700
         with (
-            pytest.raises(core.Refused, match="another tonnage measure layouts"),
+            pytest.raises(core.UsageError, match="another tonnage measure layouts"),
             opened(room, COMMAND),
         ):
             pass
@@ -194,7 +194,7 @@ def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> No
     holder.kill()
     holder.wait()
     with (
-        pytest.raises(core.Refused, match="another tonnage measure layouts"),
+        pytest.raises(core.UsageError, match="another tonnage measure layouts"),
         opened(room, COMMAND),
     ):
         pass

@@ -78,7 +78,7 @@ def moves(seconds: float) -> Callable[[core.OnProgress], None]:
 
 def breaks(_: core.OnProgress) -> None:
     """What a node does that does not come to its end."""
-    raise core.Failed("it broke")
+    raise core.RunError("it broke")
 
 
 def measured(
@@ -221,7 +221,7 @@ def test_what_nobody_foresaw_is_told_in_a_line_and_kept_whole(tmp_path: Path) ->
 def test_what_an_agent_refuses_is_told_of_the_directory_that_was_given(tmp_path: Path) -> None:
     def refuses(out: Path, **_: Any) -> Iterator[Trial | Measurement]:
         yield from ()
-        raise core.Refused(f"--out {out} is full: give another")
+        raise core.UsageError(f"--out {out} is full: give another")
 
     whole = measured(Machines("a", "b"), tmp_path, {"a": refuses})
     (row,) = whole.missing
@@ -233,10 +233,10 @@ def test_a_fleet_of_which_one_is_missing_is_no_success(tmp_path: Path) -> None:
     well = measured(Machines("a", "b"), tmp_path / "well")
     fail_if_missing(well)
     some = measured(Machines("a", "b", "c"), tmp_path / "some", {"b": works(breaks)})
-    with pytest.raises(core.Failed, match=r"^1 of 3 machines did not measure all: b$"):
+    with pytest.raises(core.RunError, match=r"^1 of 3 machines did not measure all: b$"):
         fail_if_missing(well, some)
     none = measured(Machines("a"), tmp_path / "none", {"a": works(breaks)})
-    with pytest.raises(core.Failed, match=r"^no machine measured: a it broke$"):
+    with pytest.raises(core.RunError, match=r"^no machine measured: a it broke$"):
         fail_if_missing(none)
 
 

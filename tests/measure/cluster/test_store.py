@@ -26,7 +26,7 @@ def test_a_write_that_was_killed_is_in_nobodys_way(tmp_path: Path, left: str) ->
         pass
     (tmp_path / "mine.json").touch()
     with (
-        pytest.raises(core.Refused, match=r"holds something else \(mine\.json\)"),
+        pytest.raises(core.UsageError, match=r"holds something else \(mine\.json\)"),
         on_file(tmp_path),
     ):
         pass

@@ -228,7 +228,7 @@ def test_layouts_that_cannot_be_made_are_refused(
     told: str,
 ) -> None:
     pretend(monkeypatch, programs, has_mapper=False)
-    with pytest.raises(core.Refused, match=told):
+    with pytest.raises(core.UsageError, match=told):
         choose([layout], file_system, stripe)
 
 
@@ -289,7 +289,7 @@ def idle() -> Watch:
 
 def test_only_root_may(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
     monkeypatch.setattr(layouts.os, "geteuid", lambda: 1000)
-    with pytest.raises(core.Refused, match="only root"):
+    with pytest.raises(core.UsageError, match="only root"):
         measure(disk, [disk])
 
 
@@ -485,12 +485,12 @@ def test_when_a_step_fails_all_is_undone(
                 return real(lock, command)
             if is_done:
                 real(lock, command)
-            raise core.Failed("injected")
+            raise core.RunError("injected")
 
         monkeypatch.setattr(undo_journal, "execute", execute)
         try:
             measure(disk, images, out=f"out-{number}", **changes)
-        except core.Failed as why:
+        except core.RunError as why:
             assert str(why) == "injected"
             failed += 1
         assert_nothing_is_left(disk, images, disk / "room")
@@ -627,7 +627,7 @@ def test_a_directory_of_something_else_is_refused_before_a_device_is_touched(
         ({"layouts": ("single", "separate", "jbod"), "file_system": "btrfs"}, "begun with"),
         ({"out": "full"}, r"holds something else \(letter\)"),
     ):
-        with pytest.raises(core.Refused, match=told):
+        with pytest.raises(core.UsageError, match=told):
             measure(disk, **{"devices": images} | changes)
     assert sorted(disk.rglob("*")) == before
 
@@ -753,11 +753,11 @@ def test_names_that_cannot_be_used_are_refused(disk: Path, images: list[Path]) -
         ([images[0], disk / "link"], "is given twice"),
         ([images[0], disk / "hard"], "is given twice"),
     ):
-        with pytest.raises(core.Refused, match=told):
+        with pytest.raises(core.UsageError, match=told):
             look_at(names, lambda command: on_this_machine(*command), destroy=True)
-    with pytest.raises(core.Refused, match="give less with --size"):
+    with pytest.raises(core.UsageError, match="give less with --size"):
         measure(disk, images, size_bytes=200 * MB)
-    with pytest.raises(core.Refused, match="--layout separate takes two devices"):
+    with pytest.raises(core.UsageError, match="--layout separate takes two devices"):
         measure(disk, images[:1])
     assert_nothing_is_left(disk, images, disk / "room")
 

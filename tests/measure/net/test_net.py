@@ -277,10 +277,10 @@ def test_what_the_core_says_is_told_with_its_endpoint() -> None:
     # Of a network that this machine is not in.
     together = Round(0, all_to_all(2), connections=1, block_bytes=1 << 20, seconds=1.0)
     configs = configurations(["192.0.2.1:7411", "192.0.2.2:7411"], together, patience_seconds=9.0)
-    with pytest.raises(core.Failed, match=r"^endpoint \d \(here\): listening on 192\.0\.2\.\d:"):
+    with pytest.raises(core.RunError, match=r"^endpoint \d \(here\): listening on 192\.0\.2\.\d:"):
         run_together([Place("here")] * 2, configs, most_seconds=60)
     configs[0]["seconds"] = configs[1]["seconds"] = -1.0
-    with pytest.raises(core.Refused, match=r"^endpoint \d \(here\): --seconds -1"):
+    with pytest.raises(core.UsageError, match=r"^endpoint \d \(here\): --seconds -1"):
         run_together([Place("here")] * 2, configs, most_seconds=60)
 
 
@@ -311,11 +311,11 @@ def test_namespaces_are_refused_before_anything_is_written(
     out = tmp_path / "new" / "out"
     wanted = dataclasses.replace(SETTINGS, namespaces=True)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(core.Refused, match="--namespaces: only root may make them"):
+    with pytest.raises(core.UsageError, match="--namespaces: only root may make them"):
         next(measure_net(out, wanted, command=["test"]))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(core.Refused, match="--namespaces needs ip: install iproute2"):
+    with pytest.raises(core.UsageError, match="--namespaces needs ip: install iproute2"):
         next(measure_net(out, wanted, command=["test"]))
     assert list(tmp_path.iterdir()) == []
 
@@ -324,7 +324,7 @@ def test_memory_is_what_the_control_group_may_have(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(environment, "physical_memory", lambda: 8 << 30)
     monkeypatch.setattr(environment, "memory_limit", lambda: 1 << 30)
     refuse_memory("this takes 1 GiB,", 1 << 30, "give less")
-    with pytest.raises(core.Refused, match="takes 2 GiB, more than the 1 GiB that this control"):
+    with pytest.raises(core.UsageError, match="takes 2 GiB, more than the 1 GiB that this control"):
         refuse_memory("this takes 2 GiB,", 2 << 30, "give less")
 
 

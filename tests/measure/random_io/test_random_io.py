@@ -17,7 +17,7 @@ from support.disk import IMAGE_BYTES, btrfs, needs_btrfs
 from support.measurements import PHASE, measurement
 from support.processes import started
 from tonnage.base import core
-from tonnage.base.records import SystemActivity, Figure, Measurement, Step, Trial
+from tonnage.base.records import Figure, Measurement, Step, SystemActivity, Trial
 from tonnage.base.system import block_devices
 from tonnage.cli.measure.options import summary
 from tonnage.measure.random_io.suite import (
@@ -296,20 +296,20 @@ def test_the_result_says_which_engine(disk: Path, blocking: bool, engines: list[
 def test_other_settings_or_a_machines_own_are_refused(disk: Path) -> None:
     few = replace(SETTINGS, operations=("read4k",), outstanding=(1,), rounds=1)
     measured(disk, disk / "out", few)
-    with pytest.raises(core.Refused, match=r"begun with seed 1, not 2: give the same --seed"):
+    with pytest.raises(core.UsageError, match=r"begun with seed 1, not 2: give the same --seed"):
         measured(disk, disk / "out", replace(few, seed=2))
     (disk / "other").mkdir()
     elsewhere = rf"begun with directory {disk}, not {disk}/other: give the same --dir to go on"
-    with pytest.raises(core.Refused, match=elsewhere):
+    with pytest.raises(core.UsageError, match=elsewhere):
         measured(disk / "other", disk / "out", few)
     begun = json.loads((disk / "out" / "begun.json").read_text())
     begun["environment"]["host"] = "another"
     (disk / "out" / "begun.json").write_text(json.dumps(begun))
-    with pytest.raises(core.Refused, match="trials of the machine another, this is"):
+    with pytest.raises(core.UsageError, match="trials of the machine another, this is"):
         measured(disk, disk / "out", few)
     (disk / "full").mkdir()
     (disk / "full" / "letter").touch()
-    with pytest.raises(core.Refused, match=r"--out \S+ holds something else"):
+    with pytest.raises(core.UsageError, match=r"--out \S+ holds something else"):
         measured(disk, disk / "full", few)
 
 
@@ -352,7 +352,7 @@ def test_all_devices_of_btrfs_are_watched(disk: Path) -> None:
 
 def test_what_is_refused_leaves_no_directory(disk: Path) -> None:
     too_large = replace(SETTINGS, file_bytes=1 << 60)
-    with pytest.raises(core.Refused, match="bytes free, the file to be operated on needs"):
+    with pytest.raises(core.UsageError, match="bytes free, the file to be operated on needs"):
         measured(disk, disk / "out", too_large)
     assert list(disk.iterdir()) == []
 

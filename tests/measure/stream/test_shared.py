@@ -192,7 +192,7 @@ def test_a_directory_that_is_another_one_elsewhere_is_refused_and_says_where(dis
         path.mkdir(exist_ok=True)
     found = measured(disk, SETTINGS, places)
     for node, why in found.items():
-        assert isinstance(why, core.Refused)
+        assert isinstance(why, core.UsageError)
         assert str(why) == (
             f"--dir {places[node]} is not the same for all: what a made there is not seen by c"
         )
@@ -223,10 +223,10 @@ def test_what_one_does_not_have_on_file_all_do_again_and_keep_the_first(disk: Pa
 def test_who_fails_is_not_waited_for_nor_read(disk: Path, shared: bool) -> None:
     def fail(node: str, trial: Trial) -> None:
         if node == "b" and trial.name == "write x2":
-            raise core.Failed("it broke")
+            raise core.RunError("it broke")
 
     found = measured(disk, dataclasses.replace(SETTINGS, shared=shared), on_trial=fail)
-    assert isinstance(found.pop("b"), core.Failed)
+    assert isinstance(found.pop("b"), core.RunError)
     for node, each in whole(found).items():
         details = [trial.reading.details for trial in each.trials if trial.reading]
         assert [each[NODES] for each in details] == [3, 2, 2, 2]
@@ -286,5 +286,5 @@ def test_what_killed_ones_left_goes_and_what_is_in_use_stays(
 
 
 def test_a_directory_that_cannot_be_written_to_is_refused(disk: Path) -> None:
-    with pytest.raises(core.Refused, match=r"--dir \S+/none: No such file or directory; give"):
+    with pytest.raises(core.UsageError, match=r"--dir \S+/none: No such file or directory; give"):
         lease.made("--dir", disk / "none", PREFIX, lambda: None)

@@ -120,7 +120,7 @@ def resident_pages(file: Path) -> int:
     ],
 )
 def test_unusable_sizes_are_refused(disk: Path, changed: dict[str, int], told: str) -> None:
-    with pytest.raises(core.Refused, match=told):
+    with pytest.raises(core.UsageError, match=told):
         measured(disk, settings(**changed))
     assert list(disk.iterdir()) == []
 
@@ -129,7 +129,7 @@ def test_another_directory_is_refused(disk: Path) -> None:
     measured(disk, settings(repetitions=1))
     (disk / "other").mkdir()
     elsewhere = rf"begun with directory {disk}, not {disk}/other: give the same --dir to go on"
-    with pytest.raises(core.Refused, match=elsewhere):
+    with pytest.raises(core.UsageError, match=elsewhere):
         list(measure_stream(disk / "other", disk / "out", settings(repetitions=1), command=[""]))
 
 

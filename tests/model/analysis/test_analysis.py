@@ -16,10 +16,10 @@ from support.command import Tonnage
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.base import core, formatting
 from tonnage.base.records import (
-    ArtifactError,
     Latency,
     Measurement,
     Reading,
+    RecordError,
     Source,
     Step,
     Trial,
@@ -409,14 +409,14 @@ def test_a_catalog_of_ones_own_is_a_csv_file(tmp_path: Path) -> None:
     ],
 )
 def test_prices_that_are_none_are_refused(given: list[str], catalog: str | None, why: str) -> None:
-    with pytest.raises(core.Refused, match=why):
+    with pytest.raises(core.UsageError, match=why):
         prices(given, catalog)
 
 
 def test_a_catalog_that_is_none_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "catalog.csv"
     file.write_text("name,price\na,1\n")
-    with pytest.raises(core.Refused, match=r"--catalog: .*catalog.csv, row 1: no column"):
+    with pytest.raises(core.UsageError, match=r"--catalog: .*catalog.csv, row 1: no column"):
         prices([], str(file))
 
 
@@ -611,10 +611,10 @@ def test_other_files_of_a_directory_are_passed_over(tmp_path: Path) -> None:
     analyse([sweep()]).write(tmp_path / "report.json")
     assert places(tmp_path) == [tmp_path / "study" / "measurements" / "ops-a.json"]
     (tmp_path / "none").mkdir()
-    with pytest.raises(ArtifactError, match="holds no measurement"):
+    with pytest.raises(RecordError, match="holds no measurement"):
         places(tmp_path / "none")
     (tmp_path / "none" / "measurement.json").write_text("{}")
-    with pytest.raises(ArtifactError, match="expected tonnage"):
+    with pytest.raises(RecordError, match="expected tonnage"):
         gather(tmp_path / "none")
 
 

@@ -524,7 +524,7 @@ def test_a_record_that_cannot_be_written_keeps_nothing_from_its_end(
     monkeypatch.setenv("AWS_ENDPOINT_URL", world.cloud.endpoint)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(world.keys))
     unwritable = Kept(record, world.plan / "under a file")
-    with pytest.raises(core.Failed, match="has ended, but its record could not be written"):
+    with pytest.raises(core.RunError, match="has ended, but its record could not be written"):
         end(Ec2(REGION), record.name, unwritable, lambda _: None)
     assert world.cloud.left() == {}
 

@@ -143,13 +143,13 @@ def test_a_file_is_machines_with_defaults() -> None:
 )
 def test_a_mistake_names_the_key_and_what_to_write(old: str, new: str, told: str) -> None:
     assert old in FILE
-    with pytest.raises(core.Refused, match=told) as why:
+    with pytest.raises(core.UsageError, match=told) as why:
         described(FILE.replace(old, new, 1))
     assert "\n" not in str(why.value) and str(why.value).startswith("lab.toml: ")
 
 
 def test_a_lab_has_machines() -> None:
-    with pytest.raises(core.Refused, match=r"machine: is missing: add a \[\[machine\]\]"):
+    with pytest.raises(core.UsageError, match=r"machine: is missing: add a \[\[machine\]\]"):
         described('[lab]\nname = "empty"')
 
 
@@ -287,7 +287,9 @@ def test_ray_tells_each_node_apart() -> None:
 def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(preflight.os, "geteuid", lambda: 0)
     monkeypatch.setattr(preflight.shutil, "which", lambda name: None if "mkfs" in name else name)
-    with pytest.raises(core.Refused, match=r"mkfs.xfs is missing \(install xfsprogs\); mkfs.ext4"):
+    with pytest.raises(
+        core.UsageError, match=r"mkfs.xfs is missing \(install xfsprogs\); mkfs.ext4"
+    ):
         preflight.refuse_unable(nodes(), FIRST)
     monkeypatch.setattr(preflight, "_fails", lambda command: "no" if "bridge" in command else "")
     monkeypatch.setattr(preflight, "LOOP_CONTROL", Path("/dev/none"))
@@ -297,20 +299,20 @@ def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     module.write_text("#!/bin/sh\nexit 1\n")
     module.chmod(0o755)
     monkeypatch.setattr(preflight.shutil, "which", lambda name: str(tmp_path / name))
-    with pytest.raises(core.Refused) as why:
+    with pytest.raises(core.UsageError) as why:
         preflight.refuse_unable(nodes(), {"cpu": SECOND["cpu"]})
     for told in ("CONFIG_BRIDGE", "devices to a rate", "/dev/none is missing", "CONFIG_XFS_FS"):
         assert told in str(why.value)
     for fine in ("CONFIG_VETH", "CFS_BANDWIDTH", "CONFIG_EXT4_FS"):
         assert fine not in str(why.value)
     module.write_text('#!/bin/sh\n[ "$*" = "--dry-run --quiet fs-xfs" ]\n')
-    with pytest.raises(core.Refused) as why:
+    with pytest.raises(core.UsageError) as why:
         preflight.refuse_unable(nodes(), {"cpu": SECOND["cpu"]})
     assert "CONFIG_XFS_FS" not in str(why.value)
-    with pytest.raises(core.Refused, match="no control groups are mounted"):
+    with pytest.raises(core.UsageError, match="no control groups are mounted"):
         preflight.refuse_unable(nodes(), {})
     monkeypatch.setattr(preflight.os, "geteuid", lambda: 1000)
-    with pytest.raises(core.Refused, match="only root may make a lab"):
+    with pytest.raises(core.UsageError, match="only root may make a lab"):
         preflight.refuse_unable(nodes(), FIRST)
 
 
@@ -321,14 +323,14 @@ def test_a_lab_of_before_a_reboot_does_not_stand(
     assert record.standing(tmp_path, None).description == described()
     assert record.free_network(tmp_path) == 1
     monkeypatch.setattr(record, "this_boot", lambda: "another")
-    with pytest.raises(core.Refused, match="went with a reboot"):
+    with pytest.raises(core.UsageError, match="went with a reboot"):
         record.standing(tmp_path, None)
     record.Record(TINY, 1, "another").write(tmp_path)
-    with pytest.raises(core.Refused, match="labs test-lab, test-tiny are up: say which"):
+    with pytest.raises(core.UsageError, match="labs test-lab, test-tiny are up: say which"):
         record.standing(tmp_path, None)
-    with pytest.raises(core.Refused, match="test-tiny is not whole"):
+    with pytest.raises(core.UsageError, match="test-tiny is not whole"):
         record.standing(tmp_path, "test-tiny")
-    with pytest.raises(core.Refused, match="--lab none: there is no such lab"):
+    with pytest.raises(core.UsageError, match="--lab none: there is no such lab"):
         record.standing(tmp_path, "none")
 
 
@@ -347,7 +349,7 @@ def test_what_somebody_else_has_mounted_is_not_removed(
     mounts = tmp_path / "mounts"
     mounts.write_text(f"7 1 0:3 / {str(theirs).replace(' ', chr(92) + '040')} rw - tmpfs none rw\n")
     monkeypatch.setattr(loop_devices, "MOUNTS", mounts)
-    with pytest.raises(core.Failed, match=f"{theirs} is mounted in the lab's directory"):
+    with pytest.raises(core.RunError, match=f"{theirs} is mounted in the lab's directory"):
         lifecycle.down("test-tiny", room)
     assert theirs.is_dir()
     mounts.write_text("7 1 0:3 / /elsewhere rw - tmpfs none rw\n")
@@ -360,7 +362,7 @@ def test_who_is_on_a_node_changes_no_lab(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "cgroup").write_text("4:cpu:/tonnage-lab.test-tiny.a-0\n0::/\n")
     room = tmp_path / "room"
     room.mkdir()
-    with pytest.raises(core.Refused, match="is on a lab's node"):
+    with pytest.raises(core.UsageError, match="is on a lab's node"):
         lifecycle.down(None, room)
     (tmp_path / "cgroup").write_text("4:cpu:/\n0::/\n")
     assert lifecycle.down(None, room) is None and not room.exists()
@@ -757,11 +759,11 @@ def test_a_cluster_may_give_a_node_up_after_its_link_is_mended(
 def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_cluster.shutil, "which", lambda name: None)
     monkeypatch.setenv("TONNAGE_RAY", "/no/ray")
-    with pytest.raises(core.Refused, match="TONNAGE_RAY=/no/ray: there is no such program"):
+    with pytest.raises(core.UsageError, match="TONNAGE_RAY=/no/ray: there is no such program"):
         ray_cluster._program()
     monkeypatch.delenv("TONNAGE_RAY")
     monkeypatch.setattr(ray_cluster.sys, "executable", "/no/python")
-    with pytest.raises(core.Refused, match="there is no ray: install it"):
+    with pytest.raises(core.UsageError, match="there is no ray: install it"):
         ray_cluster._program()
 
 

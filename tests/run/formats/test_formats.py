@@ -99,7 +99,7 @@ def test_a_part_of_arrow_is_none(disk: Path, cut: int) -> None:
     whole = (disk / "a.feather").read_bytes()
     for part in (whole[:cut], whole[: len(whole) - cut - 1], whole[: cut + 8] + whole[-10:]):
         (disk / "b.feather").write_bytes(part)
-        with pytest.raises(core.Refused, match=r"b\.feather is no whole Arrow file"):
+        with pytest.raises(core.UsageError, match=r"b\.feather is no whole Arrow file"):
             read([disk / "b.feather"], 1)
 
 
@@ -136,7 +136,7 @@ def test_files_of_other_columns_are_refused(disk: Path, suffix: str, told: str) 
     written(disk / f"b.{suffix}", {"x": [1, 2], "y": [5, 6]})
     assert len(indexed([str(disk)], Volumes()).files) == 2
     written(disk / f"c.{suffix}", {"x": [1, 2], "z": [5, 6]})
-    with pytest.raises(core.Refused, match=rf"c\.{suffix}: its rows are {told}"):
+    with pytest.raises(core.UsageError, match=rf"c\.{suffix}: its rows are {told}"):
         indexed([str(disk)], Volumes())
 
 

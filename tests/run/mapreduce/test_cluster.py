@@ -372,7 +372,7 @@ def test_a_function_that_fails_ends_the_job_at_once(
         "combine": r"what was gathered up to .*in/\d.txt, bytes .*KeyError",
         "reduce": r"partition \d+, keys from 'word\d+' on: KeyError",
     }
-    with pytest.raises(core.Failed, match=rf"^[abc]: {name} \(.*failed for .*{where[name]}"):
+    with pytest.raises(core.RunError, match=rf"^[abc]: {name} \(.*failed for .*{where[name]}"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, FAILING[name], inputs))
     assert done.count("pass_one") == 1 and done.count("pass_two") == (name == "reduce")
     # Nothing is left of it: another one can begin.
@@ -410,7 +410,7 @@ def test_others_do_not_go_on_when_a_function_has_failed(
         return ended
 
     monkeypatch.setattr(Crew, "do", looking)
-    with pytest.raises(core.Failed, match="ValueError: poison"):
+    with pytest.raises(core.RunError, match="ValueError: poison"):
         job = MapReduce(map=poisoned, reduce=sums("n"))
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, job, inputs))
     assert sorted(map(str, ends.values())) == ["deterministic", "stopped", "stopped"]
@@ -419,7 +419,7 @@ def test_others_do_not_go_on_when_a_function_has_failed(
 def test_input_that_is_none_of_its_format_is_told_with_its_line(disk: Path) -> None:
     (disk / "in.jsonl").write_text('{"key": 1}\n' * 5000 + "{broken\n")
     inputs = [Input(str(disk / "in.jsonl"))]
-    with pytest.raises(core.Failed, match=r"^[abc]: reading .*in.jsonl.*line 5001 of the file"):
+    with pytest.raises(core.RunError, match=r"^[abc]: reading .*in.jsonl.*line 5001 of the file"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, MapReduce(), inputs))
 
 
@@ -428,7 +428,7 @@ def test_maps_that_do_not_go_together_are_told(disk: Path) -> None:
     (disk / "2.csv").write_text("key,a\nx,word\n")
     inputs = [Input(str(disk / f"{number}.csv")) for number in (1, 2)]
     named = r"what map gave for .*csv.* on [abc] and for .*csv.* does not go together"
-    with pytest.raises(core.Failed, match=named):
+    with pytest.raises(core.RunError, match=named):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, MapReduce(), inputs))
 
 
@@ -465,7 +465,7 @@ def test_a_hot_key_is_combined_or_named(disk: Path) -> None:
     _, found = on_fleet(disk, combined, inputs, SortMachines(*NODES))
     assert dict(found) == counted(inputs)
     room = disk / "not combined"
-    with pytest.raises(core.Failed, match=r"the rows of key 'hot' take \d+ bytes"):
+    with pytest.raises(core.RunError, match=r"the rows of key 'hot' take \d+ bytes"):
         sort_fleet(SortMachines(*NODES), room / "job", asked(room, COUNT, inputs))
 
 
@@ -508,7 +508,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
         nodes: Sequence[str] = NODES,
         **more: Any,
     ) -> None:
-        with pytest.raises(core.Refused, match=said):
+        with pytest.raises(core.UsageError, match=said):
             sort_fleet(SortMachines(*nodes), disk / "other", asked(disk, job, given, **more))
         assert not (disk / "other").exists()
         for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
@@ -530,7 +530,7 @@ def test_other_functions_do_not_go_on_with_what_was_begun(disk: Path) -> None:
     inputs = texts(disk, 30)
     on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     other = MapReduce(map=words, reduce=sums("n"), ordered=True)
-    with pytest.raises(core.Refused, match="give the same MapReduce to go on with it"):
+    with pytest.raises(core.UsageError, match="give the same MapReduce to go on with it"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, other, inputs))
 
 
@@ -560,9 +560,9 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
         ("map", ValueError("no number"), Deterministic),
         ("read", pa.ArrowInvalid("no Parquet"), Deterministic),
         ("read", OSError("Corrupt snappy compressed data"), Deterministic),
-        ("read", OSError(5, "Input/output error"), core.Failed),
-        ("read", None, core.Failed),  # The core's, of scratch.
-        ("write", None, core.Failed),
+        ("read", OSError(5, "Input/output error"), core.RunError),
+        ("read", None, core.RunError),  # The core's, of scratch.
+        ("write", None, core.RunError),
         ("taken", None, OSError),
     ],
 )
@@ -570,7 +570,7 @@ def test_what_would_fail_anywhere_is_told_from_what_is_a_machines(
     stage: str, cause: Exception | None, kind: type[Exception]
 ) -> None:
     with pytest.raises(kind), _of_user():
-        raise core.Failed("it failed", stage, Path("/a/file"), 0) from cause
+        raise core.RunError("it failed", stage, Path("/a/file"), 0) from cause
 
 
 def test_the_modules_of_functions_that_enclose_themselves_or_wrap_others() -> None:

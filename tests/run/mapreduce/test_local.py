@@ -302,7 +302,7 @@ def test_half_of_all_rows_have_one_key(disk: Path) -> None:
     rows = list(wide(60_000, 0.5))
     pq.write_table(pa.Table.from_pylist(rows), disk / "in.parquet", row_group_size=5_000)
     # Reduce wants them together, and they are more than memory.
-    said = failed(disk, MapReduce(reduce=bundled), disk / "in.parquet", core.Failed)
+    said = failed(disk, MapReduce(reduce=bundled), disk / "in.parquet", core.RunError)
     assert "key 'hot' take" in said and "give combine" in said
     # Not if combine makes fewer of them, nor where nobody wants them together.
     _, found = done(disk, MapReduce(combine=sums("n"), reduce=sums("n")), disk / "in.parquet")
@@ -365,10 +365,10 @@ def broken(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def test_errors_of_functions_are_told_with_place_and_cause(disk: Path) -> None:
     path = text(disk / "in.txt", [f"line {number}" for number in range(50_000)] + ["bad"])
-    with pytest.raises(core.Failed) as raised:
+    with pytest.raises(core.RunError) as raised:
         MapReduce(map=broken).run(path, disk / "out", disk / "scratch", memory=LEAST, workers=2)
     assert isinstance(raised.value.__cause__, ValueError)
-    said = failed(disk, MapReduce(map=broken), path, core.Failed)
+    said = failed(disk, MapReduce(map=broken), path, core.RunError)
     assert "map (broken) failed for" in said and "ValueError: what a line" in said
     assert f"{path}, bytes 5" in said, "the split that it is in"
 
@@ -377,7 +377,7 @@ def test_errors_of_functions_are_told_with_place_and_cause(disk: Path) -> None:
 
     for name in ("reduce", "combine"):
         job = MapReduce(map=whole, **{name: unreducible})
-        assert f"{name} (" in failed(disk, job, path, core.Failed)
+        assert f"{name} (" in failed(disk, job, path, core.RunError)
     for gave, why in [
         (lambda batch: 7, "map gave int"),
         (lambda batch: batch, "map has no column key, which is of the key; it has line"),
@@ -394,14 +394,14 @@ def test_maps_that_do_not_go_together_are_named(disk: Path) -> None:
     two = Input(
         text(disk / "two.txt", ["b"]), map=lambda b: pa.record_batch({"key": [1], "v": ["x"]})
     )
-    said = failed(disk, MapReduce(), [one, two], core.Failed)
+    said = failed(disk, MapReduce(), [one, two], core.RunError)
     assert "one.txt" in said and "two.txt" in said and "cast the columns" in said
 
 
 def test_a_row_that_no_block_holds_is_named(disk: Path) -> None:
     path = text(disk / "in.txt", ["short", "x" * 200_000])
     job = MapReduce(map=lambda b: pa.record_batch({"key": b["line"]}), reduce=counts())
-    said = failed(disk, job, path, core.Failed)
+    said = failed(disk, job, path, core.RunError)
     assert "the row of key 'xxx" in said and "more --memory" in said
     assert done(disk, job, path, memory="64MiB")[1].num_rows == 2
 
@@ -424,7 +424,7 @@ def test_what_cannot_be_read_is_told_with_file_and_line(disk: Path, name: str) -
     file, content, place = CORRUPT[name]
     (disk / file).write_bytes(content)
     job = MapReduce(map=whole if file == "a.txt" else None, reduce=counts())
-    said = failed(disk, job, disk / file, core.Failed)
+    said = failed(disk, job, disk / file, core.RunError)
     assert str(disk / file) in said and place in said, said
 
 
@@ -436,10 +436,10 @@ def test_a_corrupt_parquet_file_is_told_with_its_row_group(disk: Path) -> None:
     place = pq.read_metadata(path).row_group(1).column(0).data_page_offset
     content[place : place + 200] = bytes(200)
     path.write_bytes(content)
-    said = failed(disk, MapReduce(reduce=counts()), path, core.Failed)
+    said = failed(disk, MapReduce(reduce=counts()), path, core.RunError)
     assert f"{path}, row group 1" in said
     path.write_bytes(content[:-100])
-    said = failed(disk, MapReduce(reduce=counts()), path, core.Refused)
+    said = failed(disk, MapReduce(reduce=counts()), path, core.UsageError)
     assert f"{path} is no whole parquet file" in said
 
 
@@ -455,10 +455,10 @@ def test_what_cannot_be_used_is_refused(disk: Path) -> None:
         ({}, disk / "in.bin", "does not say what it is"),
         ({"input_format": "records:2"}, disk / "in.bin", "no multiple of the record's 2"),
     ]:
-        assert why in failed(disk, WORDS, inputs, core.Refused, **options)
+        assert why in failed(disk, WORDS, inputs, core.UsageError, **options)
     (disk / "out").mkdir()
     (disk / "out" / "part-00000").touch()
-    with pytest.raises(core.Refused, match="holds an earlier output"):
+    with pytest.raises(core.UsageError, match="holds an earlier output"):
         done(disk, WORDS, fine)
 
 
@@ -476,7 +476,7 @@ def test_a_device_that_fails_or_corrupts_leaves_nothing(
         return beside(name, config | {"disk": {"faults": {"seed": 1, "rules": [rule]}}}, gate)
 
     monkeypatch.setattr(core, "Beside", faulty)
-    said = failed(disk, MapReduce(reduce=sums("n")), disk / "in.parquet", core.Failed)
+    said = failed(disk, MapReduce(reduce=sums("n")), disk / "in.parquet", core.RunError)
     assert ("the output was not kept" if operation == "read" else "os error 28") in said, said
 
 
@@ -513,7 +513,7 @@ def test_what_the_core_refuses_is_told_as_that(disk: Path, ends: str) -> None:
     gate = core.Given(1 << 20)
     paths = {"scratch": [str(disk / "device")], "index": str(disk / "index")}
     config = {"owners": [0], "block_bytes": 1 << 20, "memory_bytes": 1 << 20} | paths
-    raises, why = (ValueError, "mine") if ends == "raises" else (core.Refused, "hold no block")
+    raises, why = (ValueError, "mine") if ends == "raises" else (core.UsageError, "hold no block")
     with pytest.raises(raises, match=why), core.Beside("map_reduce_pass_one", config, gate):
         while ends == "shut":
             gate.put(0, b"until nothing passes any more")

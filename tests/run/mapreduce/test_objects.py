@@ -117,7 +117,7 @@ def test_what_is_in_object_storage_is_reduced_by_all(disk: Path, s3: Bucket) -> 
     assert not any(secret in kept for secret in KEYS.values())
     # Done is done; what is there is refused.
     assert sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3)) == record
-    with pytest.raises(core.Refused, match=r"is not empty \(it holds _tonnage.json\)"):
+    with pytest.raises(core.UsageError, match=r"is not empty \(it holds _tonnage.json\)"):
         sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
 
 
@@ -235,7 +235,7 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
 
     monkeypatch.setattr(MapReduceAsked, "round", changing)
     named = r"s3://tests/in/1.txt was changed while it was read.*: begin again with another --out"
-    with pytest.raises(core.Failed, match=named):
+    with pytest.raises(core.RunError, match=named):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
 
@@ -252,7 +252,7 @@ def test_one_that_is_changed_before_it_is_sampled_is_named_too(
 
     monkeypatch.setattr(MapReduceAsked, "divided", changing)
     job = MapReduce(reduce=sums("n"), ordered=True)
-    with pytest.raises(core.Failed, match=r"s3://tests/in/1.csv was changed while it was read"):
+    with pytest.raises(core.RunError, match=r"s3://tests/in/1.csv was changed while it was read"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3, job))
 
 
@@ -278,7 +278,7 @@ def test_each_input_has_its_own_map(disk: Path, s3: Bucket) -> None:
 def test_what_is_no_text_ends_it_and_leaves_nothing(disk: Path, s3: Bucket) -> None:
     texts(s3)
     s3.put("in/9.txt", b"fine\n" * 50_000 + b"\xff\xfe\n")
-    with pytest.raises(core.Failed, match=r"s3://tests/in/9.txt, .*line 50001 of the file"):
+    with pytest.raises(core.RunError, match=r"s3://tests/in/9.txt, .*line 50001 of the file"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert not (disk / "job").exists() and s3.content("out") == {}
 
@@ -288,7 +288,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
     s3.put("in/9.parquet", b"no parquet")
 
     def refused(said: str, **more: Any) -> None:
-        with pytest.raises(core.Refused, match=said):
+        with pytest.raises(core.UsageError, match=said):
             sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3, **more))
         assert not (disk / "other").exists() and s3.content("out") == {}
 
@@ -309,7 +309,7 @@ def test_one_machine_reads_objects(disk: Path, s3: Bucket) -> None:
     found = [tuple(row.values()) for part in parts for row in pq.read_table(part).to_pylist()]
     assert len(found) == len(count) and dict(found) == count
     assert record.requests["requests"] >= 3
-    with pytest.raises(core.Refused, match="of one machine it goes to a directory"):
+    with pytest.raises(core.UsageError, match="of one machine it goes to a directory"):
         COUNT.run(IN, OUT, disk / "scratch", volumes=reached)
 
 
@@ -387,7 +387,7 @@ def test_the_line_that_cannot_be_read_is_told(
     path.write_bytes(header + b"".join(lines))
     line = path.read_bytes().split(b"\n").index(bad.rstrip(b"\n")) + 1
     job = MapReduce(map=lambda rows: rows.slice(0, 0), key="user")
-    with pytest.raises(core.Failed, match=rf"\(line {line} of the file\)"):
+    with pytest.raises(core.RunError, match=rf"\(line {line} of the file\)"):
         job.run(path, disk / "out", disk / "scratch", MEMORY, input_format=format)
 
 

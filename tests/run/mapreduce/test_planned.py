@@ -114,9 +114,9 @@ def test_other_machines_than_planned_are_refused_before_anything_is_done(
     machines = SortMachines(*NODES)
     labels = {MACHINE_TYPE: "m"}
     machines.machines[1] = Machine("b", labels, "127.0.0.1", "b")
-    with pytest.raises(core.Refused, match="of lab/n, and b is labelled machine-type=m"):
+    with pytest.raises(core.UsageError, match="of lab/n, and b is labelled machine-type=m"):
         count(disk, monkeypatch, machines, plan=plan)
-    with pytest.raises(core.Refused, match="of 3 nodes, and the fleet has 2 machines"):
+    with pytest.raises(core.UsageError, match="of 3 nodes, and the fleet has 2 machines"):
         count(disk, monkeypatch, SortMachines("a", "b"), plan=plan)
     assert not machines.sorters and not (disk / "job").exists() and not (disk / "a").exists()
 
@@ -126,7 +126,7 @@ def test_one_that_was_begun_goes_on_with_who_is_there(
 ) -> None:
     plan = planned(3, text).write(disk / "plan.json")
     troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES[:3]}
-    with pytest.raises(core.Failed, match="no node is left"):
+    with pytest.raises(core.RunError, match="no node is left"):
         count(disk, monkeypatch, SortMachines(*NODES[:3], troubles=troubles), plan=plan)
     record = count(disk, monkeypatch, SortMachines("a", "c"), plan=plan)
     assert record.bytes == text and record.compared and record.compared.planned

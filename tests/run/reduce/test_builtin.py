@@ -241,7 +241,7 @@ def test_centres_are_drawn_of_points_that_differ() -> None:
     rows = np.repeat(points(3, 6, 2), 20, axis=0)
     found = first_centres(rows, 6, seed=4)
     assert len(np.unique(found, axis=0)) == 6
-    with pytest.raises(core.Refused, match="--k 7: of 120 points that were looked at 6 differ"):
+    with pytest.raises(core.UsageError, match="--k 7: of 120 points that were looked at 6 differ"):
         first_centres(rows, 7)
 
 
@@ -359,5 +359,5 @@ def test_what_is_none_of_its_format_is_refused(
 ) -> None:
     (disk / name).write_bytes(content)
     dtype = "3f8" if name == "a" else None
-    with pytest.raises(core.Refused, match=said):
+    with pytest.raises(core.UsageError, match=said):
         reduce(PCA(1), disk / name, dtype=dtype)

@@ -146,7 +146,7 @@ def test_one_that_fails_ends_those_that_wait(disk: Path, workers: int) -> None:
             memory=3 * (ROWS // 8 * row + 8192),
         )
     )
-    assert isinstance(why, core.Failed) and "ValueError: that one" in why.args[0]
+    assert isinstance(why, core.RunError) and "ValueError: that one" in why.args[0]
 
 
 def test_rows_that_are_kept_end_it_when_memory_does(disk: Path) -> None:
@@ -157,7 +157,7 @@ def test_rows_that_are_kept_end_it_when_memory_does(disk: Path) -> None:
         return lambda: tonnage.reduce(Keeps(), path, chunk_bytes=64 * row, **more)
 
     why = ended(of(1 << 16))
-    assert isinstance(why, core.Failed) and "have it copy what it keeps" in why.args[0], why
+    assert isinstance(why, core.RunError) and "have it copy what it keeps" in why.args[0], why
     assert ended(of(1 << 22)) is None
     with pytest.raises(AssertionError, match="depends on the order"):
         check_reduction(Keeps(), np.fromfile(path).reshape(-1, COLUMNS))
@@ -165,7 +165,7 @@ def test_rows_that_are_kept_end_it_when_memory_does(disk: Path) -> None:
 
 def test_a_file_that_is_changed_meanwhile_is_named(disk: Path) -> None:
     path = laid(disk)
-    with pytest.raises(core.Failed, match=r"rows was changed while it was read"):
+    with pytest.raises(core.RunError, match=r"rows was changed while it was read"):
         tonnage.reduce(Writes(path), path, dtype=f"{COLUMNS}f8")
 
 
@@ -173,7 +173,7 @@ def test_a_file_that_is_changed_meanwhile_is_named(disk: Path) -> None:
 def test_what_fails_after_all_rows_is_told(
     disk: Path, tmp_path: Path, s3: Bucket, where: str
 ) -> None:
-    with pytest.raises(core.Failed, match=f"{where} failed for .*ValueError"):
+    with pytest.raises(core.RunError, match=f"{where} failed for .*ValueError"):
         tonnage.reduce(Fails(where), laid(disk), dtype=f"{COLUMNS}f8", workers=2)
     put(s3)
     job = asked(Fails(where), [f"s3://{BUCKET}/in/"], s3)
@@ -188,7 +188,7 @@ def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, s3: Bucket
         if rounds == 1:
             reduce_fleet(Machines("a"), tmp_path / "job", job)
         else:
-            with pytest.raises(core.Refused, match=r"not .*: give the same reduction"):
+            with pytest.raises(core.UsageError, match=r"not .*: give the same reduction"):
                 reduce_fleet(Machines("a"), tmp_path / "job", job)
 
 
@@ -307,7 +307,7 @@ def test_a_file_that_is_changed_before_it_is_read_is_named(disk: Path) -> None:
     for name in "ab":
         rows_of(0, ROWS).tofile(disk / name)
     kind = {"dtype": f"{COLUMNS}f8", "assignment": "sequential", "workers": 1, "chunk_bytes": 4096}
-    with pytest.raises(core.Failed, match=r"b was changed while it was read"):
+    with pytest.raises(core.RunError, match=r"b was changed while it was read"):
         tonnage.reduce(Replaces(disk / "b"), [disk / "a", disk / "b"], memory=16384, **kind)
 
 
@@ -317,7 +317,7 @@ def test_a_file_that_two_inputs_of_a_fleet_have_is_refused(tmp_path: Path) -> No
     rows_of(0, ROWS).tofile(tmp_path / "x" / "rows")
     (tmp_path / "y" / "same").symlink_to(tmp_path / "x" / "rows")
     job = asked(Checksum(), [str(tmp_path / "x"), str(tmp_path / "y")])
-    with pytest.raises(core.Refused, match="give it once"):
+    with pytest.raises(core.UsageError, match="give it once"):
         reduce_fleet(Machines("a"), tmp_path / "job", job)
 
 
@@ -461,14 +461,14 @@ class SilentMerge(Averages):
 def test_the_line_of_ones_own_code_is_told(disk: Path) -> None:
     (disk / "a.csv").write_text("x,y\n1,2\n3,4\n")
     line = next(place for place, each in source() if "rows.sum(axis=0)" in each)
-    with pytest.raises(tonnage.Failed) as raised:
+    with pytest.raises(tonnage.RunError) as raised:
         tonnage.reduce(Averages(), disk / "a.csv")
     said = str(raised.value)
     assert said.startswith(f"local failed for {disk}/a.csv, 8 bytes at offset 4: AttributeError")
     assert "of which tonnage.as_points makes numbers" in said
     assert f'(line {line} of {__file__}: return {{"sum"' in said
     pq.write_table(pa.table({"x": [1.0], "y": [None]}), disk / "b.parquet")
-    with pytest.raises(tonnage.Failed, match="column y holds no numbers") as raised:
+    with pytest.raises(tonnage.RunError, match="column y holds no numbers") as raised:
         tonnage.reduce(Moments(), disk / "b.parquet")
     assert "(line" not in str(raised.value)  # It is Tonnage's own.
 
@@ -477,9 +477,9 @@ def test_local_and_merge_that_give_nothing_are_named(disk: Path) -> None:
     rows = laid(disk)
     above = next(place for place, each in source() if each.startswith("class Silent("))
     line = above + 3
-    with pytest.raises(tonnage.Failed, match=rf"Silent.local \(line {line} of .*\) gave None"):
+    with pytest.raises(tonnage.RunError, match=rf"Silent.local \(line {line} of .*\) gave None"):
         tonnage.reduce(Silent(), rows, dtype="3f8")
-    with pytest.raises(tonnage.Failed, match=r"SilentMerge.merge \(line .*\) gave None: have it"):
+    with pytest.raises(tonnage.RunError, match=r"SilentMerge.merge \(line .*\) gave None: have it"):
         tonnage.reduce(SilentMerge(), rows, dtype="3f8", workers=2)
 
 
@@ -489,12 +489,12 @@ def source() -> list[tuple[int, str]]:
 
 
 def test_errors_are_what_the_package_exports(tmp_path: Path) -> None:
-    with pytest.raises(tonnage.Refused, match="is not there") as refused:
+    with pytest.raises(tonnage.UsageError, match="is not there") as refused:
         tonnage.reduce(Moments(), tmp_path / "nothing")
-    for why in (refused.value, tonnage.Failed("what", "stage", "file", 7)):
+    for why in (refused.value, tonnage.RunError("what", "stage", "file", 7)):
         again = pickle.loads(pickle.dumps(why))
         assert (type(again), again.args, str(again)) == (type(why), why.args, why.args[0])
-    assert repr(tonnage.Failed) == "<class 'tonnage.Failed'>"
+    assert repr(tonnage.RunError) == "<class 'tonnage.Failed'>"
 
 
 LARGE = [("kmeans", "--k", "3"), ("kmeans", "--k", "1"), ("pca", "--components", "1")]

@@ -132,13 +132,13 @@ def test_a_row_that_is_no_point_is_told(disk: Path) -> None:
     rows = rows_of(7, 4000)
     rows[3999, 1] = np.nan
     rows.tofile(disk / "rows")
-    with pytest.raises(core.Failed, match=r"rows, .* bytes at offset .*is no point"):
+    with pytest.raises(core.RunError, match=r"rows, .* bytes at offset .*is no point"):
         reduced(KMeans(rows[:5], rounds=1), found(str(disk)))
 
 
 def test_what_is_no_multiple_of_a_row_is_refused(disk: Path) -> None:
     (disk / "rows").write_bytes(bytes(ROW_BYTES + 1))
-    with pytest.raises(core.Refused, match="at offset 24, 1 bytes are left"):
+    with pytest.raises(core.UsageError, match="at offset 24, 1 bytes are left"):
         reduced(Total(), found(str(disk)))
 
 
@@ -146,7 +146,7 @@ def test_a_file_that_is_gone_is_named(disk: Path) -> None:
     rows_of(1, 4000).tofile(disk / "rows")
     files = found(str(disk))
     (disk / "rows").unlink()
-    with pytest.raises(core.Failed, match="rows"):
+    with pytest.raises(core.RunError, match="rows"):
         reduced(Total(), files)
 
 

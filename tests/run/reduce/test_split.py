@@ -197,7 +197,7 @@ def test_a_file_that_is_changed_meanwhile_is_told(disk: Path) -> None:
         with source.open("ab") as opened:
             opened.write(bytes(16))
 
-    with pytest.raises(core.Failed, match="was changed while it was read"):
+    with pytest.raises(core.RunError, match="was changed while it was read"):
         split(file, disk / "out", 3, sources, dtype="2f8", moved=moved)
     assert [*disk.iterdir()] == [source]
 

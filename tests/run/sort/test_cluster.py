@@ -346,7 +346,7 @@ def test_what_only_the_lost_one_had_is_named(disk: Path) -> None:
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_one", "dies in the middle")]})
     inputs = (f"{disk}/{{node}}/in",)
     named = rf"nobody can read bytes 0 to 500000 of {disk}/b/in/f on b any more \(lost: b died"
-    with pytest.raises(core.Failed, match=named):
+    with pytest.raises(core.RunError, match=named):
         sort_fleet(cluster, disk / "job", asked(disk, inputs))
     # Back again, it has what it had.
     record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
@@ -375,7 +375,7 @@ def test_an_agent_that_dies_again_and_again_is_no_loop(disk: Path) -> None:
         (disk / node / "in").mkdir(parents=True)
         (disk / node / "in" / "f").write_bytes(keyed(seed, 5_000))
     troubles = {"b": [Trouble("pass_one", "loses its agent") for _ in range(5)]}
-    with pytest.raises(core.Failed, match=r"nobody can read bytes 0 to 500000 of \S+ on b "):
+    with pytest.raises(core.RunError, match=r"nobody can read bytes 0 to 500000 of \S+ on b "):
         sort_fleet(
             SortMachines(*NODES, troubles=troubles),
             disk / "job",
@@ -425,7 +425,7 @@ def test_a_machine_that_others_twice_cannot_hear_is_lost(disk: Path) -> None:
     # What nobody else can send.
     inputs = (f"{disk}/{{node}}/in",)
     named = r"b/in/f on b any more \(lost: b others cannot exchange data with it\)"
-    with pytest.raises(core.Failed, match=named):
+    with pytest.raises(core.RunError, match=named):
         sort_fleet(cluster, disk / "job", asked(disk, inputs))
 
 
@@ -473,7 +473,7 @@ def test_who_is_back_without_its_data_gets_it_again(disk: Path) -> None:
     data = keyed(11, 20_000)
     want = asked(disk, shared(disk, data))
     troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES}
-    with pytest.raises(core.Failed, match="no node is left"):
+    with pytest.raises(core.RunError, match="no node is left"):
         sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
     record = sort_fleet(SortMachines(*NODES), disk / "job", want)
     judged(disk, data, record)
@@ -495,7 +495,7 @@ def test_a_wrong_sum_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPatch) 
     assert Total(1) + Total(2) == Total(3)
     for node in NODES:
         assert not (disk / node / "out" / "_tonnage.json").exists()
-        with pytest.raises(core.Refused, match="has not finished"):
+        with pytest.raises(core.UsageError, match="has not finished"):
             validate([disk / node / "out"], layout=LAYOUT)
 
 
@@ -525,7 +525,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
 
     def refused(said: str, **more: Any) -> None:
         wanted = {"inputs": inputs} | more
-        with pytest.raises(core.Refused, match=said):
+        with pytest.raises(core.UsageError, match=said):
             sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, **wanted))
         assert not (disk / "other").exists()
         for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
@@ -543,7 +543,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     (disk / "a" / "out" / "mine").unlink()
     record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     judged(disk, keyed(1, 100), record)
-    with pytest.raises(core.Refused, match="give the same --memory to go on"):
+    with pytest.raises(core.UsageError, match="give the same --memory to go on"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs, memory_bytes=32 << 20))
     refused("is not empty|earlier output")
 
@@ -561,7 +561,7 @@ def test_copies_of_an_earlier_job_are_not_touched(disk: Path) -> None:
     for path in disk.glob("*/out/*"):
         if path != copies:
             path.unlink()
-    with pytest.raises(core.Refused, match=r"is not empty \(it holds _copies\)"):
+    with pytest.raises(core.UsageError, match=r"is not empty \(it holds _copies\)"):
         sort_fleet(SortMachines(*NODES), disk / "other", other)
     assert (copies / "part-00007").read_bytes() == b"another job's"
 
@@ -647,13 +647,13 @@ def test_all_but_two_may_be_lost_at_any_time_with_copies(disk: Path, seed: int) 
 
 
 def test_a_copy_takes_a_second_machine(disk: Path) -> None:
-    with pytest.raises(core.Refused, match="--durability replicated: a copy takes a second"):
+    with pytest.raises(core.UsageError, match="--durability replicated: a copy takes a second"):
         replicated(disk, keyed(1, 5_000), SortMachines("a"))
 
 
 def test_a_copy_takes_a_second_machine_to_the_end(disk: Path) -> None:
     troubles = {node: [Trouble("pass_one", "dies")] for node in "bc"}
-    with pytest.raises(core.Failed, match="no second node is left that could keep a copy"):
+    with pytest.raises(core.RunError, match="no second node is left that could keep a copy"):
         replicated(disk, keyed(1, 5_000), SortMachines(*NODES, troubles=troubles))
 
 

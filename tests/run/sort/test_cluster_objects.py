@@ -97,7 +97,7 @@ def test_what_is_in_object_storage_is_sorted_by_all(disk: Path, s3: Bucket, coun
     assert not any(secret in kept for secret in KEYS.values())
     # Done is done; what is there is refused.
     assert sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3)) == record
-    with pytest.raises(core.Refused, match=r"is not empty \(it holds _tonnage.json\)"):
+    with pytest.raises(core.UsageError, match=r"is not empty \(it holds _tonnage.json\)"):
         sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
     assert not (disk / "other").exists()
 
@@ -158,7 +158,7 @@ def test_if_all_are_lost_at_what_one_does_for_all_it_is_told_why(disk: Path, s3:
     given(s3, 8, 5_000)
     troubles = {node: [Trouble("clear", "dies")] for node in NODES}
     named = r"no node is left \(lost: a died: its machine is gone, b died: .* c died: "
-    with pytest.raises(core.Failed, match=named):
+    with pytest.raises(core.RunError, match=named):
         sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", asked(disk, s3))
 
 
@@ -172,12 +172,12 @@ def test_what_the_only_one_asked_cannot_put_another_one_does(
     def failing(self: SortSite, told: Any, on_progress: Any) -> Any:
         if len(failed) < times:
             failed.append(self._place.node)
-            raise core.Failed("the store answers 503")
+            raise core.RunError("the store answers 503")
         return pass_two(self, told, on_progress)
 
     monkeypatch.setattr(SortSite, "pass_two", failing)
     if times == len(NODES):
-        with pytest.raises(core.Failed, match=r"[abc]: the store answers 503"):
+        with pytest.raises(core.RunError, match=r"[abc]: the store answers 503"):
             sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
         assert sorted(failed) == list(NODES)
         return
@@ -213,7 +213,7 @@ def test_a_driver_that_is_killed_goes_on(
     unfinished = [name for name in s3.content("out") if name.startswith(".tonnage-unfinished-")]
     if at != "release":
         assert len(unfinished) == 1
-        with pytest.raises(core.Refused, match="holds an output that has not finished"):
+        with pytest.raises(core.UsageError, match="holds an output that has not finished"):
             validate([OUT], layout=LAYOUT, volumes=Volumes(endpoint=s3.endpoint))
     if wipes:
         cluster.sorters["b"].die(wipe=True)
@@ -264,7 +264,7 @@ def test_an_output_that_somebody_else_changes_is_no_success(
         return publish(self, told, on_progress)
 
     monkeypatch.setattr(Objects, "publish", meddled)
-    with pytest.raises(core.Failed, match=r"out/part-00000 is not as it was put"):
+    with pytest.raises(core.RunError, match=r"out/part-00000 is not as it was put"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
     monkeypatch.setattr(Objects, "publish", publish)
@@ -323,7 +323,7 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
 
     monkeypatch.setattr(sizing, "block_bytes", changing)
     named = r"s3://tests/in/0001 was changed while it was read.*: begin again with another --out"
-    with pytest.raises(core.Failed, match=named):
+    with pytest.raises(core.RunError, match=named):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
 
@@ -332,7 +332,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     given(s3, 1, 1000)
 
     def refused(said: str, **more: Any) -> None:
-        with pytest.raises(core.Refused, match=said):
+        with pytest.raises(core.UsageError, match=said):
             sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3, **more))
         assert not (disk / "other").exists()
         assert not [name for name in s3.content("out") if name.startswith(".")]
@@ -347,10 +347,10 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     s3.put("out/mine", b"x")
     refused(r"is not empty \(it holds mine\)")
     s3.put("out/.tonnage-unfinished-other", b"")
-    with pytest.raises(core.Refused, match="another job writes there, or was interrupted"):
+    with pytest.raises(core.UsageError, match="another job writes there, or was interrupted"):
         sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
-    with pytest.raises(core.Refused, match="does not let these keys in"):
+    with pytest.raises(core.UsageError, match="does not let these keys in"):
         sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
 
 

@@ -130,7 +130,7 @@ def test_a_planned_sort_goes_on_with_fewer_machines(disk: Path, attach: Attach) 
     plan = kept(disk, plan_of(3, SIZE))
     troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES}
     attach(SortMachines(*NODES, troubles=troubles))
-    with pytest.raises(core.Failed, match="no node is left"):
+    with pytest.raises(core.RunError, match="no node is left"):
         sort(disk, plan=plan)
     attach(SortMachines("a", "c"))
     record = sort(disk, plan=plan)
@@ -142,7 +142,7 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
 
     def refused(said: str, path: Path = plan, *given: Any) -> None:
         number, instances, durability = (*given, None, None, None)[:3]
-        with pytest.raises(core.Refused, match=said):
+        with pytest.raises(core.UsageError, match=said):
             follow("sort", path, number, instances, durability)
 
     refused("--instances 3: --plan .*the-plan.json is of 4 nodes", plan, None, 3)
@@ -172,13 +172,15 @@ def test_another_fleet_than_planned_is_refused(disk: Path) -> None:
     labels = {PROVIDER: "lab", MACHINE_TYPE: "n"}
     fleet = [(node, labels) for node in NODES]
     assert refuse_other_fleet(followed, fleet) is None
-    with pytest.raises(core.Refused, match="of 3 nodes, and the fleet has 2 machines: start mor"):
+    with pytest.raises(
+        core.UsageError, match="of 3 nodes, and the fleet has 2 machines: start mor"
+    ):
         refuse_other_fleet(followed, fleet[:2])
     for wrong, said in (
         (labels | {MACHINE_TYPE: "m"}, "lab/n, and b is labelled machine-type=m"),
         ({PROVIDER: "aws"}, "lab/n, and b is labelled provider=aws"),
     ):
-        with pytest.raises(core.Refused, match=said):
+        with pytest.raises(core.UsageError, match=said):
             refuse_other_fleet(followed, [fleet[0], ("b", wrong), fleet[2]])
     # More than planned are not looked at.
     assert refuse_other_fleet(followed, [*fleet, ("d", {PROVIDER: "aws"})]) is None

@@ -72,5 +72,5 @@ def test_capacities_are_each_nodes_slowest_disk_rate(disk: Path) -> None:
     FleetMeasurement(id="g", kind="disk", began_at="", command=[], settings={}).write(
         disk / "none" / "fleet.json"
     )
-    with pytest.raises(core.Refused, match="no machine's disks, network or object"):
+    with pytest.raises(core.UsageError, match="no machine's disks, network or object"):
         measured_at([disk / "none" / "fleet.json"])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from tonnage.base.core.job import Refused
+from tonnage.base.core.job import UsageError
 
 
 def refuse_full(wanted: Iterable[tuple[Path, int]], what: str) -> None:
@@ -17,7 +17,7 @@ def refuse_full(wanted: Iterable[tuple[Path, int]], what: str) -> None:
         what: What wants them, for the message.
 
     Raises:
-        Refused: There is too little room.
+        UsageError: There is too little room.
     """
     devices: dict[int, tuple[Path, int]] = {}
     for directory, size in wanted:
@@ -28,7 +28,7 @@ def refuse_full(wanted: Iterable[tuple[Path, int]], what: str) -> None:
         about = os.statvfs(directory)
         free = about.f_bavail * about.f_frsize
         if about.f_blocks and free < size:
-            raise Refused(
+            raise UsageError(
                 f"{directory} has {free} bytes free, {what} needs {size} there: free some, or give "
                 "a directory elsewhere"
             )

@@ -21,11 +21,11 @@ Clients = _core.Clients
 count_edges = _core.count_edges
 count_in_bins = _core.count_in_bins
 give_rank = _core.give_rank
-Failed = _core.Failed
+RunError = _core.Failed
 Given = _core.Given
 Output = _core.Output
 Ranges = _core.Ranges
-Refused = _core.Refused
+UsageError = _core.Refused
 Retrieval = _core.Retrieval
 Shut = _core.Shut
 Taken = _core.Taken
@@ -40,8 +40,8 @@ def _said(why: BaseException) -> str:
     return str(why.args[0]) if why.args else ""
 
 
-for _kind in (Failed, Refused):
-    # As a user of the package knows them: they are tonnage.Failed and tonnage.Refused.
+for _kind in (RunError, UsageError):
+    # As a user of the package knows them: they are tonnage.RunError and tonnage.UsageError.
     _kind.__str__ = _said  # type: ignore[method-assign]
     _kind.__module__ = "tonnage"
 
@@ -60,8 +60,8 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
     """Runs the core's job ``name`` to its end and returns its outcome.
 
     Raises:
-        Refused: Arguments or input cannot be used; nothing was started.
-        Failed: The job failed; ``args`` is what, the stage, the file, the offset.
+        UsageError: Arguments or input cannot be used; nothing was started.
+        RunError: The job failed; ``args`` is what, the stage, the file, the offset.
         KeyboardInterrupt: Ctrl-C; the job has ended and cleaned up by then.
     """
     job = _core.Job(name, _as_json(config))
@@ -87,8 +87,8 @@ class Beside:
         gate: Where blocks come in or partitions go out.
 
     Raises:
-        Refused: Arguments or input cannot be used.
-        Failed: The job failed. Both also where its gate was shut for that (`Shut`).
+        UsageError: Arguments or input cannot be used.
+        RunError: The job failed. Both also where its gate was shut for that (`Shut`).
     """
 
     def __init__(self, name: str, config: dict[str, Any], gate: Given | Taken | Retrieval) -> None:
@@ -121,7 +121,7 @@ def plan(config: dict[str, Any]) -> dict[str, Any]:
     """How the core would divide memory for a sort.
 
     Raises:
-        Refused: The memory is too small.
+        UsageError: The memory is too small.
     """
     planned: dict[str, Any] = json.loads(_core.plan(json.dumps(config)))
     return planned
@@ -130,7 +130,7 @@ def plan(config: dict[str, Any]) -> dict[str, Any]:
 def _end(job: _core.Job) -> None:
     """Has a job end and clean up, for a reason that says more than how it then ended."""
     job.cancel()
-    with suppress(Cancelled, Failed, Refused):
+    with suppress(Cancelled, RunError, UsageError):
         job.result()
 
 
@@ -141,5 +141,5 @@ def _as_json(config: dict[str, Any]) -> str:
     except UnicodeEncodeError as why:
         # A byte of a file's name that Python could only take as it is.
         path = ascii(text[max(why.start - 40, 0) : why.end])
-        raise Refused(f"a path is no UTF-8 (at the end of {path}): rename it") from why
+        raise UsageError(f"a path is no UTF-8 (at the end of {path}): rename it") from why
     return text

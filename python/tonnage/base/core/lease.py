@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tonnage.base.core.job import Refused
+from tonnage.base.core.job import UsageError
 
 PREFIX = "lease-"
 RENEW_SECONDS = 3.0
@@ -71,7 +71,7 @@ def made(flag: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> P
         on_wait: Called now and then while it is not sure yet whether one was left.
 
     Raises:
-        Refused: ``parent`` cannot be written to.
+        UsageError: ``parent`` cannot be written to.
     """
     try:
         room = parent / f"{prefix}{secrets.token_hex(8)}"
@@ -81,7 +81,7 @@ def made(flag: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> P
                 shutil.rmtree(other, ignore_errors=True)
     except OSError as why:
         text = f"{flag} {parent}: {why.strerror}; give a directory to write to"
-        raise Refused(text) from why
+        raise UsageError(text) from why
     return room
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tonnage.base.core.job import Refused
+from tonnage.base.core.job import UsageError
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
         prefix: What names of such directories begin with; the rest is the process's number.
 
     Raises:
-        Refused: ``parent`` cannot be written to, or another command took the new directory for one
+        UsageError: ``parent`` cannot be written to, or another command took the new directory for one
             that was left.
     """
     try:
@@ -37,10 +37,10 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
         room.mkdir()
     except OSError as why:
         text = f"{flag} {parent}: {why.strerror}; give a directory to write to"
-        raise Refused(text) from why
+        raise UsageError(text) from why
     with _lock(room) as locked:
         if not locked:
-            raise Refused(f"{flag} {parent}: another command is cleaning up there; try again")
+            raise UsageError(f"{flag} {parent}: another command is cleaning up there; try again")
         try:
             yield room.resolve()
         finally:

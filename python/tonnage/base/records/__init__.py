@@ -8,7 +8,7 @@ a figure is decimal (1 MB = 1e6 B) or binary (MiB) the text says so.
 An `Analysis` is imported from its own file: most commands have none, and start without it.
 """
 
-from tonnage.base.records.base import Artifact, ArtifactError
+from tonnage.base.records.base import Artifact, RecordError
 from tonnage.base.records.cluster_measurement import Across, FleetMeasurement, FleetNode
 from tonnage.base.records.discovery import gather
 from tonnage.base.records.environment import Device, Environment
@@ -16,7 +16,6 @@ from tonnage.base.records.io import flush_names, read_table, write_atomically, w
 from tonnage.base.records.job import Demand, Job, JobPhase, Room
 from tonnage.base.records.measurement import (
     SINGLE,
-    SystemActivity,
     Figure,
     Latency,
     Measurement,
@@ -24,6 +23,7 @@ from tonnage.base.records.measurement import (
     Rule,
     Source,
     Step,
+    SystemActivity,
     Trial,
 )
 from tonnage.base.records.observation import Observation, ObservedPhase
@@ -40,8 +40,6 @@ __all__ = [
     "Actual",
     "ActualPhase",
     "Artifact",
-    "ArtifactError",
-    "SystemActivity",
     "Compared",
     "ComparedPhase",
     "Demand",
@@ -64,6 +62,7 @@ __all__ = [
     "PredictedPhase",
     "Prediction",
     "Reading",
+    "RecordError",
     "ReductionRecord",
     "Room",
     "RoundRun",
@@ -73,6 +72,7 @@ __all__ = [
     "Stage",
     "Step",
     "Study",
+    "SystemActivity",
     "Term",
     "Trial",
     "Tuning",

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from tonnage.base.records.io import write_atomically
 
 
-class ArtifactError(Exception):
+class RecordError(Exception):
     """A file that is no artifact, or one of a version that this Tonnage does not know."""
 
 
@@ -41,11 +41,11 @@ class Artifact:
         """
         schema = values.get("schema") if isinstance(values, dict) else None
         if schema != cls.SCHEMA:
-            raise ArtifactError(f"expected {cls.SCHEMA}, found {schema!r}")
+            raise RecordError(f"expected {cls.SCHEMA}, found {schema!r}")
         try:
             artifact: Self = _build(cls, values)
         except TypeError as why:
-            raise ArtifactError(f"no whole {cls.SCHEMA}: {why}") from why
+            raise RecordError(f"no whole {cls.SCHEMA}: {why}") from why
         return artifact
 
     @classmethod
@@ -60,11 +60,11 @@ class Artifact:
         try:
             values = json.loads(path.read_bytes())
         except ValueError as why:
-            raise ArtifactError(f"{path} is not JSON: {why}") from why
+            raise RecordError(f"{path} is not JSON: {why}") from why
         try:
             return cls.from_json(values)
-        except ArtifactError as why:
-            raise ArtifactError(f"{path}: {why}") from why
+        except RecordError as why:
+            raise RecordError(f"{path}: {why}") from why
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from tonnage.base.records.base import Artifact, ArtifactError
+from tonnage.base.records.base import Artifact, RecordError
 from tonnage.base.records.cluster_measurement import FLEET, FLEET_BEGUN, FleetMeasurement
 from tonnage.base.records.measurement import Measurement, Trial
 from tonnage.base.records.reduction import ReductionRecord
@@ -56,7 +56,7 @@ def places(path: Path) -> list[Path]:
         elif file.name == WHOLE or says(file, Measurement) or _alone(file):
             found.append(file)
     if not found:
-        raise ArtifactError(f"{path} holds no measurement")
+        raise RecordError(f"{path} holds no measurement")
     return found
 
 

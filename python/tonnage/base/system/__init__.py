@@ -3,20 +3,20 @@
 ``journal`` writes down what undoes a change before it is made; ``files`` makes loop devices of
 files, file systems and mounts, ``switch`` networks of namespaces, ``groups`` finds control groups.
 Devices that are laid out, endpoints in namespaces and labs are made of these. What cannot be done
-ends as the engine's jobs do: `Refused` before anything is changed, `Failed` after.
+ends as the engine's jobs do: `UsageError` before anything is changed, `RunError` after.
 """
 
-from tonnage.base.core import Failed, Refused
+from tonnage.base.core import RunError, UsageError
 from tonnage.base.system.undo_journal import Command, Execute, Journal, Step, Undo, locked, opened
 
 __all__ = [
     "Command",
     "Execute",
-    "Failed",
     "Journal",
-    "Refused",
+    "RunError",
     "Step",
     "Undo",
+    "UsageError",
     "locked",
     "opened",
 ]

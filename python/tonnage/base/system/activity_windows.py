@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tonnage.base.records import SystemActivity, Phase
+from tonnage.base.records import Phase, SystemActivity
 from tonnage.base.system.activity import queue_settings
 from tonnage.base.system.sampler import Watch
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from tonnage.base.core import Failed
+from tonnage.base.core import RunError
 from tonnage.base.system.undo_journal import Command, Step, Undo
 
 PATIENCE_SECONDS = 30.0
@@ -72,13 +72,15 @@ def end(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
         spared: Processes that stay.
 
     Raises:
-        Failed: Something would not go.
+        RunError: Something would not go.
     """
     groups, stay = list(directories), set(spared)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while left := members(groups) - stay:
         if time.monotonic() > deadline:
-            raise Failed(f"processes {sorted(left)} do not end: see what they wait for, try again")
+            raise RunError(
+                f"processes {sorted(left)} do not end: see what they wait for, try again"
+            )
         for process in left:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tonnage.base.core import Failed, Refused
+from tonnage.base.core import RunError, UsageError
 from tonnage.base.records import write_atomically
 
 ATTEMPTS = 40
@@ -44,7 +44,7 @@ ENVIRONMENT = {
 
 Command = tuple[str, ...]
 Execute = Callable[[Command], str]
-"""Runs a command and gives what it printed; raises `Failed`."""
+"""Runs a command and gives what it printed; raises `RunError`."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Journal:
         A step is asked for when the one before it is done, so it may depend on that.
 
         Raises:
-            Failed: A step failed; those before it stand.
+            RunError: A step failed; those before it stand.
         """
         for step in steps:
             self._write([*self._undos, *step.undos])
@@ -93,7 +93,7 @@ class Journal:
         """What ``steps`` make stands inside, and is gone afterwards; see `make`.
 
         Raises:
-            Failed: A step failed, or what was done could not be undone.
+            RunError: A step failed, or what was done could not be undone.
         """
         before = len(self._undos)
         try:
@@ -106,7 +106,7 @@ class Journal:
         """Undoes all but the ``keep`` oldest.
 
         Raises:
-            Failed: Something could not be undone; it stays in the journal, with all before it.
+            RunError: Something could not be undone; it stays in the journal, with all before it.
         """
         for undo in reversed(self._undos[keep:]):
             self._undo(undo)
@@ -122,16 +122,16 @@ class Journal:
             for command in undo.commands:
                 try:
                     self.execute(command)
-                except Failed as why:
+                except RunError as why:
                     said = str(why.args[0])  # What counts is the answer.
         if self._is_needed(undo):
             text = f"run {self._owner} again, which undoes first what is left"
-            raise Failed(f"cannot undo what was done: {said}; {text}")
+            raise RunError(f"cannot undo what was done: {said}; {text}")
 
     def _is_needed(self, undo: Undo) -> bool:
         try:
             said = self.execute(undo.question)
-        except Failed:
+        except RunError:
             return False
         return said in [answer.strip() for answer in undo.answers]
 
@@ -151,8 +151,8 @@ def opened(room: Path, owner: str) -> Iterator[Journal]:
         owner: The command whose room it is.
 
     Raises:
-        Refused: Another process is at work there.
-        Failed: What was left could not be undone.
+        UsageError: Another process is at work there.
+        RunError: What was left could not be undone.
     """
     with locked(room, owner) as lock:
         journal = Journal(room / "journal.json", partial(execute, lock), owner)
@@ -176,7 +176,7 @@ def locked(room: Path, owner: str, patience_seconds: float = 0.0) -> Iterator[in
         patience_seconds: How long another one's end is waited for.
 
     Raises:
-        Refused: Another process is at work there.
+        UsageError: Another process is at work there.
     """
     deadline = time.monotonic() + patience_seconds
     while True:
@@ -189,7 +189,7 @@ def locked(room: Path, owner: str, patience_seconds: float = 0.0) -> Iterator[in
         finally:
             os.close(lock)
         if time.monotonic() >= deadline:
-            raise Refused(f"another {owner} is at work on this machine: wait until it ends")
+            raise UsageError(f"another {owner} is at work on this machine: wait until it ends")
         time.sleep(LOCK_PAUSE_SECONDS)
 
 
@@ -218,7 +218,7 @@ def execute(lock: int, command: Command) -> str:
     )
     if done.returncode:
         said = " ".join(done.stderr.split())
-        raise Failed(f"{shlex.join(command)}: {said}")
+        raise RunError(f"{shlex.join(command)}: {said}")
     return done.stdout.strip()
 
 

@@ -224,17 +224,17 @@ def refresh(
     from tonnage.catalog.providers.aws_fetch import RefreshError, connect, refresh_aws
 
     if provider not in REFRESHABLE:
-        raise core.Refused(f"{provider}: only {', '.join(REFRESHABLE)} can be refreshed so far")
+        raise core.UsageError(f"{provider}: only {', '.join(REFRESHABLE)} can be refreshed so far")
     if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-\d+", region):
-        raise core.Refused(f"--region {region}: write it like us-east-1")
+        raise core.UsageError(f"--region {region}: write it like us-east-1")
     now = datetime.now(UTC)
     path = out or Path(f"{provider}-{region}-{now.date().isoformat()}.csv")
     if path.suffix != ".csv" or path.is_dir():
-        raise core.Refused(f"--out {path}: name a file that ends in .csv")
+        raise core.UsageError(f"--out {path}: name a file that ends in .csv")
     try:
         done = refresh_aws(path, region, connect(region, endpoint_url), now, _tell())
     except RefreshError as why:
-        raise core.Failed(str(why)) from None
+        raise core.RunError(str(why)) from None
     if as_json:
         print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))
         return
@@ -254,7 +254,7 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except CatalogError as why:
-        raise core.Refused(str(why)) from None
+        raise core.UsageError(str(why)) from None
 
 
 def _catalogs(names: list[str]) -> list[Catalog]:

@@ -54,9 +54,9 @@ def split(
     from tonnage.run.storage.sources import Sources
 
     if (parts is None) == (workers is None):
-        raise core.Refused("--parts, or --workers: say how many parts, or who they are for")
+        raise core.UsageError("--parts, or --workers: say how many parts, or who they are for")
     if is_url(output):
-        raise core.Refused(
+        raise core.UsageError(
             f"--output {output}: parts are written to a directory here: give one, and copy that to "
             "the store"
         )
@@ -65,11 +65,11 @@ def split(
     sources = Sources(Volumes(endpoint=endpoint), 1)
     files = list(sources.find(source))
     if len(files) != 1 or Path(source).is_dir() or source.endswith("/"):
-        raise core.Refused(f"input {source}: give one file or object, to be cut in several")
+        raise core.UsageError(f"input {source}: give one file or object, to be cut in several")
     (file,) = files
     count = parts or parts_for(workers or 1, file.bytes)
     if count > MOST:
-        raise core.Refused(f"{count} parts: there are {MOST} at most; give --parts")
+        raise core.UsageError(f"{count} parts: there are {MOST} at most; give --parts")
     done = 0
     with core.Progress("splitting", file.bytes) as progress:
 

@@ -36,8 +36,8 @@ def measure(
     """Measures on a fleet, and shows of each machine what is shown of one; as `carry_out`.
 
     Raises:
-        Refused: Ray is not there, or there is no such cluster, or ``out`` cannot be used.
-        Failed: A machine is missing; what the others gave is kept and shown by then.
+        UsageError: Ray is not there, or there is no such cluster, or ``out`` cannot be used.
+        RunError: A machine is missing; what the others gave is kept and shown by then.
     """
     refuse_without_ray()
     from tonnage.measure.cluster.driver import Asked, measure_fleet
@@ -76,7 +76,7 @@ def show(
     ``in_lines`` is what is told of all machines besides.
 
     Raises:
-        Refused, Failed: As `measure`.
+        UsageError, RunError: As `measure`.
     """
     (whole,) = carried_out(address, kind, measured, as_json, in_line)
     if as_json:
@@ -122,12 +122,12 @@ def fail_if_missing(*parts: FleetMeasurement) -> None:
     rows = [row for whole in parts for row in whole.nodes]
     if not any(row.ok for row in rows):
         reasons = formatting.listing(f"{row.node} {row.why}" for row in rows) or "there is none"
-        raise core.Failed(f"no machine measured: {reasons}")
+        raise core.RunError(f"no machine measured: {reasons}")
     # Why is told already, of each.
     if missing := sorted({row.node for row in rows if not row.ok}):
         count = formatting.several(len({row.node for row in rows}), "machine")
         names = formatting.listing(missing)
-        raise core.Failed(f"{len(missing)} of {count} did not measure all: {names}")
+        raise core.RunError(f"{len(missing)} of {count} did not measure all: {names}")
 
 
 def document(

@@ -39,7 +39,7 @@ def import_files(
     try:
         found = [imported(file, read(file), command=command()) for file in files]
     except Unreadable as why:
-        raise core.Refused(str(why)) from None
+        raise core.UsageError(str(why)) from None
     for measurement in found:
         if out:
             measurement.write(out / f"{measurement.id}.json")

@@ -174,7 +174,9 @@ def measure_net(
             "--until-confidence": until_confidence is not None,
         }
         for flag in [flag for flag, given in of_one.items() if given]:
-            raise core.Refused(f"{flag} is of endpoints on this machine: leave out --fleet, or it")
+            raise core.UsageError(
+                f"{flag} is of endpoints on this machine: leave out --fleet, or it"
+            )
         _between_machines(
             at,
             output("net", out),
@@ -191,11 +193,11 @@ def measure_net(
     from tonnage.measure.net import measure_net as measure
 
     if sizes:
-        raise core.Refused("--sizes are of a fleet: give --fleet too")
+        raise core.UsageError("--sizes are of a fleet: give --fleet too")
     if connections and len(connections) > 1:
-        raise core.Refused("--connections: give one number, or --fleet too")
+        raise core.UsageError("--connections: give one number, or --fleet too")
     if rate is not None and not namespaces:
-        raise core.Refused("--rate is that of links between namespaces: give --namespaces too")
+        raise core.UsageError("--rate is that of links between namespaces: give --namespaces too")
     block = block or BLOCK_BYTES
     settings = Settings(
         endpoints=endpoints or ENDPOINTS,

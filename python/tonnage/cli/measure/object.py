@@ -143,15 +143,15 @@ def measure_object(
     least = store.LEAST_PART_BYTES
     for size in chunk or []:
         if size < 1:
-            raise core.Refused("--chunk 0: give a byte at least")
+            raise core.UsageError("--chunk 0: give a byte at least")
         if "multipart" in settings.operations and size < least:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--chunk {size}: parts have 5MiB at least; give more, or leave out --operation "
                 "multipart"
             )
     largest = max(settings.chunk_bytes)
     if "get" in settings.operations and object_size < largest:
-        raise core.Refused(
+        raise core.UsageError(
             f"--object-size {object_size} is less than a chunk of {largest}: give more, or a "
             "smaller --chunk"
         )

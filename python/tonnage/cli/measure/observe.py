@@ -78,7 +78,7 @@ def observe(
     from tonnage.measure.trial import environment
 
     if bool(command) == bool(pid):
-        raise core.Refused("give either -- COMMAND or --pid PID...: what is to be watched")
+        raise core.UsageError("give either -- COMMAND or --pid PID...: what is to be watched")
     if out:
         refuse_files("--out", [out])
         refuse_filled("--out", [out])
@@ -91,7 +91,7 @@ def observe(
             watched = watch_command(command, out, interval, to_stderr=as_json)
         else:
             watched = watch_processes(pid or [], out, interval)
-    except core.Refused as why:
+    except core.UsageError as why:
         for path in out.glob("*.csv"):
             path.unlink()
         if is_new:

@@ -197,7 +197,7 @@ def where(
     """Where the options say."""
     if fleet is None and (instances is not None or one_at_a_time):
         flag = "--one-at-a-time" if instances is None else "--instances"
-        raise core.Refused(f"{flag} is for a fleet: give --fleet too")
+        raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
     return Where(fleet, instances, one_at_a_time, patience_seconds, labelled(label))
 
 
@@ -207,7 +207,7 @@ def labelled(label: Sequence[str] | None) -> dict[str, str]:
     for each in label or []:
         name, separator, value = each.partition("=")
         if not separator or not name or not value:
-            raise core.Refused(f"--label {each}: write NAME=VALUE, like region=us-east-1")
+            raise core.UsageError(f"--label {each}: write NAME=VALUE, like region=us-east-1")
         labels[name] = value
     return labels
 
@@ -237,11 +237,11 @@ def refuse_directories(at: Where, directories: Sequence[Path]) -> None:
     for directory in directories:
         unknown = [each for each in re.findall(r"\{[^{}/]*\}", str(directory)) if each != NODE]
         if at.fleet is not None and unknown:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--dir {directory}: there is no {unknown[0]}, only {NODE}, the node's name"
             )
         if at.fleet is None and NODE in str(directory) and not directory.is_dir():
-            raise core.Refused(
+            raise core.UsageError(
                 f"--dir {directory}: {NODE} is the name of a fleet's node: give --fleet too"
             )
     if at.fleet is None:

@@ -83,7 +83,7 @@ def measure_over_time(
     refuse_directories(at, [directory])
     names = tuple(operation or OPERATIONS)
     if len(names) * seconds >= every:
-        raise core.Refused(
+        raise core.UsageError(
             f"--every {every:g} s is too short for {len(names)} trials of {seconds:g} s: give "
             "more, or fewer of --operation, or a lower --seconds"
         )

@@ -181,13 +181,13 @@ def _asked(job: str | None, data: int | None, catalog: list[str] | None) -> Aske
         for flag in [
             flag for flag, given in {"--data": data, "--catalog": catalog}.items() if given
         ]:
-            raise core.Refused(f"{flag} is of a job: give --job too")
+            raise core.UsageError(f"{flag} is of a job: give --job too")
         return None
     if not data:
-        raise core.Refused("--job: give its --data too, like 1TB")
+        raise core.UsageError("--job: give its --data too, like 1TB")
     made = job_of(job, {}, None)
     if elsewhere := beyond(made):
-        raise core.Refused(
+        raise core.UsageError(
             f"--job {job}: it needs {formatting.listing(elsewhere)}, and what is looked at is each "
             "machine's disks and link: leave it out"
         )

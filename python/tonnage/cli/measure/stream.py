@@ -130,9 +130,9 @@ def measure_stream(
     at = where(fleet, instances, one_at_a_time, patience, label)
     refuse_directories(at, [directory])
     if shared_dir and at.fleet is None:
-        raise core.Refused("--shared-dir is for a fleet: give --fleet too")
+        raise core.UsageError("--shared-dir is for a fleet: give --fleet too")
     if shared_dir and until_confidence:
-        raise core.Refused(
+        raise core.UsageError(
             "--shared-dir has all machines do the same trials: give --repetitions instead of "
             "--until-confidence"
         )

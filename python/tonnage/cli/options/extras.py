@@ -18,8 +18,8 @@ def refuse_without(extra: str, what: str) -> None:
         what: The flag or the command that needs it.
 
     Raises:
-        Refused: It is not there; the message says what to install.
+        UsageError: It is not there; the message says what to install.
     """
     module, name = EXTRAS[extra]
     if importlib.util.find_spec(module) is None:
-        raise core.Refused(f"{what} needs {name}: pip install 'tonnage[{extra}]'")
+        raise core.UsageError(f"{what} needs {name}: pip install 'tonnage[{extra}]'")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tonnage.base import core, formatting
 from tonnage.base.records import (
-    ArtifactError,
     FleetMeasurement,
     Measurement,
+    RecordError,
     ReductionRecord,
     RunRecord,
 )
@@ -22,10 +22,10 @@ def measured_places(paths: list[Path]) -> list[Path]:
         try:
             for place in places(path):
                 found.setdefault(place.resolve(), place)
-        except ArtifactError as why:
-            raise core.Refused(f"{why}: give what tonnage measure or import wrote") from None
+        except RecordError as why:
+            raise core.UsageError(f"{why}: give what tonnage measure or import wrote") from None
         except OSError as why:
-            raise core.Refused(f"{path}: {why.strerror}") from None
+            raise core.UsageError(f"{path}: {why.strerror}") from None
     return list(found.values())
 
 
@@ -37,10 +37,10 @@ def runs_among(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], li
         try:
             runs = runs_at(path)
             measured = not runs or (path.is_dir() and _has_measurements(path))
-        except ArtifactError as why:
-            raise core.Refused(str(why)) from None
+        except RecordError as why:
+            raise core.UsageError(str(why)) from None
         except OSError as why:
-            raise core.Refused(f"{path}: {why.strerror}") from None
+            raise core.UsageError(f"{path}: {why.strerror}") from None
         found |= {(each.job, each.began_at): each for each in runs}
         others += [path] if measured else []
     return list(found.values()), others
@@ -49,7 +49,7 @@ def runs_among(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], li
 def _has_measurements(path: Path) -> bool:
     try:
         return bool(places(path))
-    except ArtifactError:
+    except RecordError:
         return False
 
 
@@ -59,10 +59,10 @@ def read_fleets(paths: list[Path]) -> list[FleetMeasurement]:
     for path in paths:
         try:
             found |= {each.id: each for each in fleets_at(path)}
-        except ArtifactError as why:
-            raise core.Refused(str(why)) from None
+        except RecordError as why:
+            raise core.UsageError(str(why)) from None
         except OSError as why:
-            raise core.Refused(f"{path}: {why.strerror}") from None
+            raise core.UsageError(f"{path}: {why.strerror}") from None
     return list(found.values())
 
 
@@ -70,7 +70,7 @@ def read_all(found: list[Path]) -> list[Measurement]:
     """The measurements, none of them twice.
 
     Raises:
-        Refused: One is there twice, or there is none; or they cannot be read.
+        UsageError: One is there twice, or there is none; or they cannot be read.
     """
     measurements: list[Measurement] = []
     holders: dict[str, Path] = {}
@@ -79,13 +79,13 @@ def read_all(found: list[Path]) -> list[Measurement]:
         for place in found:
             try:
                 of_place = measurements_at(place)
-            except ArtifactError as why:
-                raise core.Refused(str(why)) from None
+            except RecordError as why:
+                raise core.UsageError(str(why)) from None
             except OSError as why:
-                raise core.Refused(f"{place}: {why.strerror}") from None
+                raise core.UsageError(f"{place}: {why.strerror}") from None
             for each in of_place:
                 if each.id in holders:
-                    raise core.Refused(
+                    raise core.UsageError(
                         f"{place} and {holders[each.id]} are both {each.id}: give it once"
                     )
                 holders[each.id] = place
@@ -93,7 +93,7 @@ def read_all(found: list[Path]) -> list[Measurement]:
             done += bytes_at(place)
             progress(done)
     if not measurements:
-        raise core.Refused(
+        raise core.UsageError(
             f"{formatting.listing(map(str, found))}: nothing was measured there, by any machine"
         )
     return measurements

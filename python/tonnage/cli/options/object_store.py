@@ -68,7 +68,7 @@ def bytes_to_read(paths: Iterable[Path], urls: list[str], volumes: Volumes) -> i
     """Bytes of files and objects, for progress only.
 
     Raises:
-        Refused: A url means nothing that is there, or the store does not answer.
+        UsageError: A url means nothing that is there, or the store does not answer.
     """
     from tonnage.run.storage.object_store import find
 
@@ -79,11 +79,13 @@ def bytes_to_read(paths: Iterable[Path], urls: list[str], volumes: Volumes) -> i
 def refuse_endpoint(endpoint: str | None) -> None:
     """Refuses what is no address of a store."""
     if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
-        raise core.Refused(f"--endpoint {endpoint}: write it like http://127.0.0.1:9000")
+        raise core.UsageError(f"--endpoint {endpoint}: write it like http://127.0.0.1:9000")
 
 
 def refuse_of_nodes(urls: Iterable[str]) -> None:
     """Refuses urls that mean something else on each machine of a fleet."""
     for url in urls:
         if NODE in url:
-            raise core.Refused(f"{url}: a url is the same for all nodes: write it without {NODE}")
+            raise core.UsageError(
+                f"{url}: a url is the same for all nodes: write it without {NODE}"
+            )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tonnage.base import core, formatting
-from tonnage.base.records import ArtifactError
+from tonnage.base.records import RecordError
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.plan import Candidate, Plan
 
@@ -66,24 +66,24 @@ def follow(
         durability: ``--durability``, if it was given.
 
     Raises:
-        Refused: It is no plan of this job, or a flag says otherwise than it does.
+        UsageError: It is no plan of this job, or a flag says otherwise than it does.
     """
     if path is None:
         if number is None:
             return None
-        raise core.Refused(f"--candidate {number}: it is one of a plan's: give --plan too")
+        raise core.UsageError(f"--candidate {number}: it is one of a plan's: give --plan too")
     flag = f"--plan {path}"
     plan, chosen = chosen_of(flag, path, number, job)
     found = Followed(path, plan, chosen)
     nodes = found.nodes
     if instances not in (None, nodes):
-        raise core.Refused(
+        raise core.UsageError(
             f"--instances {instances}: {flag} is of {formatting.several(nodes, 'node')}: give one of "
             "the two"
         )
     planned = str(plan.job.settings.get("durability", found.durability))
     if durability not in (None, planned, found.durability):
-        raise core.Refused(
+        raise core.UsageError(
             f"--durability {durability}: {flag} is of {planned}: give one of the two"
         )
     return found
@@ -101,22 +101,22 @@ def chosen_of(
         job: Whose plan it has to be; ``None``: anyone's.
 
     Raises:
-        Refused: It is no plan, not of this job, or has no such candidate.
+        UsageError: It is no plan, not of this job, or has no such candidate.
     """
     wants = f"give what tonnage plan {job or 'JOB'} --json printed"
     try:
         plan = Plan.read(path)
-    except ArtifactError as why:
-        raise core.Refused(f"{flag}: {why}: {wants}") from None
+    except RecordError as why:
+        raise core.UsageError(f"{flag}: {why}: {wants}") from None
     except OSError as why:
-        raise core.Refused(f"{flag}: {why.strerror}") from None
+        raise core.UsageError(f"{flag}: {why.strerror}") from None
     if job not in (None, plan.job.name):
-        raise core.Refused(f"{flag}: it is of {plan.job.name}: {wants}")
+        raise core.UsageError(f"{flag}: it is of {plan.job.name}: {wants}")
     if not plan.candidates:
-        raise core.Refused(f"{flag}: it has no candidate: plan with other limits")
+        raise core.UsageError(f"{flag}: it has no candidate: plan with other limits")
     wanted = number or 1
     if wanted > len(plan.candidates):
-        raise core.Refused(
+        raise core.UsageError(
             f"--candidate {wanted}: {flag} has {formatting.several(len(plan.candidates), 'candidate')}"
         )
     return plan, plan.candidates[wanted - 1]
@@ -130,12 +130,12 @@ def durability_of(
     Where a plan promises nothing it is left to the output: what goes to object storage is kept.
 
     Raises:
-        Refused: The plan is of copies, and the output goes to object storage.
+        UsageError: The plan is of copies, and the output goes to object storage.
     """
     if durability is not None or followed is None or followed.durability == "none":
         return durability
     if folders:
-        raise core.Refused(
+        raise core.UsageError(
             f"--plan {followed.path}: it is of {followed.durability}, and --output {folders[0]} is "
             "in object storage: plan with --objects, or give --output directories"
         )
@@ -153,7 +153,7 @@ def refuse_other_fleet(
     """
     candidate, flag = followed.candidate, f"--plan {followed.path}"
     if len(machines) < candidate.nodes:
-        raise core.Refused(
+        raise core.UsageError(
             f"{flag} is of {formatting.several(candidate.nodes, 'node')}, and the fleet has "
             f"{formatting.several(len(machines), 'machine')}: start more, or plan with "
             f"--nodes {len(machines)}"
@@ -163,7 +163,7 @@ def refuse_other_fleet(
     for name, labels in machines[: candidate.nodes]:
         for label, planned in wanted.items():
             if labels.get(label, planned) != planned:
-                raise core.Refused(
+                raise core.UsageError(
                     f"{flag} is of {candidate.provider}/{candidate.offer}, and {name} is labelled "
                     f"{label}={labels[label]}: start machines as planned, or plan with these"
                 )

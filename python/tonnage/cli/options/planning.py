@@ -114,7 +114,7 @@ def catalogs_of(given: list[str] | None, providers: list[str] | tuple[str, ...])
     try:
         found = list(map(load, given)) if given else newest()
     except CatalogError as why:
-        raise core.Refused(f"--catalog: {why}") from why
+        raise core.UsageError(f"--catalog: {why}") from why
     refuse_unknown("--provider", providers, sorted({each.provider for each in found}))
     return [each for each in found if not providers or each.provider in providers]
 
@@ -134,11 +134,11 @@ def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
         try:
             profiles = read(name, figures)
         except ProfileError as why:
-            raise core.Refused(f"--profiles: {why}") from why
+            raise core.UsageError(f"--profiles: {why}") from why
         of = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
         if not offers.intersection(of) and not any(each.shares for each in profiles):
             types = ", ".join(sorted({kind for _, kind in of})) or "no machine"
-            raise core.Refused(
+            raise core.UsageError(
                 f"--profiles {name}: it is of {types}, which is in no catalog that is asked for: "
                 "give its --catalog"
             )
@@ -146,7 +146,7 @@ def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
     try:
         return known(found)
     except ProfileError as why:
-        raise core.Refused(f"--profiles: {why}") from why
+        raise core.UsageError(f"--profiles: {why}") from why
 
 
 def find_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
@@ -162,7 +162,7 @@ def find_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
     try:
         return find(catalogs, name)[1]
     except CatalogError as why:
-        raise core.Refused(f"{flag}: {why}; or give its --catalog") from why
+        raise core.UsageError(f"{flag}: {why}; or give its --catalog") from why
 
 
 def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
@@ -180,12 +180,14 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
     for flag in given:
         if flag not in FLAGS.get(name, ()):
             whose = [job for job, flags in FLAGS.items() if flag in flags]
-            raise core.Refused(f"{flag} is of {' and '.join(whose)}, not of {name}: leave it out")
+            raise core.UsageError(
+                f"{flag} is of {' and '.join(whose)}, not of {name}: leave it out"
+            )
     objects = given.get("--objects", False)
     durability = given.get("--durability", "volumes" if objects else "none")
     refuse_unknown("--durability", [durability], DURABILITIES)
     if objects and durability != "volumes":
-        raise core.Refused(
+        raise core.UsageError(
             f"--objects: a store keeps what is in it, and --durability {durability} is of the "
             "machines' own disks: give one of the two"
         )
@@ -201,7 +203,7 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
     elif name == "reduce":
         chunk = given.get("--chunk", DEFAULT_CHUNK)
         if not 0 < chunk <= LARGEST:
-            raise core.Refused("--chunk 0: a request gets at least a byte")
+            raise core.UsageError("--chunk 0: a request gets at least a byte")
         seconds = given.get("--core-seconds")
         made = reduce(
             given.get("--passes", 1),
@@ -212,9 +214,9 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
     elif Path(name).is_file():
         made = _in_file(Path(name))
     elif "/" in name or name.endswith(".json"):
-        raise core.Refused(f"JOB {name}: there is no such file: give a job's, or a run's record")
+        raise core.UsageError(f"JOB {name}: there is no such file: give a job's, or a run's record")
     else:
-        raise core.Refused(
+        raise core.UsageError(
             f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file"
             f"{formatting.did_you_mean(name, FLAGS)}"
         )
@@ -224,7 +226,7 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
 def _in_file(path: Path) -> Job:
     """The job that a file holds, or that a run was of which it holds the record."""
     from tonnage.base.records import ReductionRecord, RunRecord
-    from tonnage.base.records.base import ArtifactError
+    from tonnage.base.records.base import RecordError
     from tonnage.base.records.discovery import says
     from tonnage.base.records.job import Job
     from tonnage.model.jobs.mapreduce import as_run
@@ -236,5 +238,5 @@ def _in_file(path: Path) -> Job:
         if says(path, RunRecord):
             return as_run(RunRecord.read(path))
         return Job.read(path)
-    except (ArtifactError, UnicodeDecodeError, ValueError) as why:
-        raise core.Refused(f"JOB {why}") from why
+    except (RecordError, UnicodeDecodeError, ValueError) as why:
+        raise core.UsageError(f"JOB {why}") from why

@@ -20,17 +20,17 @@ def prices(given: Sequence[str], catalog: str | None) -> dict[str, Price]:
         catalog: The name of a catalog that comes with the package, or a CSV file.
 
     Raises:
-        Refused: One cannot be read.
+        UsageError: One cannot be read.
     """
     try:
         known = None if catalog is None else load(catalog)
     except CatalogError as why:
-        raise core.Refused(f"--catalog: {why}") from None
+        raise core.UsageError(f"--catalog: {why}") from None
     found = _listed(known) if known else {}
     for each in given:
         name, separator, said = each.rpartition("=")
         if not separator or not name or not said:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--price {each}: write HOST_OR_TYPE=USD_PER_HOUR, like m5d.large=0.113"
             )
         found[name] = found[said] if said in found else Price(_usd(each, said, known), GIVEN)
@@ -59,8 +59,8 @@ def _usd(given: str, said: str, catalog: Catalog | None) -> float:
         return usd
     types = [offer.type for offer in catalog.offers] if catalog else []
     if catalog and said in types:
-        raise core.Refused(f"--price {given}: {said} has no price in {catalog.name}")
+        raise core.UsageError(f"--price {given}: {said} has no price in {catalog.name}")
     of = f"{catalog.name}{formatting.did_you_mean(said, types)}" if catalog else "the --catalog"
-    raise core.Refused(
+    raise core.UsageError(
         f"--price {given}: {said} is no price and no type of {of}: write HOST_OR_TYPE=USD_PER_HOUR"
     )

@@ -168,10 +168,10 @@ def parse_layout(record_bytes: int, key: str) -> Layout:
 
     found = re.fullmatch(r"(\d+):(\d+)", key)
     if found is None:
-        raise core.Refused(f"--key {key}: write OFFSET:LENGTH in bytes, like 0:10")
+        raise core.UsageError(f"--key {key}: write OFFSET:LENGTH in bytes, like 0:10")
     offset, length = int(found[1]), int(found[2])
     if length < 1 or offset + length > record_bytes:
-        raise core.Refused(
+        raise core.UsageError(
             f"--key {offset}:{length} does not lie in a record of {record_bytes} bytes: give "
             "OFFSET:LENGTH within --record-bytes"
         )
@@ -202,7 +202,7 @@ def refuse_again(inputs: Iterable[Path]) -> None:
             known = file.resolve()
             if known in holders:
                 also = f", also by {holders[known]}" if holders[known] != file else ""
-                raise core.Refused(f"input {file} is given twice{also}: give each file once")
+                raise core.UsageError(f"input {file} is given twice{also}: give each file once")
             holders[known] = path
 
 
@@ -215,7 +215,7 @@ def refuse_memory(what: str, needed: int, instead: str) -> None:
     if limit is not None and limit < most:
         most, whose = limit, "this control group may have"
     if needed > most:
-        raise core.Refused(
+        raise core.UsageError(
             f"{what} more than the {formatting.memory(most)} that {whose}: {instead}"
         )
 
@@ -225,7 +225,7 @@ def refuse_unknown(flag: str, given: Iterable[str], known: Iterable[str]) -> Non
     names = list(known)
     for name in given:
         if name not in names:
-            raise core.Refused(f"{flag} {name}: there are {', '.join(names)}")
+            raise core.UsageError(f"{flag} {name}: there are {', '.join(names)}")
 
 
 def refuse_missing(flag: str, directories: Iterable[Path]) -> None:
@@ -233,14 +233,14 @@ def refuse_missing(flag: str, directories: Iterable[Path]) -> None:
     refuse_files(flag, directories)
     for directory in directories:
         if not directory.is_dir():
-            raise core.Refused(f"{flag} {directory}: there is no such directory; make it first")
+            raise core.UsageError(f"{flag} {directory}: there is no such directory; make it first")
 
 
 def refuse_relative(directories: Iterable[Path]) -> None:
     """Refuses directories that are somewhere else on every machine of a fleet."""
     for directory in directories:
         if not directory.is_absolute():
-            raise core.Refused(
+            raise core.UsageError(
                 f"--dir {directory}: with --fleet give a path from / on: it is each machine's own"
             )
 
@@ -250,7 +250,7 @@ def refuse_files(flag: str, paths: Iterable[Path]) -> None:
     for path in paths:
         nearest = next((each for each in (path, *path.parents) if each.exists()), Path())
         if not nearest.is_dir():
-            raise core.Refused(f"{flag} {path}: {nearest} is a file: give a directory")
+            raise core.UsageError(f"{flag} {path}: {nearest} is a file: give a directory")
 
 
 def refuse_filled(flag: str, directories: list[Path]) -> None:
@@ -261,7 +261,7 @@ def refuse_filled(flag: str, directories: list[Path]) -> None:
     for directory in directories:
         for path in sorted(directory.iterdir()) if directory.is_dir() else []:
             if not path.name.startswith((*HIDDEN, "part-")):
-                raise core.Refused(
+                raise core.UsageError(
                     f"{flag} {directory} is not empty (it holds {path.name}): give an empty or "
                     "new directory"
                 )
@@ -272,7 +272,7 @@ def refuse_twice(flag: str, directories: Iterable[Path]) -> None:
     seen: set[Path] = set()
     for directory in directories:
         if directory.resolve() in seen:
-            raise core.Refused(f"{flag} {directory} is given twice: give each directory once")
+            raise core.UsageError(f"{flag} {directory} is given twice: give each directory once")
         seen.add(directory.resolve())
 
 
@@ -285,7 +285,7 @@ def refuse_inside(flag: str, directories: Iterable[Path], records: Iterable[Path
             if holder not in inside.parents:
                 continue
             if not inside.relative_to(holder).parts[0].startswith(HIDDEN):
-                raise core.Refused(
+                raise core.UsageError(
                     f"{flag} {directory} lies in {holder} and would be taken for records there: "
                     "give a directory elsewhere"
                 )

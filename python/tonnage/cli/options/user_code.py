@@ -20,23 +20,23 @@ def held_by(place: str, kind: type, called: str) -> Any:
         called: What users know that as.
 
     Raises:
-        Refused: There is none; the message says what is there.
+        UsageError: There is none; the message says what is there.
     """
     module, separator, name = place.rpartition(":")
     if not separator or not name:
-        raise core.Refused(f"{place}: write MODULE:NAME, like words.py:COUNT")
+        raise core.UsageError(f"{place}: write MODULE:NAME, like words.py:COUNT")
     try:
         held = _from_file(Path(module)) if module.endswith(".py") else _imported(module)
     except Exception as why:
-        raise core.Refused(f"{module} cannot be loaded: {type(why).__name__}: {why}") from why
+        raise core.UsageError(f"{module} cannot be loaded: {type(why).__name__}: {why}") from why
     plain = called.rpartition(".")[2]
     if not hasattr(held, name):
         own = [each for each, value in vars(held).items() if _is(value, kind)]
         there = f"it has {', '.join(own)}" if own else f"nor any other {plain}"
-        raise core.Refused(f"{module} has no {name}; {there}")
+        raise core.UsageError(f"{module} has no {name}; {there}")
     found = getattr(held, name)
     if not _is(found, kind):
-        raise core.Refused(f"{place} is a {type(found).__name__}: name a {called}")
+        raise core.UsageError(f"{place} is a {type(found).__name__}: name a {called}")
     return found
 
 

@@ -68,6 +68,6 @@ def is_known(profiles: list[str], catalogs: list[str] | None = None) -> bool:
     """Whether a plan can be made with these."""
     try:
         known_of(profiles, catalogs_of(catalogs, ()))
-    except core.Refused:
+    except core.UsageError:
         return False
     return True

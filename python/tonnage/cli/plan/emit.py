@@ -33,12 +33,12 @@ def refuse(
     if kind is None:
         for flag, given in {"--candidate": number, "--out": out}.items():
             if given is not None:
-                raise core.Refused(f"{flag} {given}: it is of --emit, which is not given")
+                raise core.UsageError(f"{flag} {given}: it is of --emit, which is not given")
         return
     refuse_unknown("--emit", [kind], tuple(KINDS))
     for flag, value in instead.items():
         if value:
-            raise core.Refused(f"--emit {kind}: leave out {flag}, which prints something else")
+            raise core.UsageError(f"--emit {kind}: leave out {flag}, which prints something else")
 
 
 def emit(
@@ -48,18 +48,18 @@ def emit(
     from tonnage.provision.export import KINDS, HandoverError, Rental
 
     if number > len(made.candidates):
-        raise core.Refused(
+        raise core.UsageError(
             f"--candidate {number}: the plan has {formatting.several(len(made.candidates), 'candidate')}"
         )
     chosen = made.candidates[number - 1]
     if chosen.provider == "lab":
-        raise core.Refused(f"--emit {kind}: a lab is not rented: tonnage lab up makes it")
+        raise core.UsageError(f"--emit {kind}: a lab is not rented: tonnage lab up makes it")
     offer = offer_of(chosen, next(each for each in catalogs if each.name == chosen.catalog))
     try:
         spot = made.settings["purchase"] == "spot"
         handed = KINDS[kind](Rental(made.job.name, chosen, offer, spot))
     except HandoverError as why:
-        raise core.Refused(
+        raise core.UsageError(
             f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): {why}"
         ) from why
     text = written(kind, handed.document)
@@ -67,7 +67,7 @@ def emit(
         try:
             out.write_text(text)
         except OSError as why:
-            raise core.Refused(f"--out {out}: {why.strerror}") from why
+            raise core.UsageError(f"--out {out}: {why.strerror}") from why
     if as_json:
         told = dataclasses.asdict(handed) | {"candidate": dataclasses.asdict(chosen)}
         print(json.dumps(told))

@@ -61,7 +61,7 @@ def explore(
     from tonnage.report.explorer import page_data, write_explorer
 
     if out.suffix != ".html" or out.is_dir():
-        raise core.Refused(f"--out {out}: name a file that ends in .html")
+        raise core.UsageError(f"--out {out}: name a file that ends in .html")
     about: dict[str, Any] = {
         "--objects": objects,
         "--map-share": map_share,
@@ -78,7 +78,7 @@ def explore(
         progress(2, 4)
         held = page_data(_jobs(job, about), catalogs, known)
         if not held.offers:
-            raise core.Refused("nothing can be planned with: tonnage plan says why")
+            raise core.UsageError("nothing can be planned with: tonnage plan says why")
         progress(3, 4)
         flags = [part for flag, value in about.items() for part in _given(flag, value)]
         flags += [part for name in catalog or () for part in ("--catalog", name)]

@@ -224,7 +224,7 @@ def plan(
     refuse_unknown("--arch", [arch] if arch else [], ARCHITECTURES)
     handover.refuse(emit, candidate, out, {"--explain": explain, "--survey": survey})
     if data < LEAST_BYTES:
-        raise core.Refused(f"--data {data}: that many bytes are no job: give more, like 1TB")
+        raise core.UsageError(f"--data {data}: that many bytes are no job: give more, like 1TB")
     catalogs = catalogs_of(catalog, provider or ())
     known = known_of(profiles, catalogs)
     measuring = budget if survey else None
@@ -266,11 +266,11 @@ def plan(
             return
         made = planning(question, catalogs, known)
     except PlanError as why:
-        raise core.Refused(str(why)) from why
+        raise core.UsageError(str(why)) from why
     if emit and made.candidates:
         handover.emit(made, catalogs, emit, candidate or 1, out, as_json)
     elif emit:
-        raise core.Refused(planned.nothing(made))
+        raise core.UsageError(planned.nothing(made))
     elif as_json:
         print(json.dumps(made.to_json() | ({"survey": within(made, measuring)} if survey else {})))
     elif survey:
@@ -278,4 +278,4 @@ def plan(
     else:
         planned.show(made, every)
     if not made.candidates and not survey:
-        raise core.Refused(planned.nothing(made))
+        raise core.UsageError(planned.nothing(made))

@@ -81,7 +81,7 @@ def profile(
     from tonnage.plan.advertised import advertised
 
     if out.suffix != ".json" or out.is_dir():
-        raise core.Refused(f"--out {out}: name a file that ends in .json")
+        raise core.UsageError(f"--out {out}: name a file that ends in .json")
     catalogs = catalogs_of(catalog, ())
     said = _said(offer or [], catalogs)
     runs, measured = runs_among(paths)
@@ -98,10 +98,10 @@ def profile(
             placement=placement,
         )
     except profiles.OfferError as why:
-        raise core.Refused(f"--offer {why}") from why
+        raise core.UsageError(f"--offer {why}") from why
     if not made.offers:
         reason = made.left_out[0].why if made.left_out else "no trial was done"
-        raise core.Refused(f"nothing to make a profile of: {reason}")
+        raise core.UsageError(f"nothing to make a profile of: {reason}")
     made.write(out)
     if as_json:
         print(json.dumps(made.to_json()))
@@ -123,14 +123,16 @@ def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> Said:
     for each in given:
         host, separator, named = each.rpartition("=")
         if separator and not host:
-            raise core.Refused(f"--offer {each}: no machine is named: write HOST=OFFER, or OFFER")
+            raise core.UsageError(
+                f"--offer {each}: no machine is named: write HOST=OFFER, or OFFER"
+            )
         # In a catalog, since a mistyped one would never be planned with.
         found = find_offer("--offer", catalogs, named)
         offer = found.provider, found.type
         known = of_hosts.get(host) if host else of_all
         if known not in (None, offer):
             whose = host or "all machines"
-            raise core.Refused(f"--offer {each}: {whose} cannot be {'/'.join(known or ())} too")
+            raise core.UsageError(f"--offer {each}: {whose} cannot be {'/'.join(known or ())} too")
         if host:
             of_hosts[host] = offer
         else:

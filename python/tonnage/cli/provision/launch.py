@@ -188,9 +188,9 @@ def launch(
 
     made, chosen = chosen_of(f"PLAN {plan}", plan, candidate)
     if lifetime < LEAST_LIFETIME_SECONDS:
-        raise core.Refused("--lifetime: give ten minutes at least, like 2h")
+        raise core.UsageError("--lifetime: give ten minutes at least, like 2h")
     if chosen.seconds.high > lifetime:
-        raise core.Refused(
+        raise core.UsageError(
             f"--lifetime {formatting.duration(lifetime)}: the plan takes up to "
             f"{formatting.duration(chosen.seconds.high)}: give more than {chosen.seconds.high:.0f}s"
         )
@@ -205,7 +205,7 @@ def launch(
             show_requests(order, cap, as_json)
             return
     except (HandoverError, PriceError) as why:
-        raise core.Refused(f"{chosen.nodes} x {chosen.offer} ({chosen.layout}): {why}") from why
+        raise core.UsageError(f"{chosen.nodes} x {chosen.offer} ({chosen.layout}): {why}") from why
     refuse_unknown_account(order)
     if out:
         refuse_files("--out", [out])
@@ -216,7 +216,7 @@ def launch(
 
     program = shlex.split(ssh)
     if not program:
-        raise core.Refused("--ssh: give a command, like ssh")
+        raise core.UsageError("--ssh: give a command, like ssh")
     asked = Asked(
         order=order,
         reach=Reach(tuple(program), user, place.absolute() / "known_hosts"),
@@ -247,7 +247,7 @@ def order_of(
     """What is to be launched.
 
     Raises:
-        Refused: Its catalog is not known, or has not the plan's prices.
+        UsageError: Its catalog is not known, or has not the plan's prices.
         PriceError, HandoverError: It has no price, or cannot be rented of AWS.
     """
     from tonnage.provision import cost
@@ -261,13 +261,13 @@ def order_of(
         )
     (offered,) = catalogs_of([catalog or chosen.catalog], ())
     if offered.name != chosen.catalog:
-        raise core.Refused(f"--catalog {catalog}: the plan is of {chosen.catalog}: give that")
+        raise core.UsageError(f"--catalog {catalog}: the plan is of {chosen.catalog}: give that")
     offer = offer_of(chosen, offered)
     if offer.region is None:
-        raise core.Refused(f"catalog {offered.name} tells no region: plan with another")
+        raise core.UsageError(f"catalog {offered.name} tells no region: plan with another")
     planned = made.settings.get("purchase") == "spot"
     if not cost.is_planned(cost.tariff(offered, offer, chosen, planned), chosen):
-        raise core.Refused(
+        raise core.UsageError(
             f"catalog {offered.name} has another price than the plan: make the plan anew"
         )
     mark = secrets.token_hex(3)
@@ -286,7 +286,7 @@ def refuse_addresses(given: str | None) -> None:
     try:
         ipaddress.ip_network(given)
     except ValueError as why:
-        raise core.Refused(
+        raise core.UsageError(
             f"--ssh-from {given}: {why}: give a range of addresses, like 203.0.113.7/32"
         ) from None
 
@@ -297,7 +297,7 @@ def refuse_unknown_account(order: Order) -> None:
 
     missing = [f"{flag}, {what}" for flag, what in replace(order).items()]
     if missing:
-        raise core.Refused(
+        raise core.UsageError(
             f"give {'; and '.join(missing)} (--dry-run shows what would be asked without)"
         )
 
@@ -315,7 +315,7 @@ def refuse_dear(order: Order, cap_usd: float | None) -> None:
     """Refuses what can cost more than the cap."""
     most = most_usd(order)
     if cap_usd is not None and most > cap_usd:
-        raise core.Refused(
+        raise core.UsageError(
             f"--cap-usd {cap_usd:g}: {order.rental.candidate.nodes} x {order.rental.offer.type} "
             f"until the end of --lifetime cost {formatting.cents(most)}: give more, or a shorter "
             "--lifetime, or another --candidate"
@@ -329,13 +329,13 @@ def wheel_of(given: Path | None, arch: str | None) -> Path:
         found = sorted(WHEELS.glob(f"tonnage-*{wanted}.whl"))
         if len(found) != 1:
             of = f" of {arch}" if arch else ""
-            raise core.Refused(
+            raise core.UsageError(
                 f"{WHEELS} has {formatting.several(len(found), 'wheel')} for nodes{of}: run make build "
                 "on such a machine; or make wheels, and give --wheel FILE"
             )
         return found[0]
     if given.suffix != ".whl" or not given.is_file():
-        raise core.Refused(f"--wheel {given}: there is no such wheel: run make build")
+        raise core.UsageError(f"--wheel {given}: there is no such wheel: run make build")
     return given
 
 
@@ -421,7 +421,7 @@ def carried_out(asked: Asked, made: Plan, place: Path, as_json: bool) -> Launch:
             tell(f"running on {head.instance}: {formatting.command(asked.command)}")
             code = pass_on(asked.reach.command(at, run(asked.command)), to_stderr=as_json)
             if code:
-                raise core.Failed(f"{asked.command[0]} ended with {code}")
+                raise core.RunError(f"{asked.command[0]} ended with {code}")
         elif not as_json:
             print("\n".join(ready_lines(asked, record, at, place)), flush=True)
     if asked.command:

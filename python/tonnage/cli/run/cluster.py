@@ -55,8 +55,8 @@ def sort_on_fleet(
     """Sorts, and shows how it went.
 
     Raises:
-        Refused: Ray is not there, or arguments, a machine, or the input cannot be used.
-        Failed: It cannot be done any more, or what came out is not what went in.
+        UsageError: Ray is not there, or arguments, a machine, or the input cannot be used.
+        RunError: It cannot be done any more, or what came out is not what went in.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
     from tonnage.run.two_pass.job_spec import promised, refuse_nowhere
@@ -68,7 +68,7 @@ def sort_on_fleet(
     refuse_twice_read(urls)
     refuse_read_again(folders, urls)
     if folders and len(output) > 1:
-        raise core.Refused("--output: give directories, or one url")
+        raise core.UsageError("--output: give directories, or one url")
     followed = follow("sort", plan, candidate, instances, durability)
     measured = measured_at(capacities)
     refuse_without_ray()
@@ -116,8 +116,8 @@ def run_asked(
         followed: What was planned.
 
     Raises:
-        Refused: The cluster, its machines or the input cannot be used; nothing is begun.
-        Failed: It cannot be done any more, or what came out is not what went in.
+        UsageError: The cluster, its machines or the input cannot be used; nothing is begun.
+        RunError: It cannot be done any more, or what came out is not what went in.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
     from tonnage.cluster.ray_adapter import attached
@@ -166,7 +166,7 @@ def going_on(out: Path) -> Iterator[None]:
             stays = "rounds that were whole stay, what was under way may be done again"
             why.args = (f"interrupted: {stays}; {said}",)
         raise
-    except core.Failed as why:
+    except core.RunError as why:
         # What would fail on any machine has left nothing that could go on.
         if not isinstance(why, Over) and any(out.glob("*")):
             print(f"tonnage: {said}", file=sys.stderr)
@@ -177,11 +177,11 @@ def measured_at(paths: Sequence[Path]) -> list[FleetMeasurement]:
     """What fleets measured there.
 
     Raises:
-        Refused: Nothing that a job depends on.
+        UsageError: Nothing that a job depends on.
     """
     found = read_fleets([*paths])
     if paths and not any(carried(found, _nodes(found)).nodes.values()):
-        raise core.Refused(
+        raise core.UsageError(
             f"--capacities {formatting.listing(map(str, paths))}: no machine's disks, network or "
             "object store were measured there: give what tonnage measure disk, net or object "
             "--fleet kept"

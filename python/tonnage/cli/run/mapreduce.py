@@ -196,9 +196,9 @@ def run_mapreduce(
         return
     for flag, given in of_fleet.items():
         if given is not None:
-            raise core.Refused(f"{flag} is for a fleet: give --fleet too")
+            raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
     if folders:
-        raise core.Refused(
+        raise core.UsageError(
             f"--output {output}: of one machine it goes to a directory: give one, or --fleet, of "
             "which one machine is enough"
         )
@@ -236,13 +236,13 @@ def loaded(place: str) -> MapReduce:
     """The job that ``MODULE:NAME`` says.
 
     Raises:
-        Refused: There is none; the message says what is there.
+        UsageError: There is none; the message says what is there.
     """
     from tonnage.api.mapreduce import MapReduce
 
     found = held_by(place, MapReduce, "tonnage.MapReduce")
     if isinstance(found, type):
-        raise core.Refused(f"{place} is a type: name a tonnage.MapReduce")
+        raise core.UsageError(f"{place} is a type: name a tonnage.MapReduce")
     job: MapReduce = found
     return job
 

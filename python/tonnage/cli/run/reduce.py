@@ -243,12 +243,12 @@ def run_reduce(
         "--precision": precision,
     }
     if job not in OWN and ":" not in job:
-        raise core.Refused(
+        raise core.UsageError(
             f"{job}: there are {formatting.listing(OWN)}, or MODULE:NAME{formatting.did_you_mean(job, OWN)}"
         )
     for flag, value in given.items():
         if value is not None and job not in OF[flag]:
-            raise core.Refused(f"{flag} is of {formatting.listing(OF[flag])}, not of {job}")
+            raise core.UsageError(f"{flag} is of {formatting.listing(OF[flag])}, not of {job}")
     refuse_unknown("--assignment", [assignment], ("selective", "sequential"))
     refuse_endpoint(endpoint)
     paths, urls = divided(inputs)
@@ -409,7 +409,7 @@ def _auto(flag: str, text: str, parse: Any) -> Any:
     try:
         return parse(text)
     except typer.BadParameter as why:
-        raise core.Refused(f"{flag} {why.message}, or auto") from None
+        raise core.UsageError(f"{flag} {why.message}, or auto") from None
 
 
 def _measured(
@@ -418,23 +418,23 @@ def _measured(
     """How many requests at once were enough where the store was measured.
 
     Raises:
-        Refused: Requests are given, no input is in a store, or none was measured.
+        UsageError: Requests are given, no input is in a store, or none was measured.
     """
     if not capacities:
         return None
     if not urls:
-        raise core.Refused(
+        raise core.UsageError(
             "--capacities is of object storage, where no input is: leave it out, or give s3://..."
         )
     if at_once is not None:
-        raise core.Refused("--capacities is for --threads auto: give one of both")
+        raise core.UsageError("--capacities is for --threads auto: give one of both")
     from tonnage.cli.options.inputs import measured_places, read_all
     from tonnage.measure.object import enough
     from tonnage.run.reduce.tuning import RANGE_BYTES
 
     found = enough(read_all(measured_places(capacities)), min(chunk or RANGE_BYTES, RANGE_BYTES))
     if found is None:
-        raise core.Refused(
+        raise core.UsageError(
             f"--capacities {formatting.listing(map(str, capacities))}: no object was got there: give "
             "what tonnage measure object kept"
         )
@@ -455,7 +455,7 @@ def _where(
         of_fleet = {"--out": out, "--patience": patience, "--instances": instances, **of_plan}
         for flag, given in of_fleet.items():
             if given is not None:
-                raise core.Refused(f"{flag} is for a fleet: give --fleet too")
+                raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
         return None
     refuse_without_ray()
     from tonnage.api.reduce import OnFleet
@@ -492,7 +492,7 @@ def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[A
 
     if job == "kmeans":
         if "k" not in own:
-            raise core.Refused("--k: say how many centres, like --k 16")
+            raise core.UsageError("--k: say how many centres, like --k 16")
 
         def of_rows(rows: Any) -> Reduction[Any]:
             drawn = own.get("seed", 0), own.get("restarts", 1)
@@ -502,7 +502,7 @@ def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[A
         return Sampled(SAMPLE_ROWS, of_rows)
     if job == "pca":
         if "components" not in own:
-            raise core.Refused("--components: say how many, like --components 8")
+            raise core.UsageError("--components: say how many, like --components 8")
         return PCA(own["components"], names)
     if job == "regression":
         return Regression(own.get("target", -1), names)
@@ -520,6 +520,6 @@ def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[A
         try:
             found = found()
         except TypeError as why:
-            raise core.Refused(f"{job}: {why}: name one that is made already") from why
+            raise core.UsageError(f"{job}: {why}: name one that is made already") from why
     made: Reduction[Any] = found
     return made

@@ -135,7 +135,7 @@ def run_sort(
     }
     if fleet is not None:
         if faults is not None:
-            raise core.Refused("--faults is for one machine")
+            raise core.UsageError("--faults is for one machine")
         from tonnage.cli.run.cluster import sort_on_fleet
 
         sort_on_fleet(
@@ -159,7 +159,7 @@ def run_sort(
         return
     for flag, given in of_fleet.items():
         if given is not None:
-            raise core.Refused(f"{flag} is for a fleet: give --fleet too")
+            raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
     _sort_here(inputs, output, scratch, layout, memory, endpoint, requests, faults, as_json)
 
 

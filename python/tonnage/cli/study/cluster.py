@@ -30,17 +30,17 @@ def study_on_fleet(
     """Does the steps up to ``until`` that are left, and shows what came.
 
     Raises:
-        Refused: Ray is not there, or arguments, or machines, cannot be used.
-        Failed: A step failed; the same command goes on.
+        UsageError: Ray is not there, or arguments, or machines, cannot be used.
+        RunError: A step failed; the same command goes on.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
     from tonnage.run.two_pass.job_spec import refuse_nowhere
 
     if not directories:
-        raise core.Refused("--fleet: give --dir, a directory on each of a machine's devices")
+        raise core.UsageError("--fleet: give --dir, a directory on each of a machine's devices")
     refuse_nowhere("--dir", map(str, directories))
     if len(set(directories)) < len(directories):
-        raise core.Refused("--dir: one is given twice")
+        raise core.UsageError("--dir: one is given twice")
     refuse_files("--out", [out] if out else [])
     refuse_without_ray()
     from tonnage.study.cluster import CALIBRATED, Settings, study_fleet
@@ -63,8 +63,8 @@ def study_on_fleet(
     except KeyboardInterrupt as why:
         why.args = (f"interrupted: what was on machines is removed; {onward}",)
         raise
-    except core.Failed as why:
-        raise core.Failed(f"{why}; {onward}") from why
+    except core.RunError as why:
+        raise core.RunError(f"{why}; {onward}") from why
     if as_json:
         print(json.dumps(done.to_json()))
         return

@@ -138,7 +138,7 @@ def study(
     }
     for flag, given in of_fleet.items():
         if given is not None:
-            raise core.Refused(f"{flag} is for a fleet: give --fleet too")
+            raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
     _study_here(size or SIZE_BYTES, directory or [Path()], memory, out, as_json)
 
 

@@ -162,7 +162,7 @@ def measure_fleet(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) ->
         on_rows: Called now and then with how far all are.
 
     Raises:
-        Refused: There are fewer machines than asked for, or ``out`` holds something else.
+        UsageError: There are fewer machines than asked for, or ``out`` holds something else.
         KeyboardInterrupt: Ctrl-C; machines have been told to end, and what came is kept.
     """
     with running(cluster, out, asked, on_rows) as run:
@@ -201,7 +201,7 @@ def running(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Itera
         if asked.instances is not None:
             count = len(done) + len(machines)
             if count < asked.instances:
-                raise core.Refused(
+                raise core.UsageError(
                     f"--instances {asked.instances}: the fleet has {count} machines: add some, or "
                     "ask for fewer"
                 )

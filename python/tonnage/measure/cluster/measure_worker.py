@@ -109,7 +109,7 @@ class Agent:
         """Takes the task; all that it needs is loaded when this returns.
 
         Raises:
-            Refused: There is no room for its files.
+            UsageError: There is no room for its files.
         """
         parent = Path(tempfile.gettempdir())
         room = self._stack.enter_context(
@@ -188,7 +188,7 @@ class Agent:
                 self._has_moved()
         except _Stopped:
             self._why = "was told to end"
-        except core.Refused as why:
+        except core.UsageError as why:
             # Of what it was given from --out; of its own room nobody knows who asked.
             text = str(why.args[0]).replace(str(self._out), self._task.kept_in)
             self._why = _in_a_line(text)
@@ -234,7 +234,7 @@ def _in_a_line(text: str) -> str:
 
 def _in_words(why: Exception) -> str:
     """What went wrong; what nobody put in words is told with its kind."""
-    if isinstance(why, core.Failed):
+    if isinstance(why, core.RunError):
         return str(why.args[0])
     if isinstance(why, OSError) and why.strerror:
         return f"{why.filename or ''}: {why.strerror}".lstrip(": ")

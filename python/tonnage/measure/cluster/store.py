@@ -16,10 +16,10 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import (
-    ArtifactError,
     FleetMeasurement,
     FleetNode,
     Measurement,
+    RecordError,
     Trial,
     gather,
     write_atomically,
@@ -59,7 +59,7 @@ class Kept:
         """Writes what a node has told."""
         for name in sorted(files):
             if Path(name).name != name:
-                raise core.Failed(f"{node} told of a file called {name}")
+                raise core.RunError(f"{node} told of a file called {name}")
             write_atomically(self.place(node) / name, files[name])
 
     def trial(self, node: str, name: str) -> Trial:
@@ -131,8 +131,8 @@ class Kept:
         place = self.place(node)
         try:
             return gather(place) if (place / BEGUN).exists() else None
-        except ArtifactError as why:
-            raise core.Refused(f"--out {self._out}: {why}: give another directory") from None
+        except RecordError as why:
+            raise core.UsageError(f"--out {self._out}: {why}: give another directory") from None
 
 
 @contextmanager
@@ -149,11 +149,11 @@ def kept(
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
-        Refused: It holds something else, or is in use; or nodes' names cannot be told apart.
+        UsageError: It holds something else, or is in use; or nodes' names cannot be told apart.
     """
     places = [directory(node) for node in nodes]
     if len(set(places)) < len(places):
-        raise core.Refused("nodes have names that are alike: start Ray there with --node-name")
+        raise core.UsageError("nodes have names that are alike: start Ray there with --node-name")
     # Whoever wrote there may have been killed at the first of its files.
     first = [each for name in (BEGUN, NODE) for each in (name, f".{name}.*")]
     earlier = [path.parent.name for each in first for path in out.glob(f"*/{each}")]
@@ -162,7 +162,7 @@ def kept(
         if (path := out / FLEET_BEGUN).exists():
             begun = FleetMeasurement.read(path)
             if begun.kind != kind:
-                raise core.Refused(
+                raise core.UsageError(
                     f"--out {out} holds a measurement of {begun.kind}: give another directory"
                 )
             how = {"one_at_a_time": begun.one_at_a_time}

@@ -84,14 +84,14 @@ def measure_layouts(
         room: Where what stands is noted; what a killed process left there is undone first.
 
     Raises:
-        Refused: ``out`` holds something else, or trials of other settings, which is found before a
+        UsageError: ``out`` holds something else, or trials of other settings, which is found before a
             device is looked at; a device cannot be used, or this machine cannot make a layout.
-        Failed: A device failed, or the machine could not be left as it was found; the trials that
+        RunError: A device failed, or the machine could not be left as it was found; the trials that
             were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     if os.geteuid():
-        raise core.Refused("only root may lay out devices: use sudo")
+        raise core.UsageError("only root may lay out devices: use sudo")
     with opened(room, COMMAND) as journal:
         if not settings.devices:
             return []
@@ -184,12 +184,12 @@ def _refuse_few(settings: Settings, given: Sequence[Given]) -> None:
     """Refuses too few devices, and such as do not hold what is read and written."""
     several = [layout for layout in settings.layouts if layout != SINGLE]
     if several and len(given) < 2:
-        raise core.Refused(f"--layout {several[0]} takes two devices or more: give another one")
+        raise core.UsageError(f"--layout {several[0]} takes two devices or more: give another one")
     sharing = 1 if SINGLE in settings.layouts else len(given)
     wanted = 2 * settings.size_bytes // sharing
     for each in given:
         if each.size_bytes < wanted:
-            raise core.Refused(
+            raise core.UsageError(
                 f"{each.path} holds {each.size_bytes} bytes, {wanted} are read and written there: "
                 "give less with --size, or a larger device"
             )

@@ -41,7 +41,7 @@ def look_at(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[G
     """What the names stand for, all of it usable.
 
     Raises:
-        Refused: One is no device and no file, is given twice, is in use, or holds something and
+        UsageError: One is no device and no file, is given twice, is in use, or holds something and
             ``destroy`` does not allow that.
     """
     found = [_look_at(name, execute, destroy) for name in names]
@@ -68,16 +68,16 @@ def _look_at(name: Path, execute: Execute, destroy: bool) -> Given:
         path = name.resolve(strict=True)
         about = path.stat()
     except OSError as why:
-        raise core.Refused(f"{name}: {why.strerror}: give a device or a file") from why
+        raise core.UsageError(f"{name}: {why.strerror}: give a device or a file") from why
     is_file = stat.S_ISREG(about.st_mode)
     if not is_file and not stat.S_ISBLK(about.st_mode):
-        raise core.Refused(f"{name} is no block device and no regular file: give one")
+        raise core.UsageError(f"{name} is no block device and no regular file: give one")
     for user in _users(path, is_file, execute):
-        raise core.Refused(f"{name} {user}: give a device or a file that nothing uses")
+        raise core.UsageError(f"{name} {user}: give a device or a file that nothing uses")
     found = execute(("wipefs", "--no-act", "--noheadings", "--output", "TYPE", str(path)))
     signatures = tuple(dict.fromkeys(found.split()))
     if signatures and not destroy:
-        raise core.Refused(
+        raise core.UsageError(
             f"{name} holds {', '.join(signatures)}: give an empty one, or --destroy to lose what "
             "it holds"
         )
@@ -128,9 +128,9 @@ def _refuse_twice(given: Sequence[Given]) -> None:
             place = (DEVICES / _number(about.st_rdev)).resolve()
         for other, name in places.items():
             if place == other:
-                raise core.Refused(f"{each.path} is given twice: give each device once")
+                raise core.UsageError(f"{each.path} is given twice: give each device once")
             if other in place.parents or place in other.parents:
-                raise core.Refused(f"{each.path} and {name} overlap: give one of them")
+                raise core.UsageError(f"{each.path} and {name} overlap: give one of them")
         places[place] = each.path
 
 

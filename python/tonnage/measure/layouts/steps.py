@@ -75,10 +75,10 @@ def choose(layouts: Sequence[str], file_system: str | None, stripe_bytes: int | 
         stripe_bytes: How much of a raid0 lies together on a device; ``None`` for the default.
 
     Raises:
-        Refused: It cannot; the message says what is missing.
+        UsageError: It cannot; the message says what is missing.
     """
     if stripe_bytes is not None and not _is_a_stripe(stripe_bytes):
-        raise core.Refused("--stripe: give a power of two from 4KiB on")
+        raise core.UsageError("--stripe: give a power of two from 4KiB on")
     joined = [layout for layout in layouts if layout in JOINED]
     no_lvm = why_no_lvm()
     reasons = []
@@ -94,7 +94,7 @@ def choose(layouts: Sequence[str], file_system: str | None, stripe_bytes: int | 
         else:
             return Manner(name, "lvm", no_lvm, stripe_bytes or STRIPE_BYTES)
     flag = f"--file-system {file_system}: " if file_system else ""
-    raise core.Refused(
+    raise core.UsageError(
         f"{flag}{'; '.join(reasons)}: mend that, or give another --file-system or --layout"
     )
 

@@ -104,9 +104,9 @@ def measure_net(
         on_progress: Called now and then.
 
     Raises:
-        Refused: ``out`` holds trials of other settings; or namespaces cannot be had, which is found
+        UsageError: ``out`` holds trials of other settings; or namespaces cannot be had, which is found
             before anything is written.
-        Failed: An endpoint failed or was killed; rounds that were done are in ``out``.
+        RunError: An endpoint failed or was killed; rounds that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise. No process and no namespace is left.
     """
     if settings.namespaces:

@@ -160,12 +160,12 @@ def measure_net(
     """As `measure_fleet`, of the network between machines; ``more`` is what else `Asked` takes.
 
     Raises:
-        Refused: Also if more machines are to send all to all than there are.
+        UsageError: Also if more machines are to send all to all than there are.
     """
     asked = _asked(settings, **more)
     there = min(asked.instances or len(cluster.machines), len(cluster.machines))
     if settings.sizes and max(settings.sizes) > there:
-        raise core.Refused(
+        raise core.UsageError(
             f"--sizes {max(settings.sizes)}: the fleet has {there} machines: give no more"
         )
     with running(cluster, out, asked, on_rows) as run:

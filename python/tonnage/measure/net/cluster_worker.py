@@ -99,7 +99,7 @@ def take_part(
                     most_seconds=each.most_seconds,
                     on_progress=on_progress,
                 )
-            except (core.Failed, core.Refused) as why:
+            except (core.RunError, core.UsageError) as why:
                 said(each, Said(_own_words(str(why.args[0]), place), None))
                 continue
             for found in endpoint_round.trials(each.endpoint, each.together, answer, began_at):

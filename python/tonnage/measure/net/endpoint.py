@@ -68,8 +68,8 @@ def run_together(
         on_progress: Called now and then.
 
     Raises:
-        Refused: The core refused a configuration.
-        Failed: An endpoint failed, was killed, or did not end. All others have been ended then.
+        UsageError: The core refused a configuration.
+        RunError: An endpoint failed, was killed, or did not end. All others have been ended then.
     """
     with ExitStack() as stack:
         running = [
@@ -80,7 +80,7 @@ def run_together(
         while unfinished := [each for each in running if each.process.poll() is None]:
             _raise_failure(running)
             if time.monotonic() > deadline:
-                raise core.Failed(f"{unfinished[0].name} has not ended in {most_seconds:g} s")
+                raise core.RunError(f"{unfinished[0].name} has not ended in {most_seconds:g} s")
             if on_progress:
                 on_progress(sum(each.done_bytes for each in running))
             time.sleep(POLL_SECONDS)
@@ -149,8 +149,8 @@ def _raise_failure(running: Sequence[_Running]) -> None:
     failed.sort(key=lambda each: each.process.returncode > 0)
     name, code, said = failed[0].name, failed[0].process.returncode, failed[0].last_words()
     if code < 0:
-        raise core.Failed(f"{name} was killed by {signal.Signals(-code).name}")
-    raise (core.Refused if code == 2 else core.Failed)(f"{name}: {said}")
+        raise core.RunError(f"{name} was killed by {signal.Signals(-code).name}")
+    raise (core.UsageError if code == 2 else core.RunError)(f"{name}: {said}")
 
 
 def main() -> None:
@@ -160,9 +160,9 @@ def main() -> None:
     try:
         began = time.monotonic()
         outcome = core.run("net_bench", config, _say)
-    except (core.Refused, core.Failed) as why:
+    except (core.UsageError, core.RunError) as why:
         print(" ".join(str(why.args[0]).split()), file=sys.stderr)
-        sys.exit(2 if isinstance(why, core.Refused) else 1)
+        sys.exit(2 if isinstance(why, core.UsageError) else 1)
     after = resource.getrusage(resource.RUSAGE_SELF)
     answer = {
         "outcome": outcome,

@@ -28,15 +28,15 @@ def refuse_unable() -> None:
     """Refuses to make namespaces where that is known not to work.
 
     Raises:
-        Refused: This user may not make them, or a program for it is missing.
+        UsageError: This user may not make them, or a program for it is missing.
     """
     if os.geteuid():
-        raise core.Refused(
+        raise core.UsageError(
             "--namespaces: only root may make them: use sudo, or measure over loopback without"
         )
     for program in ("ip", "tc"):
         if shutil.which(program) is None:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--namespaces needs {program}: install iproute2, or measure over loopback without"
             )
 
@@ -50,7 +50,7 @@ def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[
         rate_bits_per_second: Of each link, one way; ``None`` for what the machine can do.
 
     Raises:
-        Failed: The kernel would not make them; `refuse_unable` finds most of what it would not.
+        RunError: The kernel would not make them; `refuse_unable` finds most of what it would not.
     """
     with core.workspace("--namespaces", LOCKS, LOCK_PREFIX):
         _remove_left()
@@ -92,4 +92,4 @@ def _call(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
     if done.returncode:
         said = " ".join(done.stderr.split())
-        raise core.Failed(f"--namespaces: {' '.join(command)}: {said}")
+        raise core.RunError(f"--namespaces: {' '.join(command)}: {said}")

@@ -29,7 +29,7 @@ WATCHED = {*FORWARDED, signal.SIGCHLD}
 """Signals that are waited for while a command is watched; they are blocked meanwhile."""
 
 
-class NotStarted(core.Refused):
+class NotStarted(core.UsageError):
     """A command that could not be started; ``code`` is what a shell would end with."""
 
     def __init__(self, said: str, code: int) -> None:

@@ -102,7 +102,7 @@ def watch_processes(pids: Sequence[int], out: Path, interval_seconds: float) -> 
         interval_seconds: From one sample to the next.
 
     Raises:
-        Refused: There is no such process, or its counters may not be read.
+        UsageError: There is no such process, or its counters may not be read.
     """
     names = [_watchable(pid) for pid in pids]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
@@ -298,11 +298,11 @@ def _group() -> tuple[Group | None, str]:
 def _watchable(pid: int) -> str:
     found = process(pid)
     if found is None or found.is_zombie:
-        raise core.Refused(f"--pid {pid}: there is no such process: give one that runs")
+        raise core.UsageError(f"--pid {pid}: there is no such process: give one that runs")
     try:
         input_output(pid, 0.0)
     except OSError:
-        raise core.Refused(
+        raise core.UsageError(
             f"--pid {pid}: {PROC / str(pid) / 'io'} may not be read: run this as the process's own "
             "user, or as root"
         ) from None

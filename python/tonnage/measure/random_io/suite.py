@@ -115,8 +115,8 @@ def measure_ops(
         on_progress: Called with bytes; the first ``file_bytes`` are those that are laid out.
 
     Raises:
-        Refused: ``out`` holds trials of other settings, or ``directory`` cannot be used.
-        Failed: The device failed; the trials that were done are in ``out``.
+        UsageError: ``out`` holds trials of other settings, or ``directory`` cannot be used.
+        RunError: The device failed; the trials that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     with (

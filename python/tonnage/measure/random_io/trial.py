@@ -15,7 +15,7 @@ from typing import Any
 import tonnage
 from tonnage.base import core
 from tonnage.base.core import stage_stats
-from tonnage.base.records import SystemActivity, Latency, Reading, Source, Step, Trial
+from tonnage.base.records import Latency, Reading, Source, Step, SystemActivity, Trial
 from tonnage.base.system import activity
 from tonnage.measure.trial.cache_detection import cached_beside, not_proved
 from tonnage.measure.trial.trial import now
@@ -107,8 +107,8 @@ def operate(
         on_progress: Called with bytes.
 
     Raises:
-        Refused: The file is smaller than a block.
-        Failed: The device failed.
+        UsageError: The file is smaller than a block.
+        RunError: The device failed.
     """
     operation = OPERATIONS[step.operation]
     config: dict[str, Any] = {

@@ -49,8 +49,8 @@ def measure_stream(
         peers: The machines that use the directory together, if ``settings`` says so.
 
     Raises:
-        Refused: ``out`` holds trials of other settings, or ``directory`` cannot be used.
-        Failed: The device failed; the trials that were done are in ``out``.
+        UsageError: ``out`` holds trials of other settings, or ``directory`` cannot be used.
+        RunError: The device failed; the trials that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     repeated = Rounds(settings.repetitions, settings.until_confidence)

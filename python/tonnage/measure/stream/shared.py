@@ -42,8 +42,8 @@ def trials(
     Who has a step on file does it again with the others, and keeps the first.
 
     Raises:
-        Refused: A machine does not see what another one made in the directory, or there is no room.
-        Failed: The file system failed, or the machine that was to make something is gone.
+        UsageError: A machine does not see what another one made in the directory, or there is no room.
+        RunError: The file system failed, or the machine that was to make something is gone.
     """
     said = peers.meet(len(kept.trials)).said
     nodes = list(said)
@@ -149,13 +149,13 @@ def _room(
             name = room.name
         name = peers.meet(name).said.get(first)
         if name is None:
-            raise core.Failed(f"{first} did not make a directory in {directory}")
+            raise core.RunError(f"{first} did not make a directory in {directory}")
         room = directory / name
         sees = room.is_dir()
         if sees and peers.node != first:
             held = stack.enter_context(lease.held(room, str(nodes.index(peers.node))))
         if blind := [node for node, each in peers.meet(sees).said.items() if not each]:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--dir {directory} is not the same for all: what {first} made there is not seen "
                 f"by {', '.join(blind)}"
             )

@@ -114,7 +114,7 @@ def kept(
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
-        Refused: It holds another measurement, or one of another machine, or is in use.
+        UsageError: It holds another measurement, or one of another machine, or is in use.
     """
     settings = _plain(settings)
     with locked(out):
@@ -143,7 +143,7 @@ def parted(out: Path, parts: Sequence[str]) -> Iterator[None]:
     """The directory ``out``, each of whose ``parts`` is one for `kept`.
 
     Raises:
-        Refused: It holds something else, or is in use.
+        UsageError: It holds something else, or is in use.
     """
     with locked(out):
         _refuse_else(out, parts)
@@ -155,7 +155,7 @@ def _refuse_else(out: Path, parts: Sequence[str] = ()) -> None:
     unfinished = tuple(f".{name}." for name in (*parts, BEGUN))
     for each in sorted(out.iterdir()):
         if each.name not in parts and not each.name.startswith(unfinished):
-            raise core.Refused(
+            raise core.UsageError(
                 f"--out {out} holds something else ({each.name}): give another directory"
             )
 
@@ -164,12 +164,12 @@ def _refuse_other(
     out: Path, begun: Measurement, kind: str, settings: dict[str, Any], here: Environment
 ) -> None:
     if begun.kind != kind:
-        raise core.Refused(
+        raise core.UsageError(
             f"--out {out} holds a measurement of {begun.kind}: give another directory"
         )
     refuse_settings(out, begun.settings, settings)
     if begun.environment and begun.environment.host != here.host:
-        raise core.Refused(
+        raise core.UsageError(
             f"--out {out} holds trials of the machine {begun.environment.host}, this is "
             f"{here.host}: give another directory"
         )
@@ -180,7 +180,7 @@ def refuse_settings(out: Path, begun: dict[str, Any], settings: dict[str, Any]) 
     for name in settings | begun:
         was, wanted = begun.get(name), settings.get(name)
         if was != wanted:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--out {out} was begun with {name} {was}, not {wanted}: give the same "
                 f"{flag_of(name)} to go on with it, or another directory"
             )
@@ -204,7 +204,7 @@ def locked(out: Path) -> Iterator[int]:
     """The directory ``out``, made if it is not there; whoever has this descriptor holds it.
 
     Raises:
-        Refused: Another command does.
+        UsageError: Another command does.
     """
     out.mkdir(parents=True, exist_ok=True)
     handle = os.open(out, os.O_RDONLY)
@@ -212,7 +212,7 @@ def locked(out: Path) -> Iterator[int]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield handle
     except BlockingIOError:
-        raise core.Refused(
+        raise core.UsageError(
             f"--out {out}: another command writes there: wait for it, or give another directory"
         ) from None
     finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
-from tonnage.base.records.base import ArtifactError
+from tonnage.base.records.base import RecordError
 from tonnage.base.records.calibration import Calibration
 from tonnage.base.records.cluster_measurement import FleetMeasurement
 from tonnage.base.records.discovery import measurements_at, places, runs_at, says
@@ -104,7 +104,7 @@ def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile
         found = [Profile.read(file) for file in files if says(file, Profile)]
         left = _measurements(place, found)
         runs = _runs(place, found)
-    except ArtifactError as why:
+    except RecordError as why:
         raise ProfileError(str(why)) from why
     except OSError as why:
         raise ProfileError(f"{why.filename}: {why.strerror}") from why
@@ -125,7 +125,7 @@ def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]
         return []
     try:
         where = places(place)
-    except ArtifactError:
+    except RecordError:
         return []  # It holds none.
     taken = {name for each in profiles for name in each.measurements}
     found = {each.id: each for at in where for each in measurements_at(at)}

@@ -93,7 +93,7 @@ class Launching:
         """Launches.
 
         Raises:
-            Failed, AwsError, KeyboardInterrupt: It cannot be; what is rented then stands still.
+            RunError, AwsError, KeyboardInterrupt: It cannot be; what is rented then stands still.
         """
         asked = self._asked
         self._prepare()
@@ -134,7 +134,7 @@ class Launching:
                     self._kept.note(unheard_since=None)
                 if why.code not in FULL:
                     raise
-                raise core.Failed(
+                raise core.RunError(
                     f"AWS has no {count} x {rental.offer.type} in {order.account.subnet} now, and "
                     f"fewer are none: {why}: {MENDS}"
                 ) from why
@@ -232,7 +232,7 @@ class Launching:
                 return {}
             if time.monotonic() > until:
                 missing = formatting.listing(sorted(wanted - set(alive)))
-                raise core.Failed(f"Ray is not up on {missing}: {said_of_all.why}")
+                raise core.RunError(f"Ray is not up on {missing}: {said_of_all.why}")
             time.sleep(PAUSE_SECONDS)
 
     def _started(self, some: list[RentedNode], head: str | None) -> Bad:
@@ -271,7 +271,7 @@ class Launching:
             found: dict[str, Any] = json.loads(said.out.splitlines()[-1])
             suspects: list[dict[str, Any]] = found["suspects"]
         except (IndexError, ValueError, KeyError):
-            raise core.Failed(f"screening came to nothing: {said.why}") from None
+            raise core.RunError(f"screening came to nothing: {said.why}") from None
         if path := self._kept.path:
             place = path.parent / f"screening-{self._screenings}.json"
             write_atomically(place, json.dumps(found).encode())
@@ -289,13 +289,13 @@ class Launching:
         """Rents others in place of these machines, and ends these.
 
         Raises:
-            Failed: That is more than is asked for, or than the cap allows.
+            RunError: That is more than is asked for, or than the cap allows.
         """
         told = formatting.listing(f"{name}: {why}" for name, why in sorted(bad.items()))
         self._tell(f"not to be used: {told}")
         self._replaced += len(bad)
         if self._replaced > self._asked.replacements:
-            raise core.Failed(
+            raise core.RunError(
                 f"{told}; {formatting.several(self._asked.replacements, 'machine')} may be replaced: "
                 "give more --replacements, or another --candidate"
             )
@@ -377,11 +377,11 @@ def refuse_above(asked: Asked, record: Launch, more: int) -> None:
     """Refuses to rent so many machines more if that can cost more than the cap.
 
     Raises:
-        Failed: It can.
+        RunError: It can.
     """
     most = most_usd(asked, record, more)
     if asked.cap_usd is not None and most > asked.cap_usd:
-        raise core.Failed(
+        raise core.RunError(
             f"{formatting.several(more, 'machine')} more could cost {formatting.cents(most)} in all, "
             f"above --cap-usd {asked.cap_usd:g}"
         )
@@ -392,7 +392,7 @@ def launched(asked: Asked, ec2: Ec2, kept: Kept, tell: Tell, *, stays: bool) -> 
     """A fleet that is ready; with ``stays`` it is left so if all went well, else it is ended.
 
     Raises:
-        Failed: It cannot be launched; says what that has cost, or what still stands.
+        RunError: It cannot be launched; says what that has cost, or what still stands.
         KeyboardInterrupt: A signal came; says the same.
     """
     try:
@@ -405,8 +405,8 @@ def launched(asked: Asked, ec2: Ec2, kept: Kept, tell: Tell, *, stays: bool) -> 
         # What interrupts again is no reason to leave anything rented.
         with undisturbed(forgets=True):
             said = _taken_down(ec2, kept, tell, " ".join(str(why).split()) or type(why).__name__)
-        if isinstance(why, (core.Failed, AwsError)):
-            raise core.Failed(f"{why}; {said}") from why
+        if isinstance(why, (core.RunError, AwsError)):
+            raise core.RunError(f"{why}; {said}") from why
         if isinstance(why, KeyboardInterrupt):
             raise type(why)(f"interrupted: {said}") from why
         print(said, file=sys.stderr)
@@ -417,7 +417,7 @@ def _taken_down(ec2: Ec2, kept: Kept, tell: Tell, why: str) -> str:
     """Ends all of a launch; gives how that went, in words."""
     try:
         end(ec2, kept.record.name, kept, tell, why)
-    except (AwsError, core.Failed, OSError) as failed:
+    except (AwsError, core.RunError, OSError) as failed:
         return still_rented(kept, str(failed))
     return down_said(kept.record)
 

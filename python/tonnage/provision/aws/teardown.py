@@ -66,7 +66,7 @@ def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None
 
     Raises:
         AwsError: AWS refuses, or does not answer; the rest still stands.
-        Failed: Something is not gone after minutes.
+        RunError: Something is not gone after minutes.
     """
     until = time.monotonic() + PATIENCE_SECONDS
     unheard = _unheard_until(kept)
@@ -98,13 +98,13 @@ def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None
             _let_go(ec2, there)
             on_step(f"waiting for {formatting.several(len(there.instances), 'machine')} to end")
         if time.monotonic() > until:
-            raise core.Failed(
+            raise core.RunError(
                 f"{left(there)} did not end in {formatting.duration(PATIENCE_SECONDS)}"
             )
         time.sleep(PAUSE_SECONDS)
     note(step="down", address=None, unheard_since=None)
     if unwritten:
-        raise core.Failed(
+        raise core.RunError(
             f"all of {name} has ended, but its record could not be written: "
             f"{unwritten.filename or 'launch.json'}: {unwritten.strerror}"
         )

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage.base import formatting
-from tonnage.base.system import Refused
+from tonnage.base.system import UsageError
 
 MB = 1e6
 FILE_SYSTEMS = ("xfs", "ext4", "none")
@@ -80,12 +80,12 @@ def parse(text: str, file: str) -> Description:
         file: Its name, for messages.
 
     Raises:
-        Refused: It cannot be used; a line names the key, and says what to write instead.
+        UsageError: It cannot be used; a line names the key, and says what to write instead.
     """
     try:
         top = _Table(file, "", tomllib.loads(text))
     except tomllib.TOMLDecodeError as why:
-        raise Refused(f"{file}: {why}: mend the TOML") from None
+        raise UsageError(f"{file}: {why}: mend the TOML") from None
     lab = top.table("lab")
     name = lab.word("name", LONGEST_NAME, "")
     lab.refuse_others()
@@ -148,9 +148,9 @@ class _Table:
         self._values = values
         self._taken: list[str] = []
 
-    def wrong(self, key: str, why: str) -> Refused:
+    def wrong(self, key: str, why: str) -> UsageError:
         """The error that names a key."""
-        return Refused(f"{self._file}: {self._place}{key}: {why}")
+        return UsageError(f"{self._file}: {self._place}{key}: {why}")
 
     def refuse_others(self) -> None:
         """Refuses keys that nobody has asked for."""

@@ -12,13 +12,13 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from tonnage.base.system import Failed, Refused
+from tonnage.base.system import RunError, UsageError
 from tonnage.base.system.netns import NAMESPACES
 from tonnage.provision.lab.nodes import Node
 from tonnage.provision.lab.throttling import controllers, directories
 
 
-class NotStarted(Refused):
+class NotStarted(UsageError):
     """A command that could not be started; ``code`` is what a shell would end with."""
 
     def __init__(self, said: str, code: int) -> None:
@@ -43,7 +43,7 @@ def become(
 
     Raises:
         NotStarted: There is no such program, or it may not be run.
-        Failed: The node is not there any more.
+        RunError: The node is not there any more.
     """
     refuse_no_program(command[0])
     enter(directories(node, controllers().values()))
@@ -61,13 +61,13 @@ def enter(groups: Iterable[Path]) -> None:
     """This process is in these groups from now on.
 
     Raises:
-        Failed: One is not there, or may not be entered.
+        RunError: One is not there, or may not be entered.
     """
     for group in groups:
         try:
             (group / "cgroup.procs").write_text("0")
         except OSError as why:
-            raise Failed(f"{group}: {why.strerror}: is the lab still up?") from why
+            raise RunError(f"{group}: {why.strerror}: is the lab still up?") from why
 
 
 def refuse_no_program(name: str) -> None:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from tonnage.base.system import Command, Failed, Refused
+from tonnage.base.system import Command, RunError, UsageError
 from tonnage.base.system.cgroups import end
 from tonnage.base.system.loop_devices import loops
 from tonnage.base.system.netns import shaped, wire_rate
@@ -58,13 +58,13 @@ def fault(lab: str | None, name: str, what: str, factor: float | None, room: Pat
         room: Where labs are on file.
 
     Raises:
-        Refused: There is no such lab, node or fault, or the node has nothing that could go so.
-        Failed: It could not be done.
+        UsageError: There is no such lab, node or fault, or the node has nothing that could go so.
+        RunError: It could not be done.
     """
     if what not in FAULTS:
-        raise Refused(f"{what}: there is no such fault: there are {', '.join(FAULTS)}")
+        raise UsageError(f"{what}: there is no such fault: there are {', '.join(FAULTS)}")
     if factor is not None and what not in SLOW:
-        raise Refused(f"--factor is for {' and '.join(SLOW)}: leave it out with {what}")
+        raise UsageError(f"--factor is for {' and '.join(SLOW)}: leave it out with {what}")
     with changing(room) as lock:
         record = standing(room, lab)
         node = node_of(record, name, room)
@@ -90,8 +90,8 @@ def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = R
         room: Where labs are on file.
 
     Raises:
-        Refused: There is no such lab or node.
-        Failed: It could not be mended.
+        UsageError: There is no such lab or node.
+        RunError: It could not be mended.
     """
     with changing(room) as lock:
         record = standing(room, lab)
@@ -136,11 +136,11 @@ def _await_verdict(cut_seconds: float) -> None:
 
 def _refuse_nothing_to(what: str, node: Node) -> None:
     if what == "slow-link" and node.machine.link_bytes_per_second is None:
-        raise Refused(f"{node.name} has no link_mb_per_s: give it one, to be slowed")
+        raise UsageError(f"{node.name} has no link_mb_per_s: give it one, to be slowed")
     if what == "slow-disk" and not _has_rates(node):
-        raise Refused(f"{node.name} has no disk with rates: give it one, to be slowed")
+        raise UsageError(f"{node.name} has no disk with rates: give it one, to be slowed")
     if what == "fill-disk" and not node.mounts:
-        raise Refused(f"{node.name} has no file system: give it a disk with one, to be filled")
+        raise UsageError(f"{node.name} has no file system: give it a disk with one, to be filled")
 
 
 def _has_rates(node: Node) -> bool:
@@ -202,7 +202,7 @@ def _fill(file: Path) -> None:
                 size += more
             except OSError as why:
                 if why.errno != errno.ENOSPC:
-                    raise Failed(f"{file}: {why.strerror}") from why
+                    raise RunError(f"{file}: {why.strerror}") from why
                 more //= 2
     finally:
         with suppress(OSError):

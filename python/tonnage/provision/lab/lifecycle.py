@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import formatting
-from tonnage.base.system import Failed, Journal, Refused, Step, locked
+from tonnage.base.system import Journal, RunError, Step, UsageError, locked
 from tonnage.base.system.cgroups import end, members
 from tonnage.base.system.loop_devices import is_buffered, loops, mounts_below
 from tonnage.base.system.undo_journal import execute
@@ -59,9 +59,9 @@ def up(file: Path, on_step: OnStep, room: Path = ROOM) -> Record:
         room: Where labs are on file.
 
     Raises:
-        Refused: The file cannot be used, this machine cannot make the lab, or a lab of this name
+        UsageError: The file cannot be used, this machine cannot make the lab, or a lab of this name
             and of another file is up.
-        Failed: Something could not be made; what was made is undone.
+        RunError: Something could not be made; what was made is undone.
     """
     text = _text(file)
     wanted = parse(text, str(file))
@@ -71,7 +71,7 @@ def up(file: Path, on_step: OnStep, room: Path = ROOM) -> Record:
         if found and found.stands:
             if found.description == wanted:
                 return found
-            raise Refused(
+            raise UsageError(
                 f"{file}: a lab {name} with other machines is up: end it with "
                 f"tonnage lab down --lab {name}, or give this one another name"
             )
@@ -100,8 +100,8 @@ def down(name: str | None, room: Path = ROOM) -> str | None:
         room: Where labs are on file.
 
     Raises:
-        Refused: There is none of this name, or several.
-        Failed: Something could not be undone; it is still on file.
+        UsageError: There is none of this name, or several.
+        RunError: Something could not be undone; it is still on file.
     """
     if not room.is_dir():
         return None
@@ -116,12 +116,12 @@ def node_of(record: Record, name: str, room: Path = ROOM) -> Node:
     """A node of a lab.
 
     Raises:
-        Refused: There is none of this name.
+        UsageError: There is none of this name.
     """
     nodes = {node.name: node for node in record.nodes(room)}
     if name not in nodes:
         lab, meant = record.description.name, formatting.did_you_mean(name, nodes)
-        raise Refused(f"lab {lab} has no node {name}{meant}: there are {', '.join(nodes)}")
+        raise UsageError(f"lab {lab} has no node {name}{meant}: there are {', '.join(nodes)}")
     return nodes[name]
 
 
@@ -130,13 +130,13 @@ def changing(room: Path = ROOM) -> Iterator[int]:
     """Holds the lock of all labs: gives its handle. The room goes with its last lab.
 
     Raises:
-        Refused: Who asks is not root, or is on a node, with which it would end itself half-way; or
+        UsageError: Who asks is not root, or is on a node, with which it would end itself half-way; or
             another process changes a lab.
     """
     if os.geteuid():
-        raise Refused("only root may change a lab: use sudo")
+        raise UsageError("only root may change a lab: use sudo")
     if f"/{GROUP}." in OWN_GROUPS.read_text():
-        raise Refused("this process is on a lab's node: change labs without lab exec")
+        raise UsageError("this process is on a lab's node: change labs without lab exec")
     with locked(room, OWNER, PATIENCE_SECONDS) as lock:
         try:
             yield lock
@@ -149,7 +149,7 @@ def status(name: str | None, room: Path = ROOM) -> dict[str, Any]:
     """All that is to be known of a lab that is up, as JSON values.
 
     Raises:
-        Refused: There is none.
+        UsageError: There is none.
     """
     return told(standing(room, name), room)
 
@@ -220,9 +220,9 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as why:
-        raise Refused(f"{file}: {why.strerror}: give a lab's file") from None
+        raise UsageError(f"{file}: {why.strerror}: give a lab's file") from None
     except UnicodeDecodeError:
-        raise Refused(f"{file} is no text: give a lab's file, in TOML") from None
+        raise UsageError(f"{file} is no text: give a lab's file, in TOML") from None
 
 
 def _journal(room: Path, name: str, lock: int) -> Journal:
@@ -237,7 +237,7 @@ def _told(plan: Iterator[Step], whole: int, on_step: OnStep) -> Iterator[Step]:
 
 def _clear(room: Path, name: str, lock: int) -> None:
     """Nothing of a lab any more, whatever there was of it."""
-    with suppress(Refused):  # It is of another version.
+    with suppress(UsageError):  # It is of another version.
         if found := read(room, name):
             dataclasses.replace(found, is_whole=False).write(room)
     directory, pattern, known = room / name, groups_of(name), controllers()
@@ -248,7 +248,7 @@ def _clear(room: Path, name: str, lock: int) -> None:
     if directory.is_dir():
         _journal(room, name, lock).undo()
         if left := mounts_below(directory):
-            raise Failed(
+            raise RunError(
                 f"{left[0]} is mounted in the lab's directory, and not by the lab: umount it, then "
                 f"run {DOWN} --lab {name} again"
             )
@@ -262,7 +262,7 @@ def _refuse_full(nodes: list[Node], directory: Path) -> None:
     free = shutil.disk_usage(place).free + left
     wanted = sum(each.disk.size_bytes for node in nodes for each in node.devices)
     if wanted > free:
-        raise Refused(
+        raise UsageError(
             f"the disks take {formatting.size(wanted)} and {place} has {formatting.size(free)} free: give "
             "less with size, or fewer nodes"
         )

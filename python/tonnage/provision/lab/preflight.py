@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tonnage.base.system import Refused
+from tonnage.base.system import UsageError
 from tonnage.provision.lab.nodes import Node
 from tonnage.provision.lab.throttling import Controller
 
@@ -50,15 +50,15 @@ def refuse_unable(nodes: Sequence[Node], known: Mapping[str, Controller]) -> Non
     """Refuses to make a lab where something is missing for it.
 
     Raises:
-        Refused: Says all that is missing.
+        UsageError: Says all that is missing.
     """
     if os.geteuid():
-        raise Refused("only root may make a lab: use sudo")
+        raise UsageError("only root may make a lab: use sudo")
     lacking = [*_programs(nodes)]
     if not lacking:
         lacking += [*_network(nodes), *_groups(nodes, known), *_devices(nodes)]
     if lacking:
-        raise Refused(f"this machine cannot make the lab: {'; '.join(lacking)}")
+        raise UsageError(f"this machine cannot make the lab: {'; '.join(lacking)}")
 
 
 def _programs(nodes: Sequence[Node]) -> Iterator[str]:

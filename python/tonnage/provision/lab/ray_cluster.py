@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
-from tonnage.base.system import Command, Failed, Refused
+from tonnage.base.system import Command, RunError, UsageError
 from tonnage.base.system.cgroups import end, members
 from tonnage.base.system.undo_journal import execute
 from tonnage.catalog.providers.schemas import LAB
@@ -81,8 +81,8 @@ def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> Record:
         room: Where labs are on file.
 
     Raises:
-        Refused: There is no such lab, or no Ray.
-        Failed: A node did not come up; what was started is ended.
+        UsageError: There is no such lab, or no Ray.
+        RunError: A node did not come up; what was started is ended.
     """
     with changing(room) as lock:
         record = standing(room, lab)
@@ -168,12 +168,12 @@ def _program() -> str:
     if given:
         found = shutil.which(given)
         if found is None:
-            raise Refused(f"{VARIABLE}={given}: there is no such program: give the path of ray")
+            raise UsageError(f"{VARIABLE}={given}: there is no such program: give the path of ray")
         return os.path.abspath(found)
     beside = Path(sys.executable).parent / "ray"
     found = str(beside) if beside.exists() else shutil.which("ray")
     if found is None:
-        raise Refused(
+        raise UsageError(
             "there is no ray: install it beside Tonnage (pip install 'tonnage[cluster]'), or name "
             f"it with {VARIABLE}=.../bin/ray"
         )
@@ -235,7 +235,7 @@ def _start(nodes: Sequence[Node], record: Record, room: Path) -> None:
         if process.returncode:
             failed.append(f"{node.name}: {' '.join(said.split())[-400:]}")
     if failed:
-        raise Failed(f"ray start failed on {'; '.join(failed)}")
+        raise RunError(f"ray start failed on {'; '.join(failed)}")
 
 
 def _wait(record: Record, nodes: Sequence[Node], room: Path, on_wait: OnWait) -> None:
@@ -248,7 +248,7 @@ def _wait(record: Record, nodes: Sequence[Node], room: Path, on_wait: OnWait) ->
             return
         if time.monotonic() > deadline:
             late = ", ".join(node.name for node in nodes if node not in settled)
-            raise Failed(f"Ray did not come up on {late} in {PATIENCE_SECONDS:g} s")
+            raise RunError(f"Ray did not come up on {late} in {PATIENCE_SECONDS:g} s")
         on_wait(len(settled), len(nodes))
         time.sleep(PAUSE_SECONDS)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tonnage.base.records import write_atomically
-from tonnage.base.system import Refused
+from tonnage.base.system import UsageError
 from tonnage.provision.lab.config import Description, parse
 from tonnage.provision.lab.nodes import NETWORKS, Node, nodes_of
 
@@ -76,28 +76,28 @@ def names(room: Path) -> list[str]:
     """The labs of which something is on file.
 
     Raises:
-        Refused: Who asks may not look.
+        UsageError: Who asks may not look.
     """
     try:
         return sorted(path.name for path in room.iterdir())
     except FileNotFoundError:
         return []
     except PermissionError:
-        raise Refused("only root may look at a lab: use sudo") from None
+        raise UsageError("only root may look at a lab: use sudo") from None
 
 
 def read(room: Path, name: str) -> Record | None:
     """The record of a lab; ``None`` if there is none.
 
     Raises:
-        Refused: It is of a version that is not known.
+        UsageError: It is of a version that is not known.
     """
     try:
         values = json.loads((room / name / RECORD).read_bytes())
     except FileNotFoundError:
         return None
     if values.pop("schema", None) != SCHEMA:
-        raise Refused(f"lab {name} was made by another version: tonnage lab down --lab {name}")
+        raise UsageError(f"lab {name} was made by another version: tonnage lab down --lab {name}")
     return Record(**values)
 
 
@@ -105,16 +105,16 @@ def standing(room: Path, name: str | None) -> Record:
     """The record of a lab that is up: of this name, or the only one.
 
     Raises:
-        Refused: There is none, or several and none was named, or it is not whole.
+        UsageError: There is none, or several and none was named, or it is not whole.
     """
     name = chosen(room, name)
     if name is None:
-        raise Refused("no lab is up: make one with tonnage lab up FILE")
+        raise UsageError("no lab is up: make one with tonnage lab up FILE")
     found = read(room, name)
     if found is None or not found.is_whole:
-        raise Refused(f"lab {name} is not whole: undo it with tonnage lab down --lab {name}")
+        raise UsageError(f"lab {name} is not whole: undo it with tonnage lab down --lab {name}")
     if not found.stands:
-        raise Refused(
+        raise UsageError(
             f"lab {name} went with a reboot: make it anew with tonnage lab up FILE, or undo what "
             f"is left with tonnage lab down --lab {name}"
         )
@@ -125,14 +125,14 @@ def chosen(room: Path, name: str | None) -> str | None:
     """The lab of this name, or the only one; ``None`` if there is none at all.
 
     Raises:
-        Refused: There is none of this name, or there are several and none was named.
+        UsageError: There is none of this name, or there are several and none was named.
     """
     there = names(room)
     if name is not None and name not in there:
         others = f": there are {', '.join(there)}" if there else ": none is up"
-        raise Refused(f"--lab {name}: there is no such lab{others}")
+        raise UsageError(f"--lab {name}: there is no such lab{others}")
     if name is None and len(there) > 1:
-        raise Refused(f"labs {', '.join(there)} are up: say which with --lab NAME")
+        raise UsageError(f"labs {', '.join(there)} are up: say which with --lab NAME")
     return name or (there[0] if there else None)
 
 
@@ -140,10 +140,10 @@ def free_network(room: Path) -> int:
     """The first number that no lab's network has.
 
     Raises:
-        Refused: All are taken.
+        UsageError: All are taken.
     """
     taken = {found.network for name in names(room) if (found := read(room, name))}
     for number in NETWORKS:
         if number not in taken:
             return number
-    raise Refused("too many labs are up: end one with tonnage lab down")
+    raise UsageError("too many labs are up: end one with tonnage lab down")

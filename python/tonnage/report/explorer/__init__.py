@@ -13,4 +13,4 @@ double), and each says whose counterpart it is; `tests/report/explorer/test_expl
 from tonnage.report.explorer.page import render, write_explorer
 from tonnage.report.explorer.page_data import PageData, page_data
 
-__all__ = ["PageData", "render", "page_data", "write_explorer"]
+__all__ = ["PageData", "page_data", "render", "write_explorer"]

@@ -119,7 +119,7 @@ def _about(file: File, sources: Sources) -> About:
     """What a file says of itself.
 
     Raises:
-        Refused: It is none.
+        UsageError: It is none.
     """
     try:
         with sources.open(file) as opened:
@@ -145,7 +145,7 @@ def _about(file: File, sources: Sources) -> About:
                 opened.seek(block.offset)
                 before += opened.read(block.end - block.offset)
     except (pa.ArrowException, struct.error, ValueError, OSError) as why:
-        raise core.Refused(f"input {file.name} is no whole Arrow file: {why}") from why
+        raise core.UsageError(f"input {file.name} is no whole Arrow file: {why}") from why
     return About(schema, batches, before if dictionaries else b"")
 
 

@@ -30,7 +30,7 @@ class OfSize(Format):
 
     def __init__(self, row: str | None) -> None:
         if row is None:
-            raise core.Refused("--dtype: say what a row is, like 8f8: eight numbers of 64 bits")
+            raise core.UsageError("--dtype: say what a row is, like 8f8: eight numbers of 64 bits")
         self.dtype = dtype_of(row)
         super().__init__(text_of(self.dtype))
 
@@ -51,7 +51,7 @@ class OfSize(Format):
         length = self.dtype.itemsize
         count, rest = divmod(file.bytes - begin, length)
         if rest:
-            raise core.Refused(
+            raise core.UsageError(
                 f"input {file.name}: its {file.bytes} bytes are no multiple of the row's {length}; "
                 f"after the last whole row, at offset {begin + count * length}, {rest} bytes are "
                 "left: cut the file there, or mend --dtype"
@@ -97,19 +97,19 @@ def dtype_of(text: str) -> np.dtype[Any]:
     """The type of a row, like ``8f8`` or ``i4,i4`` or ``seconds:f8,user:i8``.
 
     Raises:
-        Refused: It is none, or one whose rows are objects.
+        UsageError: It is none, or one whose rows are objects.
     """
     # Names, if there are any, stand before: each begins a field, which may have commas itself.
     named = [each.split(":", 1) for each in NAMED.split(text)] if ":" in text else None
     try:
         found = np.dtype([(name.strip(), of) for name, of in named] if named else text)
     except (TypeError, ValueError, SyntaxError) as why:
-        raise core.Refused(
+        raise core.UsageError(
             f"--dtype {text}: it is no type of NumPy's ({why}); write it like 8f8, i4,i4 or "
             "seconds:f8,user:i8"
         ) from why
     if found.hasobject or not found.itemsize:
-        raise core.Refused(f"--dtype {text}: its rows have no size; write it like 8f8 or i4,i4")
+        raise core.UsageError(f"--dtype {text}: its rows have no size; write it like 8f8 or i4,i4")
     return found
 
 
@@ -127,7 +127,7 @@ def npy_rows(file: File, sources: Sources) -> tuple[np.dtype[Any], int]:
     """The type of a row of a file of NumPy's, and where rows begin.
 
     Raises:
-        Refused: It is none, or its rows are not one after another.
+        UsageError: It is none, or its rows are not one after another.
     """
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -139,19 +139,19 @@ def npy_rows(file: File, sources: Sources) -> tuple[np.dtype[Any], int]:
         version = np.lib.format.read_magic(head)
         shape, fortran, dtype = read[version](head)
     except (ValueError, KeyError) as why:
-        raise core.Refused(f"input {file.name} is no whole npy file: {why}") from why
+        raise core.UsageError(f"input {file.name} is no whole npy file: {why}") from why
     if dtype.hasobject or (fortran and len(shape) > 1) or not shape:
-        raise core.Refused(
+        raise core.UsageError(
             f"input {file.name}: its rows are not one after another: save it in C order, as numbers"
         )
     row = np.dtype((dtype, shape[1:])) if len(shape) > 1 else dtype
     if dtype_of(text_of(row)) != row:
-        raise core.Refused(
+        raise core.UsageError(
             f"input {file.name}: between its fields is room, or they have fields themselves: save "
             "it with fields of numbers, packed"
         )
     if head.tell() + shape[0] * row.itemsize != file.bytes:
-        raise core.Refused(
+        raise core.UsageError(
             f"input {file.name} is no whole npy file: it has {file.bytes} bytes, and its header "
             f"says {head.tell() + shape[0] * row.itemsize}"
         )

@@ -43,7 +43,7 @@ class Format(ABC):
         """What a row of a file is, if the file says it.
 
         Raises:
-            Refused: The file is none of the format.
+            UsageError: The file is none of the format.
         """
         return None
 
@@ -56,7 +56,7 @@ class Format(ABC):
         """A file's chunks, of about ``chunk_bytes`` each.
 
         Raises:
-            Refused: The file is none of the format, or its rows are others.
+            UsageError: The file is none of the format, or its rows are others.
         """
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Format(ABC):
             moved: Called with bytes of the file that are written, again and again.
 
         Raises:
-            Failed: The file is shorter than it was.
+            RunError: The file is shorter than it was.
         """
         into.write(self.head(chunks, file, sources))
         at, end = chunks[0].offset, chunks[-1].offset + chunks[-1].bytes
@@ -101,7 +101,7 @@ class Format(ABC):
             while at < end:
                 piece = opened.read(min(PIECE_BYTES, end - at))
                 if not piece:
-                    raise core.Failed("it ended early", "read", file.name, at)
+                    raise core.RunError("it ended early", "read", file.name, at)
                 into.write(piece)
                 at += len(piece)
                 moved(len(piece))
@@ -113,7 +113,7 @@ class Format(ABC):
     def refuse_others(self, file: File, row: str | None) -> None:
         """Refuses a file whose rows are not those of the others."""
         if row != self.row:
-            raise core.Refused(
+            raise core.UsageError(
                 f"input {file.name}: its rows are {row}, and others are {self.row}: give files of "
                 "one kind"
             )

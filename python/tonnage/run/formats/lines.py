@@ -115,12 +115,12 @@ def _header(file: File, sources: Sources) -> bytes:
     """The first line.
 
     Raises:
-        Refused: It is no text.
+        UsageError: It is no text.
     """
     with sources.open(file) as opened:
         line = opened.readline()
     if any(each < ord(" ") and each not in b"\t\r\n" for each in line):
-        raise core.Refused(
+        raise core.UsageError(
             f"input {file.name}: its first line is no text, so it is no csv: give --format as it is"
         )
     return line
@@ -143,7 +143,7 @@ def _beginning(file: File, sources: Sources, format: str) -> Iterator[bytes]:
     """The lines that a file begins with, to be read meanwhile.
 
     Raises:
-        Refused: They cannot be.
+        UsageError: They cannot be.
     """
     with sources.open(file) as opened:
         text = opened.read(min(BEGINNING_BYTES, file.bytes)) + opened.readline()
@@ -151,6 +151,6 @@ def _beginning(file: File, sources: Sources, format: str) -> Iterator[bytes]:
         yield text
     except pa.ArrowInvalid as why:
         said = plain(with_row(str(why), format, text, 0))
-        raise core.Refused(
+        raise core.UsageError(
             f"input {file.name} is no whole {format}: {said}: mend it, or give --format"
         ) from why

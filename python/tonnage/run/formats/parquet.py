@@ -78,4 +78,4 @@ def _footer(file: File, sources: Sources) -> pq.FileMetaData:
     try:
         return sources.footer(file)
     except (pa.ArrowException, OSError) as why:
-        raise core.Refused(f"input {file.name} is no whole parquet file: {why}") from why
+        raise core.UsageError(f"input {file.name} is no whole parquet file: {why}") from why

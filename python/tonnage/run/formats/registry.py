@@ -34,10 +34,10 @@ def format_named(name: str, dtype: str | None = None) -> Format:
     """The format of a name, with what a row is.
 
     Raises:
-        Refused: There is none of the name, or its rows have no type.
+        UsageError: There is none of the name, or its rows have no type.
     """
     if name not in KINDS:
-        raise core.Refused(f"--format {name}: there are {', '.join(KINDS)}")
+        raise core.UsageError(f"--format {name}: there are {', '.join(KINDS)}")
     return KINDS[name](dtype)
 
 
@@ -47,12 +47,12 @@ def format_of(
     """What files are: as is said, or as the ends of their names tell, and the first of them says.
 
     Raises:
-        Refused: They are several things, or what their rows are is not known.
+        UsageError: They are several things, or what their rows are is not known.
     """
     ends = {os.path.splitext(file.name)[1] for file in files}
     told = {SUFFIXES.get(end.lower(), "rows") for end in ends}
     if name is None and len(told) > 1:
-        raise core.Refused(
+        raise core.UsageError(
             f"the inputs are {', '.join(sorted(told))}: give those of one format, or --format"
         )
     wanted = name or next(iter(told), "rows")

@@ -29,7 +29,7 @@ class Schemas:
         """Keeps the schema of some rows.
 
         Raises:
-            Failed: They do not go together with what was seen before.
+            RunError: They do not go together with what was seen before.
         """
         with self._lock:
             if schema not in self._seen:
@@ -53,7 +53,7 @@ class Schemas:
             return pa.unify_schemas(list(self._seen))
         except pa.ArrowException as why:
             places = " and for ".join(list(self._seen.values())[-2:])
-            raise core.Failed(
+            raise core.RunError(
                 f"what map gave for {places} does not go together: {why}; cast the columns in map",
                 "map",
                 None,
@@ -80,7 +80,7 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
     """A table as a batch."""
     columns = [column.combine_chunks() for column in table.columns]
     if any(isinstance(column, pa.ChunkedArray) for column in columns):
-        raise core.Failed(
+        raise core.RunError(
             "a column of strings has more than 2 GiB in one batch: make it large_string in map",
             "map",
             None,
@@ -93,14 +93,14 @@ def encode(rows: pa.RecordBatch, key: Sequence[str], most_bytes: int) -> Iterato
     """Rows as blocks, as few as hold them.
 
     Raises:
-        Failed: A single row is longer than a block; the message names its key.
+        RunError: A single row is longer than a block; the message names its key.
     """
     block = _stream(rows)
     if block.size <= most_bytes:
         yield memoryview(block).cast("B")
         return
     if rows.num_rows == 1:
-        raise core.Failed(
+        raise core.RunError(
             f"the row of key {keys.show(rows, key, 0)} takes {block.size} bytes, a block holds "
             f"{most_bytes}: make it shorter in map, or give more --memory",
             "map",
@@ -120,7 +120,7 @@ def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         table = pa.concat_tables(tables, promote_options="default")
         if table.num_columns > len(schema):
             more = sorted({*table.column_names} - {*schema.names})
-            raise core.Failed(
+            raise core.RunError(
                 f"map gave the column {more[0]} once, and not when it was called with the same "
                 "again: have it give the same columns for the same input",
                 "map",
@@ -130,7 +130,7 @@ def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         return one_batch(table.select(schema.names))
     except (pa.ArrowException, OSError) as why:
         said = f"what came back from scratch is not what was put there ({why}): {CORRUPT}"
-        raise core.Failed(said, "taken", None, None) from why
+        raise core.RunError(said, "taken", None, None) from why
 
 
 def batches(data: bytes) -> Iterator[pa.RecordBatch]:

@@ -150,7 +150,7 @@ class MapReduceAsked(Asked):
             for place in (place for place, node in each.owners.items() if node == owner):
                 came = told["came"][place]
                 if any(sum(of[place][name] for of in given) != came[name] for name in came):
-                    raise core.Failed(
+                    raise core.RunError(
                         f"of partition {place} {came['bytes']} bytes came to {owner}, and others "
                         f"were sent: {blocks.CORRUPT}"
                     )
@@ -172,7 +172,7 @@ class MapReduceAsked(Asked):
             for event in job.home.events:
                 for text, where in event.get("schemas", ()):
                     schemas.note(schema_of_text(text), where)
-        except core.Failed as why:
+        except core.RunError as why:
             raise Deterministic(why.args[0]) from why
         return {"schema": text_of(schemas.agreed().serialize().to_pybytes())}
 
@@ -234,7 +234,7 @@ def asked_of(
         more: What any job has (`Asked`).
 
     Raises:
-        Refused: No node could do it.
+        UsageError: No node could do it.
     """
     scratch = more["scratch"]
     shares = Shares(more["memory_bytes"], workers or 1, len(scratch))

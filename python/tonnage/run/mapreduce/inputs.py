@@ -86,7 +86,7 @@ def find(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> Found:
     """The splits of all files.
 
     Raises:
-        Refused: One is not there, is empty of files, or is of no format that is known.
+        UsageError: One is not there, is empty of files, or is of no format that is known.
     """
     given = [(each, file) for each in inputs for file in sources.find(str(each.path))]
     # Of each object something is asked.
@@ -113,12 +113,12 @@ def format_of(given: Input, name: str) -> str:
     if re.fullmatch(r"lines|csv|json|parquet|arrow|records:[1-9]\d{0,8}", given.format):
         return given.format
     if given.format != "auto":
-        raise core.Refused(
+        raise core.UsageError(
             f"--input-format {given.format}: there are {', '.join(KNOWN)} (N bytes a record)"
         )
     found = FORMATS.get(PurePosixPath(name).suffix.lower())
     if found is None:
-        raise core.Refused(
+        raise core.UsageError(
             f"input {name}: its name does not say what it is; give --input-format, one of "
             f"{', '.join(KNOWN[1:])}"
         )
@@ -138,9 +138,9 @@ def refuse_broken(file: File, kind: str, sources: Sources) -> int:
         try:
             return _parts(file, kind, sources)[1]
         except (pa.ArrowException, OSError) as why:
-            raise core.Refused(f"input {file.name} is no whole {kind} file: {why}") from why
+            raise core.UsageError(f"input {file.name} is no whole {kind} file: {why}") from why
     if kind.startswith("records:") and (rest := file.bytes % record_bytes(kind)):
-        raise core.Refused(
+        raise core.UsageError(
             f"input {file.name}: its {file.bytes} bytes are no multiple of the record's "
             f"{record_bytes(kind)}; after the last whole record, at offset {file.bytes - rest}, "
             "some are left"

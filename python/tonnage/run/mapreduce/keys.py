@@ -40,14 +40,14 @@ def refuse(rows: pa.RecordBatch, key: Sequence[str]) -> None:
     """Refuses keys that have no order.
 
     Raises:
-        Failed: A column's type is none that is sorted by; the message says which are.
+        RunError: A column's type is none that is sorted by; the message says which are.
     """
     types = pa.types
     for name in key:
         kind = rows.schema.field(name).type
         nested = types.is_nested(kind) or types.is_interval(kind) or types.is_float16(kind)
         if nested or not (types.is_primitive(kind) or _is_bytes(kind) or types.is_null(kind)):
-            raise core.Failed(
+            raise core.RunError(
                 f"the key's column {name} is of type {kind}, which has no order here: make it "
                 "numbers, strings, bytes or moments in map",
                 "map",

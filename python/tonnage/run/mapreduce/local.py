@@ -105,8 +105,8 @@ def map_reduce(
         on_progress: Called with bytes done of how many, as far as that is known.
 
     Raises:
-        Refused: Arguments or input cannot be used.
-        Failed: A function failed (its exception is the cause), or a device.
+        UsageError: Arguments or input cannot be used.
+        RunError: A function failed (its exception is the cause), or a device.
         KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
     """
     began, cpu_before = time.monotonic(), _cpu_seconds()
@@ -259,14 +259,14 @@ class _Job:
 def refuse(functions: Functions, scratch: Sequence[Any], shares: Shares, format: str) -> None:
     """Refuses what no input can be used with."""
     if format not in SUFFIXES:
-        raise core.Refused(f"--format {format}: there are {', '.join(SUFFIXES)}")
+        raise core.UsageError(f"--format {format}: there are {', '.join(SUFFIXES)}")
     refuse_shares(shares)
     if not functions.keys:
-        raise core.Refused("key: give at least one column")
+        raise core.UsageError("key: give at least one column")
     if functions.partitions is not None and not 0 < functions.partitions <= PARTITIONS_AT_MOST:
-        raise core.Refused(f"partitions: give 1 to {PARTITIONS_AT_MOST}")
+        raise core.UsageError(f"partitions: give 1 to {PARTITIONS_AT_MOST}")
     if not scratch:
-        raise core.Refused("--scratch: give at least one directory")
+        raise core.UsageError("--scratch: give at least one directory")
 
 
 def refuse_shares(shares: Shares, uploads: bool = False) -> None:
@@ -276,13 +276,13 @@ def refuse_shares(shares: Shares, uploads: bool = False) -> None:
         for_uploads = -(-shares.memory_bytes * LEAST_UPLOAD_BYTES // shares.upload_bytes)
         least, why = max(least, for_uploads), ", each of which puts parts to object storage"
     if shares.memory_bytes < least:
-        raise core.Refused(
+        raise core.UsageError(
             f"--memory of {shares.memory_bytes} bytes is too small for "
             f"{shares.workers} worker{'s' * (shares.workers > 1)}{why}: give at least "
             f"{least >> 20}MiB, or fewer --workers"
         )
     if shares.workers < 1:
-        raise core.Refused(f"--workers {shares.workers}: give at least 1")
+        raise core.UsageError(f"--workers {shares.workers}: give at least 1")
 
 
 def _room(directory: Path) -> Any:

@@ -84,12 +84,12 @@ def called(name: str, function: Function | None, key: tuple[str, ...]) -> Call |
         except Exception as why:
             own = getattr(function, "__qualname__", type(function).__name__)
             said = f"{name} ({own}) failed for {where}: {type(why).__name__}: {why}"
-            raise core.Failed(said, name, None, None) from why
+            raise core.RunError(said, name, None, None) from why
         if isinstance(given, pa.Table):
             given = blocks.one_batch(given)
         if not isinstance(given, pa.RecordBatch):
             said = f"{name} gave {type(given).__name__} for {where}: give a pyarrow.RecordBatch"
-            raise core.Failed(said, name, None, None)
+            raise core.RunError(said, name, None, None)
         if given.num_rows and key:
             _refuse_keyless(name, given, key)
         return keys.normal(blocks.plain(given), key)
@@ -101,7 +101,7 @@ def _refuse_keyless(who: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> Non
     names = rows.schema.names
     missing = [name for name in key if name not in names]
     if missing:
-        raise core.Failed(
+        raise core.RunError(
             f"{who} has no column {missing[0]}, which is of the key; it has {', '.join(names)}",
             "map",
             None,
@@ -109,4 +109,4 @@ def _refuse_keyless(who: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> Non
         )
     if len(set(names)) < len(names):
         said = f"{who} has columns of the same name ({', '.join(names)}): name each once"
-        raise core.Failed(said, "map", None, None)
+        raise core.RunError(said, "map", None, None)

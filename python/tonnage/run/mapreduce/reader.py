@@ -51,7 +51,7 @@ class Reader:
         """The batches of a split; no empty ones.
 
         Raises:
-            Failed: It cannot be read; the message names file and row.
+            RunError: It cannot be read; the message names file and row.
         """
         try:
             for batch in self._read(split):
@@ -59,7 +59,7 @@ class Reader:
                     yield batch
         except (pa.ArrowException, OSError) as why:
             said = f"reading {split}: {self._with_line(split, str(why))}"
-            raise core.Failed(said, "read", split.file.name, split.begin) from why
+            raise core.RunError(said, "read", split.file.name, split.begin) from why
 
     def _read(self, split: Split) -> Iterator[pa.RecordBatch]:
         if split.format == "parquet":
@@ -104,7 +104,7 @@ class Reader:
         except pa.ArrowInvalid as why:
             # Of the beginning, whichever split it is that asks.
             said = f"reading {split.file.name}: {with_row(str(why), split.format, text, 0)}"
-            raise core.Failed(said, "read", split.file.name, 0) from why
+            raise core.RunError(said, "read", split.file.name, 0) from why
         return self._told.setdefault(split.file, told)
 
     def _lines_of(self, split: Split) -> tuple[int, bytes]:

@@ -101,12 +101,12 @@ class Reducing:
             rows: How many it was given.
 
         Raises:
-            Failed: A function or a device failed, or a group is larger than memory.
+            RunError: A function or a device failed, or a group is larger than memory.
         """
         leaves, given = self._leaves(round, (), range(len(round.spans)), rows)
         self._reduce_all(leaves)
         if self.rows != given:
-            raise core.Failed(
+            raise core.RunError(
                 f"pass two read {self.rows} rows, pass one was given {given}: {blocks.CORRUPT}",
                 "taken",
                 None,
@@ -129,7 +129,7 @@ class Reducing:
                 an exception when the others have ended.
 
         Raises:
-            Failed: A function or a device failed, or a group is larger than memory.
+            RunError: A function or a device failed, or a group is larger than memory.
         """
         large = [each for each in wanted if round.spans[each] > self.shares.portion_bytes]
 
@@ -166,7 +166,7 @@ class Reducing:
                 continue
             too_large = max(again.spans) > self.shares.portion_bytes
             if too_large and ((again.single is not None and not shrunk) or depth > DEPTH):
-                raise core.Failed(
+                raise core.RunError(
                     f"the rows of key {again.single} take {again.bytes} bytes, a thread has "
                     f"memory for {self.shares.portion_bytes}: give combine, which makes fewer of "
                     "them, more --memory or fewer --workers",
@@ -337,7 +337,7 @@ class _Taking:
     def _compare(self, number: int) -> None:
         read = self._came.get(number, Came())
         if read != self._round.came[number]:
-            raise core.Failed(
+            raise core.RunError(
                 f"what pass two read of a partition, {read.bytes} bytes, is not what "
                 f"came, {self._round.came[number].bytes}, or differs in its checksum: "
                 f"{blocks.CORRUPT}",

@@ -333,7 +333,7 @@ class MapReduceSite(Site):
         try:
             functions, inputs = pickle.loads(self._place.packed)
         except Exception as why:
-            raise core.Refused(
+            raise core.UsageError(
                 f"the job cannot be loaded: {type(why).__name__}: {why}: install there what its "
                 "functions import"
             ) from why
@@ -383,7 +383,7 @@ def _of_user() -> Iterator[None]:
     """What goes on within tells what would fail anywhere from what is this machine's."""
     try:
         yield
-    except core.Failed as why:
+    except core.RunError as why:
         stage, cause = why.args[1], why.__cause__
         # The core reads, too; who reads input here says of what it failed.
         if stage in USERS or (stage == "read" and cause is not None and not of_disk(cause)):

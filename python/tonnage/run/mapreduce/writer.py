@@ -31,7 +31,7 @@ class Agreed:
         """The rows with the columns of those that came first.
 
         Raises:
-            Failed: They have other columns, or values that these cannot hold.
+            RunError: They have other columns, or values that these cannot hold.
         """
         with self._lock:
             self._schema = self._schema or rows.schema.remove_metadata()
@@ -40,7 +40,7 @@ class Agreed:
         try:
             return rows.select(self._schema.names).cast(self._schema)
         except (pa.ArrowException, KeyError) as why:
-            raise core.Failed(
+            raise core.RunError(
                 f"what reduce gave for {where} does not go together with what it gave before "
                 f"({why}): cast the columns in reduce",
                 "reduce",

@@ -91,7 +91,7 @@ def build(
         look: Called now and then with how many of the others are cut, and in how many chunks.
 
     Raises:
-        Refused: A file is none of its format.
+        UsageError: A file is none of its format.
     """
     kept: dict[File, list[Chunk]] = {}
     if before is not None and before.format == format:
@@ -163,13 +163,13 @@ def from_bytes(content: bytes, where: str) -> Index:
     """The index that `to_bytes` wrote.
 
     Raises:
-        Refused: It is none.
+        UsageError: It is none.
     """
     try:
         table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
         said = (table.schema.metadata or {})[KEY]
     except (pa.ArrowException, KeyError) as why:
-        raise core.Refused(
+        raise core.UsageError(
             f"{where} is no index, or of another version: remove it, and index anew"
         ) from why
     format = format_named(**json.loads(said))

@@ -41,7 +41,7 @@ def read(place: str, sources: Sources, volumes: Volumes) -> Index | None:
     """The index that is there; ``None`` if there is none.
 
     Raises:
-        Refused: What is there is no index.
+        UsageError: What is there is no index.
     """
     if not is_url(place):
         path = Path(place)
@@ -52,7 +52,7 @@ def read(place: str, sources: Sources, volumes: Volumes) -> Index | None:
         return replace(found, files=here)
     try:
         (about,) = find([place], volumes)
-    except (core.Refused, ValueError):
+    except (core.UsageError, ValueError):
         return None
     with sources.open(File(place, about.bytes, about.etag)) as opened:
         return from_bytes(opened.read(), place)
@@ -62,14 +62,14 @@ def write(place: str, index: Index, volumes: Volumes) -> None:
     """Writes it, whole or not at all.
 
     Raises:
-        Failed: It cannot be written there.
+        RunError: It cannot be written there.
     """
     if not is_url(place):
         files = [replace(each, name=os.path.basename(each.name)) for each in index.files]
         try:
             write_atomically(Path(place), to_bytes(replace(index, files=files)))
         except OSError as why:
-            raise core.Failed(f"writing {place}: {why.strerror}", None, None, None) from why
+            raise core.RunError(f"writing {place}: {why.strerror}", None, None, None) from why
         return
     bucket, key = parted(place)
     folder, _, name = key.rpartition("/")
@@ -96,7 +96,7 @@ def as_before(
     """What files are: as is said, else as their index says, else as they say themselves.
 
     Raises:
-        Refused: They are several things, or what their rows are is not known.
+        UsageError: They are several things, or what their rows are is not known.
     """
     if before is None or format is not None or dtype is not None:
         return format_of(files, format, dtype, sources)
@@ -127,7 +127,7 @@ def indexed(
             how many chunks they are cut.
 
     Raises:
-        Refused: A file is in two of the places, or none of its format, or not as its index says.
+        UsageError: A file is in two of the places, or none of its format, or not as its index says.
     """
     sources = Sources(volumes, 1)
     found = {place: list(sources.find(place)) for place in places}
@@ -151,14 +151,14 @@ def _refuse_otherwise(
     """An index says what rows are; whoever says something else may be wrong, and would not see it.
 
     Raises:
-        Refused: The index is of these files, and says something else.
+        UsageError: The index is of these files, and says something else.
     """
     if known is None or known.format == wanted or not {*known.files} & {*files}:
         return
     told, asked = (
         " ".join(filter(None, each.to_json().values())) for each in (known.format, wanted)
     )
-    raise core.Refused(
+    raise core.UsageError(
         f"--dtype, --format: {place} says that rows are {told}, and not {asked}: leave the flag "
         "out, or have tonnage index say it, too"
     )
@@ -168,11 +168,11 @@ def _refuse_twice(found: Mapping[str, Sequence[File]]) -> None:
     """Rows that are in two places would count twice.
 
     Raises:
-        Refused: A file is, by whatever names.
+        UsageError: A file is, by whatever names.
     """
     of: dict[str, str] = {}
     for place, files in found.items():
         for file in files:
             name = file.name if is_url(file.name) else os.path.realpath(file.name)
             if (other := of.setdefault(name, place)) != place:
-                raise core.Refused(f"{file.name} is in {other} and in {place}: give it once")
+                raise core.UsageError(f"{file.name} is in {other} and in {place}: give it once")

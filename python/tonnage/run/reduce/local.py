@@ -52,7 +52,7 @@ class Job:
         """Reduces, until the reduction says that it is enough.
 
         Raises:
-            Failed: What cannot be retrieved, or an object that was changed.
+            RunError: What cannot be retrieved, or an object that was changed.
         """
         reduction, known, rounds = self.machine.reduction, None, 0
         began = time.monotonic()

@@ -158,12 +158,12 @@ class Machine:
         """Whether files are what they were when they were found.
 
         Raises:
-            Failed: One is not.
+            RunError: One is not.
         """
         for file in self._read:
             if not is_as_found(file):
                 said = f"input {file.name} was changed while it was read"
-                raise core.Failed(said, CHANGED, file.name, None)
+                raise core.RunError(said, CHANGED, file.name, None)
 
     @property
     def tuned(self) -> tuple[int, str]:
@@ -256,7 +256,7 @@ class Round:
             look: Called twenty times a second; what it raises ends the round.
 
         Raises:
-            Failed: What cannot be retrieved, or an object that was changed.
+            RunError: What cannot be retrieved, or an object that was changed.
         """
         machine = self._machine
         config = {
@@ -280,7 +280,9 @@ class Round:
             self.ask()
             self._crew.run(work, lambda: self._look(look))
         if self._under_way:
-            raise core.Failed("retrieval ended before all chunks had come", "retrieve", None, None)
+            raise core.RunError(
+                "retrieval ended before all chunks had come", "retrieve", None, None
+            )
         machine.refuse_changed()
         machine.phases += job.outcome["phases"]
         machine.requests.append(job.outcome["requests"])
@@ -347,7 +349,7 @@ class Round:
             self._seen = [chunk for chunk in self._seen if chunk.views]
             if len(self._seen) < self._machine.settings.most_ahead:
                 return
-        raise core.Failed(
+        raise core.RunError(
             f"local has kept rows of {len(self._seen)} chunks, which is all that memory holds: "
             "have it copy what it keeps of rows",
             "local",
@@ -379,11 +381,11 @@ def _refuse_long(settings: Settings, allowed: int, format: Format) -> None:
     """Two chunks have to be there at once: one that comes, and one that is reduced.
 
     Raises:
-        Refused: Memory holds one at most.
+        UsageError: Memory holds one at most.
     """
     if allowed < (least := 2 * settings.buffer_bytes):
         most = -(-least * settings.memory_bytes // max(allowed, 1) // (1 << 20))
-        raise core.Refused(
+        raise core.UsageError(
             f"--memory of {settings.memory_bytes} bytes holds no two chunks of "
             f"{settings.chunk_bytes} bytes: give --memory {most}MiB, or {format.SHORTER}"
         )

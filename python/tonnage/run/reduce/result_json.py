@@ -18,7 +18,7 @@ def summary(reduction: Reduction[Any], result: Any) -> Any:
     """What a record tells of a result.
 
     Raises:
-        Failed: The reduction cannot say.
+        RunError: The reduction cannot say.
     """
     with of_user("summary", "the result"):
         return as_json(reduction.summary(result))

@@ -33,12 +33,12 @@ def sampled(
         look: Called with of how many chunks there are some.
 
     Raises:
-        Refused: There are none.
-        Failed: They are not what they should be.
+        UsageError: There are none.
+        RunError: They are not what they should be.
     """
     sources, chunks = Sources(volumes, 1), [each for each in index.chunks if each.bytes]
     if not chunks:
-        raise core.Refused("the inputs hold no rows")
+        raise core.UsageError("the inputs hold no rows")
     some = chunks[:: max(len(chunks) // SAMPLED_CHUNKS, 1)]
     each = max(count // len(some), 1)
     found: list[Any] = []

@@ -98,23 +98,23 @@ def split(
         moved: Called with bytes of the file that are written, again and again.
 
     Raises:
-        Refused: It is none of its format, or cannot be cut in so many parts; or the directory is in
+        UsageError: It is none of its format, or cannot be cut in so many parts; or the directory is in
             use, or its device has no room.
-        Failed: It cannot be read or written, or was changed meanwhile.
+        RunError: It cannot be read or written, or was changed meanwhile.
     """
     of = format_of([file], format, dtype, sources)
     chunks = list(of.cut(0, file, max(file.bytes // (parts * PIECES), 1), sources))
     if len(chunks) < parts:
-        raise core.Refused(
+        raise core.UsageError(
             f"--parts {parts}: {file.name} can be cut in {len(chunks)} at most, where its rows, "
             "row groups or batches begin: give fewer"
         )
     try:
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise core.Refused(f"--output {output}: it is there already: give a new directory")
+            raise core.UsageError(f"--output {output}: it is there already: give a new directory")
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as why:
-        raise core.Refused(f"--output {output}: {why.strerror}: give another directory") from why
+        raise core.UsageError(f"--output {output}: {why.strerror}: give another directory") from why
     with core.workspace("--output", output.absolute().parent, UNFINISHED) as room:
         core.refuse_full([(room, file.bytes)], "the parts")
         try:
@@ -125,7 +125,7 @@ def split(
             flush_names(output.absolute().parent)
         except (OSError, pa.ArrowException) as why:
             said = f"splitting {file.name} into {output}: {getattr(why, 'strerror', None) or why}"
-            raise core.Failed(said, "split", file.name, None) from why
+            raise core.RunError(said, "split", file.name, None) from why
     return of, written
 
 
@@ -155,4 +155,4 @@ def _written(
 def _refuse_changed(file: File, sources: Sources) -> None:
     """A file that was changed is not what its parts are; of an object each request looks."""
     if not is_url(file.name) and list(sources.find(file.name)) != [file]:
-        raise core.Failed("it was changed while it was read", "read", file.name, None)
+        raise core.RunError("it was changed while it was read", "read", file.name, None)

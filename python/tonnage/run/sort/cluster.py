@@ -223,7 +223,7 @@ class SortSite(Site):
     def _refuse_input(self, file: Seen) -> None:
         record = self._place.layout["record_bytes"]
         if rest := file.bytes % record:
-            raise core.Refused(
+            raise core.UsageError(
                 f"input {file.path}: its {file.bytes} bytes are no multiple of the record's "
                 f"{record}; after the last whole record, at offset {file.bytes - rest}, {rest} "
                 "bytes are left; cut the file there or set --record-bytes"

@@ -30,8 +30,8 @@ def generate(
         ``records``, ``bytes``, ``seconds`` and how it went.
 
     Raises:
-        Refused: A file cannot be made, or there is no room for it.
-        Failed: It failed while it ran; no file is left.
+        UsageError: A file cannot be made, or there is no room for it.
+        RunError: It failed while it ran; no file is left.
         KeyboardInterrupt: Ctrl-C; no file is left.
     """
     share = -(-records // max(len(files), 1)) * RECORD_BYTES

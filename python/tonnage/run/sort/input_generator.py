@@ -42,8 +42,8 @@ class Hand:
         """Writes records to a file that is not there yet, in directories that need not be.
 
         Raises:
-            Refused: There is no room for it, or it cannot be made.
-            Failed: It failed while it ran.
+            UsageError: There is no room for it, or it cannot be made.
+            RunError: It failed while it ran.
         """
         path = Path(file)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class Hands:
         """Free bytes by machine and directory; paths may have `NODE` in them.
 
         Raises:
-            Refused: A machine cannot use one.
+            UsageError: A machine cannot use one.
         """
         self._refuse_lacking()
         asked = {node: ([_on(each, node) for each in directories],) for node in self._actors}
@@ -88,7 +88,7 @@ class Hands:
         for node, answer in answers.items():
             for directory, free in zip(directories, answer, strict=True):
                 if isinstance(free, str):
-                    raise core.Refused(f"--dir {directory}: {node}: {free}")
+                    raise core.UsageError(f"--dir {directory}: {node}: {free}")
                 found.setdefault(node, {})[directory] = free
         return found
 
@@ -106,8 +106,8 @@ class Hands:
             on_bytes: Called with how many are written, of all machines together.
 
         Raises:
-            Refused: A machine has no Tonnage, or another one.
-            Failed: A machine could not, or is gone.
+            UsageError: A machine has no Tonnage, or another one.
+            RunError: A machine could not, or is gone.
         """
         self._refuse_lacking()
         left: dict[str, list[tuple[str, int, int]]] = {}
@@ -128,7 +128,7 @@ class Hands:
                     self._answer(node, calls.pop(node), ASK_SECONDS)
                     done += left[node].pop(0)[2] * RECORD_BYTES
                 elif time.monotonic() > ends_by[node]:
-                    raise core.Failed(f"{node} wrote nothing for {SLICE_SECONDS:.0f} s")
+                    raise core.RunError(f"{node} wrote nothing for {SLICE_SECONDS:.0f} s")
             left = {node: slices for node, slices in left.items() if slices}
             on_bytes(done)
         _, failed = self._all("settle", {node: () for node in shares}, SLICE_SECONDS)
@@ -142,7 +142,7 @@ class Hands:
 
     def _refuse_lacking(self) -> None:
         for why in self._lacking.values():
-            raise core.Refused(why)
+            raise core.UsageError(why)
 
     def _all(
         self, method: str, asked: Mapping[str, tuple[Any, ...]], seconds: float
@@ -154,7 +154,7 @@ class Hands:
         for node, call in calls.items():
             try:
                 found[node] = self._answer(node, call, max(until - time.monotonic(), ASK_SECONDS))
-            except core.Failed as why:
+            except core.RunError as why:
                 failed[node] = str(why)
         return found, failed
 
@@ -162,9 +162,9 @@ class Hands:
         try:
             return self._cluster.answer(call, seconds)
         except TimeoutError:
-            raise core.Failed(f"{node} did not answer within {seconds:.0f} s") from None
+            raise core.RunError(f"{node} did not answer within {seconds:.0f} s") from None
         except Lost as why:
-            raise core.Failed(f"{node}: {why}") from None
+            raise core.RunError(f"{node}: {why}") from None
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def _slices(directories: Sequence[str], start: int, records: int) -> Iterator[tu
 
 def _fail(failed: Mapping[str, str]) -> None:
     for why in failed.values():
-        raise core.Failed(why)
+        raise core.RunError(why)
 
 
 def _on(path: str, node: str) -> str:

@@ -74,8 +74,8 @@ def sort(
             the sample, have moved of it.
 
     Raises:
-        Refused: Arguments or input cannot be used.
-        Failed: It failed while it ran.
+        UsageError: Arguments or input cannot be used.
+        RunError: It failed while it ran.
         KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
     """
     settings: dict[str, Any] = {

@@ -81,7 +81,7 @@ def find(urls: Sequence[str], volumes: Volumes) -> list[Found]:
     """The objects that urls mean: the one of that name, or all of a folder, in the order of names.
 
     Raises:
-        Refused: A url means none, or a part of an output only, or the store lets nobody in.
+        UsageError: A url means none, or a part of an output only, or the store lets nobody in.
     """
     outcome = core.run("object_find", {"urls": list(urls), "volumes": volumes.to_json()})
     return [Found(**each) for each in outcome["objects"]]
@@ -113,7 +113,7 @@ def parse_place(text: str) -> tuple[str, str]:
     found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", text)
     prefix = (found[2] or "").strip("/") if found else ""
     if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
-        raise core.Refused(f"{text}: write s3://BUCKET or s3://BUCKET/PREFIX")
+        raise core.UsageError(f"{text}: write s3://BUCKET or s3://BUCKET/PREFIX")
     return found[1], prefix
 
 
@@ -122,7 +122,7 @@ def refuse_twice_read(urls: list[str]) -> None:
     for place, url in enumerate(urls):
         for other in urls[:place]:
             if _within(url, other) is not None or _within(other, url) is not None:
-                raise core.Refused(f"input {url} is given twice, also by {other}: give it once")
+                raise core.UsageError(f"input {url} is given twice, also by {other}: give it once")
 
 
 def refuse_read_again(outputs: list[str], inputs: list[str]) -> None:
@@ -130,7 +130,7 @@ def refuse_read_again(outputs: list[str], inputs: list[str]) -> None:
     for output in outputs:
         for folder in inputs:
             if _within(output, folder):
-                raise core.Refused(
+                raise core.UsageError(
                     f"--output {output} lies in {folder} and would be taken for records there: "
                     "give a url elsewhere"
                 )

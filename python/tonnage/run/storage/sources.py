@@ -65,7 +65,7 @@ class Sources:
         """The file or object of this name, or those in the directory or folder.
 
         Raises:
-            Refused: There is none.
+            UsageError: There is none.
         """
         if is_url(place):
             for each in object_store.find([place], self._volumes):
@@ -73,7 +73,7 @@ class Sources:
             return
         for path in _files(Path(place)):
             if not path.is_file():
-                raise core.Refused(
+                raise core.UsageError(
                     f"input {path} is no regular file: give files, or directories of them"
                 )
             about = path.stat()
@@ -227,11 +227,11 @@ def _holds(place: str, name: str) -> bool:
 
 def _files(path: Path) -> Iterator[Path]:
     if not path.exists():
-        raise core.Refused(f"input {path}: it is not there; name a file or a directory")
+        raise core.UsageError(f"input {path}: it is not there; name a file or a directory")
     if path.is_dir():
         files = sorted(each for each in path.iterdir() if not each.name.startswith(HIDDEN))
         if not files and not (path / "_tonnage.json").is_file():
-            raise core.Refused(f"input {path}: the directory holds no files to read")
+            raise core.UsageError(f"input {path}: the directory holds no files to read")
         yield from files
     else:
         yield path

@@ -23,13 +23,13 @@ def machines(
         began: Those that a job began with which now goes on: they come first, and fewer are enough.
 
     Raises:
-        Refused: There are too few.
+        UsageError: There are too few.
     """
     found = cluster.machines
     if began is not None:
         found = sorted(found, key=lambda machine: (machine.name not in began, machine.name))
     elif instances is not None and len(found) < instances:
-        raise core.Refused(
+        raise core.UsageError(
             f"--instances {instances}: the fleet has {len(found)} machines: add some, or ask for "
             "fewer"
         )
@@ -40,12 +40,12 @@ def weights(nodes: Sequence[str], given: Mapping[str, float] | None) -> dict[str
     """The share of partitions that each node is to own.
 
     Raises:
-        Refused: One was not measured.
+        UsageError: One was not measured.
     """
     if given is None:
         return dict.fromkeys(nodes, 1.0)
     if missing := [node for node in nodes if node not in given]:
-        raise core.Refused(
+        raise core.UsageError(
             f"--capacities: {missing[0]} was not measured there: measure all nodes, or leave it out"
         )
     return {node: given[node] for node in nodes}
@@ -56,7 +56,7 @@ def refuse_absent(inputs: Sequence[str], absent: Mapping[str, Collection[str]]) 
     for path in inputs:
         lacking = [node for node in absent if path.replace("{node}", node) in absent[node]]
         if len(lacking) == len(absent):
-            raise core.Refused(f"input {path} is on no node: name what is on one of them")
+            raise core.UsageError(f"input {path} is on no node: name what is on one of them")
 
 
 def refuse_parts(looks: Mapping[str, Look]) -> None:
@@ -65,7 +65,7 @@ def refuse_parts(looks: Mapping[str, Look]) -> None:
     for node, look in sorted(looks.items()):
         for part in look.parts:
             if part not in names:
-                raise core.Refused(
+                raise core.UsageError(
                     f"the input on {node} is a part of an output only: {part} is missing; give all "
                     "directories that it was written to"
                 )
@@ -83,7 +83,7 @@ def refuse_full(
         for room in look.rooms:
             needs = int(share * (copies * room.output / output + room.scratch / scratch))
             if room.free_bytes < needs:
-                raise core.Refused(
+                raise core.UsageError(
                     f"{node} has {room.free_bytes} bytes free on a device for --output or "
                     f"--scratch, its share needs {needs} there: free some, or add nodes"
                 )

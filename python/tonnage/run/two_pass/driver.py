@@ -60,8 +60,8 @@ def sort_fleet(
         kind: What agents are.
 
     Raises:
-        Refused: Arguments, a machine, or the input cannot be used.
-        Failed: A part of the input cannot be read any more, or no node is left; the same command
+        UsageError: Arguments, a machine, or the input cannot be used.
+        RunError: A part of the input cannot be read any more, or no node is left; the same command
             goes on. Or something would fail on any machine: then nothing is left.
         Over: The input is not what it was, or what came out is not what went in: the same command
             would fail, too.
@@ -75,7 +75,7 @@ def sort_fleet(
             machines = admission.machines(cluster, asked.instances, began)
             with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
                 return _done(Job(kept, crew, asked, on_progress))
-        except core.Refused:
+        except core.UsageError:
             if kept.plan is None:
                 kept.forget()
             raise
@@ -90,20 +90,22 @@ def _done(job: Job) -> RunRecord:
         return RunRecord.read(kept.run)
     try:
         return _sorted(job)
-    except core.Refused:
+    except core.UsageError:
         if kept.plan is None:
             crew.do("leave", {node: {} for node in crew.nodes})
-            with suppress(core.Refused, core.Failed, NobodyLeft):  # It may be what was refused.
+            with suppress(
+                core.UsageError, core.RunError, NobodyLeft
+            ):  # It may be what was refused.
                 if job.asked.folder is not None:
                     job.once("release", None)
         raise
     except Deterministic as why:
         commit.abandon(job)
-        raise core.Failed(*why.args) from why
+        raise core.RunError(*why.args) from why
     except (Unreadable, NobodyLeft) as why:
         lost = [f"{node} {reason}" for node, reason in job.lost.items()]
         because = f" (lost: {formatting.listing(lost)})" if lost else ""
-        raise core.Failed(f"{why}{because}") from why
+        raise core.RunError(f"{why}{because}") from why
 
 
 def _sorted(job: Job) -> RunRecord:
@@ -211,7 +213,7 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
             if place not in schedule.finished and schedule.owner[place] == node
         ]
         if end.kind is None and missing:
-            raise core.Failed(
+            raise core.RunError(
                 f"{node}: of partition {missing[0]} {schedule.came[missing[0]]} bytes came, "
                 "and others were written: nothing is called done"
             )
@@ -293,7 +295,7 @@ def _done_together(
     """Has nodes do a step of which each file that is whole counts; loses who is to be lost.
 
     Raises:
-        Failed: A node failed by itself.
+        RunError: A node failed by itself.
     """
     nodes, began = sorted(asked), time.monotonic()
     ended = job.do(step, asked, pace)
@@ -307,7 +309,7 @@ def _done_together(
         if end.kind in (FAILED, REFUSED) and not others:
             # One that does not reach an object store is not all of them.
             if job.asked.folder is None or not able:
-                raise core.Failed(f"{node}: {end.why}")
+                raise core.RunError(f"{node}: {end.why}")
             job.lose(node, end.why)
         pairs += [(node, other) for other in others]
     well = {node for node, end in ended.items() if end.kind in (None, FAILED, REFUSED)}

@@ -63,7 +63,7 @@ FLAGS = {
 Event = dict[str, Any]
 
 
-class Over(core.Failed):
+class Over(core.RunError):
     """The job failed, and so would the same command."""
 
 
@@ -87,7 +87,7 @@ class Claimed:
         except FileNotFoundError:
             return None
         except ValueError as why:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--out {self._out}: {name} is not whole ({why}): give another directory"
             ) from why
 
@@ -143,7 +143,7 @@ def home(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[Home]:
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
-        Refused: It holds something else, was begun with other settings, or is in use.
+        UsageError: It holds something else, was begun with other settings, or is in use.
     """
     with claimed(out, settings, [PLAN, ROUNDS, listed, RUN, LEFT]) as job:
         yield Home(out, job, listed)
@@ -161,7 +161,7 @@ def claimed(
         parts: What else may be in it.
 
     Raises:
-        Refused: It holds something else, was begun with other settings, or is in use.
+        UsageError: It holds something else, was begun with other settings, or is in use.
     """
     wanted = json.loads(json.dumps(settings))
     with parted(out, [JOB, *parts]):
@@ -171,7 +171,7 @@ def claimed(
             for name in wanted | job["settings"]:
                 was, given = job["settings"].get(name), wanted.get(name)
                 if was != given:
-                    raise core.Refused(
+                    raise core.UsageError(
                         f"--out {out} was begun with {name} {was}, not {given}: give the same "
                         f"{FLAGS[name]} to go on with it, or another directory"
                     )

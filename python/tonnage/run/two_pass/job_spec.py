@@ -33,12 +33,12 @@ def refuse_nowhere(flag: str, paths: Iterable[str]) -> None:
     """Refuses paths that are somewhere else on each machine, or name what there is not."""
     for path in paths:
         if not path.startswith("/"):
-            raise core.Refused(
+            raise core.UsageError(
                 f"{flag} {path}: with --fleet give a path from / on: it is each machine's own"
             )
         unknown = [each for each in re.findall(r"\{[^{}/]*\}", path) if each != NODE]
         if unknown:
-            raise core.Refused(
+            raise core.UsageError(
                 f"{flag} {path}: there is no {unknown[0]}, only {NODE}, the node's name"
             )
 
@@ -47,20 +47,20 @@ def promised(durability: str | None, output: Iterable[str]) -> str:
     """What is promised of an output that goes there, if somebody asks for this or for nothing.
 
     Raises:
-        Refused: There is no such promise, or of an output there it cannot be.
+        UsageError: There is no such promise, or of an output there it cannot be.
     """
     if durability not in (None, NONE, REPLICATED, VOLUMES):
-        raise core.Refused(
+        raise core.UsageError(
             f"--durability {durability}: there are {NONE}, {REPLICATED} and {VOLUMES}"
         )
     folder = next(filter(is_url, output), None)
     if folder is not None and durability not in (None, VOLUMES):
-        raise core.Refused(
+        raise core.UsageError(
             f"--durability {durability}: --output {folder} is in object storage, whoever is "
             "lost: leave it out, or give --output directories"
         )
     if durability == VOLUMES and folder is None:
-        raise core.Refused(
+        raise core.UsageError(
             "--durability volumes: --output is on machines' own disks: give s3://BUCKET/PREFIX"
         )
     return VOLUMES if folder is not None else durability or NONE
@@ -174,7 +174,7 @@ class Asked(ABC):
         """Looks at what nodes told that came to the end of a round; gives what to keep of it.
 
         Raises:
-            Failed: What came is not what was sent.
+            RunError: What came is not what was sent.
         """
 
     @abstractmethod

@@ -129,8 +129,8 @@ class Job:
         """Has one node do a step for all, another one if that cannot; gives what it answers.
 
         Raises:
-            Refused: What it refuses.
-            Failed: What all fail at.
+            UsageError: What it refuses.
+            RunError: What all fail at.
             NobodyLeft: There is no node.
         """
         why: str | None = None
@@ -139,7 +139,7 @@ class Job:
             if end.kind is None:
                 return end.answer
             if end.kind == REFUSED:
-                raise core.Refused(f"{node}: {end.why}")
+                raise core.UsageError(f"{node}: {end.why}")
             if end.kind == GONE:
                 self.crew.lose(node, end.why)  # What it held is lost when that is asked for.
                 self.lost[node] = end.why
@@ -147,7 +147,7 @@ class Job:
                 why = why or f"{node}: {end.why}"  # Another one may reach what it does not.
         if why is None:
             raise NobodyLeft("no node is left")
-        raise core.Failed(why)
+        raise core.RunError(why)
 
     def _show(self, step: str) -> None:
         """Progress: records that lie with their owners, those that are sorted, and copies."""

@@ -126,7 +126,7 @@ def plan(
         connections: From each node to each other.
 
     Raises:
-        Refused: The memory is too small.
+        UsageError: The memory is too small.
     """
     shape = {
         "bytes": size,

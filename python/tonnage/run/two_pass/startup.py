@@ -27,7 +27,7 @@ def begin(job: Job) -> None:
     """Makes the job's schedule.
 
     Raises:
-        Refused: A node, or the input, cannot be used.
+        UsageError: A node, or the input, cannot be used.
         Over: The input is not what it was when the job began.
         Unreadable: A part of the input cannot be read any more.
     """
@@ -47,7 +47,7 @@ def _looked(job: Job) -> dict[str, Look]:
     for node, look in looks.items():
         if others := {each: where for each, where in look.others.items() if each != node}:
             other, where = next(iter(others.items()))
-            raise core.Refused(
+            raise core.UsageError(
                 f"{where} is one directory on {node} and {other}: write {NODE} in its path"
             )
     job.workers = {node: look.workers for node, look in looks.items()}
@@ -61,7 +61,7 @@ def _by_all(job: Job, step: str, asked: Any) -> dict[str, Ended]:
     refuse(ended, REFUSED)
     if fresh and (found := foremost(ended, GONE, DISK, FULL, FAILED)):
         node, why = found
-        raise core.Refused(
+        raise core.UsageError(
             f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"
         )
     for node in ended:
@@ -96,7 +96,7 @@ def _plan(job: Job, looks: Mapping[str, Look]) -> None:
     job.held = holders({node: look.files for node, look in looks.items()}) | job.held
     splits = asked.splits(job.held)
     if asked.durability == REPLICATED and len(looks) < 2:
-        raise core.Refused(
+        raise core.UsageError(
             "--durability replicated: a copy takes a second machine, and there is one: add some"
         )
     asked.refuse_room(looks, weights, sum(split.bytes for split in splits))

@@ -130,7 +130,7 @@ class Site(Objects, Copies):
         """Makes itself at home.
 
         Raises:
-            Refused: A directory cannot be used, or holds something else.
+            UsageError: A directory cannot be used, or holds something else.
         """
         place = self._place
         for flag, directories in (("--output", place.output), ("--scratch", place.scratch)):
@@ -139,11 +139,11 @@ class Site(Objects, Copies):
                 try:
                     Path(directory).mkdir(parents=True, exist_ok=True)
                 except OSError as why:
-                    raise core.Refused(f"{flag} {directory}: {why.strerror}") from why
+                    raise core.UsageError(f"{flag} {directory}: {why.strerror}") from why
         if len({os.path.realpath(each) for each in place.output}) < len(place.output):
-            raise core.Refused("--output names a directory twice: give each once")
+            raise core.UsageError("--output names a directory twice: give each once")
         if len({os.path.realpath(each) for each in place.scratch}) < len(place.scratch):
-            raise core.Refused("--scratch names a directory twice: give each once")
+            raise core.UsageError("--scratch names a directory twice: give each once")
         for directory in place.output:
             self._refuse_filled(directory)
         for flag, home in self._homes:
@@ -151,7 +151,7 @@ class Site(Objects, Copies):
                 home.mkdir(exist_ok=True)
                 (home / f"{OWNER}{place.node}").touch()
             except OSError as why:
-                raise core.Refused(
+                raise core.UsageError(
                     f"{flag} {home.parent}: {why.strerror}: give a directory to write to"
                 ) from why
 
@@ -159,7 +159,7 @@ class Site(Objects, Copies):
         """What is here; all machines have prepared themselves by then.
 
         Raises:
-            Refused: An input cannot be used.
+            UsageError: An input cannot be used.
         """
         place = self._place
         files: dict[str, Seen] = {}
@@ -172,7 +172,7 @@ class Site(Objects, Copies):
             for number, each in enumerate(found):
                 about = self._readable(each)
                 if (known := os.path.realpath(each)) in files:
-                    raise core.Refused(f"input {each} is given twice: give each file once")
+                    raise core.UsageError(f"input {each} is given twice: give each file once")
                 files[known] = about
                 on_progress(number)
         others = {
@@ -237,7 +237,7 @@ class Site(Objects, Copies):
         except BaseException as why:
             for path in (index, *devices):
                 path.unlink(missing_ok=True)
-            if isinstance(why, core.Failed) and inputs & {str(each) for each in why.args[1:]}:
+            if isinstance(why, core.RunError) and inputs & {str(each) for each in why.args[1:]}:
                 raise Unread(why.args[0]) from why
             raise
         return brief(done)
@@ -406,7 +406,7 @@ class Site(Objects, Copies):
             return
         names = sorted(os.listdir(path))
         if unfinished := [name for name in names if name.startswith(UNFINISHED_PREFIX)]:
-            raise core.Refused(
+            raise core.UsageError(
                 f"input {path} holds the output of a job that has not finished ({unfinished[0]}): "
                 "wait for it, or run it again"
             )
@@ -415,14 +415,14 @@ class Site(Objects, Copies):
     def _readable(self, path: str) -> Seen:
         try:
             if not os.path.isfile(path):
-                raise core.Refused(
+                raise core.UsageError(
                     f"input {path} is no regular file: give files, or directories of files"
                 )
             about = seen(path)
             with open(path, "rb"):
                 pass
         except OSError as why:
-            raise core.Refused(f"input {path}: {why.strerror}") from why
+            raise core.UsageError(f"input {path}: {why.strerror}") from why
         self._refuse_input(about)
         return about
 
@@ -445,7 +445,7 @@ class Site(Objects, Copies):
                 holder in inside.parents
                 and not inside.relative_to(holder).parts[0].startswith(HIDDEN)
             ):
-                raise core.Refused(
+                raise core.UsageError(
                     f"{flag} {directory} lies in {path} and would be taken for records there: give "
                     "a directory elsewhere"
                 )
@@ -456,14 +456,14 @@ class Site(Objects, Copies):
             return  # Its own.
         for name in names:
             if name.startswith(UNFINISHED_PREFIX):
-                raise core.Refused(
+                raise core.UsageError(
                     f"--output {directory}: another job writes there, or was interrupted: wait for "
                     "it, go on with it (the same command with --out of the first), or remove "
                     f"{name} and the parts"
                 )
             has_copies = name == COPIES and any(Path(directory, name).iterdir())
             if has_copies or name == MANIFEST or not name.startswith(HIDDEN):
-                raise core.Refused(
+                raise core.UsageError(
                     f"--output {directory} is not empty (it holds {name}): give an empty or new "
                     "directory"
                 )

@@ -39,7 +39,7 @@ def tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
                 raise
             raise
     if running.returncode:
-        raise core.Failed(
+        raise core.RunError(
             f"tonnage {shlex.join(arguments)} ended with {running.returncode}: mend what it says "
             "above"
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core, formatting
-from tonnage.base.records import ArtifactError, RunRecord, write_atomically
+from tonnage.base.records import RecordError, RunRecord, write_atomically
 from tonnage.base.records.cluster_study import STEPS, FleetStudy, Step
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.cluster.ray_adapter import OF, attached
@@ -42,8 +42,8 @@ def study_fleet(settings: Settings, command: list[str], until: str) -> FleetStud
     """Does the steps that are left, up to one; gives the study's record, `STUDY` in ``out``.
 
     Raises:
-        Refused: The cluster or its machines cannot be used, or ``out`` holds another study.
-        Failed: A step's command failed; the same command goes on from there.
+        UsageError: The cluster or its machines cannot be used, or ``out`` holds another study.
+        RunError: A step's command failed; the same command goes on from there.
         KeyboardInterrupt: Ctrl-C; what is on machines is removed, and the same command goes on.
     """
     with locked(settings.out) as held:
@@ -68,8 +68,8 @@ class _Loop:
             )
         try:
             found = FleetStudy.read(place)
-        except ArtifactError as why:
-            raise core.Refused(
+        except RecordError as why:
+            raise core.UsageError(
                 f"--out {self._out} holds something else ({why}): give another directory"
             ) from None
         kept = self._settings.kept
@@ -77,7 +77,7 @@ class _Loop:
         for name, value in kept.items():
             is_free = name == "deadline_seconds" and not is_planned
             if not is_free and (earlier := found.settings.get(name)) != value:
-                raise core.Refused(
+                raise core.UsageError(
                     f"--out {self._out} holds a study with other settings ({name} was {earlier}, "
                     f"now {value}): give them as they were, or another directory"
                 )
@@ -152,7 +152,7 @@ class _Loop:
         )
         number, chosen = next(fits, (0, None))
         if chosen is None:
-            raise core.Failed(
+            raise core.RunError(
                 f"no candidate of {self._out / PLAN} is of these machines, with room for it: give "
                 "a later --deadline; or a smaller --size, and another --out"
             )
@@ -215,7 +215,7 @@ class _Loop:
             sorted_bytes = RunRecord.read(record).bytes
             if sorted_bytes != size // RECORD_BYTES * RECORD_BYTES:
                 record.unlink()
-                raise core.Failed(
+                raise core.RunError(
                     f"{formatting.size(sorted_bytes)} were sorted of {formatting.size(size)}: other machines "
                     "took part than have the input"
                 )
@@ -236,7 +236,7 @@ class _Loop:
             first = cluster.machines[:nodes]
             if [each.name for each in first] != names:
                 there = formatting.listing(each.name for each in first)
-                raise core.Failed(
+                raise core.RunError(
                     f"the first {nodes} machines of {kind} are {there}, and the survey had "
                     f"{formatting.listing(names)}: have these back, or give another --out"
                 )
@@ -252,7 +252,7 @@ class _Loop:
                 stays = dict.fromkeys(gone, "it left the cluster")
                 with hands(cluster, there) as all_of:
                     stays |= all_of.remove(self._places)
-        except (core.Refused, core.Failed) as failed:
+        except (core.UsageError, core.RunError) as failed:
             # A warning, and no end: what ended the step counts for more, if anything did.
             stays = dict.fromkeys(names, str(failed))
         for node, why in sorted(stays.items()):

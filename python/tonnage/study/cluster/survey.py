@@ -27,7 +27,7 @@ def survey(settings: Settings) -> tuple[list[SurveyedMachine], int]:
     """The machines, with what is free on them, and how much they are to sort.
 
     Raises:
-        Refused: One does not say what it is, or has no room; or there are no two of a type.
+        UsageError: One does not say what it is, or has no room; or there are no two of a type.
     """
     with attached(settings.fleet) as cluster:
         kinds = _kinds(cluster.machines, settings)
@@ -44,7 +44,7 @@ def survey(settings: Settings) -> tuple[list[SurveyedMachine], int]:
     counts = Counter(each.type for each in machines)
     for each in machines:
         if lacks := lack(settings, each, size // counts[each.type]):
-            raise core.Refused(f"{lacks}: free some, or give a smaller --size")
+            raise core.UsageError(f"{lacks}: free some, or give a smaller --size")
     for (provider, name), number in sorted(Counter(kinds.values()).items()):
         say(f"{formatting.several(number, 'machine')}: {provider}/{name}")
     return machines, size
@@ -70,12 +70,12 @@ def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[s
     try:
         catalogs = list(map(catalog.load, settings.catalogs)) or catalog.newest()
     except catalog.CatalogError as why:
-        raise core.Refused(f"--catalog: {why}") from why
+        raise core.UsageError(f"--catalog: {why}") from why
     found = {}
     for machine in machines:
         kind, provider = machine.labels.get(MACHINE_TYPE), machine.labels.get(PROVIDER)
         if kind is None or provider is None:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--fleet {settings.fleet}: {machine.name} does not say what it was rented as: "
                 f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study "
                 f"those of a type alone: --fleet TYPE{OF}{settings.fleet.rpartition(OF)[2]}"
@@ -83,7 +83,7 @@ def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[s
         try:
             offer = catalog.find(catalogs, f"{provider}/{kind}")[1]
         except catalog.CatalogError as why:
-            raise core.Refused(f"{machine.name}: {why}; or give its --catalog") from why
+            raise core.UsageError(f"{machine.name}: {why}; or give its --catalog") from why
         found[machine.name] = (offer.provider, offer.type)
     return found
 
@@ -92,7 +92,7 @@ def _refuse_few(settings: Settings, kinds: dict[str, tuple[str, str]]) -> None:
     """Leaves out types of which there is one; refused if nothing is left."""
     for (one, kind), (other, same) in itertools.combinations(sorted({*kinds.values()}), 2):
         if kind == same:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--fleet {settings.fleet}: {one} and {other} both have a {kind}: study "
                 "one of them at a time"
             )
@@ -102,7 +102,7 @@ def _refuse_few(settings: Settings, kinds: dict[str, tuple[str, str]]) -> None:
         for node in [node for node, of in kinds.items() if of == offer]:
             del kinds[node]
     if not kinds:
-        raise core.Refused(
+        raise core.UsageError(
             f"--fleet {settings.fleet}: there are no two machines of a type: add some; "
             "of one machine alone tonnage study, without --fleet, tells"
         )
@@ -110,7 +110,7 @@ def _refuse_few(settings: Settings, kinds: dict[str, tuple[str, str]]) -> None:
 
 def _refuse_small(share: int) -> None:
     if share < LEAST_SHARE:
-        raise core.Refused(
+        raise core.UsageError(
             f"--size: a machine would sort {formatting.size(share)}: give {formatting.size(LEAST_SHARE)} for "
             "each at least"
         )

@@ -103,7 +103,7 @@ def test_input_that_only_a_lost_machine_has_is_named(tmp_path: Path) -> None:
         rows_of(seed, 5000).tofile(tmp_path / node / "rows")
     cluster = ReduceMachines(*NODES, deaths=1, likely=1.0, gone=NODES)
     job = asked(Checksum(), [f"{tmp_path}/{{node}}/"], keep_seconds=60.0)
-    with pytest.raises(core.Failed, match=r"of input nobody can read any more, first .*/rows at"):
+    with pytest.raises(core.RunError, match=r"of input nobody can read any more, first .*/rows at"):
         reduce_fleet(cluster, tmp_path / "job", job)
     (died,) = cluster.died
     result, _ = reduce_fleet(Machines(*NODES), tmp_path / "job", job)

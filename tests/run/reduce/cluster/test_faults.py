@@ -95,7 +95,7 @@ def test_an_object_that_is_changed_meanwhile_is_named(faulty: Bucket, seed: int)
     put(faulty, OBJECTS, ROWS)
     changed = f"in/{OBJECTS - 1}"  # The last, of which nothing is under way so early.
     run = job(Changing(faulty, changed, after=1 + seed % 7), faulty, seed, assignment=SEQUENTIAL)
-    with pytest.raises(core.Failed, match=f"{changed} was changed while it was read"):
+    with pytest.raises(core.RunError, match=f"{changed} was changed while it was read"):
         run.run()
 
 

@@ -126,11 +126,11 @@ def test_what_contradicts_the_plan_is_refused(
 ) -> None:
     machines = Machines(*NODES)
     plan = planned(5, 1000)
-    with pytest.raises(core.Refused, match="is of 5 nodes, and the fleet has 3 machines"):
+    with pytest.raises(core.UsageError, match="is of 5 nodes, and the fleet has 3 machines"):
         run(tmp_path, points, plan, machines, monkeypatch)
-    with pytest.raises(core.Refused, match="--instances 2"):
+    with pytest.raises(core.UsageError, match="--instances 2"):
         run(tmp_path, points, plan, machines, monkeypatch, instances=2)
-    with pytest.raises(core.Refused, match="it is of sort"):
+    with pytest.raises(core.UsageError, match="it is of sort"):
         run(tmp_path, points, plan_of(2), machines, monkeypatch)
-    with pytest.raises(core.Refused, match="--plan is for a fleet"):
+    with pytest.raises(core.UsageError, match="--plan is for a fleet"):
         run(tmp_path, points, plan, machines, monkeypatch, fleet=None, out=None, patience=None)

@@ -104,7 +104,7 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
     rows, second = put(s3), tmp_path / "job" / "round.pickle"
     cluster = Dying(lambda _, method, __: method == "held" and second.exists())
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, keep_seconds=60.0)
-    with pytest.raises(core.Failed) as raised:
+    with pytest.raises(core.RunError) as raised:
         reduce_fleet(cluster, tmp_path / "job", job)
     said = raised.value.args[0]
     assert f"each of {MERGINGS} mergings of round 2 has lost a machine, the last " in said
@@ -124,7 +124,7 @@ def test_machines_that_die_every_few_seconds_are_no_reason_to_end(
         clock.now += MERGINGS_SECONDS / (4 * MERGINGS)
         mergings.again("b")
     clock.now = 1.1 * MERGINGS_SECONDS
-    with pytest.raises(core.Failed, match="what 0 rounds came to stays"):
+    with pytest.raises(core.RunError, match="what 0 rounds came to stays"):
         mergings.again("b")
     few = Mergings(1)
     for _ in range(MERGINGS - 1):

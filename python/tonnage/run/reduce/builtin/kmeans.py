@@ -151,20 +151,20 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
         seed: Of the drawing.
 
     Raises:
-        Refused: There are fewer different points.
+        UsageError: There are fewer different points.
     """
     draw = np.random.default_rng(seed)
     points = points[np.isfinite(points).all(axis=1)]
     if not len(points):
-        raise core.Refused(f"--k {k}: there are no points")
+        raise core.UsageError(f"--k {k}: there are no points")
     found = [points[draw.integers(len(points))]]
     apart = _squared(points, found[0])
     while len(found) < k:
         whole = apart.sum()
         if not math.isfinite(whole):
-            raise core.Refused(f"k-means: rows are so far apart that {LARGE}")
+            raise core.UsageError(f"k-means: rows are so far apart that {LARGE}")
         if not whole > 0:
-            raise core.Refused(
+            raise core.UsageError(
                 f"--k {k}: of {len(points)} points that were looked at {len(found)} differ: give a "
                 "smaller --k"
             )
@@ -187,7 +187,7 @@ def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Po
         restarts: How many drawings; of one its centres are not moved.
 
     Raises:
-        Refused: There are fewer different points.
+        UsageError: There are fewer different points.
     """
     if restarts == 1:
         return first_centres(points, k, seed)

@@ -140,13 +140,13 @@ class PCA(Moments):
         """Eigenvectors.
 
         Raises:
-            Refused: There are fewer columns, or fewer than two rows.
+            UsageError: There are fewer columns, or fewer than two rows.
         """
         if whole is None or whole["rows"] < 2:
-            raise core.Refused("PCA: two rows at least have a variance")
+            raise core.UsageError("PCA: two rows at least have a variance")
         columns = len(whole["mean"])
         if self._components > columns:
-            raise core.Refused(f"--components {self._components}: rows have {columns} columns")
+            raise core.UsageError(f"--components {self._components}: rows have {columns} columns")
         variances, vectors = np.linalg.eigh(whole["scatter"] / (whole["rows"] - 1))
         order = np.argsort(variances)[::-1][: self._components]
         found = vectors[:, order].T
@@ -195,13 +195,13 @@ class Regression(Moments):
         """Solves the normal equations of rows less their mean.
 
         Raises:
-            Refused: There is no such column, or fewer than two rows.
+            UsageError: There is no such column, or fewer than two rows.
         """
         if whole is None or whole["rows"] < 2:
-            raise core.Refused("regression: two rows at least have a variance")
+            raise core.UsageError("regression: two rows at least have a variance")
         columns = len(whole["mean"])
         if not -columns <= self._target < columns or columns < 2:
-            raise core.Refused(f"--target {self._target}: rows have {columns} columns")
+            raise core.UsageError(f"--target {self._target}: rows have {columns} columns")
         target = self._target % columns
         others = [each for each in range(columns) if each != target]
         scatter = whole["scatter"]

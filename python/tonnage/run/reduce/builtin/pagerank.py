@@ -197,12 +197,12 @@ class PageRank(Reduction[Counted | Given]):
         """What each node has.
 
         Raises:
-            Refused: There is no edge.
+            UsageError: There is no edge.
         """
         if isinstance(whole, Counted):
             nodes = (whole.out > 0) | whole.into
             if not nodes.any():
-                raise core.Refused("PageRank: there is no edge")
+                raise core.UsageError("PageRank: there is no edge")
             return Ranked(nodes / nodes.sum(), whole.out, nodes, 1.0, 0)
         assert known is not None
         count = known.nodes.sum()

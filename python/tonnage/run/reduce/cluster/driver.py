@@ -69,8 +69,8 @@ def reduce_fleet(
         kind: What agents are.
 
     Raises:
-        Refused: Arguments, a machine, or the input cannot be used.
-        Failed: A part of the input cannot be read any more, or no node is left; the same command
+        UsageError: Arguments, a machine, or the input cannot be used.
+        RunError: A part of the input cannot be read any more, or no node is left; the same command
             goes on.
         Over: The input is not what it was, or what a user wrote fails: the same command would, too.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
@@ -83,7 +83,7 @@ def reduce_fleet(
             machines = admission.machines(cluster, asked.instances)
             with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
                 return _Driver(kept, crew, asked, on_round).run()
-        except core.Refused:
+        except core.UsageError:
             if kept.read(ROUND) is None:
                 kept.forget()
             raise
@@ -174,7 +174,7 @@ class _Driver:
             ended = self._crew.do("sample", {node: {"index": to_bytes(index), "rows": made.rows}})
             refuse(ended, REFUSED)
             if (kind := ended[node].kind) is not None:
-                failed = Over if kind == DETERMINISTIC else core.Failed
+                failed = Over if kind == DETERMINISTIC else core.RunError
                 raise failed(f"{node}: {ended[node].why}")
             with _over("sample", "the rows that are looked at first"):
                 made = made.make(ended[node].answer)
@@ -197,7 +197,7 @@ class _Driver:
         """All chunks once: what they come to.
 
         Raises:
-            Failed: There are chunks that nobody can read any more, or nobody is left.
+            RunError: There are chunks that nobody can read any more, or nobody is left.
         """
         found, packed = self._found, self._code.packed(known)
         ledger = Ledger(
@@ -212,7 +212,7 @@ class _Driver:
         while True:
             there, unread = ledger.left(self._crew.nodes)
             if (unread or not self._crew.nodes) and not self._renew(ledger):
-                raise core.Failed(self._why(unread))
+                raise core.RunError(self._why(unread))
             if there:
                 self._deal(number, packed, ledger)
                 self._renew(ledger)
@@ -235,7 +235,7 @@ class _Driver:
         for node, end in sorted(ended.items()):
             if end.kind is None:
                 if {*end.answer["chunks"]} != dealing.numbers(node):
-                    raise core.Failed(
+                    raise core.RunError(
                         f"{node} has reduced other chunks than it was given: nothing is called done"
                     )
                 self._told.note(node, end, dealing.ended_at.get(node))
@@ -281,7 +281,7 @@ class _Driver:
         if end.kind == DETERMINISTIC:
             raise Over(f"{node}: {end.why}")
         if end.kind == REFUSED:
-            raise core.Refused(f"{node}: {end.why}")
+            raise core.UsageError(f"{node}: {end.why}")
         self._crew.lose(node, end.why)
         self._told.lost(node)
         self._lost[node] = end.why
@@ -334,5 +334,5 @@ def _over(stage: str, where: str) -> Iterator[None]:
     try:
         with of_user(stage, where):
             yield
-    except core.Failed as why:
+    except core.RunError as why:
         raise Over(why.args[0]) from why

@@ -44,7 +44,7 @@ class Found:
     def most(self, nodes: Sequence[str]) -> tuple[str, Index]:
         """The node that can read most, and what it can."""
         if not nodes:
-            raise core.Failed("no node is left")
+            raise core.RunError("no node is left")
         bytes_ = dict.fromkeys(nodes, 0)
         for chunk in self.index.chunks:
             for node in self.holders[chunk.file] or nodes:
@@ -74,12 +74,12 @@ def look(crew: Crew, asked: ReduceAsked) -> Found:
     """What all nodes have; one of them looks at object storage.
 
     Raises:
-        Refused: A node, or the input, cannot be used.
+        UsageError: A node, or the input, cannot be used.
     """
     nodes = crew.nodes
     if not nodes:
         first = next(iter(crew.members.values()))
-        raise core.Refused(f"{first.node} {first.gone}: mend it, or take it out of the cluster")
+        raise core.UsageError(f"{first.node} {first.gone}: mend it, or take it out of the cluster")
     config = {
         node: {"urls": asked.urls if node == nodes[0] else [], "nodes": len(nodes)}
         for node in nodes
@@ -88,7 +88,7 @@ def look(crew: Crew, asked: ReduceAsked) -> Found:
     refuse(ended, REFUSED)
     if found := foremost(ended, GONE, DISK, FAILED):
         node, why = found
-        raise core.Refused(
+        raise core.UsageError(
             f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"
         )
     absent = {node: end.answer["absent"] for node, end in ended.items()}
@@ -123,11 +123,11 @@ def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
                 chunks[own[chunk.file]].append(chunk)
     if len(formats) > 1:
         told = ", ".join(f"{format.to_json()} on {node}" for format, node in formats.items())
-        raise core.Refused(f"the inputs are {told}: give those of one format, or --format")
+        raise core.UsageError(f"the inputs are {told}: give those of one format, or --format")
     order = sorted(files, key=lambda each: not chunks[each])  # As an index is read again.
     cut = [chunk._replace(file=place) for place, each in enumerate(order) for chunk in chunks[each]]
     if not formats:
-        raise core.Refused("there is no input")
+        raise core.UsageError("there is no input")
     index = Index(next(iter(formats)), [files[each] for each in order], cut)
     # As those have it that are sent it.
     index = from_bytes(to_bytes(index), "the index")

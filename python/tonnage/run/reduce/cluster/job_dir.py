@@ -58,7 +58,7 @@ def reduce_home(out: Path, settings: Mapping[str, Any]) -> Iterator[ReduceHome]:
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
-        Refused: It holds something else, was begun with other settings, or is in use.
+        UsageError: It holds something else, was begun with other settings, or is in use.
     """
     with claimed(out, settings, [PLAN, INDEX, REDUCTION, ROUND, RECORD]) as job:
         yield ReduceHome(out, job)

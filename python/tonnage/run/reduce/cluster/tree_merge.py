@@ -84,14 +84,14 @@ class Mergings:
             lost: The node that was lost, and why.
 
         Raises:
-            Failed: It was, too often.
+            RunError: It was, too often.
         """
         self.failed.append(time.monotonic())
         took = self.failed[-1] - self.failed[0]
         if len(self.failed) < MERGINGS or took < MERGINGS_SECONDS:
             return
         done = formatting.several(self.number - 1, "round")
-        raise core.Failed(
+        raise core.RunError(
             f"each of {len(self.failed)} mergings of round {self.number} has lost a machine, the "
             f"last {lost}: what {done} came to stays; two objects have to fit a machine's memory "
             "beside the chunks: give machines with more, less --memory or fewer --workers, or "

@@ -334,7 +334,7 @@ def _of_user() -> Iterator[None]:
     """Tells what would fail anywhere, and a changed object, from what is this machine's."""
     try:
         yield
-    except core.Failed as why:
+    except core.RunError as why:
         if why.args[1] == "rows" and of_disk(why.__cause__):
             raise
         if why.args[1] in USERS:
@@ -349,11 +349,11 @@ def _seen(file: File) -> Seen:
     """A file as it was found.
 
     Raises:
-        Refused: It is another by now.
+        UsageError: It is another by now.
     """
     if is_url(file.name):
         return of_url(file.name, file.bytes, file.version)
     found = seen(file.name)
     if (str(found.mtime_ns), found.bytes) != (file.version, file.bytes):
-        raise core.Refused(f"input {file.name} was changed while it was looked at: run it again")
+        raise core.UsageError(f"input {file.name} was changed while it was looked at: run it again")
     return found

@@ -116,7 +116,7 @@ def abandon(job: Job) -> None:
     job.crew.do("drop", {node: {"keeps": []} for node in nodes})
     job.crew.do("leave", {node: {} for node in nodes})
     if job.asked.folder is not None:
-        with suppress(core.Refused, core.Failed, NobodyLeft):  # Why it ends says more.
+        with suppress(core.UsageError, core.RunError, NobodyLeft):  # Why it ends says more.
             job.once("clear", None)
             job.once("release", None)
     job.home.forget()

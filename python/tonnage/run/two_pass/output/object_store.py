@@ -48,7 +48,7 @@ class Objects(ABC):
         """The objects that these mean, as ``objects``.
 
         Raises:
-            Refused: They mean none, or one cannot be used.
+            UsageError: They mean none, or one cannot be used.
         """
         found = self._find(urls)
         objects = [
@@ -62,7 +62,7 @@ class Objects(ABC):
         """Looks at these objects: it is let in.
 
         Raises:
-            Refused: It is not.
+            UsageError: It is not.
         """
         return {"requests": self._find(urls)["requests"]}
 
@@ -72,7 +72,7 @@ class Objects(ABC):
         It is by the object ``marker``.
 
         Raises:
-            Refused: It holds something else.
+            UsageError: It holds something else.
         """
         listed = self._run("folder_list")
         sizes = {each["name"]: each["bytes"] for each in listed["objects"]}
@@ -107,7 +107,7 @@ class Objects(ABC):
             on_progress: Not called.
 
         Raises:
-            Failed: A part is not there, or not as it was put.
+            RunError: A part is not there, or not as it was put.
         """
         # First, so that nothing comes after it was looked for.
         cleared = self._run("folder_clear", names=[], uploads=True)
@@ -115,7 +115,7 @@ class Objects(ABC):
         wanted = {self._name(url): size for url, size in asked["sizes"].items()}
         for name, size in wanted.items():
             if listed.get(name) != size:
-                raise core.Failed(
+                raise core.RunError(
                     f"{self._url(name)} is not as it was put: somebody else writes there"
                 )
         left = [name for name in listed if is_part(name) and name not in wanted]
@@ -144,7 +144,7 @@ class Objects(ABC):
         """While these are read: tells an object that was changed from other failures."""
         try:
             yield
-        except core.Failed as why:
+        except core.RunError as why:
             # The core names files by paths, and a url as if it were one.
             if {Path(each["path"]) for each in splits if is_url(each["path"])} & {*why.args[1:]}:
                 raise Changed(why.args[0]) from why
@@ -194,11 +194,11 @@ class Objects(ABC):
     def _refuse_folder(self, name: str) -> None:
         place = f"--output {self._place.folder}"
         if name.startswith(UNFINISHED_PREFIX):
-            raise core.Refused(
+            raise core.UsageError(
                 f"{place}: another job writes there, or was interrupted: wait for it, go on "
                 "with it (the same command with --out of the first), or remove "
                 f"{name} and the parts"
             )
-        raise core.Refused(
+        raise core.UsageError(
             f"{place} is not empty (it holds {name}): give a url under which nothing is"
         )
