@@ -8,15 +8,6 @@ import numpy.typing as npt
 
 Hashes = npt.NDArray[np.uint64]
 
-class Refused(Exception):
-    """The arguments or the input cannot be used; ``args[0]`` says what, where and how to mend."""
-
-class Failed(Exception):
-    """The job failed while it ran: ``args`` is what, the stage, the file, the offset."""
-
-class Cancelled(Exception):
-    """The job was cancelled."""
-
 class Shut(Exception):
     """Nothing passes a gate any more, since its job has ended; the job's result says why."""
 

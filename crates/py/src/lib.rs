@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use pyo3::PyClass;
 use pyo3::buffer::PyBuffer;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::import_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Serialize;
@@ -33,14 +33,9 @@ mod ranges;
 mod reductions;
 mod retrieval;
 
-create_exception!(
-    _core,
-    Refused,
-    PyException,
-    "The arguments or the input cannot be used."
-);
-create_exception!(_core, Failed, PyException, "The job failed while it ran.");
-create_exception!(_core, Cancelled, PyException, "The job was cancelled.");
+import_exception!(tonnage.base.core.errors, UsageError);
+import_exception!(tonnage.base.core.errors, RunError);
+import_exception!(tonnage.base.core.errors, Cancelled);
 
 type Ending = Result<String, JobError>;
 
@@ -145,14 +140,14 @@ impl Job {
 /// A job's error as it is raised.
 fn raised(why: JobError) -> PyErr {
     match why {
-        JobError::Refused(why) => Refused::new_err(why),
+        JobError::Refused(why) => UsageError::new_err(why),
         JobError::Cancelled => Cancelled::new_err("cancelled"),
         JobError::Failed {
             what,
             stage,
             file,
             offset,
-        } => Failed::new_err((what, stage, file, offset)),
+        } => RunError::new_err((what, stage, file, offset)),
     }
 }
 
@@ -208,7 +203,7 @@ fn plan(shape: &str) -> PyResult<String> {
     let shape: Shape = serde_json::from_str(shape)
         .map_err(|why| PyValueError::new_err(format!("the shape: {why}")))?;
     let plan =
-        Plan::new(&shape, &Disk::default()).map_err(|why| Refused::new_err(why.to_string()))?;
+        Plan::new(&shape, &Disk::default()).map_err(|why| UsageError::new_err(why.to_string()))?;
     serde_json::to_string(&plan).map_err(|why| PyRuntimeError::new_err(why.to_string()))
 }
 
@@ -257,9 +252,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reductions::count_edges, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::count_in_bins, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::give_rank, module)?)?;
-    module.add("Refused", module.py().get_type::<Refused>())?;
-    module.add("Failed", module.py().get_type::<Failed>())?;
-    module.add("Cancelled", module.py().get_type::<Cancelled>())?;
     module.add_function(wrap_pyfunction!(is_debug_build, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;

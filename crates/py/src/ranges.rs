@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tonnage_graphs::volumes::{self, ObjectError, Settings, failed};
 
-use crate::{Failed, raised};
+use crate::{RunError, raised};
 
 /// Reads parts of objects, in any thread.
 #[pyclass(frozen, module = "tonnage._core")]
@@ -56,7 +56,7 @@ impl Ranges {
 /// An error as it is raised; of an object that was changed, with its name.
 fn told(why: &ObjectError) -> PyErr {
     match why.changed() {
-        Some(name) => Failed::new_err((why.to_string(), "read", PathBuf::from(name), None::<u64>)),
+        Some(name) => RunError::new_err((why.to_string(), "read", PathBuf::from(name), None::<u64>)),
         None => raised(failed(why)),
     }
 }

@@ -172,7 +172,7 @@ def call(arguments: list[str]) -> tuple[int, str]:
     except _Interrupted as why:
         raise (why.__cause__ or why) from None
     except core.UsageError as why:
-        return 2, str(why)
+        return 2, f"--{why.setting.replace('_', '-')}: {why.why}" if why.setting else why.why
     except core.RunError as why:
         return 1, str(why.args[0])
     except OSError as why:

@@ -9,9 +9,9 @@ whose parts are written here; ``Clients`` are connections that retrievals have o
 """
 
 from tonnage.base.core.disk_space import refuse_full
+from tonnage.base.core.errors import Cancelled, RunError, UsageError
 from tonnage.base.core.job import (
     Beside,
-    Cancelled,
     Centres,
     Chunk,
     Clients,
@@ -20,10 +20,8 @@ from tonnage.base.core.job import (
     Output,
     Ranges,
     Retrieval,
-    RunError,
     Shut,
     Taken,
-    UsageError,
     after,
     count_edges,
     count_in_bins,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from tonnage.base.core.job import UsageError
+from tonnage.base.core.errors import UsageError
 
 
 def refuse_full(wanted: Iterable[tuple[Path, int]], what: str) -> None:

@@ -13,19 +13,17 @@ from types import TracebackType
 from typing import Any
 
 from tonnage import _core
+from tonnage.base.core.errors import Cancelled, RunError, UsageError
 
-Cancelled = _core.Cancelled
 Centres = _core.Centres
 Chunk = _core.Chunk
 Clients = _core.Clients
 count_edges = _core.count_edges
 count_in_bins = _core.count_in_bins
 give_rank = _core.give_rank
-RunError = _core.Failed
 Given = _core.Given
 Output = _core.Output
 Ranges = _core.Ranges
-UsageError = _core.Refused
 Retrieval = _core.Retrieval
 Shut = _core.Shut
 Taken = _core.Taken
@@ -34,16 +32,6 @@ mix_rows = _core.mix_rows
 version = _core.version
 workers = _core.workers
 
-
-def _said(why: BaseException) -> str:
-    """What is told of an error: where it was is for who handles it."""
-    return str(why.args[0]) if why.args else ""
-
-
-for _kind in (RunError, UsageError):
-    # As a user of the package knows them: they are tonnage.RunError and tonnage.UsageError.
-    _kind.__str__ = _said  # type: ignore[method-assign]
-    _kind.__module__ = "tonnage"
 
 POLL_SECONDS = 0.05
 

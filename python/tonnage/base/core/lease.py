@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tonnage.base.core.job import UsageError
+from tonnage.base.core.errors import UsageError
 
 PREFIX = "lease-"
 RENEW_SECONDS = 3.0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tonnage.base.core.job import UsageError
+from tonnage.base.core.errors import UsageError
 
 
 @contextmanager
