@@ -1,0 +1,78 @@
+"""Names and words: no bare participles or pronouns for names, no words that are out in any text."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from house.words import ALLOWED, WORDS
+from support.disk import ROOT
+
+BARE = {
+    *("asked", "told", "found", "seen", "said", "kept", "came", "shown", "known", "given", "taken"),
+    *("met", "heard", "parted", "chosen", "held", "whole", "beside", "lost", "gone", "done"),
+    *("wanted", "tried", "followed", "gathered", "carried", "screened", "combined", "cut", "room"),
+    *("thing", "what", "who", "whose", "they", "own", "together", "more", "here", "there"),
+    *("settings", "look", "place", "site", "home", "row", "law", "laws", "ended", "told"),
+    *("refused", "failed", "within", "among", "onward", "without", "across", "meeting"),
+}
+"""Names that say nothing without their docstring."""
+READ = (".py", ".rs", ".md", ".js", ".html", ".toml", ".sh")
+ELSEWHERE = ("tests/house/words.py", "tests/support/data/", "tests/data/", "docs/style.md", "LICENSE")
+"""What holds recorded text, or names the words themselves."""
+
+
+def test_no_name_is_a_bare_participle_or_pronoun() -> None:
+    bare = [
+        f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for file in sorted((ROOT / "python" / "tonnage").rglob("*.py"))
+        for node in _definitions(ast.parse(file.read_text()))
+        if node.name.strip("_").lower() in BARE
+    ]
+    assert bare == []
+
+
+def test_no_module_is_a_bare_participle_or_pronoun() -> None:
+    modules = (ROOT / "python" / "tonnage").rglob("*.py")
+    assert [str(each) for each in modules if each.stem.lower() in BARE] == []
+
+
+def test_words_that_are_out_stay_out() -> None:
+    pattern = re.compile(rf"(?<![\w./-])({'|'.join(WORDS)})(?![\w-])", re.IGNORECASE)
+    found = [
+        f"{path}:{number}: {match[0]!r}: {_instead(match[0])}"
+        for path in _tracked()
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)
+        if not any(text in line for text in ALLOWED)
+        for match in pattern.finditer(line)
+    ]
+    assert found == []
+
+
+def _instead(text: str) -> str:
+    return next(to for word, to in WORDS.items() if re.fullmatch(word, text, re.IGNORECASE))
+
+
+def _definitions(
+    tree: ast.Module,
+) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    ).stdout
+    return [
+        Path(name)
+        for name in listed.split("\0")[:-1]
+        if name.endswith(READ) and (ROOT / name).is_file()
+        if not name.startswith(ELSEWHERE) and name != "CHANGELOG.md"
+    ]
