@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup setup-test study test test-faults lint build wheels site release-check clean packages
+.PHONY: help setup setup-test study test test-all test-faults lint build wheels site release-check clean packages
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,23 +27,27 @@ setup-test: packages $(VENV)/.core $(VENV)/.dev .tools/hadoop/.complete .tools/h
 study: $(VENV)/.core ## Set up, then study this machine's disks and write the report.
 	@$(BIN)/tonnage study
 
-# Tests start clusters on what may be two shared cores: who was starved there gets one more go. Both are shown.
-test: setup-test lint ## Set up, then check and test everything.
+test: setup-test lint ## Set up, then check everything and run the fast tests: ten minutes on a set-up machine.
 	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
 	@echo "Testing Tonnage"
-	@$(BIN)/python -m pytest --durations=25 || { [[ $$? -eq 1 ]] && echo "Once more, by themselves, those that failed" && \
-	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
+	@$(BIN)/python -m pytest -m "not slow" --durations=15
 
-test-faults: setup-test ## Run 100 cases of what befalls fleets, of which `make test` runs 8 of sorts, 10 of reductions. Needs root.
+test-all: setup-test lint ## Set up, then check everything and run every test: an hour at most.
+	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
+	@echo "Testing Tonnage"
+	@$(BIN)/python -m pytest --durations=50
+
+test-faults: setup-test ## Run 100 seeded fault cases of each kind of cluster job. Needs root.
 	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/faults/test_sort_matrix.py
 	@TONNAGE_REDUCE_SEEDS=0:100 $(BIN)/python -m pytest tests/run/reduce/cluster/test_faults.py tests/run/reduce/cluster/test_cluster.py
 
-lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints and types.
+lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints, types, and the house's rules.
 	@tools/step "Checking Rust's formatting" cargo fmt --all --check
 	@tools/step "Checking Rust's lints" cargo clippy --locked --workspace --all-targets -- -D warnings
 	@tools/step "Checking Python's formatting" $(BIN)/ruff format --check
 	@tools/step "Checking Python's lints" $(BIN)/ruff check
 	@tools/step "Checking Python's types" $(BIN)/mypy
+	@tools/step "Checking layout, names and words" $(BIN)/python -m pytest -q tests/house/test_layers.py tests/house/test_names.py
 
 build: $(VENV)/.runtime ## Build the wheel, into target/wheels.
 	@tools/step "Building the wheel" $(BIN)/maturin build
