@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tonnage.base import formatting
-from tonnage.base.records.cluster_study import Came
+from tonnage.base.records.cluster_study import PlanAccuracy
 
 MEDIAN_ERROR, WORST_ERROR, INSIDE, OVER_CHEAPEST = 0.05, 0.12, 0.85, 0.03
 """What is claimed: errors at most, intervals that hold at least, and what the choice may cost more
@@ -28,7 +28,7 @@ class Cell:
     began_at: str
     cpu: str
     """Of the machine that the lab stood on."""
-    came: Came
+    came: PlanAccuracy
     unrehearsed_seconds: float | None
     """What is planned of what was measured alone."""
     chosen: bool

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tonnage.run.formats import as_points
     from tonnage.run.mapreduce import Input, counts, groups, per_record, sums
     from tonnage.run.reduce import Combined, Reduction
-    from tonnage.run.storage.object_store import Volumes
+    from tonnage.run.storage.object_store import ObjectStoreOptions
 
 _WHERE = {
     "Combined": "run.reduce",
@@ -45,7 +45,7 @@ __all__ = [
     "Reduction",
     "RunError",
     "UsageError",
-    "Volumes",
+    "ObjectStoreOptions",
     "as_points",
     "counts",
     "groups",

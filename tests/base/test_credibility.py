@@ -8,24 +8,24 @@ import pytest
 
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.base.credibility import MANY_INSTANCES, NOT_PROVED, PASS, SHORT, UNKNOWN, scorecard
-from tonnage.base.records import Environment, Measurement, Reading, Source, Trial
+from tonnage.base.records import Environment, Measurement, Metric, Source, Trial
 
 BASIC, INSTANCES, TIME, REPRODUCIBLE, EXPLAINED, AGGREGATED = range(6)
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 OURS = Source(tool="tonnage", version="0.1.0")
 
 
-def reading(**fields: Any) -> Reading:
+def reading(**fields: Any) -> Metric:
     """A direct read of 4 KiB, or another."""
     known = {"source": OURS, "operation": "randread", "block_bytes": 4096, "direct": True}
-    return Reading(**{**known, **fields})
+    return Metric(**{**known, **fields})
 
 
 def measured(
     host: str = "a",
     hours: list[float] | None = None,
     seconds: float = 60.0,
-    readings: list[Reading] | None = None,
+    readings: list[Metric] | None = None,
     **fields: Any,
 ) -> Measurement:
     """A measurement with a trial that began at each of the hours."""
@@ -49,7 +49,7 @@ def measured(
     return dataclasses.replace(base, **{**known, **fields})
 
 
-def imported(*readings: Reading) -> Measurement:
+def imported(*readings: Metric) -> Measurement:
     """What another tool measured, on an unknown machine."""
     base = measurement("import", {})
     return dataclasses.replace(base, environment=None, imported=list(readings))

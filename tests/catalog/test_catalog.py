@@ -605,7 +605,7 @@ def test_show_tells_bursts_and_their_credit(tonnage: Tonnage) -> None:
         (["diff", AWS, GCP], "give two catalogs of one provider"),
         (["refresh", "gcp"], "gcp: only aws can be refreshed so far"),
         (["refresh", "aws", "--region", "nowhere"], "--region nowhere: write it like us-east-1"),
-        (["refresh", "aws", "--out", "new.txt"], "name a file that ends in .csv"),
+        (["refresh", "aws", "--output", "new.txt"], "name a file that ends in .csv"),
     ],
 )
 def test_the_command_refuses_in_a_line(tonnage: Tonnage, arguments: list[str], told: str) -> None:

@@ -325,7 +325,7 @@ def test_an_endpoint_that_is_none_is_told() -> None:
 def test_the_command_asks_a_server(tonnage: Tonnage, tmp_path: Path, endpoint: str) -> None:
     path = tmp_path / "aws-us-east-1-2026-11-21.csv"
     done = tonnage.run(
-        *("catalog", "refresh", "aws", "--endpoint-url", endpoint, "--out", str(path), "--json"),
+        *("catalog", "refresh", "aws", "--endpoint-url", endpoint, "--output", str(path), "--json"),
         check=True,
     )
     document = json.loads(done.stdout)
@@ -372,7 +372,15 @@ def test_an_interrupt_leaves_nothing(tonnage: Tonnage, tmp_path: Path, number: i
 
 def test_a_server_that_is_not_there_is_told(tonnage: Tonnage, tmp_path: Path) -> None:
     done = tonnage.run(
-        *("catalog", "refresh", "aws", "--endpoint-url", "http://127.0.0.1:9", "--out", "new.csv"),
+        *(
+            "catalog",
+            "refresh",
+            "aws",
+            "--endpoint-url",
+            "http://127.0.0.1:9",
+            "--output",
+            "new.csv",
+        ),
         cwd=tmp_path,
     )
     assert (done.returncode, done.stdout) == (1, "")

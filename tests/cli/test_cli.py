@@ -35,7 +35,7 @@ from tonnage.run.two_pass.job_dir import Over
 
 Call = Callable[..., tuple[int, str, str]]
 
-ON_A_FLEET = ("--fleet", "--instances", "--one-at-a-time", "--patience", "--label")
+ON_A_FLEET = ("--cluster", "--nodes", "--one-at-a-time", "--timeout", "--label")
 FLAGS = {
     (): ["--version"],
     ("simulate", "sort"): [
@@ -60,65 +60,95 @@ FLAGS = {
             "--private",
             "--wheel",
             "--lifetime",
-            "--cap-usd",
+            "--budget",
             "--replacements",
             "--screen",
-            "--size",
+            "--data",
         ),
-        *("--seconds", "--patience", "--catalog", "--dry-run", "--out", "--json"),
+        *("--seconds", "--timeout", "--catalog", "--dry-run", "--output", "--json"),
     ],
-    ("fleet", "status"): ["--region", "--json"],
-    ("fleet", "down"): ["--region", "--json"],
+    ("cluster", "status"): ["--region", "--json"],
+    ("cluster", "down"): ["--region", "--json"],
     ("study",): [
-        *("--size", "--dir", "--memory", "--out", "--fleet", "--durability", "--deadline"),
+        *("--data", "--dir", "--memory", "--output", "--cluster", "--durability", "--deadline"),
         *("--catalog", "--until", "--json"),
     ],
     ("run", "sort"): [
         *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
-        *("--fleet", "--out", "--connections", "--patience", "--instances", "--capacities"),
-        *("--durability", "--endpoint", "--requests", "--plan", "--candidate"),
+        *("--cluster", "--output", "--connections", "--timeout", "--nodes", "--capacities"),
+        *("--durability", "--endpoint-url", "--requests", "--plan", "--candidate"),
     ],
     ("measure", "disk"): [
-        *("--dir", "--mode", "--size", "--seconds", "--rounds", "--until-confidence", "--memory"),
-        *("--out", "--json"),
+        *(
+            "--dir",
+            "--mode",
+            "--size",
+            "--seconds",
+            "--repetitions",
+            "--until-confidence",
+            "--memory",
+        ),
+        *("--output", "--json"),
         *ON_A_FLEET,
     ],
     ("measure", "ops"): [
-        *("--dir", "--operation", "--suite", "--outstanding", "--rounds", "--until-confidence"),
-        *("--seconds", "--file-size", "--engine", "--submission", "--seed", "--out", "--json"),
+        *(
+            "--dir",
+            "--operation",
+            "--suite",
+            "--queue-depth",
+            "--repetitions",
+            "--until-confidence",
+        ),
+        *("--seconds", "--file-size", "--engine", "--submission", "--seed", "--output", "--json"),
         *ON_A_FLEET,
     ],
     ("measure", "stream"): [
         *("--dir", "--operation", "--processes", "--block", "--transfer", "--segments", "--shared"),
-        *("--buffered", "--flush", "--repetitions", "--until-confidence", "--out", "--json"),
+        *("--buffered", "--flush", "--repetitions", "--until-confidence", "--output", "--json"),
         "--shared-dir",
         *ON_A_FLEET,
     ],
     ("measure", "over-time"): [
-        *("--dir", "--operation", "--outstanding", "--every", "--for", "--seconds", "--file-size"),
-        *("--engine", "--seed", "--out", "--json"),
+        *("--dir", "--operation", "--queue-depth", "--every", "--for", "--seconds", "--file-size"),
+        *("--engine", "--seed", "--output", "--json"),
         *ON_A_FLEET,
     ],
     ("measure", "layouts"): [
-        *("--layout", "--mode", "--file-system", "--stripe", "--size", "--seconds", "--rounds"),
-        *("--memory", "--seed", "--destroy", "--label", "--out", "--json"),
+        *(
+            "--layout",
+            "--mode",
+            "--file-system",
+            "--stripe",
+            "--size",
+            "--seconds",
+            "--repetitions",
+        ),
+        *("--memory", "--seed", "--destroy", "--label", "--output", "--json"),
     ],
     ("measure", "net"): [
-        *("--endpoints", "--connections", "--block", "--seconds", "--rounds", "--one-way"),
-        *("--namespaces", "--rate", "--until-confidence", "--sizes", "--seed", "--fleet"),
-        *("--instances", "--patience", "--label", "--out", "--json"),
+        *("--endpoints", "--connections", "--block", "--seconds", "--repetitions", "--one-way"),
+        *("--namespaces", "--rate", "--until-confidence", "--sizes", "--seed", "--cluster"),
+        *("--nodes", "--timeout", "--label", "--output", "--json"),
     ],
     ("measure", "object"): [
-        *("--endpoint", "--operation", "--chunk", "--threads", "--seconds", "--rounds"),
-        *("--until-confidence", "--objects", "--object-size", "--seed", "--out", "--json"),
+        *(
+            "--endpoint-url",
+            "--operation",
+            "--chunk-size",
+            "--requests",
+            "--seconds",
+            "--repetitions",
+        ),
+        *("--until-confidence", "--objects", "--object-size", "--seed", "--output", "--json"),
         *ON_A_FLEET,
     ],
     ("measure", "screen"): [
-        *("--fleet", "--dir", "--size", "--seconds", "--memory", "--instances", "--patience"),
-        *("--label", "--job", "--data", "--catalog", "--out", "--json"),
+        *("--cluster", "--dir", "--size", "--seconds", "--memory", "--nodes", "--timeout"),
+        *("--label", "--job", "--data", "--catalog", "--output", "--json"),
     ],
-    ("import",): ["--out", "--json"],
-    ("report",): ["--price", "--catalog", "--out", "--seed", "--json"],
+    ("import",): ["--output", "--json"],
+    ("report",): ["--price", "--catalog", "--output", "--seed", "--json"],
     ("catalog",): [],
     ("catalog", "ls"): [
         *("--provider", "--arch", "--min-vcpus", "--min-memory", "--min-local-disk"),
@@ -126,9 +156,9 @@ FLAGS = {
     ],
     ("catalog", "show"): ["--catalog", "--json"],
     ("catalog", "diff"): ["--json"],
-    ("catalog", "refresh"): ["--region", "--out", "--endpoint-url", "--json"],
+    ("catalog", "refresh"): ["--region", "--output", "--endpoint-url", "--json"],
     ("gensort",): ["--ascii", "--start", "--skew", "--json"],
-    ("valsort",): ["--record-bytes", "--key", "--json", "--endpoint", "--requests"],
+    ("valsort",): ["--record-bytes", "--key", "--json", "--endpoint-url", "--requests"],
     ("run",): [],
     ("measure",): [],
 }
@@ -202,7 +232,10 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("catalog", "diff", "aws-us-east-1-2026", "gcp-us-central1-2026"), r"one provider"),
     (("catalog", "refresh", "gcp"), r"gcp: only aws can be refreshed"),
     (("catalog", "refresh", "aws", "--region", "us"), r"--region us: write it like us-east-1"),
-    (("catalog", "refresh", "aws", "--out", "dir"), r"--out dir: name a file that ends in .csv"),
+    (
+        ("catalog", "refresh", "aws", "--output", "dir"),
+        r"--output dir: name a file that ends in .csv",
+    ),
     (("xyzzy",), r"No such command 'xyzzy': there are run, measure, .*valsort \(see"),
     (("run", "short"), r"No such command 'short' \(did you mean sort\?\) \(see --help\)"),
     ((*SORT, "--speed", "9"), r"No such option: --speed \(see --help\)"),
@@ -313,8 +346,14 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("measure", "disk", "--seconds", "inf"), r"'--seconds': 'inf': give a number from 0\.1"),
     (("measure", "disk", "--seconds", "nan"), r"'--seconds': 'nan': give a number from 0\.1"),
     (("measure", "disk", "--seconds", "soon"), r"'--seconds': 'soon': give a number from 0\.1"),
-    (("measure", "disk", "--rounds", "0"), r"'--rounds': '0': give a whole number from 1 to"),
-    (("measure", "disk", "--rounds", "1.5"), r"'--rounds': '1\.5': give a whole number from 1"),
+    (
+        ("measure", "disk", "--repetitions", "0"),
+        r"'--repetitions': '0': give a whole number from 1 to",
+    ),
+    (
+        ("measure", "disk", "--repetitions", "1.5"),
+        r"'--repetitions': '1\.5': give a whole number from 1",
+    ),
     (("measure", "ops", "--operation", "read5k"), r"--operation read5k: there are read4k, read4m"),
     (("measure", "ops", "--suite", "all"), r"--suite all: there are explore, steady"),
     (("measure", "ops", "--engine", "fast"), r"--engine fast: there are ring, sync"),
@@ -332,21 +371,24 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
     (("import", "none"), r"none: expected a file that can be read \(No such file"),
     (("import", "in"), r"in: expected "),
     (("measure", "disk", "--memory", "10kB"), r"--memory .*10000 bytes is too small"),
-    (("study", "--size", "1kB"), r"'--size': '1kB': give at least 1MB"),
-    (("study", "--size", "1.5"), r"'--size': '1\.5': give at least 1MB"),
+    (("study", "--data", "1kB"), r"'--data': '1kB': give at least 1MB"),
+    (("study", "--data", "1.5"), r"'--data': '1\.5': give at least 1MB"),
     (("study", "--dir", "dir", "none"), r"--dir none: there is no such directory; make it first"),
-    (("study", "--size", "big"), r"'--size': 'big' is no size"),
+    (("study", "--data", "big"), r"'--data': 'big' is no size"),
     (("study", "--dir", "in"), r"--dir in: in is a file: give a directory"),
     (("study", "--dir", "dir", "full", "dir"), r"--dir dir is given twice"),
-    (("study", "--out", "in"), r"--out in: in is a file: give a directory"),
-    (("study", "--out", "in/x"), r"--out in/x: in is a file: give a directory"),
+    (("study", "--output", "in"), r"--output in: in is a file: give a directory"),
+    (("study", "--output", "in/x"), r"--output in/x: in is a file: give a directory"),
     (("study", "now"), r"unexpected extra argument"),
-    (("study", "--until", "plan"), r"--until is for a fleet: give --fleet too"),
+    (("study", "--until", "plan"), r"--until is for a fleet: give --cluster too"),
     (("study", "--until", "pla"), r"--until pla: there are survey, measure"),
-    (("study", "--fleet", "auto"), r"--fleet: give --dir, a directory on each of a machine's"),
-    (("study", "--fleet", "auto", "--dir", "dir"), r"--dir dir: with --fleet give a path from /"),
+    (("study", "--cluster", "auto"), r"--cluster: give --dir, a directory on each of a machine's"),
     (
-        ("study", "--fleet", "auto", "--dir", "/a", "--durability", "volumes"),
+        ("study", "--cluster", "auto", "--dir", "dir"),
+        r"--dir dir: with --cluster give a path from /",
+    ),
+    (
+        ("study", "--cluster", "auto", "--dir", "/a", "--durability", "volumes"),
         r"--durability volumes: ",
     ),
 ]
@@ -394,7 +436,7 @@ def test_a_directory_that_cannot_be_written_is_named(call: Call, disk: Path, rec
         code, _, err = call("run", "sort", str(records), *args)
         assert code == 2
         assert re.fullmatch(rf"tonnage: {flag} {place}: [^\n]+\n", err)
-    code, _, err = call("study", "--size", "1MB", "--dir", "/proc", "--out", str(disk / "study"))
+    code, _, err = call("study", "--data", "1MB", "--dir", "/proc", "--output", str(disk / "study"))
     assert code == 2
     assert re.fullmatch(r"tonnage: --dir /proc: [^\n]+; give a directory to write to\n", err)
 
@@ -453,8 +495,8 @@ def test_json_is_one_document_and_alone(tonnage: Tonnage, disk: Path, records: P
 
 
 def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path, tmp_path: Path) -> None:
-    trials = ("--size", "4MB", "--seconds", "0.2", "--rounds", "2", "--memory", "64MiB")
-    where = ("--dir", disk, *trials, "--out")
+    trials = ("--size", "4MB", "--seconds", "0.2", "--repetitions", "2", "--memory", "64MiB")
+    where = ("--dir", disk, *trials, "--output")
     done = _json(tonnage, "measure", "disk", *where, tmp_path / "all")
     assert done["schema"] == "tonnage.measurement/1"
     assert [trial["name"] for trial in done["trials"]] == ["wo", "ro", "rw", "headroom"] * 2
@@ -487,10 +529,10 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path, tmp_
 @pytest.mark.parametrize("kept", [1, 2, 3])
 def test_measure_disk_goes_on_where_it_was_killed(call: Call, disk: Path, kept: int) -> None:
     out, name = disk / "out", "trial-{:05}.json".format
-    where = ("--dir", str(disk), "--out", str(out))
+    where = ("--dir", str(disk), "--output", str(out))
     # As a study has it, one mode comes twice in a round.
     args = ("--mode", "rw", "ro", "rw", "--size", "4MB", "--seconds", "0.1", "--memory", "64MiB")
-    args = ("measure", "disk", *where, *args, "--rounds", "2", "--json")
+    args = ("measure", "disk", *where, *args, "--repetitions", "2", "--json")
     whole = json.loads(call(*args)[1])
     assert json.loads(call(*args)[1]) == whole
     before = [(out / name(number)).read_bytes() for number in range(kept)]
@@ -509,7 +551,7 @@ def test_measure_disk_goes_on_where_it_was_killed(call: Call, disk: Path, kept: 
 
 
 def test_measure_disk_ends_when_the_median_is_known_well_enough(call: Call, disk: Path) -> None:
-    where = ("--dir", str(disk), "--out", str(disk / "out"), "--mode", "headroom")
+    where = ("--dir", str(disk), "--output", str(disk / "out"), "--mode", "headroom")
     short = ("--size", "4MB", "--seconds", "0.1", "--memory", "64MiB")
     args = ("measure", "disk", *where, *short, "--until-confidence", "99%", "--json")
     done = json.loads(call(*args)[1])
@@ -520,8 +562,8 @@ def test_measure_disk_ends_when_the_median_is_known_well_enough(call: Call, disk
 
 def test_measure_disk_keeps_to_little_memory(tonnage: Tonnage, disk: Path) -> None:
     memory = 64 << 20
-    trials = ("--size", "400MB", "--seconds", "0.3", "--rounds", "1", f"--memory={memory}")
-    where = ("--dir", disk, "--out", disk / "out")
+    trials = ("--size", "400MB", "--seconds", "0.3", "--repetitions", "1", f"--memory={memory}")
+    where = ("--dir", disk, "--output", disk / "out")
     used = processes.used([tonnage.path, "measure", "disk", *where, *trials, "--json"])
     assert used.returncode == 0
     moved = [trial["phase"]["stages"][-1]["bytes"] for trial in json.loads(used.out)["trials"]]
@@ -543,7 +585,18 @@ def test_several_directories_follow_one_flag_or_several(
             assert (directory / "_tonnage.json").exists()
         assert parts(disk / first, disk / second)
 
-    args = ("--size", "4MB", "--seconds", "0.1", "--rounds", "1", "--mode", "rw", "ro", "--json")
+    args = (
+        "--size",
+        "4MB",
+        "--seconds",
+        "0.1",
+        "--repetitions",
+        "1",
+        "--mode",
+        "rw",
+        "ro",
+        "--json",
+    )
     done = json.loads(
         tonnage.run("measure", "disk", "--dir", "a", "b", "c", *args, cwd=disk).stdout
     )
@@ -602,7 +655,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     ("size", "told"),
-    [("1.5GiB", r"--out \S+ holds earlier"), ("4XB", "'4XB' is no size: write it")],
+    [("1.5GiB", r"--output \S+ holds earlier"), ("4XB", "'4XB' is no size: write it")],
 )
 def test_the_io_bench_takes_sizes_as_commands_do(tmp_path: Path, size: str, told: str) -> None:
     bench = ROOT / "benches" / "io_peers" / "bench.py"
@@ -623,8 +676,8 @@ def _json(tonnage: Tonnage, *args: str | Path, code: int = 0) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("ops", "--operation", "read4m", "--outstanding", "4", "257"), "--outstanding so many"),
-        (("over-time", "--outstanding", "257"), "--outstanding so many"),
+        (("ops", "--operation", "read4m", "--queue-depth", "4", "257"), "--queue-depth so many"),
+        (("over-time", "--queue-depth", "257"), "--queue-depth so many"),
         (
             ("stream", "--transfer", "16MiB", "--processes", "65", "--block", "16MiB"),
             "--transfer 16 MiB for each of --processes",
@@ -688,7 +741,7 @@ def test_memory_is_what_this_process_may_have(
         (KeyboardInterrupt(), True, True),
         (KeyboardInterrupt(), False, False),
         (core.RunError("a function failed"), False, False),
-        (Over("input f was changed: begin again with another --out"), True, False),
+        (Over("input f was changed: begin again with another --output"), True, False),
     ],
 )
 def test_that_the_same_command_goes_on_is_said_where_it_does(

@@ -26,9 +26,9 @@ def without(module: str, *arguments: str, cwd: Path) -> subprocess.CompletedProc
     ("extra", "arguments", "what"),
     [
         ("aws", ("catalog", "refresh", "aws"), "tonnage catalog refresh needs boto3"),
-        ("cluster", ("measure", "disk", "--fleet", "auto", "--dir", "/"), "--fleet needs Ray"),
+        ("cluster", ("measure", "disk", "--cluster", "auto", "--dir", "/"), "--cluster needs Ray"),
         ("report", ("report", "."), "tonnage report needs Plotly"),
-        ("report", ("study", "--size", "1MB"), "tonnage study needs Plotly"),
+        ("report", ("study", "--data", "1MB"), "tonnage study needs Plotly"),
     ],
 )
 def test_who_needs_an_extra_says_so_first(

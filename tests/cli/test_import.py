@@ -27,7 +27,7 @@ def test_json_has_what_downstream_reads(tonnage: Tonnage) -> None:
 
 
 def test_each_file_is_kept_as_a_measurement(tonnage: Tonnage, disk: Path) -> None:
-    done = tonnage.run("import", FIO, "--out", disk / "out", check=True)
+    done = tonnage.run("import", FIO, "--output", disk / "out", check=True)
     assert done.stdout.startswith("fio")
     (kept,) = (disk / "out").iterdir()
     measurement = Measurement.read(kept)
@@ -39,7 +39,7 @@ def test_each_file_is_kept_as_a_measurement(tonnage: Tonnage, disk: Path) -> Non
 def test_nothing_is_kept_when_one_file_is_no_result(tonnage: Tonnage, disk: Path) -> None:
     whole = FIO.read_bytes()
     (disk / "cut.json").write_bytes(whole[: len(whole) // 2])
-    done = tonnage.run("import", FIO, disk / "cut.json", "--out", disk / "out", "--json")
+    done = tonnage.run("import", FIO, disk / "cut.json", "--output", disk / "out", "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert f"{disk / 'cut.json'}: expected" in done.stderr
@@ -49,8 +49,8 @@ def test_nothing_is_kept_when_one_file_is_no_result(tonnage: Tonnage, disk: Path
 def test_the_same_file_is_the_same_measurement(tonnage: Tonnage, disk: Path) -> None:
     (disk / "again.json").write_bytes(FIO.read_bytes())
     for out, file in {"first": FIO, "second": disk / "again.json"}.items():
-        tonnage.run("import", file, "--out", disk / out, check=True)
-    tonnage.run("import", IPERF3, "--out", disk / "other", check=True)
+        tonnage.run("import", file, "--output", disk / out, check=True)
+    tonnage.run("import", IPERF3, "--output", disk / "other", check=True)
     first, second, other = (
         [path.name for path in (disk / out).iterdir()] for out in ("first", "second", "other")
     )

@@ -273,7 +273,7 @@ def test_measuring_leaves_nothing(
     tonnage: Tonnage, disk: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     command = [tonnage.path, "measure", "disk", "--dir", disk, "--size", "20MB", "--seconds", "60"]
-    command += ["--out", tmp_path / "out"]
+    command += ["--output", tmp_path / "out"]
     with started(command) as running:
         running.until(lambda: bool(running.open_files(disk)))
         assert {about.st_nlink for about in running.open_files(disk)} == {0}

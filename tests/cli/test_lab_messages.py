@@ -43,7 +43,7 @@ def test_who_is_not_root_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_a_node_or_a_command_that_is_not_there_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    there = record.Record(FILE, 0, record.this_boot())
+    there = record.LabRecord(FILE, 0, record.this_boot())
     known = r"lab whole has no node a0 \(did you mean a-0\?\): there are a-0"
     with pytest.raises(core.UsageError, match=known):
         lifecycle.node_of(there, "a0", tmp_path)

@@ -25,7 +25,7 @@ def test_what_is_suggested_makes_a_plan(tmp_path: Path, tonnage: Tonnage, told: 
     made.write(tmp_path / "study" / "measurements" / "disks.json")
     first, *more = from_study(tmp_path / "study")
     program, *arguments = shlex.split(first.partition(": ")[2])
-    assert program == "tonnage" and ("--profiles" in arguments) == told
+    assert program == "tonnage" and ("--profile" in arguments) == told
     done = tonnage.run(*arguments, "--json", check=True)
     plan = json.loads(done.stdout)
     assert plan["bytes"] == 20 * 10**12 and plan["candidates"]
@@ -36,7 +36,7 @@ def test_what_is_suggested_makes_a_plan(tmp_path: Path, tonnage: Tonnage, told: 
         command = words.replace("PROVIDER/TYPE", "aws/m5d.large")
         command = command.replace("mine.json", str(tmp_path / "mine.json"))
         tonnage.run(*shlex.split(command)[1:], check=True)
-        profiles = ("--profiles", "themis-2014", "--profiles", str(tmp_path / "mine.json"))
+        profiles = ("--profile", "themis-2014", "--profile", str(tmp_path / "mine.json"))
         planned = tonnage.run(*arguments, *profiles, "--json", check=True)
         assert json.loads(planned.stdout)["profiles"] == ["themis-2014", "mine"]
 

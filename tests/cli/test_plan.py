@@ -90,7 +90,7 @@ def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> Non
         directory = tmp_path / str(wins)
         directory.mkdir()
         profile({"i2.xlarge": [carried]}).write(directory / "p.json")
-        known = ("--profiles", "themis-2014", "--profiles", str(directory))
+        known = ("--profile", "themis-2014", "--profile", str(directory))
         after = json.loads(tonnage.run(*arguments, *known, check=True).stdout)
         assert (after["candidates"][0]["offer"] == "i2.xlarge") is wins
 
@@ -201,7 +201,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
         (("sort", "--data", "1TB", "--provider", "gcp"), "what to measure first: --survey"),
         (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
-        (("sort", "--data", "1TB", "--profiles", "nobody"), "--profiles: no profiles nobody"),
+        (("sort", "--data", "1TB", "--profile", "nobody"), "--profile: no profiles nobody"),
         (("sort", "--data", "1TB", "--durability", "some"), "--durability some: there are none"),
         (("sort", *STUDY, "--provider", "gcp"), "--provider gcp: there are aws"),
         (("shuffle", "--data", "1TB"), "JOB shuffle: give sort"),
@@ -227,6 +227,6 @@ def test_refuses_and_says_what_mends_it(
 
 def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) -> None:
     profile({"my-laptop": [law("local both", 1e9)]}).write(tmp_path / "p.json")
-    done = tonnage.run("plan", "sort", *STUDY, "--profiles", str(tmp_path))
+    done = tonnage.run("plan", "sort", *STUDY, "--profile", str(tmp_path))
     assert done.returncode == 2
     assert "it is of my-laptop, which is in no catalog" in done.stderr

@@ -17,7 +17,7 @@ from support.command import Tonnage
 from support.disk import ROOT
 from support.labs import needs_lab, untouched
 from support.s3 import BUCKET, Bucket
-from tonnage.base.records import FleetMeasurement, ReductionRecord, RunRecord
+from tonnage.base.records import ClusterMeasurement, ReductionRecord, RunRecord
 from tonnage.provision.lab.config import Machine, parse
 from tonnage.provision.lab.nodes import nodes_of
 
@@ -131,7 +131,7 @@ def test_a_fleet_in_a_lab_is_as_fast_as_was_set(tonnage: Tonnage, disk: Path) ->
     machines = {node.name: node.machine for node in nodes_of(lab, 0, Path())}
     for kind, trials in WANTED.items():
         shares = {}
-        whole = FleetMeasurement.read(disk / "out" / kind / "fleet.json")
+        whole = ClusterMeasurement.read(disk / "out" / kind / "fleet.json")
         assert [node.ok for node in whole.nodes] == [True] * len(machines), whole.missing
         for node in whole.nodes:
             machine = machines[node.node]

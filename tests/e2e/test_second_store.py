@@ -45,7 +45,7 @@ def test_rows_are_indexed_and_reduced(tonnage: Tonnage, store: Store) -> None:
     for number, part in enumerate(np.split(rows, 4)):
         client.put_object(Bucket=BUCKET, Key=f"points/{number}", Body=part.tobytes())
     url = f"s3://{BUCKET}/points/"
-    tonnage.run("index", url, "--dtype", "4f8", "--chunk-bytes", "64kB", env=variables, check=True)
+    tonnage.run("index", url, "--dtype", "4f8", "--chunk-size", "64kB", env=variables, check=True)
     done = tonnage.run(
         "run", "reduce", "pca", url, "--components", "2", "--json", env=variables, check=True
     )

@@ -82,8 +82,8 @@ class Arena:
         disk = self.fleet.disk
         return [
             *(self.tonnage.path, "run", "sort", self.own if case.has_own_input else self.shared),
-            *("--output", f"{disk}/out", "--scratch", f"{disk}/scratch", "--fleet", "auto"),
-            *("--out", room / "job", "--memory", "16MiB", "--patience", f"{PATIENCE_SECONDS}s"),
+            *("--output", f"{disk}/out", "--scratch", f"{disk}/scratch", "--cluster", "auto"),
+            *("--job-dir", room / "job", "--memory", "16MiB", "--timeout", f"{PATIENCE_SECONDS}s"),
             *("--durability", case.durability, "--json"),
         ]
 

@@ -50,7 +50,7 @@ def test_what_is_not_taken_is_told() -> None:
     assert "'1XB' is no size" in taken("    tonnage plan sort --data 1XB")
     assert "No such command 'pla'" in taken("    tonnage pla sort --data 1TB")
     assert "Missing" in taken("```console\n$ tonnage run sort in\n```")
-    assert taken("```console\n$ tonnage run sort ... --fleet auto\n```") == ""
+    assert taken("```console\n$ tonnage run sort ... --cluster auto\n```") == ""
     assert "--flet" in taken("```console\n$ tonnage run sort ... --flet auto\n```")
 
 
@@ -101,7 +101,7 @@ def needs_nothing(call: Shown) -> bool:
     return (
         family in ("catalog", "plan", "explore", "simulate")
         and "refresh" not in more
-        and not {"--profiles", "--profile", "..."}.intersection(more)
+        and not {"--profile", "--profile", "..."}.intersection(more)
         and not files
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tonnage.base import core
-from tonnage.base.records import Reading, Source
+from tonnage.base.records import Metric, Source
 from tonnage.base.system import block_devices, procfs
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import stated_page_cache, trial
@@ -97,7 +97,7 @@ def test_all_counts_of_a_trial_whose_buffers_held_it() -> None:
 
 
 def test_what_counted_for_less_than_a_second_need_not_last() -> None:
-    told = Reading(source=Source(tool="tonnage"), operation="read")
+    told = Metric(source=Source(tool="tonnage"), operation="read")
     brief, long = (
         replace(trial(reported(every(0.05, ended), ended), seconds=ended), reading=told)
         for ended in (1.0, 2.0)

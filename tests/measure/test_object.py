@@ -16,9 +16,9 @@ from support.measurements import PHASE
 from support.processes import started
 from support.s3 import BUCKET, KEYS, Server, server
 from tonnage.base import core
-from tonnage.base.records import Measurement, Reading, Source, Stage, Step, Trial
+from tonnage.base.records import Measurement, Metric, Source, Stage, Trial, TrialSpec
 from tonnage.base.stats.knee import knee
-from tonnage.cli.measure.object import parse_place
+from tonnage.cli.measure.object import parse_url
 from tonnage.measure.object import (
     Knee,
     Settings,
@@ -109,18 +109,18 @@ def trial(operation: str, chunk_bytes: int, threads: int, rate: float, number: i
         warm_up_seconds=0.0,
         rates=[rate],
         phase=PHASE,
-        step=Step(
+        step=TrialSpec(
             operation=operation,
             outstanding=threads,
             round=number,
             suite="object",
             block_bytes=chunk_bytes,
         ),
-        reading=Reading(source=Source(tool="t"), operation="get", block_bytes=chunk_bytes),
+        reading=Metric(source=Source(tool="t"), operation="get", block_bytes=chunk_bytes),
     )
 
 
-def walked(settings: Settings, rates: Callable[[Step], float]) -> list[Step]:
+def walked(settings: Settings, rates: Callable[[TrialSpec], float]) -> list[TrialSpec]:
     """All steps, when trials give these rates."""
     done: list[Trial] = []
     steps = []
@@ -209,10 +209,10 @@ def test_enough_is_the_knee_of_the_nearest_size_that_was_got() -> None:
 )
 def test_a_place_is_a_bucket_and_a_folder(text: str, found: tuple[str, str] | None) -> None:
     if found:
-        assert parse_place(text) == found
+        assert parse_url(text) == found
         return
     with pytest.raises(core.UsageError, match=r"write s3://BUCKET or"):
-        parse_place(text)
+        parse_url(text)
 
 
 def test_each_trial_is_what_its_name_says(s3: Server, disk: Path) -> None:
@@ -309,12 +309,21 @@ def test_errors_that_stay_end_in_one_line(keys: None, tonnage: Tonnage, disk: Pa
 def command(running: Server, out: Path, *more: str) -> list[str | Path]:
     """The command's arguments for one short trial."""
     place: list[str | Path] = ["measure", "object", f"s3://{BUCKET}/some/where"]
-    place += ["--endpoint", running.endpoint, "--out", out, "--chunk", "5MiB", "--threads", "2"]
-    return [*place, "--rounds", "1", "--seconds", "0.3", "--object-size", "6MiB", *more]
+    place += [
+        "--endpoint-url",
+        running.endpoint,
+        "--output",
+        out,
+        "--chunk-size",
+        "5MiB",
+        "--requests",
+        "2",
+    ]
+    return [*place, "--repetitions", "1", "--seconds", "0.3", "--object-size", "6MiB", *more]
 
 
 def test_the_command_prints_trials_and_knees(s3: Server, tonnage: Tonnage, disk: Path) -> None:
-    said = tonnage.run(*command(s3, disk / "out", "--threads", "1"), check=True)
+    said = tonnage.run(*command(s3, disk / "out", "--requests", "1"), check=True)
     lines = said.stdout.splitlines()
     assert sum(line.startswith(("get 5MiB x", "put 5MiB x")) for line in lines) == 8
     assert sum("first byte" in line for line in lines) == 2
@@ -322,7 +331,7 @@ def test_the_command_prints_trials_and_knees(s3: Server, tonnage: Tonnage, disk:
     assert sum(bool(re.fullmatch(knee_line, line)) for line in lines) == 2
     assert s3.files() == []
 
-    again = tonnage.run(*command(s3, disk / "out", "--threads", "1", "--json"), check=True)
+    again = tonnage.run(*command(s3, disk / "out", "--requests", "1", "--json"), check=True)
     found = json.loads(again.stdout)
     assert {(one["operation"], one["chunk_bytes"]) for one in found["knees"]} == {
         ("get", 5 * MIB),
@@ -336,18 +345,27 @@ def test_the_command_prints_trials_and_knees(s3: Server, tonnage: Tonnage, disk:
 
 REFUSALS = {
     "no bucket": (["s3://nowhere/x"], "s3://nowhere: there is no such bucket at .* make it"),
-    "nobody there": (["--endpoint", "http://127.0.0.1:9"], "--endpoint: .*127.0.0.1:9 cannot be"),
-    "no address": (["--endpoint", "127.0.0.1"], "--endpoint 127.0.0.1: write it like http://"),
+    "nobody there": (
+        ["--endpoint-url", "http://127.0.0.1:9"],
+        "--endpoint-url: .*127.0.0.1:9 cannot be",
+    ),
+    "no address": (
+        ["--endpoint-url", "127.0.0.1"],
+        "--endpoint-url 127.0.0.1: write it like http://",
+    ),
     "no place": (["here"], "here: write s3://BUCKET or"),
     "no such operation": (["--operation", "head"], "--operation head: there are get, put"),
     "small parts": (
-        ["--operation", "multipart", "--chunk", "1MiB"],
-        "--chunk 1048576: parts have 5MiB at least",
+        ["--operation", "multipart", "--chunk-size", "1MiB"],
+        "--chunk-size 1048576: parts have 5MiB at least",
     ),
-    "small objects": (["--object-size", "1MiB"], "--object-size 1048576 is less .*smaller --chunk"),
+    "small objects": (
+        ["--object-size", "1MiB"],
+        "--object-size 1048576 is less .*smaller --chunk-size",
+    ),
     "much memory": (
-        ["--operation", "put", "--threads", "1000", "--chunk", "1TiB"],
-        "--threads 1000 with chunks of",
+        ["--operation", "put", "--requests", "1000", "--chunk-size", "1TiB"],
+        "--requests 1000 with chunks of",
     ),
 }
 
@@ -414,7 +432,7 @@ def test_a_killed_measurement_goes_on_and_then_leaves_nothing(
     s3: Server, tonnage: Tonnage, disk: Path
 ) -> None:
     out = disk / "out"
-    args = command(s3, out, "--operation", "get", "put", "--rounds", "3", "--json")
+    args = command(s3, out, "--operation", "get", "put", "--repetitions", "3", "--json")
     with started([tonnage.path, *args]) as running:
         running.until(lambda: (out / "trial-00001.json").exists())
         running.end(signal.SIGKILL)
@@ -432,7 +450,7 @@ def test_the_command_ends_when_it_is_known_well_enough(
     s3: Server, tonnage: Tonnage, disk: Path
 ) -> None:
     args = command(s3, disk / "out", "--operation", "put", "--json")
-    args[args.index("--rounds") : args.index("--seconds")] = ["--until-confidence", "99%"]
+    args[args.index("--repetitions") : args.index("--seconds")] = ["--until-confidence", "99%"]
     found = json.loads(tonnage.run(*args, check=True).stdout)
     (figure,) = found["figures"]
     assert 6 <= figure["trials"] == len(found["trials"]) < 30

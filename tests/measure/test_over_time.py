@@ -11,7 +11,7 @@ from support.command import Tonnage
 from support.measurements import PHASE, measurement
 from support.processes import started
 from tonnage.base import core
-from tonnage.base.records import Step, Trial
+from tonnage.base.records import Trial, TrialSpec
 from tonnage.measure.over_time import Settings, following
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.session import Kept, kept
@@ -33,7 +33,7 @@ def done(disk: Path, *slots: int) -> Kept:
     kept = Kept(disk, measurement("made-up", {}))
     for place, slot in enumerate(slots):
         name = SETTINGS.operations[slots[:place].count(slot)]
-        step = Step(operation=name, outstanding=8, round=slot)
+        step = TrialSpec(operation=name, outstanding=8, round=slot)
         kept.trials.append(
             Trial(
                 name="made up",
@@ -74,7 +74,7 @@ def test_slots_that_were_missed_stay_gaps(
 
 def test_what_was_killed_goes_on_with_a_gap(tonnage: Tonnage, disk: Path) -> None:
     out = disk / "out"
-    command: list[Any] = [tonnage.path, "measure", "over-time", "--dir", disk, "--out", out]
+    command: list[Any] = [tonnage.path, "measure", "over-time", "--dir", disk, "--output", out]
     command += ["--json", "--operation", "read4k", "write4k", "--every", "1s", "--for", "6s"]
     command += ["--seconds", "0.2", "--file-size", "1MB"]
     with started(command) as running:
@@ -94,7 +94,7 @@ def test_what_was_killed_goes_on_with_a_gap(tonnage: Tonnage, disk: Path) -> Non
 def test_another_directory_is_refused(tonnage: Tonnage, disk: Path) -> None:
     (disk / "other").mkdir()
     quick = ("--operation", "read4k", "--seconds", "0.2", "--every", "1s", "--for", "1s")
-    where = ("--out", disk / "out", "--file-size", "1MB")
+    where = ("--output", disk / "out", "--file-size", "1MB")
     tonnage.run("measure", "over-time", "--dir", disk, *where, *quick, check=True)
     said = tonnage.run("measure", "over-time", "--dir", disk / "other", *where, *quick)
     assert said.returncode == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.command import Tonnage
 from support.measurements import measurement
 from support.networks import SETTINGS, network
-from tonnage.base.records import FleetMeasurement, FleetNode
+from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.network_rounds import RECEIVE, SEND
 from tonnage.catalog import load
@@ -30,10 +30,10 @@ LINKS = {name: (rate, rate + 1) for name, rate in HEALTHY.items()}
 
 def fleet_of(
     rates: Mapping[str, float], types: Mapping[str, str] | None = None, dead: Sequence[str] = ()
-) -> FleetMeasurement:
+) -> ClusterMeasurement:
     """A fleet's measurement of disks, made up: what each node reads; some that died."""
     rows = [
-        FleetNode(
+        ClusterNode(
             node=name,
             machine_type=(types or {}).get(name, "m"),
             ok=True,
@@ -41,8 +41,8 @@ def fleet_of(
         )
         for name, rate in rates.items()
     ]
-    rows += [FleetNode(node=name, ok=False, why="died", faulty=True) for name in dead]
-    return FleetMeasurement(
+    rows += [ClusterNode(node=name, ok=False, why="died", faulty=True) for name in dead]
+    return ClusterMeasurement(
         id="f", kind="disk", began_at="now", command=[], settings={}, nodes=rows
     )
 

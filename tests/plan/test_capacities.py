@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.offers import law, profile
 from support.reductions import record
-from tonnage.base.records.profile import Mode, Scaling
+from tonnage.base.records.profile import Mode, NetworkScaling
 from tonnage.model.jobs.mapreduce import mapreduce
 from tonnage.model.jobs.reduce import reduce, reduce_as
 from tonnage.model.profiles import fit
@@ -57,7 +57,7 @@ def test_laws_that_differ_in_speed_alone_have_the_same_factors() -> None:
 
 def test_curve_joins_points_and_goes_on_as_a_power() -> None:
     points = [(size, 2.0 * size**-0.25) for size in (16, 32, 64, 128)]
-    found = curve(Scaling(points=points, source="made up"))
+    found = curve(NetworkScaling(points=points, source="made up"))
     assert found.exponent == pytest.approx(0.25)
     shares = found.share(np.array([16, 128, 1_024]))
     assert shares == pytest.approx([1.0, points[-1][1], 2.0 * 1_024**-0.25])
@@ -66,10 +66,10 @@ def test_curve_joins_points_and_goes_on_as_a_power() -> None:
 
 
 def test_curve_that_does_not_fall_is_not_made_to() -> None:
-    found = curve(Scaling(points=[(2, 1.0), (8, 1.1)], source="made up"))
+    found = curve(NetworkScaling(points=[(2, 1.0), (8, 1.1)], source="made up"))
     assert found.share(np.array([1_000]))[0] == pytest.approx(1.1)
     with pytest.raises(ValueError):
-        curve(Scaling(points=[], source="made up"))
+        curve(NetworkScaling(points=[], source="made up"))
 
 
 @given(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.offers import BURSTING, STEADY, STORE, catalog, law, offer, profile
-from tonnage.base.records.job import Demand, Job, JobPhase, Requests, Room
+from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import Catalog, Grant, Spot
 from tonnage.model.jobs.mapreduce import sort
@@ -32,7 +32,7 @@ READ = Job(
             demands=[Demand(resource="volume read", per_byte=1.0, source="made up")],
         )
     ],
-    room=[Room(where="volume", what="input", per_byte=1.0)],
+    room=[SpaceDemand(where="volume", what="input", per_byte=1.0)],
 )
 
 
@@ -112,7 +112,7 @@ def test_spot_prices_are_a_range() -> None:
 
 def test_requests_and_what_is_taken_out_are_paid_for() -> None:
     job = dataclasses.replace(
-        READ, requests=[Requests(kind="get", per_byte=1e-6)], taken_out_per_byte=0.5
+        READ, requests=[RequestDemand(kind="get", per_byte=1e-6)], taken_out_per_byte=0.5
     )
     world = catalog([offer("m")], [STEADY], store=STORE)
     more = planned(world, TB, job).candidates[0].cost_usd.median

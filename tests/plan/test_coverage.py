@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from support.offers import STEADY, catalog, offer, profile
-from tonnage.base.records.job import Demand, Job, JobPhase, Room
+from tonnage.base.records.job import Demand, Job, JobPhase, SpaceDemand
 from tonnage.base.records.plan import Plan
-from tonnage.base.records.profile import Law
+from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Grant, find, load
 from tonnage.model.jobs.mapreduce import sort
 from tonnage.model.profiles import fit
@@ -59,7 +59,7 @@ def together(generator: np.random.Generator, nodes: int) -> tuple[Draws, Draws]:
     return common * disks, common * networks
 
 
-def measured(fleets: list[tuple[Draws, Draws]]) -> list[Law]:
+def measured(fleets: list[tuple[Draws, Draws]]) -> list[CapacityDistribution]:
     names = ("local both", "network")
     return [
         fit.law(
@@ -69,7 +69,9 @@ def measured(fleets: list[tuple[Draws, Draws]]) -> list[Law]:
     ]
 
 
-def planned(found: dict[str, list[Law]], usd: dict[str, float], nodes: int | None = None) -> Plan:
+def planned(
+    found: dict[str, list[CapacityDistribution]], usd: dict[str, float], nodes: int | None = None
+) -> Plan:
     limits = Limits(least_nodes=nodes or 1, most_nodes=nodes or NODES)
     offers = [offer(name, usd[name], link=None) for name in found]
     question = Question(job=sort(), size=DATA, limits=limits)
@@ -118,7 +120,7 @@ def test_the_long_tail_is_avoided_although_its_middle_is_cheaper() -> None:
                 demands=[Demand(resource="volume read", per_byte=1.0, source="section 5.3")],
             )
         ],
-        room=[Room(where="volume", what="input", per_byte=1.0)],
+        room=[SpaceDemand(where="volume", what="input", per_byte=1.0)],
     )
     best = {}
     for nodes in (1, 326):

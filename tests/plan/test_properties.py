@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.offers import SIZED, STEADY, catalog, law, offer, profile
 from tonnage.base.records.plan import Plan
-from tonnage.base.records.profile import Law
+from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Catalog
 from tonnage.cli.options.types import parse_duration, parse_size, parse_usd
 from tonnage.model.jobs.mapreduce import DURABILITIES, Durability, mapreduce
@@ -38,7 +38,7 @@ durabilities = st.sampled_from(DURABILITIES)
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[Catalog, dict[str, list[Law]]]:
+def worlds(draw: st.DrawFn) -> tuple[Catalog, dict[str, list[CapacityDistribution]]]:
     """A few offers, some of them measured."""
     offers, laws = [], {}
     for at in range(draw(st.integers(1, 4))):
@@ -58,12 +58,14 @@ def worlds(draw: st.DrawFn) -> tuple[Catalog, dict[str, list[Law]]]:
     return catalog(offers), laws
 
 
-def made(world: Catalog, laws: dict[str, list[Law]]) -> tuple[list[Catalog], Known]:
+def made(
+    world: Catalog, laws: dict[str, list[CapacityDistribution]]
+) -> tuple[list[Catalog], Known]:
     return [world], known([profile(laws, shares=SHARES)])
 
 
 def planned(
-    world: tuple[Catalog, dict[str, list[Law]]],
+    world: tuple[Catalog, dict[str, list[CapacityDistribution]]],
     size: int,
     durability: Durability = "none",
     **limits: float,
@@ -79,7 +81,10 @@ def planned(
 @given(worlds(), sizes, st.floats(1, 100), durabilities)
 @settings(max_examples=60, deadline=None)
 def test_more_data_never_costs_less(
-    world: tuple[Catalog, dict[str, list[Law]]], size: int, more: float, durability: Durability
+    world: tuple[Catalog, dict[str, list[CapacityDistribution]]],
+    size: int,
+    more: float,
+    durability: Durability,
 ) -> None:
     less, much = (planned(world, each, durability) for each in (size, int(size * more)))
     if much.candidates:
@@ -90,7 +95,7 @@ def test_more_data_never_costs_less(
 @given(worlds(), sizes, st.floats(1, 20), st.floats(10, 1e6), durabilities)
 @settings(max_examples=60, deadline=None)
 def test_a_looser_deadline_never_costs_more(
-    world: tuple[Catalog, dict[str, list[Law]]],
+    world: tuple[Catalog, dict[str, list[CapacityDistribution]]],
     size: int,
     looser: float,
     deadline: float,
@@ -128,7 +133,7 @@ def test_a_faster_disk_is_never_slower(rate: float, faster: float, size: int, no
 @given(worlds(), sizes, durabilities)
 @settings(max_examples=40, deadline=None)
 def test_the_best_number_of_nodes_is_the_best(
-    world: tuple[Catalog, dict[str, list[Law]]], size: int, durability: Durability
+    world: tuple[Catalog, dict[str, list[CapacityDistribution]]], size: int, durability: Durability
 ) -> None:
     """Against a plain loop over every number of nodes and volumes; and so is the front."""
     question = Question(
@@ -157,7 +162,7 @@ def test_the_best_number_of_nodes_is_the_best(
 @given(worlds(), sizes, durabilities, st.none() | st.floats(10, 1e6))
 @settings(max_examples=30, deadline=None)
 def test_a_plan_survives_json(
-    world: tuple[Catalog, dict[str, list[Law]]],
+    world: tuple[Catalog, dict[str, list[CapacityDistribution]]],
     size: int,
     durability: Durability,
     deadline: float | None,

@@ -25,7 +25,7 @@ from support.aws import KEYS, server
 from support.command import Tonnage
 from support.disk import ROOT
 from support.offers import law, profile
-from tonnage.base.records.plan import AttachedVolumes, Candidate, Fit, Range
+from tonnage.base.records.plan import AttachedVolumes, Candidate, Range, SpaceFit
 from tonnage.catalog import find, load, names
 from tonnage.cli.plan.emit import written
 from tonnage.model.jobs.reduce import reduce
@@ -67,7 +67,7 @@ def rental(
         cost_usd=nothing,
         usd_per_hour=0.0,
         phases=[],
-        capacity=Fit(needed_bytes=0, have_bytes=0),
+        capacity=SpaceFit(needed_bytes=0, have_bytes=0),
         evidence="advertised",
         deadline_probability=None,
         own_disks=own_disks,
@@ -438,7 +438,7 @@ def test_the_best_candidate_is_handed_over_or_another(tonnage: Tonnage, tmp_path
     ] * volumes["count"]
     assert "Replace REPLACE-ImageId: the id of an image of Ubuntu" in done.stderr
     file = tmp_path / "request.json"
-    third = tonnage.run(*NEW, "--emit", "aws", "--candidate", "3", "--out", file, check=True)
+    third = tonnage.run(*NEW, "--emit", "aws", "--candidate", "3", "--output", file, check=True)
     assert third.stdout == ""
     request = json.loads(file.read_text())["run_instances"]
     assert request["InstanceType"] == plan[2]["offer"]
@@ -462,7 +462,7 @@ def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
     known = profile({"n2-standard-8": [law("object get", 5e8), law("cpu", 1.0)]}, provider="gcp")
     known.write(tmp_path / "known" / "p.json")
     arguments = ("plan", str(tmp_path / "job.json"), "--data", "1TB", "--catalog")
-    arguments += ("gcp-us-central1-2026", "--profiles", str(tmp_path / "known"))
+    arguments += ("gcp-us-central1-2026", "--profile", str(tmp_path / "known"))
     done = tonnage.run(*arguments, "--emit", "skypilot", check=True)
     assert yaml.safe_load(done.stdout)["resources"]["infra"] == "gcp/us-central1"
     refused = tonnage.run(*arguments, "--emit", "aws")
@@ -477,10 +477,13 @@ def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
         ((*NEW, "--emit", "skypilot"), "SkyPilot attaches no volumes to nodes: choose another"),
         ((*NEW, "--emit", "ray", "--candidate", "1000000"), "--candidate 1000000: the plan has"),
         ((*NEW, "--candidate", "2"), "--candidate 2: it is of --emit"),
-        ((*NEW, "--out", "plan.yaml"), "--out plan.yaml: it is of --emit"),
+        ((*NEW, "--output", "plan.yaml"), "--output plan.yaml: it is of --emit"),
         ((*NEW, "--emit", "ray", "--survey"), "--emit ray: leave out --survey"),
         ((*NEW, "--emit", "ray", "--explain", "m5.large"), "--emit ray: leave out --explain"),
-        ((*NEW, "--emit", "ray", "--out", "/nowhere/at/all"), "--out /nowhere/at/all: No such"),
+        (
+            (*NEW, "--emit", "ray", "--output", "/nowhere/at/all"),
+            "--output /nowhere/at/all: No such",
+        ),
         ((*STUDY, "--placement", "--emit", "skypilot"), "give --no-placement, or --emit ray"),
         ((*STUDY, "--no-placement", "--emit", "skypilot"), "SkyPilot asks EC2 for no local disks"),
         ((*STUDY, "--deadline", "1s", "--emit", "ray"), "nearest: 1000 x i2.8xlarge"),

@@ -179,7 +179,7 @@ def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: 
     run.write(job / RUN)
     (job / JOB).write_text("{}")
     for place in (job, job / RUN):
-        done = tonnage.run("report", str(place), "--out", "x.html", cwd=tmp_path, check=True)
+        done = tonnage.run("report", str(place), "--output", "x.html", cwd=tmp_path, check=True)
         assert "pass one: 27.1 s on n-3, the slowest" in done.stdout
         assert "limit 25.0 s (the network, " in done.stdout and "Report: x.html" in done.stdout
         assert RunRecord.read(tmp_path / "x.json") == run
@@ -187,10 +187,10 @@ def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: 
     first, *others = run.nodes
     nodes = [dataclasses.replace(first, lost="died"), *others]
     dataclasses.replace(run, nodes=nodes, commands=3).write(tmp_path / "lost.json")
-    done = tonnage.run("report", "lost.json", "--out", "lost.html", cwd=tmp_path, check=True)
+    done = tonnage.run("report", "lost.json", "--output", "lost.html", cwd=tmp_path, check=True)
     assert f"Lost: {first.node}: died\n" in done.stdout
     assert "the last of 3 commands" in (tmp_path / "lost.html").read_text()
-    told = tonnage.run("report", "job", "--out", "x.html", "--json", cwd=tmp_path, check=True)
+    told = tonnage.run("report", "job", "--output", "x.html", "--json", cwd=tmp_path, check=True)
     assert RunRecord.from_json(json.loads(told.stdout)) == run
     measurement("m", {"ro": [1.0]}).write(tmp_path / "m.json")
     dataclasses.replace(run, nodes=[]).write(tmp_path / "one.json")
@@ -200,7 +200,7 @@ def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: 
         (("job", "m.json"), "job is a job on a fleet: give it alone"),
         (("job", "--price", "n=1"), "--price: it is for measurements, and job is a job"),
         (("one.json",), "one.json: a sort on one machine: give a job on a fleet"),
-        (("begun",), "has not finished: the same command goes on, with --out begun"),
+        (("begun",), "has not finished: the same command goes on, with --job-dir begun"),
     ):
         refused = tonnage.run("report", *arguments, cwd=tmp_path)
         assert refused.returncode == 2 and said in refused.stderr

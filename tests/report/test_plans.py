@@ -91,12 +91,12 @@ def test_the_command_draws_what_a_sort_costs_with_each_of_three_networks(
         (tmp_path / f"{network}.json").write_text(made.stdout)
     files = [tmp_path / f"{network}.json" for network in NETWORKS]
     page = tmp_path / "page.html"
-    done = tonnage.run("report", *files, "--out", page, "--json", check=True)
+    done = tonnage.run("report", *files, "--output", page, "--json", check=True)
     told = Plans.from_json(json.loads(done.stdout))
     assert Plans.read(page.with_suffix(".json")) == told
     found = [round(each.plan.candidates[0].cost_usd.median) for each in told.plans]
     assert [each.name for each in told.plans] == [*NETWORKS] and found == [218, 284, 325]
-    said = tonnage.run("report", files[0], "--out", page, check=True).stdout
+    said = tonnage.run("report", files[0], "--output", page, check=True).stdout
     assert "infinite: 178 x i2.8xlarge (local, placed), 11 min, $218.00." in said
 
 
@@ -113,6 +113,6 @@ def test_what_cannot_be_put_side_by_side_is_refused(tonnage: Tonnage, tmp_path: 
         ((tmp_path / "page.json",), "is a plan, and would be written over"),
     ):
         (tmp_path / "page.json").write_bytes(KEPT.read_bytes())
-        done = tonnage.run("report", *given, "--out", page)
+        done = tonnage.run("report", *given, "--output", page)
         assert done.returncode == 2 and why in done.stderr
     assert not page.exists()

@@ -108,12 +108,12 @@ def test_the_command_takes_a_directory_of_records(tonnage: Tonnage, tmp_path: Pa
     for number, seconds in enumerate((1.0, 2.0)):
         record(["x"], 1000, seconds, 1000, 1).write(tmp_path / f"{number}.json")
     page = tmp_path / "page.html"
-    done = tonnage.run("report", tmp_path, "--out", page, "--json")
+    done = tonnage.run("report", tmp_path, "--output", page, "--json")
     told = ReductionSweep.from_json(json.loads(done.stdout))
     assert told.swept[0].cells[0].seconds == 1.5
     assert ReductionSweep.read(page.with_suffix(".json")) == told
-    said = tonnage.run("report", tmp_path / "0.json", "--out", page).stdout
+    said = tonnage.run("report", tmp_path / "0.json", "--output", page).stdout
     assert "The fastest of 1 given" in said
     (tmp_path / "1.json").write_text('{"schema": "tonnage.reduction/1"}')
-    refused = tonnage.run("report", tmp_path, "--out", page, check=False)
+    refused = tonnage.run("report", tmp_path, "--output", page, check=False)
     assert refused.returncode == 2 and "tonnage.reduction/1" in refused.stderr

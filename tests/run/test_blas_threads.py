@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tonnage.run.blas_threads import shared_by
+from tonnage.run.blas_threads import limit_blas_threads
 from tonnage.run.thread_pool import Crew
 
 CORES = len(os.sched_getaffinity(0))
@@ -35,7 +35,7 @@ def test_a_call_has_the_cores_that_are_left_to_a_worker(workers: int) -> None:
 def test_crews_that_overlap_leave_what_was_there_before_both() -> None:
     with threadpool_limits(CORES + 1, user_api="blas"):
         before = blas_threads()
-        one, other = shared_by(1), shared_by(1)
+        one, other = limit_blas_threads(1), limit_blas_threads(1)
         one.__enter__()
         other.__enter__()
         one.__exit__(None, None, None)

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tonnage.base.records.profile import Law, Mode
+from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.cli.commands import app
 from tonnage.model.jobs.mapreduce import Durability
 from tonnage.model.profiles.repository import Known, known, read
@@ -230,7 +230,7 @@ def results(found: Simulated) -> Simulated:
 
 
 def test_the_same_seed_gives_the_same() -> None:
-    law = Law(
+    law = CapacityDistribution(
         resource="network",
         modes=[Mode(median=MB, spread=0.1, instances=3)],
         evidence="measured",
@@ -247,7 +247,7 @@ def test_the_same_seed_gives_the_same() -> None:
 
 
 def test_nodes_are_drawn_as_the_planner_draws_the_slowest() -> None:
-    law = Law(
+    law = CapacityDistribution(
         resource="volume read",
         modes=[
             Mode(median=200.0, spread=0.05, instances=90_000),

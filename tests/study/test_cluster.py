@@ -1,4 +1,4 @@
-"""`tonnage study --fleet`: the whole loop on machines of a Ray cluster, and what ends it early."""
+"""`tonnage study --cluster`: the whole loop on machines of a Ray cluster, and what ends it early."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from support.processes import patched, started
 from support.rays import Rays, rays
 from support.runs import NODES as RUN_ON
 from support.runs import pass_one, pass_two, plan_of, record
-from tonnage.base.records import Planned, RunRecord
-from tonnage.base.records.cluster_study import STEPS, FleetStudy
+from tonnage.base.records import FollowedPlan, RunRecord
+from tonnage.base.records.cluster_study import STEPS, ClusterStudy
 from tonnage.base.records.plan import Plan, Range
 from tonnage.base.records.profile import Profile
 from tonnage.model.plan_accuracy import came
@@ -43,7 +43,7 @@ disks = [{ size = "100GiB" }]
 """What the cluster's small machines are offered as; of the large one there is none."""
 QUICK = {"ROUNDS": 1, "DISK_SECONDS": 0.3, "NET_SECONDS": 0.3, "REHEARSALS": 1}
 """Trials too short to say anything, for studies whose figures are of no concern."""
-SIZE = ("--size", "40MB", "--memory", "32MiB")
+SIZE = ("--data", "40MB", "--memory", "32MiB")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def data(disk: Path) -> Path:
 
 def asked(cluster: Rays, catalog: Path, data: Path, *more: str | Path) -> list[str | Path]:
     """A study of the small machines, quickly."""
-    of = ("study", "--fleet", f"small@{cluster.address}", "--dir", f"{data}/{{node}}")
+    of = ("study", "--cluster", f"small@{cluster.address}", "--dir", f"{data}/{{node}}")
     return patched(
         QUICK, *of, *SIZE, "--catalog", str(catalog), *more, module="tonnage.study.cluster.loop"
     )
@@ -99,15 +99,15 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     cluster: Rays, catalog: Path, data: Path, disk: Path
 ) -> None:
     out = disk / "study"
-    command = asked(cluster, catalog, data, "--out", out)
+    command = asked(cluster, catalog, data, "--output", out)
     first = done(cluster, [*command, "--until", "plan"])
-    assert f"Left: run, report. The same command, with --out {out}, goes on" in first.stdout
-    planned = FleetStudy.read(out / "study.json")
+    assert f"Left: run, report. The same command, with --output {out}, goes on" in first.stdout
+    planned = ClusterStudy.read(out / "study.json")
     assert [step.name for step in planned.steps] == list(STEPS[:4])
     assert left(data) == []
 
-    study = FleetStudy.from_json(json.loads(done(cluster, [*command, "--json"]).stdout))
-    assert study == FleetStudy.read(out / "study.json")
+    study = ClusterStudy.from_json(json.loads(done(cluster, [*command, "--json"]).stdout))
+    assert study == ClusterStudy.read(out / "study.json")
     assert [step.name for step in study.steps] == list(STEPS)
     assert study.steps[:4] == planned.steps and study.candidate == planned.candidate
     assert {each.node: each.type for each in study.machines} == {"beta": "small", "gamma": "small"}
@@ -134,7 +134,7 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
         out / "study.json"
     )
     again = done(cluster, command)
-    told = FleetStudy.read(out / "study.json")
+    told = ClusterStudy.read(out / "study.json")
     assert told.came == study.came and told.report == study.report
     assert RunRecord.read(out / "sort" / "run.json") == run
     assert "Came: " in again.stdout and "tonnage plan sort --data 20TB" in again.stdout
@@ -148,14 +148,14 @@ def test_what_ends_a_study_leaves_nothing_on_machines_and_it_goes_on(
     cluster: Rays, catalog: Path, data: Path, disk: Path
 ) -> None:
     out = disk / "study"
-    command = asked(cluster, catalog, data, "--out", out, "--until", "measure")
+    command = asked(cluster, catalog, data, "--output", out, "--until", "measure")
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
         with started(command, env=cluster.env) as running:
             running.until(lambda: any(path.name == "in" for path in _inside(data)))
             returncode, _, _ = running.end(number)
         assert returncode == code
         assert number == signal.SIGKILL or left(data) == []
-    study = FleetStudy.read(out / "study.json")
+    study = ClusterStudy.read(out / "study.json")
     assert [step.name for step in study.steps] == ["survey"]
     # What a killed study had begun holds its directory until it ends.
     (out / "disk-small" / "fleet.json").unlink()
@@ -169,7 +169,7 @@ def test_what_ends_a_study_leaves_nothing_on_machines_and_it_goes_on(
     while Path(f"/proc/{child}").exists():
         time.sleep(0.1)
     done(cluster, command)
-    assert [step.name for step in FleetStudy.read(out / "study.json").steps][-1] == "measure"
+    assert [step.name for step in ClusterStudy.read(out / "study.json").steps][-1] == "measure"
     assert left(data) == []
 
 
@@ -178,7 +178,7 @@ def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
     cluster: Rays, catalog: Path, data: Path, disk: Path
 ) -> None:
     out = disk / "study"
-    command = asked(cluster, catalog, data, "--out", out)
+    command = asked(cluster, catalog, data, "--output", out)
     done(cluster, [*command, "--until", "survey"])
     cluster.add("alpha", {"provider": "lab", "machine-type": "small"})
     (data / "alpha").mkdir()
@@ -189,7 +189,7 @@ def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
     assert failed.returncode == 1
     assert (
         "the first 2 machines of small are alpha and beta, and the survey had beta and gamma: have "
-        f"these back, or give another --out; the same command goes on, with --out {out}"
+        f"these back, or give another --output; the same command goes on, with --output {out}"
     ) in failed.stderr
     assert left(data) == []
 
@@ -218,8 +218,8 @@ def _inside(data: Path) -> Iterator[Path]:
     [
         ("medium@{}", (), "no machine is labelled machine-type=medium, they are large, small"),
         ("{}", (), "head does not say what it was rented as"),
-        ("small@{}", ("--size", "900TB"), r"--dir .*: beta has .* free there, and needs "),
-        ("small@{}", ("--size", "1MB"), "a machine would sort 500 kB: give 1.00 MB for each"),
+        ("small@{}", ("--data", "900TB"), r"--dir .*: beta has .* free there, and needs "),
+        ("small@{}", ("--data", "1MB"), "a machine would sort 500 kB: give 1.00 MB for each"),
         ("small@{}", ("--dir", "/nowhere/{node}"), "--dir /nowhere/{node}: beta: there is no such"),
     ],
 )
@@ -234,9 +234,9 @@ def test_what_cannot_be_studied_is_refused_before_anything_is_done(
     said: str,
 ) -> None:
     out = disk / "study"
-    command = ["study", "--fleet", fleet.format(cluster.address), "--catalog", str(catalog)]
+    command = ["study", "--cluster", fleet.format(cluster.address), "--catalog", str(catalog)]
     command += [*flags] if "--dir" in flags else ["--dir", f"{data}/{{node}}", *flags]
-    refused = tonnage.run(*command, "--out", out, env=cluster.env)
+    refused = tonnage.run(*command, "--output", out, env=cluster.env)
     assert refused.returncode == 2
     assert re.search(said.replace("{", r"\{"), refused.stderr), refused.stderr
     assert not out.exists() and left(data) == []
@@ -263,7 +263,7 @@ def beside(took: RunRecord, seconds: float) -> RunRecord:
         dataclasses.replace(phase, planned_seconds=plan)
         for phase, plan in zip(found.phases, (5.0, 0.2), strict=True)
     ]
-    planned = Planned(
+    planned = FollowedPlan(
         candidate=plan_of(nodes=4).candidates[0],
         made_at="",
         bytes=took.bytes,

@@ -33,7 +33,7 @@ QUICK = {
     **{"ROUNDS_BEFORE": 1, "ROUNDS_AFTER": 1, "REHEARSALS": 1},
 }
 """Trials too short to say anything, for studies whose figures are of no concern."""
-SIZE = ("--size", "20MB", "--memory", "64MiB")
+SIZE = ("--data", "20MB", "--memory", "64MiB")
 SLOW = {
     "rules": [
         {
@@ -58,7 +58,7 @@ def _sorting(running: Running, data: Path) -> Callable[[], bool]:
 
 def test_a_study_does_the_whole_loop(tonnage: Tonnage, disk: Path) -> None:
     data, out = _made(disk / "data"), disk / "study"
-    args = ("study", "--size", "50MB", "--memory", "64MB", "--dir", data, "--out", out, "--json")
+    args = ("study", "--data", "50MB", "--memory", "64MB", "--dir", data, "--output", out, "--json")
     said = tonnage.run(*args, check=True)
     document = json.loads(said.stdout)
     study = Study.from_json(document)
@@ -160,9 +160,9 @@ def test_what_cannot_be_studied_is_refused_at_once(tonnage: Tonnage, disk: Path)
     (earlier / "study.json").write_text("{}")
     data = _made(disk / "data")
     for flags, told in (
-        (("--size", "50MB", "--out", earlier), "holds an earlier study"),
-        (("--size", "50MB", "--memory", "9KB", "--out", disk / "new"), "--memory"),
-        (("--size", "999TB", "--out", disk / "new"), "bytes free"),
+        (("--data", "50MB", "--output", earlier), "holds an earlier study"),
+        (("--data", "50MB", "--memory", "9KB", "--output", disk / "new"), "--memory"),
+        (("--data", "999TB", "--output", disk / "new"), "bytes free"),
     ):
         done = tonnage.run("study", "--dir", data, *flags)
         assert done.returncode == 2
@@ -194,7 +194,7 @@ def test_an_earlier_study_is_kept_and_told_of(
     before = (out / "study.json").read_bytes()
     settings = Settings(20_000_000, 64 << 20, (disk,), out)
     with pytest.raises(
-        core.UsageError, match=rf"--out \S+ .*, {told}: give another .* remove that"
+        core.UsageError, match=rf"--output \S+ .*, {told}: give another .* remove that"
     ):
         study(settings, ["test"])
     assert (out / "study.json").read_bytes() == before
@@ -249,7 +249,7 @@ def test_measuring_alone_is_told_only_where_it_can_be(
 ) -> None:
     settings = Settings(10**9, 64 << 20, tuple(map(Path, names)), Path("out"))
     told = measuring_alone(settings, 4, 1.5, 10**8, turned=turned)
-    flags = "--rounds 4 --seconds 1.5 --size 100000000 --memory 67108864"
+    flags = "--repetitions 4 --seconds 1.5 --size 100000000 --memory 67108864"
     modes = "--mode rw ro rw wo headroom"
     expected = again and f"tonnage measure disk --dir {again} {modes} {flags}".split()
     assert told == expected
@@ -257,7 +257,7 @@ def test_measuring_alone_is_told_only_where_it_can_be(
 
 def test_memory_is_kept(tonnage: Tonnage, disk: Path) -> None:
     memory, size = 64 << 20, 200_000_000
-    where = ("--dir", _made(disk / "data"), "--out", disk / "study")
+    where = ("--dir", _made(disk / "data"), "--output", disk / "study")
     sizes = (f"--memory={memory}", f"--size={size}")
     used = processes.used([tonnage.path, "study", *where, *sizes, "--json"])
     assert used.returncode == 0
@@ -268,7 +268,7 @@ def test_memory_is_kept(tonnage: Tonnage, disk: Path) -> None:
 def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
     out = disk / "study"
     one, two = _made(disk / "one"), _made(disk / "two")
-    args = ("study", *SIZE, "--dir", one, two, "--out", out, "--json")
+    args = ("study", *SIZE, "--dir", one, two, "--output", out, "--json")
     done = subprocess.run(patched(QUICK, *args), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -290,7 +290,7 @@ def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
     ways_again = [[str(one), str(two)], [str(two), str(one)]] * 2
     assert [command[4:6] for command in commands] == ways_again
     again = subprocess.run(
-        [Tonnage().path, *commands[1][1:], "--out", disk / "again", "--json"],
+        [Tonnage().path, *commands[1][1:], "--output", disk / "again", "--json"],
         capture_output=True,
         text=True,
         check=True,
@@ -315,7 +315,7 @@ def test_a_study_that_is_cut_short_has_what_was_done(
     disk: Path, number: signal.Signals, exit_code: int
 ) -> None:
     data, out = _made(disk / "data"), disk / "study"
-    args = ("study", *SIZE, "--dir", data, "--out", out, "--json")
+    args = ("study", *SIZE, "--dir", data, "--output", out, "--json")
     with started(patched({**QUICK, "faults": SLOW}, *args)) as running:
         running.until(_sorting(running, data))
         code, printed, err = running.end(number)
@@ -338,7 +338,7 @@ def test_a_study_that_is_cut_short_has_what_was_done(
 def test_a_study_removes_what_killed_ones_left_and_no_other(disk: Path) -> None:
     data = _made(disk / "data")
     killed, living, last = (
-        ("study", *SIZE, "--dir", data, "--out", disk / name)
+        ("study", *SIZE, "--dir", data, "--output", disk / name)
         for name in ("killed", "living", "last")
     )
     slow = {**QUICK, "faults": SLOW}

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from support.measurements import ENVIRONMENT, PHASE
-from tonnage.base.records import Latency, Measurement, Reading, Source, Step, Trial
+from tonnage.base.records import Latency, Measurement, Metric, Source, Trial, TrialSpec
 from tonnage.base.stats.samples import Series
 
 INSTANCES = 45
@@ -104,7 +104,7 @@ def measured(name: str, series: Series) -> Measurement:
     seconds = OUTSTANDING * BLOCK_BYTES / np.asarray(rates)
     p50, p90, p99, p999 = np.quantile(seconds, [0.5, 0.9, 0.99, 0.999]).tolist()
     counts, edges = np.histogram(np.log10(seconds), 20)
-    reading = Reading(
+    reading = Metric(
         source=Source(tool="tonnage", version="0.1.0"),
         operation="randread",
         block_bytes=BLOCK_BYTES,
@@ -131,7 +131,7 @@ def measured(name: str, series: Series) -> Measurement:
         rates=[],
         phase=dataclasses.replace(PHASE, seconds=float(len(rates))),
         began_at=BEGAN_AT,
-        step=Step(operation="read4m", outstanding=OUTSTANDING, round=0, suite="steady"),
+        step=TrialSpec(operation="read4m", outstanding=OUTSTANDING, round=0, suite="steady"),
         reading=reading,
         cpu_seconds_per_operation=1e-9 * BLOCK_BYTES,
     )

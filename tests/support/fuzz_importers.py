@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tonnage.base.records import Reading
+from tonnage.base.records import Metric
 from tonnage.measure.importers import OPERATIONS, Unreadable, read
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "importers"
@@ -88,7 +88,7 @@ def check(path: Path) -> str:
     return "read"
 
 
-def obeys(reading: Reading) -> None:
+def obeys(reading: Metric) -> None:
     """Asserts a reading's schema: a known operation, and numbers that are finite, not negative."""
     assert reading.operation in OPERATIONS
     values = dataclasses.asdict(reading)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from tonnage.base.records.plan import AttachedVolumes, Candidate, Fit, Plan, Range
+from tonnage.base.records.plan import AttachedVolumes, Candidate, Plan, Range, SpaceFit
 from tonnage.catalog import find, load
 from tonnage.cli.main import main
 from tonnage.model.jobs.mapreduce import sort
@@ -59,7 +59,7 @@ def candidate(
         cost_usd=nothing,
         usd_per_hour=0.0,
         phases=[],
-        capacity=Fit(needed_bytes=0, have_bytes=0),
+        capacity=SpaceFit(needed_bytes=0, have_bytes=0),
         evidence="advertised",
         deadline_probability=None,
         own_disks=own_disks,

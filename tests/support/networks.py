@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from support.measurements import PHASE, measurement
-from tonnage.base.records import FleetMeasurement, FleetNode, Reading, Source, Step, Trial
+from tonnage.base.records import ClusterMeasurement, ClusterNode, Metric, Source, Trial, TrialSpec
 from tonnage.base.records.network_rounds import ALONE, RECEIVE, SEND, UNEVENLY
 from tonnage.measure.net.cluster import Settings, Wanted, agenda
 from tonnage.measure.net.shuffle_analysis import shuffle
@@ -23,7 +23,7 @@ def network(
     settings: Settings = SETTINGS,
     lost: Mapping[str, str] | None = None,
     types: Mapping[str, str] | None = None,
-) -> FleetMeasurement:
+) -> ClusterMeasurement:
     """The measurement; of nodes that are lost, by why, there is what they sent as pairs alone."""
     names = sorted(links)
     trials: dict[str, list[Trial]] = {name: [] for name in names}
@@ -39,7 +39,7 @@ def network(
         whole = replace(measurement(name, {}), trials=some)
         kind = (types or {}).get(name, "m")
         rows.append(
-            FleetNode(
+            ClusterNode(
                 node=name,
                 machine_type=kind,
                 ok=why is None,
@@ -49,7 +49,7 @@ def network(
             )
         )
     return shuffle(
-        FleetMeasurement(id="n", kind="net", began_at="now", command=[], settings={}, nodes=rows)
+        ClusterMeasurement(id="n", kind="net", began_at="now", command=[], settings={}, nodes=rows)
     )
 
 
@@ -88,6 +88,6 @@ def trial(wanted: Wanted, place: int, way: str, links: Links) -> Trial:
         warm_up_seconds=0.0,
         rates=[rate],
         phase=PHASE,
-        step=Step(operation=way, outstanding=1, round=wanted.together.number, suite="net"),
-        reading=Reading(source=Source(tool="test"), operation=way, details=details),
+        step=TrialSpec(operation=way, outstanding=1, round=wanted.together.number, suite="net"),
+        reading=Metric(source=Source(tool="test"), operation=way, details=details),
     )

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tonnage.base.records.profile import Law, Mode, OfferProfile, Profile, Scaling
+from tonnage.base.records.profile import (
+    CapacityDistribution,
+    Mode,
+    NetworkScaling,
+    OfferProfile,
+    Profile,
+)
 from tonnage.catalog import (
     Billing,
     Burst,
@@ -147,9 +153,9 @@ def law(
     instances: int = 20,
     fleet_spread: float = 0.0,
     more: Sequence[Mode] = (),
-) -> Law:
+) -> CapacityDistribution:
     """A law with this mode, and more of them."""
-    return Law(
+    return CapacityDistribution(
         resource=resource,
         modes=[Mode(median=median, spread=spread, instances=instances), *more],
         fleet_spread=fleet_spread,
@@ -161,9 +167,9 @@ def law(
 
 
 def profile(
-    laws: dict[str, list[Law]],
+    laws: dict[str, list[CapacityDistribution]],
     scaling: list[tuple[int, float]] | None = None,
-    shares: Sequence[Law] = (),
+    shares: Sequence[CapacityDistribution] = (),
     provider: str = "aws",
 ) -> Profile:
     """What was measured of each offer."""
@@ -175,7 +181,7 @@ def profile(
                 provider=provider,
                 type=name,
                 laws=each,
-                scaling=Scaling(points=scaling, source="made up") if scaling else None,
+                scaling=NetworkScaling(points=scaling, source="made up") if scaling else None,
             )
             for name, each in laws.items()
         ],

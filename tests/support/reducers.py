@@ -14,7 +14,7 @@ from support.s3 import Bucket
 from tonnage.cluster.ray_adapter import Machine
 from tonnage.run.reduce.cluster.job_spec import ReduceAsked
 from tonnage.run.reduce.cluster.worker_actor import Reducer
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 
 DIED = "died: its machine is gone"
 
@@ -113,5 +113,5 @@ def asked(
         "keep_seconds": 0.0,
     }
     if bucket is not None:
-        usual["volumes"] = Volumes(endpoint=bucket.endpoint, requests=4)
+        usual["volumes"] = ObjectStoreOptions(endpoint=bucket.endpoint, requests=4)
     return ReduceAsked(reduction=reduction, inputs=inputs, **usual | more)

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 
 from support.measurements import ENVIRONMENT, measurement
 from tonnage.base.records import (
-    FleetMeasurement,
-    FleetNode,
+    ClusterMeasurement,
+    ClusterNode,
+    Metric,
     NodeRun,
     Phase,
-    Reading,
     RoundRun,
     RunRecord,
     Source,
     Stage,
-    Step,
+    TrialSpec,
 )
-from tonnage.base.records.cluster_measurement import NodeRates, Size
+from tonnage.base.records.cluster_measurement import AllToAllResult, NodeRates
 from tonnage.base.records.network_rounds import NET
-from tonnage.base.records.plan import Candidate, Fit, Plan, PlannedPhase, Range
+from tonnage.base.records.plan import Candidate, Plan, PlannedPhase, Range, SpaceFit
 from tonnage.model.jobs.mapreduce import sort
 
 GB = 1e9
@@ -118,23 +118,23 @@ def record(nodes: Mapping[str, list[Phase]], seconds: float = 50.8, **more: obje
     return dataclasses.replace(made, **more)  # type: ignore[arg-type]
 
 
-def disks(of_nodes: Mapping[str, Mapping[str, list[float]]]) -> FleetMeasurement:
-    """What `measure disk --fleet` keeps: by node and trial, rates."""
+def disks(of_nodes: Mapping[str, Mapping[str, list[float]]]) -> ClusterMeasurement:
+    """What `measure disk --cluster` keeps: by node and trial, rates."""
     rows = [
-        FleetNode(node=node, ok=True, measurement=measurement(node, rates))
+        ClusterNode(node=node, ok=True, measurement=measurement(node, rates))
         for node, rates in of_nodes.items()
     ]
-    return FleetMeasurement(
+    return ClusterMeasurement(
         id="disks", kind="disk", began_at="", command=[], settings={}, nodes=rows
     )
 
 
 def network(
     rates: Mapping[str, float], alone: Mapping[str, float] | None = None, types: int = 1
-) -> FleetMeasurement:
-    """What `measure net --fleet` keeps: rates of each node all to all, and alone with all."""
+) -> ClusterMeasurement:
+    """What `measure net --cluster` keeps: rates of each node all to all, and alone with all."""
     rows = [
-        FleetNode(
+        ClusterNode(
             node=node,
             ok=True,
             machine_type=f"type-{number % types}",
@@ -143,7 +143,7 @@ def network(
         for number, node in enumerate(rates)
     ]
     per_node = [NodeRates(node, rate, rate) for node, rate in rates.items()]
-    size = Size(
+    size = AllToAllResult(
         nodes=len(rates),
         connections=1,
         slowest_node=min(rates, key=lambda node: rates[node]),
@@ -152,7 +152,7 @@ def network(
         per_node=per_node,
         fraction_of_baseline=None,
     )
-    return FleetMeasurement(
+    return ClusterMeasurement(
         id="net",
         kind=NET,
         began_at="",
@@ -164,28 +164,26 @@ def network(
     )
 
 
-def store(rates: Mapping[str, float], threads: int = 16) -> FleetMeasurement:
-    """What `measure object --fleet` keeps: bytes a second that each of four nodes got, and put."""
+def store(rates: Mapping[str, float], threads: int = 16) -> ClusterMeasurement:
+    """What `measure object --cluster` keeps: bytes a second that each of four nodes got, and put."""
     trials = [
         dataclasses.replace(
             measurement("m", {operation: [rate]}).trials[0],
             name=f"{operation} x{threads}",
-            step=Step(operation=operation, outstanding=threads, round=0),
-            reading=Reading(
-                source=Source(tool="tonnage"), operation=operation, block_bytes=1 << 22
-            ),
+            step=TrialSpec(operation=operation, outstanding=threads, round=0),
+            reading=Metric(source=Source(tool="tonnage"), operation=operation, block_bytes=1 << 22),
         )
         for operation, rate in rates.items()
     ]
     rows = [
-        FleetNode(
+        ClusterNode(
             node=node,
             ok=True,
             measurement=dataclasses.replace(measurement(node, {}), trials=trials),
         )
         for node in NODES
     ]
-    return FleetMeasurement(
+    return ClusterMeasurement(
         id=f"store-{threads}", kind="object", began_at="", command=[], settings={}, nodes=rows
     )
 
@@ -193,7 +191,7 @@ def store(rates: Mapping[str, float], threads: int = 16) -> FleetMeasurement:
 RATES = {"ro": [119e6, 120e6, 121e6], "wo": [120e6], "rw": [120e6, 119e6]}
 
 
-def lab() -> list[FleetMeasurement]:
+def lab() -> list[ClusterMeasurement]:
     """A lab of four nodes: disks of 120 MB/s each way, links of 60."""
     return [disks(dict.fromkeys(NODES, RATES)), network(dict.fromkeys(NODES, 60e6))]
 
@@ -216,7 +214,7 @@ def plan_of(
             PlannedPhase(name="map and shuffle", seconds=25.0, bottleneck="network"),
             PlannedPhase(name="sort and reduce", seconds=17.0, bottleneck="local disks"),
         ],
-        capacity=Fit(needed_bytes=3, have_bytes=4),
+        capacity=SpaceFit(needed_bytes=3, have_bytes=4),
         evidence="measured",
         deadline_probability=None,
     )

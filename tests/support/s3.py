@@ -90,5 +90,5 @@ class Bucket:
     def sort(self, disk: Path, *more: str, source: str = "in/") -> list[str | Path]:
         """The command's arguments, for a sort in little memory."""
         places: list[str | Path] = [f"s3://{BUCKET}/{source}", "--output", f"s3://{BUCKET}/out"]
-        places += ["--scratch", disk / "scratch", "--endpoint", self.endpoint]
+        places += ["--scratch", disk / "scratch", "--endpoint-url", self.endpoint]
         return ["run", "sort", *places, "--memory=64MiB", *more]

@@ -15,7 +15,7 @@ from tonnage.base.records import RunRecord
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import now
 from tonnage.run.mapreduce import Functions, Input, map_reduce
-from tonnage.run.storage.object_store import Volumes, is_url
+from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
 
 if TYPE_CHECKING:
     from tonnage.run.mapreduce.cluster import MapReduceAsked
@@ -65,7 +65,7 @@ class MapReduce(Functions):
         format: str = "parquet",
         on_progress: Callable[[int, int], None] | None = None,
         fleet: Fleet | None = None,
-        volumes: Volumes | None = None,
+        volumes: ObjectStoreOptions | None = None,
     ) -> RunRecord:
         """Reads ``inputs`` and leaves parts, and a list of them, in ``output``.
 
@@ -91,7 +91,7 @@ class MapReduce(Functions):
         """
         sources = [inputs] if isinstance(inputs, (Path, str, Input)) else inputs
         places = [scratch] if isinstance(scratch, (Path, str)) else scratch
-        reached = volumes or Volumes()
+        reached = volumes or ObjectStoreOptions()
         memory_bytes = bytes_of(memory) if isinstance(memory, str) else memory
         if memory_bytes is None:
             raise core.UsageError(f"memory {memory!r} is no size: write it like 1GiB")
@@ -142,7 +142,7 @@ def asked_of_fleet(
     inputs: Sequence[Input],
     output: str,
     scratch: Sequence[str],
-    volumes: Volumes,
+    volumes: ObjectStoreOptions,
     memory_bytes: int,
     workers: int | None,
     format: str,

@@ -24,7 +24,7 @@ from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.result_json import summary
 from tonnage.run.reduce.sampling import Sampled, sampled
 from tonnage.run.sort.local import peak_memory_bytes
-from tonnage.run.storage.object_store import Volumes, summed
+from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.user_errors import of_user
 
 
@@ -109,7 +109,7 @@ def reduce(
     memory_bytes = bytes_of(memory) if isinstance(memory, str) else memory
     if memory_bytes is None:
         raise core.UsageError(f"memory {memory!r} is no size: write it like 256MiB")
-    volumes = Volumes(endpoint=endpoint, requests=threads)
+    volumes = ObjectStoreOptions(endpoint=endpoint, requests=threads)
     named = named or (type(reduction).__name__, {})
     if fleet is not None:
         return _on_fleet(
@@ -227,7 +227,7 @@ def _record(
             for worker in machine.workers
         ],
         tuning=tuned,
-        requests=summed(machine.requests),
+        requests=sum_requests(machine.requests),
         phases=[stage_stats.phase(phase) for phase in machine.phases],
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from tonnage.base import formatting
-from tonnage.base.records import Measurement, Reading, Rule
+from tonnage.base.records import Measurement, Metric, ScorecardItem
 
 PASS, SHORT, UNKNOWN = "pass", "short", "unknown"
 
@@ -36,7 +36,7 @@ NOT_PROVED = "not_proved"
 """The detail of a reading that says why a cache may have given it, whatever it says of direct."""
 
 
-def scorecard(measurements: Sequence[Measurement]) -> list[Rule]:
+def scorecard(measurements: Sequence[Measurement]) -> list[ScorecardItem]:
     """How far measurements, taken together as one result, keep the six rules.
 
     Raises:
@@ -45,7 +45,7 @@ def scorecard(measurements: Sequence[Measurement]) -> list[Rule]:
     if not measurements:
         raise ValueError("no measurements: there is nothing to believe")
     return [
-        Rule(rule=rule, verdict=verdict, reason=reason)
+        ScorecardItem(rule=rule, verdict=verdict, reason=reason)
         for rule, (verdict, reason) in (
             ("measures basic properties directly", _basic(measurements)),
             ("has measurements of many instances", _instances(measurements)),
@@ -81,7 +81,7 @@ def _basic(measurements: Sequence[Measurement]) -> Judged:
     return UNKNOWN, "nothing was measured yet"
 
 
-def _named(readings: Sequence[Reading]) -> str:
+def _named(readings: Sequence[Metric]) -> str:
     return ", ".join(sorted({each.operation for each in readings}))
 
 
@@ -159,7 +159,7 @@ def _version(measurement: Measurement) -> str | None:
     return measurement.environment.versions.get("tonnage") if measurement.environment else None
 
 
-def _repeatable(reading: Reading) -> bool:
+def _repeatable(reading: Metric) -> bool:
     told = reading.details.get("command") or reading.details.get("options")
     return bool(reading.source.version and told)
 
@@ -179,7 +179,7 @@ def _explained(measurements: Sequence[Measurement]) -> Judged:
     return PASS, "machine, devices, graph, block size and the page cache's part are told"
 
 
-def _silent_on_cache(reading: Reading) -> bool:
+def _silent_on_cache(reading: Metric) -> bool:
     return reading.direct is None and reading.operation not in NO_FILES
 
 

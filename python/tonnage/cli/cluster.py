@@ -1,4 +1,4 @@
-"""``tonnage fleet``: what was launched, what it costs, and its end."""
+"""``tonnage cluster``: what was launched, what it costs, and its end."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _found(
     which: str | None, region: str | None
 ) -> tuple[Ec2, str | None, Launch | None, Path | None]:
     """Where to look, for which launch, and its record, if that is known."""
-    refuse_without("aws", "tonnage fleet")
+    refuse_without("aws", "tonnage cluster")
     from tonnage.base.records import RecordError
     from tonnage.provision.aws.ec2 import Ec2, default_region
     from tonnage.provision.aws.status import record_in
@@ -162,4 +162,4 @@ def _lines(each: Status, which: str | None) -> Iterator[str]:
         yield f"  {node.instance}: {where}, since {formatting.moment(node.began_at)}"
     if each.address:
         yield f"  Ray at {each.address}"
-    yield f"  end it: tonnage fleet down {which or each.name}"
+    yield f"  end it: tonnage cluster down {which or each.name}"

@@ -10,7 +10,7 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.base.records import RecordError, ReductionRecord, RunRecord
-from tonnage.base.records.discovery import bytes_at, says
+from tonnage.base.records.discovery import has_schema, measurement_bytes
 from tonnage.base.records.plan import NamedPlan, Plan, Plans
 from tonnage.cli.options.extras import refuse_without
 from tonnage.cli.options.inputs import measured_places, read_all, read_fleets
@@ -25,7 +25,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="MEASUREMENT_OR_DIR...",
-            help="Measurements, or directories that hold some, at any depth; or the --out of a job "
+            help="Measurements, or directories that hold some, at any depth; or the --job-dir of a job "
             "on a fleet, or its run.json; or records of reductions, or a directory of them; or "
             "plans, as tonnage plan --json printed them.",
         ),
@@ -49,7 +49,7 @@ def report(
     out: Annotated[
         Path,
         typer.Option(
-            "--out",
+            "--output",
             metavar="FILE.html",
             help="Where the page goes; its figures are put beside it, in FILE.json.",
         ),
@@ -81,10 +81,10 @@ def report(
         if not path.exists():
             raise core.UsageError(
                 f"{path}: there is no such file or directory: give what a measurement or a job was "
-                "written to, its --out"
+                "written to, its --output or --job-dir"
             )
     flags = {"--price": price, "--catalog": catalog, "--seed": seed}
-    if plans := [path for path in paths if path.is_file() and says(path, Plan)]:
+    if plans := [path for path in paths if path.is_file() and has_schema(path, Plan)]:
         _refuse_flags(flags, f"{plans[0]} is a plan")
         _report_plans(plans, paths, out, as_json)
         return
@@ -101,7 +101,7 @@ def report(
     costs = prices(price or [], catalog)
     found = measured_places(paths)
     measurements = read_all(found)
-    total = sum(map(bytes_at, found))
+    total = sum(map(measurement_bytes, found))
     with core.Progress("analysing", total) as progress:
         analysis = analyse(
             measurements,
@@ -136,7 +136,7 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
     beside = out.with_suffix(".json")
     if beside.resolve() in {path.resolve() for path in plans}:
         raise core.UsageError(
-            f"--out {out}: {beside} is a plan, and would be written over: give another"
+            f"--output {out}: {beside} is a plan, and would be written over: give another"
         )
     if len(plans) > MOST_PLANS:
         raise core.UsageError(f"{len(plans)} plans are more than can be told apart: {MOST_PLANS}")
@@ -165,7 +165,7 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
 def _reductions_at(path: Path) -> list[Path]:
     """Records of reductions: a file itself, or those right in a directory."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    return [each for each in files if each.is_file() and says(each, ReductionRecord)]
+    return [each for each in files if each.is_file() and has_schema(each, ReductionRecord)]
 
 
 def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
@@ -194,9 +194,9 @@ def _run_at(path: Path) -> Path | None:
     place = path / RUN if (path / JOB).is_file() else path
     if place != path and not place.is_file():
         raise core.UsageError(
-            f"{path} is of a job that has not finished: the same command goes on, with --out {path}"
+            f"{path} is of a job that has not finished: the same command goes on, with --job-dir {path}"
         )
-    return place if place.is_file() and says(place, RunRecord) else None
+    return place if place.is_file() and has_schema(place, RunRecord) else None
 
 
 def _report_run(place: Path, out: Path, as_json: bool) -> None:
@@ -225,4 +225,4 @@ def _report_run(place: Path, out: Path, as_json: bool) -> None:
 
 def _refuse_out(out: Path) -> None:
     if out.suffix != ".html" or out.is_dir():
-        raise core.UsageError(f"--out {out}: name a file that ends in .html")
+        raise core.UsageError(f"--output {out}: name a file that ends in .html")

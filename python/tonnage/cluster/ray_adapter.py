@@ -168,7 +168,7 @@ def attached(address: str) -> Iterator[Cluster]:
     kind, _, address = address.rpartition(OF)
     if address.startswith("ray://"):
         raise core.UsageError(
-            f"--fleet {address}: give the address of the cluster itself, HOST:PORT, on a machine "
+            f"--cluster {address}: give the address of the cluster itself, HOST:PORT, on a machine "
             "that is in it"
         )
     where = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
@@ -182,7 +182,7 @@ def attached(address: str) -> Iterator[Cluster]:
         # Nor what Ray finds out of nodes, which goes to standard output whatever was asked for.
         ray._private.worker._worker_logs_enabled = False
     except (ConnectionError, RuntimeError, ValueError, RayError) as why:
-        raise core.UsageError(f"--fleet {address}: {_unattached(why)}") from why
+        raise core.UsageError(f"--cluster {address}: {_unattached(why)}") from why
     finally:
         # Ray takes signals for itself; a command that is told to end has machines to tell so.
         if threading.current_thread() is threading.main_thread():
@@ -220,7 +220,7 @@ def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
     if not found:
         known = sorted({each.labels.get(MACHINE_TYPE, "of no type") for each in machines})
         raise core.UsageError(
-            f"--fleet {kind}{OF}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
+            f"--cluster {kind}{OF}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
             f"{', '.join(known)}: leave the type out, or start Ray there with that label"
         )
     return found
@@ -247,11 +247,11 @@ def _refuse_silent(address: str, given: str) -> None:
     """Refuses where nobody listens; Ray would try for minutes. ``given`` is who said so."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise core.UsageError(f"--fleet {given}: give HOST:PORT, or auto")
+        raise core.UsageError(f"--cluster {given}: give HOST:PORT, or auto")
     try:
         socket.create_connection((host.strip("[]"), int(port)), LISTENING_SECONDS).close()
     except (OSError, OverflowError) as why:
-        raise core.UsageError(f"--fleet {given}: {NO_CLUSTER} ({why})") from why
+        raise core.UsageError(f"--cluster {given}: {NO_CLUSTER} ({why})") from why
 
 
 @contextmanager

@@ -22,12 +22,12 @@ from tonnage.base.credibility import scorecard
 from tonnage.base.records import (
     Environment,
     Measurement,
+    Metric,
     Phase,
-    Reading,
     Source,
-    Step,
     SystemActivity,
     Trial,
+    TrialSpec,
 )
 from tonnage.base.system import procfs
 from tonnage.base.system.activity_windows import beside
@@ -246,8 +246,8 @@ def _tried(
     ]
 
 
-def _step(trial: Trial, number: int, until_confidence: float | None) -> Step:
-    return Step(
+def _step(trial: Trial, number: int, until_confidence: float | None) -> TrialSpec:
+    return TrialSpec(
         operation=OPERATIONS.get(trial.name, trial.name),
         outstanding=outstanding(trial.phase),
         round=number,
@@ -284,7 +284,7 @@ def _read(trial: Trial, happened: SystemActivity) -> Trial:
     if trial.name not in OPERATIONS:
         return trial
     modes = trial.phase.disk_modes
-    reading = Reading(
+    reading = Metric(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation=OPERATIONS[trial.name],
         block_bytes=_transfer_bytes(trial),

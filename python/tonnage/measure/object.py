@@ -19,7 +19,7 @@ from typing import Any
 import tonnage
 from tonnage.base import core
 from tonnage.base.core import stage_stats
-from tonnage.base.records import Measurement, Reading, Source, Step, SystemActivity, Trial
+from tonnage.base.records import Measurement, Metric, Source, SystemActivity, Trial, TrialSpec
 from tonnage.base.stats.knee import knee
 from tonnage.base.system import activity
 from tonnage.measure.random_io.trial import counted, latency_of, series_of, warm_up
@@ -100,7 +100,7 @@ class Knee:
     bytes_per_second: float
 
 
-def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[Step]:
+def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
     """The trials in their order; what was found in ``done``, which grows, decides what follows."""
     return rounds.steps("object", settings.tried, settings.repeated, done)
 
@@ -222,7 +222,7 @@ def _lay_out(
 def _run(
     store: dict[str, Any],
     folder: str,
-    step: Step,
+    step: TrialSpec,
     settings: Settings,
     on_progress: core.OnProgress | None,
 ) -> Trial:
@@ -245,7 +245,7 @@ def _run(
 def trial_of(
     outcome: dict[str, Any],
     config: dict[str, Any],
-    step: Step,
+    step: TrialSpec,
     began_at: str,
     happened: SystemActivity | None = None,
 ) -> Trial:
@@ -271,7 +271,7 @@ def trial_of(
     )
 
 
-def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: Step) -> Reading:
+def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: TrialSpec) -> Metric:
     """What the core's report of requests comes to, in the vocabulary of all tools.
 
     Of the errors those are ``errors`` that the store or the network made, by their kind; requests
@@ -279,7 +279,7 @@ def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: Step) -> R
     """
     chunk_bytes, rate = config["chunk_bytes"], outcome["operations_per_second"]
     first_byte, gets = latency_of(outcome["first_byte"]), step.operation == "get"
-    return Reading(
+    return Metric(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation="get" if gets else "put",
         block_bytes=chunk_bytes,

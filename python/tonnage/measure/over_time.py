@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tonnage.base import core
-from tonnage.base.records import Measurement, Step, Trial
+from tonnage.base.records import Measurement, Trial, TrialSpec
 from tonnage.base.system import block_devices
 from tonnage.measure.random_io.trial import Manner, buffer_bytes, lay_out, operate, warm_up
 from tonnage.measure.trial import environment, repetition
@@ -119,7 +119,7 @@ def measure_over_time(
         yield trials.close()
 
 
-def following(settings: Settings, trials: Kept, passed: float) -> Step | None:
+def following(settings: Settings, trials: Kept, passed: float) -> TrialSpec | None:
     """The next trial when so many seconds have passed since the beginning; None: no slot is left.
 
     A slot whose time is over is left out, and one that is under way is begun only if it is the
@@ -134,7 +134,7 @@ def following(settings: Settings, trials: Kept, passed: float) -> Step | None:
         done = slots.get(slot, 0)
         begun = slot > now or not slots or done > 0
         if slot < settings.slots and begun and done < len(settings.operations):
-            return Step(
+            return TrialSpec(
                 operation=settings.operations[done],
                 outstanding=settings.outstanding,
                 round=slot,

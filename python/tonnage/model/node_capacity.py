@@ -19,7 +19,7 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tonnage.base.records import FleetMeasurement, Trial
+from tonnage.base.records import ClusterMeasurement, Trial
 from tonnage.base.records.cluster_measurement import NodeRates
 from tonnage.base.records.network_rounds import NET
 
@@ -75,7 +75,7 @@ class Capacities:
     measurements: tuple[str, ...] = ()
 
 
-def capacities(fleets: Iterable[FleetMeasurement], nodes: Collection[str]) -> Capacities:
+def capacities(fleets: Iterable[ClusterMeasurement], nodes: Collection[str]) -> Capacities:
     """What nodes were measured to carry.
 
     Args:
@@ -150,7 +150,7 @@ def _manner(trial: Trial) -> tuple[object, ...] | None:
     return None
 
 
-def _network(fleet: FleetMeasurement, nodes: Collection[str]) -> Sequence[NodeRates]:
+def _network(fleet: ClusterMeasurement, nodes: Collection[str]) -> Sequence[NodeRates]:
     alike = len(fleet.types) < 2
     wanted = [
         each

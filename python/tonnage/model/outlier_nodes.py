@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tonnage.base import formatting
-from tonnage.base.records import FleetMeasurement, FleetNode
+from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.base.records.network_rounds import RECEIVE, SEND
 from tonnage.base.stats.outliers import LEAST_INSTANCES, outliers
 
@@ -60,7 +60,7 @@ class Screened:
         return sorted({each.node for each in self.suspects})
 
 
-def screen(disks: FleetMeasurement, network: FleetMeasurement | None = None) -> Screened:
+def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None) -> Screened:
     """What a fleet's measurements say of its machines.
 
     Args:
@@ -108,7 +108,7 @@ def too_few(types: Sequence[str | None]) -> str | None:
 
 
 def carried(
-    disks: FleetMeasurement, network: FleetMeasurement | None = None
+    disks: ClusterMeasurement, network: ClusterMeasurement | None = None
 ) -> dict[str, dict[str, float]]:
     """Of each node that measured all, what it carries, by the resources that jobs name.
 
@@ -124,18 +124,18 @@ def carried(
         return found
     left_out = {row.node for row in network.missing}
     found = {node: rates for node, rates in found.items() if node not in left_out}
-    links = {each.node: each.less for each in network.links if each.node in found}
+    links = {each.node: each.slower_direction for each in network.links if each.node in found}
     together = [each for each in network.sizes if {e.node for e in each.per_node} == links.keys()]
     share = 1.0
     if together and (slowest := min(links.values())):
-        had = statistics.median(each.less for each in together[-1].per_node)
+        had = statistics.median(each.slower_direction for each in together[-1].per_node)
         share = min(had / slowest, 1.0)
     for node, rate in links.items():
         found[node][NETWORK] = rate * share
     return found
 
 
-def _of_disks(disks: FleetMeasurement) -> dict[str, dict[str, float]]:
+def _of_disks(disks: ClusterMeasurement) -> dict[str, dict[str, float]]:
     """Each node's median of each kind of trial."""
     trials: dict[str, dict[str, list[float]]] = {}
     for node in disks.nodes:
@@ -148,7 +148,7 @@ def _of_disks(disks: FleetMeasurement) -> dict[str, dict[str, float]]:
     }
 
 
-def _of_links(network: FleetMeasurement | None) -> dict[str, dict[str, float]]:
+def _of_links(network: ClusterMeasurement | None) -> dict[str, dict[str, float]]:
     """What each node's link carries each way."""
     found: dict[str, dict[str, float]] = {SEND: {}, RECEIVE: {}}
     well = {row.node for row in network.nodes if row.ok} if network else set()
@@ -161,7 +161,7 @@ def _of_links(network: FleetMeasurement | None) -> dict[str, dict[str, float]]:
 
 
 def _ratios(
-    rows: Mapping[str, FleetNode], rates: Mapping[str, float], not_judged: dict[str, str]
+    rows: Mapping[str, ClusterNode], rates: Mapping[str, float], not_judged: dict[str, str]
 ) -> dict[str, float]:
     """What each node carries over the median of its kind; who has no kind is told."""
     kinds: dict[tuple[str | None, str | None], dict[str, float]] = {}

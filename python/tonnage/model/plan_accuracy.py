@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from tonnage.base import formatting
-from tonnage.base.records import Compared, Planned, ReductionRecord, RunRecord
-from tonnage.base.records.cluster_study import Came
+from tonnage.base.records import FollowedPlan, ReductionRecord, RunComparison, RunRecord
+from tonnage.base.records.cluster_study import PlanAccuracy
 
 
-def came(record: RunRecord | ReductionRecord) -> Came:
+def came(record: RunRecord | ReductionRecord) -> PlanAccuracy:
     """How near a run came to its plan, which stands beside it."""
     planned = record.compared.planned if record.compared else None
     assert record.compared is not None and planned is not None
     candidate, seconds = planned.candidate, record.seconds
     usd_per_second = candidate.nodes * candidate.usd_per_hour / 3600
-    return Came(
+    return PlanAccuracy(
         planned=planned.seconds,
         seconds=seconds,
         planned_usd=usd_per_second * planned.seconds.median,
@@ -24,7 +24,7 @@ def came(record: RunRecord | ReductionRecord) -> Came:
     )
 
 
-def _missed(compared: Compared, planned: Planned) -> str | None:
+def _missed(compared: RunComparison, planned: FollowedPlan) -> str | None:
     """What was furthest from its plan: a phase, by what held it up, or what passed outside."""
     off, left = {}, planned.seconds.median
     for each in compared.phases:

@@ -12,7 +12,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tonnage.base import formatting
-from tonnage.base.records import Compared, ComparedPhase, NodePhase, Planned, ReductionRecord
+from tonnage.base.records import (
+    FollowedPlan,
+    NodePhase,
+    PhaseComparison,
+    ReductionRecord,
+    RunComparison,
+)
 from tonnage.base.records.plan import Candidate, Plan, Range
 from tonnage.model.run_comparison import FAR, GET, THINGS
 from tonnage.model.run_phases import functions_of
@@ -40,7 +46,7 @@ def beside_plan(record: ReductionRecord, plan: Plan, candidate: Candidate) -> Re
     found = _rounds(record)
     return replace(
         record,
-        compared=Compared(
+        compared=RunComparison(
             phases=[
                 replace(
                     found,
@@ -51,7 +57,7 @@ def beside_plan(record: ReductionRecord, plan: Plan, candidate: Candidate) -> Re
             ],
             phase_seconds=record.seconds,
             other_seconds=0.0,
-            planned=Planned(
+            planned=FollowedPlan(
                 candidate=candidate,
                 made_at=plan.made_at,
                 bytes=plan.bytes,
@@ -63,7 +69,7 @@ def beside_plan(record: ReductionRecord, plan: Plan, candidate: Candidate) -> Re
     )
 
 
-def _rounds(record: ReductionRecord) -> ComparedPhase:
+def _rounds(record: ReductionRecord) -> PhaseComparison:
     """All rounds on all nodes: on each as long as its slowest worker was not waiting for others."""
     at_work: dict[str, float] = {}
     for each in record.workers:
@@ -72,7 +78,7 @@ def _rounds(record: ReductionRecord) -> ComparedPhase:
     retrieving = sum(each.retrieval_seconds for each in record.workers)
     processing = sum(each.processing_seconds for each in record.workers)
     slowest = max(at_work, key=lambda node: (at_work[node], node))
-    return ComparedPhase(
+    return PhaseComparison(
         name=ROUNDS,
         seconds=record.seconds,
         median_seconds=statistics.median(at_work.values()),

@@ -23,15 +23,15 @@ from dataclasses import replace
 
 from tonnage.base import formatting
 from tonnage.base.records import (
-    Compared,
-    ComparedPhase,
+    FollowedPlan,
     Limit,
     NodePhase,
     Phase,
-    Planned,
+    PhaseComparison,
+    ResourceUse,
+    RunComparison,
     RunRecord,
     Stage,
-    Use,
 )
 from tonnage.base.records.plan import Candidate, Plan, Range
 from tonnage.model.node_capacity import Capacities, Carried
@@ -81,7 +81,7 @@ def compare(
     measured: Capacities | None = None,
     plan: Plan | None = None,
     candidate: Candidate | None = None,
-) -> Compared:
+) -> RunComparison:
     """The run, beside what is given of its nodes' capacities and of its plan.
 
     Args:
@@ -113,7 +113,7 @@ def compare(
             rule=RULE,
             measurements=list(measured.measurements),
         )
-    return Compared(
+    return RunComparison(
         phases=phases,
         phase_seconds=seconds,
         other_seconds=other,
@@ -127,7 +127,7 @@ def compare(
     )
 
 
-def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> ComparedPhase:
+def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> PhaseComparison:
     """A phase of all nodes, beside its limit."""
     ran = {
         node.node: several
@@ -156,7 +156,7 @@ def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> Comp
     met = None
     if limit and needs is not None:
         met = needs >= (1 - TIE) * limit[0]
-    return ComparedPhase(
+    return PhaseComparison(
         name=name,
         seconds=slowest.seconds,
         median_seconds=statistics.median(each.seconds for each in nodes),
@@ -172,7 +172,7 @@ def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> Comp
     )
 
 
-def uses(demands: Mapping[str, float], carried: Carried) -> list[Use]:
+def uses(demands: Mapping[str, float], carried: Carried) -> list[ResourceUse]:
     """What a node's resources take of a phase.
 
     Args:
@@ -188,7 +188,7 @@ def uses(demands: Mapping[str, float], carried: Carried) -> list[Use]:
         PUT: carried.put,
     }
     found = [
-        Use(
+        ResourceUse(
             resource=resource,
             amount=amount,
             unit="core seconds" if resource == CPU else "bytes",
@@ -203,7 +203,7 @@ def uses(demands: Mapping[str, float], carried: Carried) -> list[Use]:
         seconds = carried.both_seconds(read, written)
         whole = read + written
         found.append(
-            Use(
+            ResourceUse(
                 resource=BOTH_WAYS,
                 amount=whole,
                 unit="bytes",
@@ -269,8 +269,8 @@ def _bottleneck(
 
 
 def _beside(
-    phase: ComparedPhase, candidate: Candidate, scale: float, copies: ComparedPhase | None
-) -> ComparedPhase:
+    phase: PhaseComparison, candidate: Candidate, scale: float, copies: PhaseComparison | None
+) -> PhaseComparison:
     """The phase, beside the plan's; copies that were made after pass two are planned with it."""
     if phase.name not in PASSES or len(candidate.phases) < len(PASSES):
         return phase
@@ -288,13 +288,13 @@ def _beside(
     )
 
 
-def _planned(record: RunRecord, plan: Plan, candidate: Candidate) -> Planned:
+def _planned(record: RunRecord, plan: Plan, candidate: Candidate) -> FollowedPlan:
     scale = record.bytes / plan.bytes
     between = candidate.seconds
     seconds = Range(
         low=between.low * scale, median=between.median * scale, high=between.high * scale
     )
-    return Planned(
+    return FollowedPlan(
         candidate=candidate,
         made_at=plan.made_at,
         bytes=plan.bytes,
@@ -305,10 +305,10 @@ def _planned(record: RunRecord, plan: Plan, candidate: Candidate) -> Planned:
 
 def _notes(
     record: RunRecord,
-    phases: Sequence[ComparedPhase],
+    phases: Sequence[PhaseComparison],
     other: float | None,
     measured: Capacities | None,
-    planned: Planned | None,
+    planned: FollowedPlan | None,
 ) -> Iterable[str]:
     if record.commands > 1:
         yield (

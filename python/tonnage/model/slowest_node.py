@@ -4,7 +4,7 @@ A phase ends when its last node does: ``max over nodes, max over resources of de
 which is ``max over resources of demand / (the least capacity of N nodes)``. So each resource is
 drawn once, as the least of N.
 
-A node's rate is ``common * mode``, with `Law` saying how both vary. Of a mode with distribution F
+A node's rate is ``common * mode``, with `CapacityDistribution` saying how both vary. Of a mode with distribution F
 that n nodes belong to, the least is distributed as ``1 - (1 - F)^n``, and is drawn by inversion.
 What is known of a law comes from few instances, so its parameters are drawn too, for each fleet
 (the normal's reference posterior: Gelman et al., Bayesian Data Analysis, section 3.2; a mode's
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.base.records.profile import Law, Mode
+from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.base.stats.distributions import gamma_quantiles, normal_quantiles
 
 Draws = npt.NDArray[np.float64]
@@ -45,7 +45,9 @@ class Fleets:
             self._dice[name] = generator.permutation(even)
         return self._dice[name]
 
-    def slowest(self, law: Law, nodes: Sequence[int] | npt.NDArray[np.int64]) -> Draws:
+    def slowest(
+        self, law: CapacityDistribution, nodes: Sequence[int] | npt.NDArray[np.int64]
+    ) -> Draws:
         """The least rate of so many nodes in each fleet, shape ``(count, len(nodes))``."""
         sizes = np.asarray(nodes, dtype=float)[None, :]
         if law.of_fleet:
@@ -107,7 +109,7 @@ class Fleets:
             self._chi[name, freedom] = np.sqrt(freedom / chi)
         return self._chi[name, freedom]
 
-    def _common(self, law: Law) -> Draws:
+    def _common(self, law: CapacityDistribution) -> Draws:
         """What all nodes of a fleet have in common: one throw, whatever the resource."""
         if not law.fleet_spread:
             return np.ones(self.count)

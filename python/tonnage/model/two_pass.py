@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.base.records import Measurement, PredictedPhase, Prediction, RunRecord, Term
-from tonnage.base.records.calibration import CalibratedBy, run_name
+from tonnage.base.records.calibration import CalibrationSource, run_name
 from tonnage.model.capacity import Capacity, Draws, cpu_per_byte, rate
 
 PASSES = {"pass_one": "partition", "pass_two": "sort"}
@@ -137,10 +137,10 @@ def predict(
     )
 
 
-def _calibrated(rehearsals: Sequence[Rehearsal]) -> CalibratedBy | None:
+def _calibrated(rehearsals: Sequence[Rehearsal]) -> CalibrationSource | None:
     if not rehearsals:
         return None
-    return CalibratedBy(
+    return CalibrationSource(
         runs=[run_name(each.record.job, each.record.began_at) for each in rehearsals],
         nodes=1,
         bytes=max(each.record.bytes for each in rehearsals),

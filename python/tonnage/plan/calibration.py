@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.base import formatting
-from tonnage.base.records.calibration import CalibratedBy, CalibratedPhase, Calibration
+from tonnage.base.records.calibration import CalibratedPhase, Calibration, CalibrationSource
 from tonnage.base.records.job import Job
-from tonnage.base.records.profile import Law, Mode
+from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.model.profiles.network_scaling import Curve
 
 ALIKE = 0.05
@@ -67,16 +67,16 @@ def choose(job: Job, calibrations: Sequence[Calibration]) -> Chosen:
     return Chosen(found, tuple(dict.fromkeys(notes)))
 
 
-def by(calibration: Calibration | None) -> CalibratedBy | None:
+def by(calibration: Calibration | None) -> CalibrationSource | None:
     """What is cited of it."""
     if calibration is None:
         return None
-    return CalibratedBy(
+    return CalibrationSource(
         runs=list(calibration.runs), nodes=calibration.nodes, bytes=calibration.bytes
     )
 
 
-def in_words(cited: CalibratedBy | None) -> str:
+def in_words(cited: CalibrationSource | None) -> str:
     """Whether something is calibrated, and on what."""
     if cited is None:
         return (
@@ -98,7 +98,7 @@ def phase_of(calibration: Calibration, place: int) -> CalibratedPhase:
 class Seen:
     """What a thing carried in a phase of a run, at least."""
 
-    law: Law
+    law: CapacityDistribution
     curve: Curve | None
 
     @property
@@ -122,7 +122,7 @@ def seen(
         return None
     of_two = float(curve.share(np.array([calibration.nodes]))[0]) if curve else 1.0
     return Seen(
-        Law(
+        CapacityDistribution(
             resource=f"{phase.name} as it was run",
             modes=[
                 Mode(
@@ -140,7 +140,7 @@ def seen(
     )
 
 
-def slow(law: Law) -> float:
+def slow(law: CapacityDistribution) -> float:
     """What a node carries that is two spreads slower than others of the slowest kind."""
     return min(
         mode.median * math.exp(-SLOW * math.hypot(mode.spread, law.fleet_spread))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
-from tonnage.base.records.plan import AttachedVolumes, Candidate, Fit, PlannedPhase, Range
+from tonnage.base.records.plan import AttachedVolumes, Candidate, PlannedPhase, Range, SpaceFit
 from tonnage.plan.calibration import by
 from tonnage.plan.capacity_samples import Rates
 from tonnage.plan.cost_model import Array
@@ -74,7 +74,7 @@ def _candidate(
         cost_usd=_range(came.usd_between, came.usd, at),
         usd_per_hour=float(came.usd_per_hour[at]),
         phases=[_phase(phase, terms, at) for phase, terms in came.phases],
-        capacity=Fit(needed_bytes=needed, have_bytes=had),
+        capacity=SpaceFit(needed_bytes=needed, have_bytes=had),
         evidence=shape.evidence,
         deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
         own_disks=shape.own_disks,

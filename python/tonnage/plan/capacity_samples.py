@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.base.records.profile import Law
+from tonnage.base.records.profile import CapacityDistribution
 from tonnage.base.stats.distributions import normal_quantiles
 from tonnage.model.profiles.network_scaling import Curve
 from tonnage.model.slowest_node import Draws, Fleets
@@ -36,7 +36,7 @@ class Rates:
         self._middles: dict[object, Floats] = {}
         self._drawn: dict[object, Draws] = {}
 
-    def middle(self, law: Law) -> Floats:
+    def middle(self, law: CapacityDistribution) -> Floats:
         """The median over fleets, of each number of nodes; a single one where it is that of any."""
         if law.of_fleet and len(law.modes) == 1:
             # What is unknown of it is as likely more as it is less.
@@ -53,12 +53,12 @@ class Rates:
                 self._middles[key] = np.exp(joined)
         return scale * self._middles[key]
 
-    def middle_of(self, law: Law, nodes: Sizes) -> Floats:
+    def middle_of(self, law: CapacityDistribution, nodes: Sizes) -> Floats:
         """The median over fleets of these sizes."""
         middles = self.middle(law)
         return middles if law.of_fleet else middles[nodes - self.least_nodes]
 
-    def draws(self, law: Law, nodes: Sizes) -> Draws:
+    def draws(self, law: CapacityDistribution, nodes: Sizes) -> Draws:
         """Each fleet's slowest node, ``(fleets, len(nodes))``; of any number ``(fleets, 1)``."""
         if law.of_fleet:
             scale, shape, key = _shape(law)
@@ -76,7 +76,7 @@ class Middle:
     rates: Rates
     nodes: Sizes
 
-    def law(self, law: Law) -> Floats:
+    def law(self, law: CapacityDistribution) -> Floats:
         """The rate of each fleet's slowest node."""
         return self.rates.middle_of(law, self.nodes)
 
@@ -92,7 +92,7 @@ class Drawn:
     rates: Rates
     nodes: Sizes
 
-    def law(self, law: Law) -> Draws:
+    def law(self, law: CapacityDistribution) -> Draws:
         """The rate of each fleet's slowest node."""
         return self.rates.draws(law, self.nodes)
 
@@ -109,7 +109,7 @@ def _some(least: int, most: int) -> Sizes:
     return np.unique(np.concatenate([np.arange(least, begin), beyond, [most]]))
 
 
-def _shape(law: Law) -> tuple[float, Law, object]:
+def _shape(law: CapacityDistribution) -> tuple[float, CapacityDistribution, object]:
     """How fast, the same law at a rate of about 1, and what tells its factors from others'."""
     scale = law.modes[0].median
     modes = [dataclasses.replace(each, median=each.median / scale) for each in law.modes]

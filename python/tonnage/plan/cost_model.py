@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.base.records.profile import Law
+from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Billing
 from tonnage.model.profiles.network_scaling import Curve
 from tonnage.model.token_bucket import Bucket
@@ -26,7 +26,7 @@ Charged = Literal["seconds", "hours"]
 class Carried(Protocol):
     """What fleets carry, broadcastable with their sizes: their middle, or each that is imagined."""
 
-    def law(self, law: Law, /) -> Array:
+    def law(self, law: CapacityDistribution, /) -> Array:
         """The rate of the slowest node."""
 
     def share(self, curve: Curve, /) -> Array:

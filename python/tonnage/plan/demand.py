@@ -25,7 +25,7 @@ from typing import Literal
 
 from tonnage.base.records.calibration import Calibration
 from tonnage.base.records.job import Demand, Job, JobPhase, Resource
-from tonnage.base.records.profile import Law, Mode
+from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.network_scaling import Curve
 from tonnage.model.profiles.repository import Laws
@@ -47,7 +47,7 @@ THINGS: Mapping[Resource, Thing] = {
 }
 LINK: tuple[Thing, ...] = ("network", "object storage")
 """What goes through a node's link."""
-CORES = Law(
+CORES = CapacityDistribution(
     resource="cpu",
     modes=[Mode(median=1.0, spread=UNKNOWN_SPREAD, instances=1)],
     of_fleet=True,
@@ -63,7 +63,7 @@ class Part:
 
     resource: str
     per_byte: float
-    law: Law
+    law: CapacityDistribution
     advertised: bool
     """Whether the law is of shares of the advertised figure of the term's thing."""
     sources: str
@@ -360,7 +360,9 @@ def _larger_way(demands: Iterable[Demand]) -> float:
     return max(per_way.values(), default=0.0)
 
 
-def _share(resource: str, shares: Mapping[str, Law]) -> Law | None:
+def _share(
+    resource: str, shares: Mapping[str, CapacityDistribution]
+) -> CapacityDistribution | None:
     """The share of an advertised figure that is reached.
 
     Object storage is reached through the network, whose figure bounds it.

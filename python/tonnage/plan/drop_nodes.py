@@ -17,7 +17,7 @@ import numpy as np
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
-from tonnage.base.records.profile import Law, Mode
+from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import Billing, Offer
 from tonnage.model.profiles.repository import NOTHING, Laws
 from tonnage.model.token_bucket import Bucket
@@ -110,7 +110,7 @@ def gain(job: Job, size: int, nodes: Sequence[Node], left_out: Collection[str]) 
 
 def _forecast(job: Job, size: int, nodes: Sequence[Node], cores: float | None) -> Forecast:
     used = {demand.resource for phase in job.phases for demand in phase.demands}
-    laws: dict[str, Law] = {}
+    laws: dict[str, CapacityDistribution] = {}
     for name in sorted(used):
         rates = {node.name: node.carries[name] for node in nodes if name in node.carries}
         if 0 < len(rates) < len(nodes):
@@ -132,12 +132,12 @@ def _forecast(job: Job, size: int, nodes: Sequence[Node], cores: float | None) -
     return Forecast(len(nodes), seconds, _usd(nodes, seconds))
 
 
-def _law(resource: str, rates: Mapping[str, float]) -> Law:
+def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
     """What the slowest carries, whose rate is the fleet's."""
     slowest = min(rates, key=lambda node: (rates[node], node))
     if not rates[slowest]:
         raise CannotTell(f"of {resource} {slowest} carried nothing")
-    return Law(
+    return CapacityDistribution(
         resource=resource,
         modes=[Mode(median=rates[slowest], spread=0.0, instances=len(rates))],
         of_fleet=True,

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tonnage.base.records.plan import Candidate, Plan, Survey
+from tonnage.base.records.plan import Candidate, MeasurementProposal, Plan
 from tonnage.model.profiles.repository import Known
 from tonnage.plan.capacity_samples import Middle, Rates
 from tonnage.plan.cost_model import Array, Charged, term_work, usd
@@ -44,9 +44,9 @@ RULE = "the share of measured offers with as much for each local disk, (n + 1/2)
 
 def survey(
     offered: Options, size: int, rates: Rates, limits: Limits, best: Candidate | None, known: Known
-) -> list[Survey]:
+) -> list[MeasurementProposal]:
     """Offers that could win, the best chance for a dollar first."""
-    rows: dict[tuple[str, str, bool], Survey] = {}
+    rows: dict[tuple[str, str, bool], MeasurementProposal] = {}
     seen = _per_disk(offered, known)
     for group in offered.unmeasured:
         least, nodes = _least_rates(group, size, rates, limits, best)
@@ -80,7 +80,7 @@ def within(plan: Plan, budget: float | None) -> list[dict[str, Any]]:
 
 def _row(
     group: Group, place: int, rate: float, nodes: int, seen: Sequence[float], charged: Charged
-) -> Survey:
+) -> MeasurementProposal:
     machine = group.machines[place]
     count = _disks(group, place)
     reached = sum(each >= rate / count for each in seen)
@@ -88,7 +88,7 @@ def _row(
     price = machine_usd(group)[[place]]
     fleet = np.array([float(SCREENING_NODES)])
     paid = usd(spent, fleet, price, 0.0, 0.0, group.catalog.billing, charged)
-    return Survey(
+    return MeasurementProposal(
         provider=machine.offer.provider,
         offer=machine.offer.type,
         layout=group.shape.layout,

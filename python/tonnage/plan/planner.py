@@ -17,7 +17,7 @@ import numpy as np
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
-from tonnage.base.records.plan import Candidate, Excluded, Plan
+from tonnage.base.records.plan import Candidate, ExcludedOffer, Plan
 from tonnage.catalog import Catalog
 from tonnage.model.profiles.repository import Known
 from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
@@ -200,7 +200,7 @@ def _nearest(question: Question, offered: Options) -> Candidate | None:
 
 def _excluded(
     offered: Options, found: Sequence[Found], limits: Limits, best: Sequence[Candidate]
-) -> list[Excluded]:
+) -> list[ExcludedOffer]:
     """Offers of which no layout is a candidate, each with the first reason there is."""
     have = {(each.catalog, each.offer) for each in best}
     why: dict[tuple[str, str], str] = {}
@@ -215,7 +215,7 @@ def _excluded(
     for refused in offered.refused:
         why.setdefault((refused.catalog, refused.offer.type), refused.why)
     return [
-        Excluded(catalog=catalog, offer=offer, why=said)
+        ExcludedOffer(catalog=catalog, offer=offer, why=said)
         for (catalog, offer), said in why.items()
         if (catalog, offer) not in have
     ]

@@ -131,13 +131,13 @@ def screen(
         seconds: How long it takes at most.
         patience_seconds: For how long who says nothing is waited for.
     """
-    told = ["--size", str(size_bytes), "--seconds", f"{seconds:g}", "--fleet", "auto", "--json"]
-    told += ["--patience", f"{patience_seconds:g}s"]
+    told = ["--size", str(size_bytes), "--seconds", f"{seconds:g}", "--cluster", "auto", "--json"]
+    told += ["--timeout", f"{patience_seconds:g}s"]
     told += [word for place in places(rental) for word in ("--dir", place)]
     out = f"{HOME}/screening-{number}"
     return (
         f". {HOME}/environment && rm -rf {out} && "
-        f"tonnage measure screen --out {out} {shlex.join(told)}"
+        f"tonnage measure screen --output {out} {shlex.join(told)}"
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tonnage.base import formatting
 from tonnage.base.records import write_atomically
-from tonnage.base.records.sweep import Cell, ReductionSweep, Swept
+from tonnage.base.records.sweep import ReductionSweep, SweepCell, SweepResult
 from tonnage.report.charts import PLAIN, Chart, Trace
 from tonnage.report.environment import command, machine, settings
 from tonnage.report.html import Html, facts, join, section, table, tag
@@ -61,12 +61,12 @@ def title(sweep: ReductionSweep) -> str:
     return f"{formatting.several(sweep.reductions, 'reduction')} of {len(sweep.swept)} {of}"
 
 
-def name_of(swept: Swept) -> str:
+def name_of(swept: SweepResult) -> str:
     """What was reduced, in words."""
     return f"{swept.job} of {formatting.size(swept.bytes)}, {formatting.listing(swept.inputs)}"
 
 
-def found_in_words(swept: Swept) -> str:
+def found_in_words(swept: SweepResult) -> str:
     """Where what was found lies among what was given."""
     found = next((cell for cell in swept.cells if cell.found), None)
     best = None if swept.best is None else swept.cells[swept.best]
@@ -91,7 +91,7 @@ def _longer(share: float) -> str:
     return f"{formatting.percent(abs(share - 1))} {'longer' if share >= 1 else 'less long'}"
 
 
-def _way(cell: Cell) -> str:
+def _way(cell: SweepCell) -> str:
     return f"chunks of {formatting.size(cell.chunk_bytes)} by {formatting.several(cell.threads, 'thread')}"
 
 
@@ -103,7 +103,7 @@ def _header(sweep: ReductionSweep) -> Html:
     )
 
 
-def _chart(key: str, figure: str, swept: Swept) -> Chart:
+def _chart(key: str, figure: str, swept: SweepResult) -> Chart:
     given = [cell for cell in swept.cells if not cell.found]
     sizes = sorted({cell.chunk_bytes for cell in swept.cells})
     threads = sorted({cell.threads for cell in given})
@@ -141,7 +141,7 @@ def _chart(key: str, figure: str, swept: Swept) -> Chart:
     )
 
 
-def _trace(cells: list[Cell], figure: str, name: str, colour: str) -> Trace:
+def _trace(cells: list[SweepCell], figure: str, name: str, colour: str) -> Trace:
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -154,7 +154,7 @@ def _trace(cells: list[Cell], figure: str, name: str, colour: str) -> Trace:
     }
 
 
-def _table(swept: Swept) -> Html:
+def _table(swept: SweepResult) -> Html:
     """A row for each cell; the best of those given and the one found stand out."""
     rows = [
         [

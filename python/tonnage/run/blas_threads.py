@@ -30,7 +30,7 @@ _limits: Any = None
 
 
 @contextmanager
-def shared_by(workers: int) -> Iterator[None]:
+def limit_blas_threads(workers: int) -> Iterator[None]:
     """So many threads call libraries meanwhile, each with its share of the cores.
 
     Crews may overlap; the first one's share holds until the last one is done.

@@ -12,16 +12,16 @@ from typing import TypeVar
 
 from tonnage.run.blas_threads import shared_by
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 T = TypeVar("T")
 
 
-class Ended(Exception):
+class Cancelled(Exception):
     """Another thread has failed, or the job was given up."""
 
 
-class Crew:
+class WorkerThreads:
     """Threads that do the same thing.
 
     Args:
@@ -43,9 +43,9 @@ class Crew:
             Ended: The job ends.
         """
         if self._ending.is_set():
-            raise Ended
+            raise Cancelled
 
-    def share(self, things: Iterator[T]) -> Iterator[T]:
+    def take_from(self, things: Iterator[T]) -> Iterator[T]:
         """What a thread gets of ``things``, which all threads take from in turn."""
         while True:
             self.check()
@@ -72,7 +72,7 @@ class Crew:
                 for thread in threads:
                     thread.start()
                 while left and not self._failure:
-                    left -= self._done.acquire(timeout=LOOK_SECONDS)
+                    left -= self._done.acquire(timeout=POLL_SECONDS)
                     look()
             finally:
                 if left:
@@ -86,7 +86,7 @@ class Crew:
     def _do(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Ended:
+        except Cancelled:
             pass
         except BaseException as why:
             with self._failing:

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.run.reduce.chunk_pool import Chunk
-from tonnage.run.storage.sources import File
-from tonnage.run.thread_pool import Ended
+from tonnage.run.storage.sources import InputFile
+from tonnage.run.thread_pool import Cancelled
 
 CHANGED = "changed"
 """The stage in which a file is found to be another one than it was."""
@@ -42,7 +42,7 @@ def of_user(stage: str, where: str, rows: Any = None) -> Iterator[None]:
     """
     try:
         yield
-    except (core.RunError, core.UsageError, core.Shut, Ended):
+    except (core.RunError, core.UsageError, core.Shut, Cancelled):
         raise
     except Exception as why:
         said = f"{type(why).__name__}: {plain(str(why))}"
@@ -54,7 +54,7 @@ def of_user(stage: str, where: str, rows: Any = None) -> Iterator[None]:
         raise core.RunError(f"{stage} failed for {where}: {said}{line}", stage, None, None) from why
 
 
-def place_of(file: File, chunk: Chunk) -> str:
+def place_of(file: InputFile, chunk: Chunk) -> str:
     """Where rows are, in words."""
     return f"{file.name}, {chunk.bytes} bytes at offset {chunk.offset}"
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.base.records.profile import Law
+from tonnage.base.records.profile import CapacityDistribution
 from tonnage.model.jobs.mapreduce import Durability, sort
 from tonnage.model.profiles.repository import Known, Laws
 from tonnage.plan.demand import Part, Shape, Term, Thing, shape
@@ -153,7 +153,7 @@ def fleet(found: Shape, nodes: int, figures: Mapping[Thing, float], seed: int) -
     return Fleet(disks, only(first, "network"), only(first, "cpu"), only(second, "cpu"))
 
 
-def drawn(law: Law, nodes: int, seed: int) -> Array:
+def drawn(law: CapacityDistribution, nodes: int, seed: int) -> Array:
     """The rate of each node."""
     usual = max(law.modes, key=lambda mode: mode.instances)
     if law.of_fleet:

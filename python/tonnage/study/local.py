@@ -18,8 +18,8 @@ from typing import Any
 
 from tonnage.base import core, formatting
 from tonnage.base.records import (
-    Actual,
     ActualPhase,
+    ActualTimes,
     Limit,
     Measurement,
     Prediction,
@@ -98,7 +98,7 @@ def measuring_alone(
         return None  # Which half is read is not for that command to say.
     return [
         *("tonnage", "measure", "disk", "--dir", *map(str, directories)),
-        *("--mode", *DISK_MODES, "--rounds", str(rounds)),
+        *("--mode", *DISK_MODES, "--repetitions", str(rounds)),
         *("--seconds", str(seconds), "--size", str(size_bytes)),
         *("--memory", str(settings.memory_bytes)),
     ]
@@ -174,7 +174,7 @@ class _Loop:
         out = self._settings.out
         if (out / "study.json").exists():
             raise core.UsageError(
-                f"--out {out} holds an earlier study, {_how_far(out)}: give another directory, or "
+                f"--output {out} holds an earlier study, {_how_far(out)}: give another directory, or "
                 "remove that one"
             )
         self._shape(self._bytes)  # refuses a memory that is too small
@@ -187,7 +187,9 @@ class _Loop:
         try:
             self._keep("begun")
         except OSError as why:
-            raise core.UsageError(f"--out {out}: {why.strerror}; give another directory") from why
+            raise core.UsageError(
+                f"--output {out}: {why.strerror}; give another directory"
+            ) from why
 
     def _generate(self) -> list[Path]:
         _say(f"Generating {formatting.size(self._bytes)} of random records")
@@ -311,7 +313,7 @@ class _Loop:
         try:
             prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=now())
         except LookupError as error:
-            text = f"nothing can be predicted: {error}; give a larger --size"
+            text = f"nothing can be predicted: {error}; give a larger --data"
             raise core.RunError(text, None, None, None) from error
         prediction.write(self._settings.out / "prediction.json")
         self._keep("predicted", predicted=prediction)
@@ -393,7 +395,7 @@ class _Loop:
             for phase in run.phases
         ]
         error = abs(prediction.seconds - run.seconds) / run.seconds
-        actual = Actual(seconds=run.seconds, phases=phases)
+        actual = ActualTimes(seconds=run.seconds, phases=phases)
         self._keep("compared", actual=actual, limit=limit, error_fraction=error)
         self._keep("explained", findings=findings(self._study))
 

@@ -15,13 +15,13 @@ from support.disk import ROOT
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.base import records
 from tonnage.base.records import (
-    Artifact,
+    ClusterMeasurement,
+    ClusterNode,
     Environment,
-    FleetMeasurement,
-    FleetNode,
     Measurement,
     Observation,
     Prediction,
+    Record,
     RecordError,
     ReductionRecord,
     RunRecord,
@@ -32,7 +32,7 @@ from tonnage.base.records import (
     write_table,
 )
 from tonnage.base.records.analysis import Analysis
-from tonnage.base.records.cluster_study import FleetStudy
+from tonnage.base.records.cluster_study import ClusterStudy
 from tonnage.base.records.job import Job
 from tonnage.base.records.launch import Launch
 from tonnage.base.records.plan import Explanation, Plan, Plans
@@ -40,16 +40,16 @@ from tonnage.base.records.profile import Profile
 from tonnage.base.records.sweep import ReductionSweep
 
 DATA = ROOT / "tests" / "data" / "artifacts"
-KINDS: dict[str, type[Artifact]] = {
+KINDS: dict[str, type[Record]] = {
     "analysis": Analysis,
     "environment": Environment,
     "explanation": Explanation,
-    "fleet": FleetMeasurement,
-    "fleet-study": FleetStudy,
+    "fleet": ClusterMeasurement,
+    "fleet-study": ClusterStudy,
     "job": Job,
     "launch": Launch,
     "measurement": Measurement,
-    "node": FleetNode,
+    "node": ClusterNode,
     "observation": Observation,
     "plan": Plan,
     "plans": Plans,
@@ -66,7 +66,7 @@ KEPT = sorted(DATA.glob("*.json"))
 
 
 def test_every_kind_of_record_is_kept() -> None:
-    assert {kind.SCHEMA for kind in Artifact.__subclasses__()} == {
+    assert {kind.SCHEMA for kind in Record.__subclasses__()} == {
         kind.SCHEMA for kind in KINDS.values()
     }
     versions = {kind.SCHEMA.replace("tonnage.", "").replace("/", "-") for kind in KINDS.values()}

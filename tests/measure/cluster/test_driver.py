@@ -16,7 +16,7 @@ import pytest
 from support.machines import Machines
 from support.measurements import measurement
 from tonnage.base import core
-from tonnage.base.records import FleetMeasurement, FleetNode, Measurement, Trial
+from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, Trial
 from tonnage.cli.measure.cluster import fail_if_missing, summary
 from tonnage.cli.options.inputs import read_fleets
 from tonnage.cluster.progress import View, in_line
@@ -87,7 +87,7 @@ def measured(
     of: Mapping[str, Work] | None = None,
     on_rows: OnRows = lambda _: None,
     **more: Any,
-) -> FleetMeasurement:
+) -> ClusterMeasurement:
     """What the machines come to that do this work, or, if nothing is said, the usual."""
     asked = Asked(
         kind="ops",
@@ -99,11 +99,11 @@ def measured(
         patience_seconds=10.0,
     )
     *_, whole = measure_fleet(machines, out, replace(asked, **more), on_rows)
-    assert isinstance(whole, FleetMeasurement)
+    assert isinstance(whole, ClusterMeasurement)
     return whole
 
 
-def hosts(whole: FleetMeasurement) -> dict[str, str | None]:
+def hosts(whole: ClusterMeasurement) -> dict[str, str | None]:
     """What the machines are called that measured all."""
     return {row.node: row.host for row in whole.nodes if row.ok}
 
@@ -211,7 +211,7 @@ def test_what_nobody_foresaw_is_told_in_a_line_and_kept_whole(tmp_path: Path) ->
     whole = measured(Machines("a", "b"), tmp_path, {"a": works(stumbles)})
     (row,) = whole.missing
     assert (row.node, row.why) == ("a", "KeyError: 'what\\nis this'")
-    kept_row = FleetNode.read(tmp_path / "a" / "node.json")
+    kept_row = ClusterNode.read(tmp_path / "a" / "node.json")
     assert kept_row.error == row.error and row.error
     assert row.error.startswith("Traceback") and "in stumbles" in row.error
     last = summary(whole, tmp_path)[-1]
@@ -221,11 +221,11 @@ def test_what_nobody_foresaw_is_told_in_a_line_and_kept_whole(tmp_path: Path) ->
 def test_what_an_agent_refuses_is_told_of_the_directory_that_was_given(tmp_path: Path) -> None:
     def refuses(out: Path, **_: Any) -> Iterator[Trial | Measurement]:
         yield from ()
-        raise core.UsageError(f"--out {out} is full: give another")
+        raise core.UsageError(f"--output {out} is full: give another")
 
     whole = measured(Machines("a", "b"), tmp_path, {"a": refuses})
     (row,) = whole.missing
-    assert (row.why, row.error) == (f"--out {tmp_path / 'a'} is full: give another", None)
+    assert (row.why, row.error) == (f"--output {tmp_path / 'a'} is full: give another", None)
     assert summary(whole, tmp_path)[-1] == f"Missing: a: {row.why}"
 
 
@@ -256,7 +256,7 @@ def test_a_report_says_who_is_missing_and_why(tmp_path: Path) -> None:
 def test_of_unlike_machines_each_type_has_its_own_middle() -> None:
     rates = {"f1": 100.0, "f2": 120.0, "s1": 10.0}
     rows = [
-        FleetNode(
+        ClusterNode(
             node=node,
             machine_type={"f": "fast", "s": "slow"}[node[0]],
             ok=True,
@@ -266,7 +266,7 @@ def test_of_unlike_machines_each_type_has_its_own_middle() -> None:
     ]
     (found,) = across(rows)
     assert found.medians_of_types == {"fast": 110e6, "slow": 10e6}
-    made = FleetMeasurement(id="f", kind="disk", began_at="", command=[], settings={}, nodes=rows)
+    made = ClusterMeasurement(id="f", kind="disk", began_at="", command=[], settings={}, nodes=rows)
     said = summary(replace(made, across=[found]), Path())[0]
     assert "110 MB/s (fast) and 10.0 MB/s (slow) are the median nodes' of each type" in said
     alike = across([row for row in rows if row.machine_type == "fast"])

@@ -1,4 +1,4 @@
-"""`tonnage measure ... --fleet`: a real Ray cluster on this machine, and what befalls its nodes."""
+"""`tonnage measure ... --cluster`: a real Ray cluster on this machine, and what befalls its nodes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from support.measurements import ENVIRONMENT, PHASE, measurement
 from support.processes import started
 from support.rays import Rays, rays
 from tonnage.base.records import (
-    FleetMeasurement,
-    FleetNode,
+    ClusterMeasurement,
+    ClusterNode,
     Latency,
     Measurement,
-    Reading,
+    Metric,
     Source,
     Trial,
 )
-from tonnage.base.records.discovery import gather, measurements_at, places
+from tonnage.base.records.discovery import find_measurements, load_measurement, load_measurements
 from tonnage.base.stats.histograms import merged, percentile
 from tonnage.cluster import clock_sync, version_check
 from tonnage.cluster.version_check import Found
@@ -63,13 +63,13 @@ def cluster(shared: Path) -> Iterator[Rays]:
 
 def asked(cluster: Rays, shared: Path, out: Path, *more: str) -> list[str]:
     """A measurement of operations on every node."""
-    of_fleet = ("--fleet", cluster.address, "--dir", f"{shared}/{{node}}", "--out", str(out))
+    of_fleet = ("--cluster", cluster.address, "--dir", f"{shared}/{{node}}", "--output", str(out))
     return ["measure", "ops", "--operation", "read4k", "--file-size", "4MB", *of_fleet, *more]
 
 
 def short(rounds: int = 2, seconds: float = 0.3) -> tuple[str, ...]:
     """Trials of this length."""
-    return ("--outstanding", "1", "4", "--rounds", str(rounds), "--seconds", str(seconds))
+    return ("--queue-depth", "1", "4", "--repetitions", str(rounds), "--seconds", str(seconds))
 
 
 def begun(out: Path, node: str, trials: int) -> bool:
@@ -120,12 +120,14 @@ def test_every_node_measures_with_the_others_and_in_its_own_order(
     assert left_behind(shared) == []
 
     _check_across(said, rows)
-    kept = FleetMeasurement.read(out / "fleet.json")
-    found = [each for place in places(out) for each in measurements_at(place)]
+    kept = ClusterMeasurement.read(out / "fleet.json")
+    found = [each for place in find_measurements(out) for each in load_measurements(place)]
     assert sorted(each.id for each in found) == sorted(row["id"] for row in rows.values())
-    assert measurements_at(out / "fleet.json") == kept.measurements
+    assert load_measurements(out / "fleet.json") == kept.measurements
     alone = kept.write(disk / "elsewhere" / "any.json")
-    assert [measurements_at(place) for place in places(alone.parent)] == [kept.measurements]
+    assert [load_measurements(place) for place in find_measurements(alone.parent)] == [
+        kept.measurements
+    ]
 
     # The same again finds all done, and asks nobody.
     again = json.loads(tonnage.run(*command, env=cluster.env, check=True).stdout)
@@ -169,7 +171,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     (other / "tonnage" / "__init__.py").write_text('__version__ = "0.0.1"\n')
     cluster.add("delta", {"machine-type": "small"}, python_path=other)
     out = disk / "out"
-    command = asked(cluster, shared, out, *short(4, 0.4), "--patience", "3s")
+    command = asked(cluster, shared, out, *short(4, 0.4), "--timeout", "3s")
     with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: all(begun(out, name, 2) for name in ALL))
         hung = cluster.agent("gamma")
@@ -184,7 +186,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     assert re.search(r"^Missing: beta: died: ", stdout, re.MULTILINE)
     assert re.search(r"^Missing: gamma: hangs: it did not answer for 3 s", stdout, re.MULTILINE)
     assert re.search(r"^Missing: delta: has Tonnage 0\.0\.1, this machine ", stdout, re.MULTILINE)
-    whole = FleetMeasurement.read(out / "fleet.json")
+    whole = ClusterMeasurement.read(out / "fleet.json")
     rows = {row.node: row for row in whole.nodes}
     assert {name: row.ok for name, row in rows.items()} == {
         "beta": False,
@@ -217,9 +219,9 @@ def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
     with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: (out / "beta" / "node.json").exists() and begun(out, "gamma", 1))
         run.end(signal.SIGKILL)
-    first = gather(out / "beta")
+    first = load_measurement(out / "beta")
     assert not (out / "fleet.json").exists() and not (out / "head" / "begun.json").exists()
-    assert len(places(out)) == 2
+    assert len(find_measurements(out)) == 2
     with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: begun(out, "gamma", 2))
         code, _, stderr = run.end(signal.SIGTERM)
@@ -231,7 +233,7 @@ def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
     done = tonnage.run(*command, "--json", env=cluster.env, check=True)
     rows = {row["node"]: row for row in json.loads(done.stdout)["nodes"]}
     assert [(row["ok"], row["together"]) for row in rows.values()] == [(True, 1)] * 3
-    assert gather(out / "beta") == first
+    assert load_measurement(out / "beta") == first
     began = {name: row["began_at"] for name, row in rows.items()}
     assert began["beta"] <= began["gamma"] <= began["head"]
 
@@ -246,7 +248,7 @@ def test_what_cannot_be_is_refused_in_a_line(
         return line
 
     command = asked(cluster, shared, disk / "out", *short())
-    assert "the fleet has 3 machines" in refused(*command, "--instances", "45")
+    assert "the fleet has 3 machines" in refused(*command, "--nodes", "45")
     assert not (disk / "out").exists()
     token = refused(*command, env={"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "b" * 64})
     assert "the cluster wants its token" in token and "b" * 64 not in token
@@ -255,9 +257,9 @@ def test_what_cannot_be_is_refused_in_a_line(
     auto = [each if each != cluster.address else "auto" for each in command]
     gone = {"RAY_ADDRESS": "127.0.0.1:9"}  # As on a node of a lab whose head is gone.
     said = refused(*auto, env=gone)
-    assert "--fleet auto (RAY_ADDRESS=127.0.0.1:9): no cluster answers there" in said
+    assert "--cluster auto (RAY_ADDRESS=127.0.0.1:9): no cluster answers there" in said
     here = [each if "{node}" not in each else "here" for each in command]
-    assert "with --fleet give a path from / on" in refused(*here)
+    assert "with --cluster give a path from / on" in refused(*here)
 
 
 def test_no_machine_that_measured_is_a_failure(tonnage: Tonnage, cluster: Rays, disk: Path) -> None:
@@ -266,30 +268,30 @@ def test_no_machine_that_measured_is_a_failure(tonnage: Tonnage, cluster: Rays, 
     assert done.returncode == 1
     assert "no machine measured: beta " in done.stderr
     for command_of_it, name in (("report", "page.html"), ("profile", "profile.json")):
-        nothing = tonnage.run(command_of_it, disk / "out", "--out", disk / name)
+        nothing = tonnage.run(command_of_it, disk / "out", "--output", disk / name)
         assert nothing.returncode == 2 and "nothing was measured there" in nothing.stderr
     assert [row["ok"] for row in json.loads(done.stdout)["nodes"]] == [False] * 3
 
 
 def test_without_ray_the_command_says_how_to_have_it(disk: Path) -> None:
     hidden = "import sys; sys.modules['ray'] = None; import tonnage.cli; tonnage.cli.main()"
-    args = ["measure", "ops", "--dir", str(disk), "--fleet", "auto"]
+    args = ["measure", "ops", "--dir", str(disk), "--cluster", "auto"]
     done = subprocess.run(
         [sys.executable, "-c", hidden, *args], capture_output=True, text=True, cwd=disk
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "tonnage: --fleet needs Ray: pip install 'tonnage[cluster]'\n"
+    assert done.stderr == "tonnage: --cluster needs Ray: pip install 'tonnage[cluster]'\n"
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--instances", "2"), "--instances is for a fleet"),
+        (("--nodes", "2"), "--nodes is for a fleet"),
         (("--one-at-a-time",), "--one-at-a-time is for a fleet"),
         (("--label", "region"), "--label region: write NAME=VALUE"),
         (("--label", "=east"), "--label =east: write NAME=VALUE"),
-        (("--fleet", "auto", "--dir", "/x/{nod}"), "/x/{nod}: there is no {nod}, only {node}"),
-        (("--dir", "/x/{node}"), "{node} is the name of a fleet's node: give --fleet too"),
+        (("--cluster", "auto", "--dir", "/x/{nod}"), "/x/{nod}: there is no {nod}, only {node}"),
+        (("--dir", "/x/{node}"), "{node} is the name of a fleet's node: give --cluster too"),
     ],
 )
 def test_options_that_say_nothing_are_refused(
@@ -300,8 +302,8 @@ def test_options_that_say_nothing_are_refused(
 
 
 def test_labels_are_kept_of_one_machine_too(tonnage: Tonnage, disk: Path) -> None:
-    command = ["measure", "disk", "--dir", disk, "--mode", "headroom", "--rounds", "1"]
-    command += ["--seconds", "0.2", "--size", "8MB", "--json", "--out", disk / "out"]
+    command = ["measure", "disk", "--dir", disk, "--mode", "headroom", "--repetitions", "1"]
+    command += ["--seconds", "0.2", "--size", "8MB", "--json", "--output", disk / "out"]
     labels = ["--label", "region=east", "zone=b", "--label", "machine-type=m5d.large"]
     done = tonnage.run(*command, *labels, check=True)
     environment = Measurement.from_json(json.loads(done.stdout)).environment
@@ -339,10 +341,12 @@ def test_a_percentile_of_all_is_none_of_the_nodes_and_not_their_mean() -> None:
     # One node has all that is slow: 1 % of its operations, 0.5 % of all.
     quick, slow = [(0.001, 1000)], [(0.001, 980), (1.0, 20)]
     rows = [
-        FleetNode(node=name, ok=True, measurement=_with_bins(name, bins))
+        ClusterNode(node=name, ok=True, measurement=_with_bins(name, bins))
         for name, bins in (("a", quick), ("b", slow))
     ]
-    rows.append(FleetNode(node="c", ok=False, why="died", measurement=_with_bins("c", [(9.0, 9)])))
+    rows.append(
+        ClusterNode(node="c", ok=False, why="died", measurement=_with_bins("c", [(9.0, 9)]))
+    )
     (found,) = across(rows)
     assert found.bins == [(0.001, 1980), (1.0, 20)]
     assert (found.nodes, found.latency_seconds.count) == (2, 2000)
@@ -354,7 +358,7 @@ def test_a_percentile_of_all_is_none_of_the_nodes_and_not_their_mean() -> None:
 def _with_bins(name: str, bins: list[tuple[float, int]]) -> Measurement:
     count = sum(each for _, each in bins)
     mean = sum(edge * each for edge, each in bins) / count
-    reading = Reading(
+    reading = Metric(
         source=Source(tool="test"),
         operation="randread",
         latency_seconds=Latency(count=count, mean=mean, max=bins[-1][0]),
@@ -437,7 +441,7 @@ def test_labels_are_compared_side_by_side() -> None:
 
 def streamed(cluster: Rays, directory: str, out: Path, *more: str) -> list[str]:
     """Files on one directory, from every node at once."""
-    of_fleet = ["--fleet", cluster.address, "--dir", directory, "--out", str(out)]
+    of_fleet = ["--cluster", cluster.address, "--dir", directory, "--output", str(out)]
     return ["measure", "stream", "--shared-dir", "--block", "4MiB", *of_fleet, *more]
 
 
@@ -479,7 +483,7 @@ def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(
         stdout, stderr = run.process.communicate(timeout=60)
     assert run.process.returncode == 1 and "1 of 3 machines did not measure all" in stderr
     assert re.search(r"^Missing: beta: died: ", stdout, re.MULTILINE)
-    whole = FleetMeasurement.read(out / "fleet.json")
+    whole = ClusterMeasurement.read(out / "fleet.json")
     rows = {row.node: row for row in whole.nodes}
     nodes = [t.reading.details["nodes"] for t in measured_by(rows["head"]).trials if t.reading]
     assert nodes[0] == 3 and nodes[-1] == 2 and sorted(nodes, reverse=True) == nodes
@@ -494,7 +498,7 @@ def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(
     assert again[0]["trials"][-1]["reading"]["details"]["nodes"] == 3
 
 
-def measured_by(row: FleetNode) -> Measurement:
+def measured_by(row: ClusterNode) -> Measurement:
     """What a node measured, which it has."""
     assert row.measurement is not None
     return row.measurement
@@ -504,8 +508,8 @@ def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:
     out = disk / "out"
-    command = ["measure", "screen", "--fleet", cluster.address, "--dir", f"{shared}/{{node}}"]
-    command += ["--size", "8MB", "--seconds", "0.2", "--out", str(out), "--json"]
+    command = ["measure", "screen", "--cluster", cluster.address, "--dir", f"{shared}/{{node}}"]
+    command += ["--size", "8MB", "--seconds", "0.2", "--output", str(out), "--json"]
     command += ["--job", "sort", "--data", "1GB"]
     done = tonnage.run(*command, env=cluster.env, check=True)
     assert "3 machines (1 large and 2 small), and to judge any takes 5" in done.stderr
@@ -536,15 +540,15 @@ def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
 
 def network(cluster: Rays, out: Path, *more: str) -> list[str]:
     """A measurement of the network between all nodes."""
-    command = ["measure", "net", "--fleet", cluster.address, "--connections", "1"]
-    return [*command, "--seconds", "0.3", "--out", str(out), "--json", *more]
+    command = ["measure", "net", "--cluster", cluster.address, "--connections", "1"]
+    return [*command, "--seconds", "0.3", "--output", str(out), "--json", *more]
 
 
 def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing(
     tonnage: Tonnage, cluster: Rays, disk: Path
 ) -> None:
     out = disk / "out"
-    command = network(cluster, out, "--rounds", "1")
+    command = network(cluster, out, "--repetitions", "1")
     with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: begun(out, "beta", 3))
         os.kill(cluster.agent("beta", "Endpoint"), signal.SIGKILL)

@@ -56,7 +56,7 @@ def test_exactly_those_three_are_named_and_what_is_missing_is_said(
     out = disk / "out"
     with lab(tonnage, disk) as catalog:
         on = [tonnage.path, "lab", "exec", "--lab", LAB, "node-0", "--", tonnage.path]
-        command = [*on, "measure", "screen", "--out", out, "--json"]
+        command = [*on, "measure", "screen", "--output", out, "--json"]
         command += ["--dir", f"/var/lib/tonnage-lab/{LAB}/{{node}}.disk-0"]
         command += ["--size", "60MB", "--seconds", "3", "--memory", "16MiB"]
         command += ["--job", "sort", "--data", "100MB", "--catalog", catalog]

@@ -7,7 +7,7 @@ import pytest
 
 from support.measurements import measurement
 from tonnage.base import core
-from tonnage.base.records import FleetNode
+from tonnage.base.records import ClusterNode
 from tonnage.measure.cluster.store import Kept, kept
 
 
@@ -36,7 +36,7 @@ def test_who_had_begun_has_a_row_whoever_is_there_to_go_on(tmp_path: Path) -> No
     for node in ("gone", "idle", "done"):
         measurement(node, {}).write(tmp_path / node / "begun.json")
     with on_file(tmp_path, "idle", "done") as keep:
-        keep.keep(FleetNode(node="done", ok=True))
+        keep.keep(ClusterNode(node="done", ok=True))
         whole = keep.close()
     assert {row.node: row.why for row in whole.missing} == {
         "gone": "is not in the cluster any more",

@@ -14,7 +14,7 @@ import pytest
 
 from support.disk import ROOT
 from support.fuzz_importers import SAMPLES, fuzz, obeys, samples
-from tonnage.base.records import Latency, Reading
+from tonnage.base.records import Latency, Metric
 from tonnage.measure.importers import LARGEST_BYTES, Unreadable, fio_bins, read
 from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, FITS_IN_MEMORY, cached
 
@@ -227,7 +227,7 @@ REFUSALS = {
 }
 
 
-def named(reading: Reading) -> dict[str, Any]:
+def named(reading: Metric) -> dict[str, Any]:
     """A reading's fields by short names."""
     return {
         **vars(reading),
@@ -724,7 +724,7 @@ def test_the_fuzzer_is_a_command() -> None:
     assert done.stdout.startswith("hdparm: ")
 
 
-def _read(directory: Path, content: str | bytes, name: str = "result") -> list[Reading]:
+def _read(directory: Path, content: str | bytes, name: str = "result") -> list[Metric]:
     path = directory / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return read(path)
@@ -747,7 +747,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
     return []
 
 
-def _speeds(found: list[Reading]) -> set[tuple[str, int | None, float | None, Any]]:
+def _speeds(found: list[Metric]) -> set[tuple[str, int | None, float | None, Any]]:
     return {
         (
             reading.operation,

@@ -38,7 +38,7 @@ SMALL_DEVICE = 320 << 20
 """Enough for xfs, whose least is 300 MiB."""
 QUESTIONS = ("cat ", "stat ", "findmnt ", "blkid ", "lvm vgs ")
 """How commands begin that change nothing: if one fails, that is an answer."""
-QUICK = ("--size=8MB", "--seconds=0.2", "--rounds=1", "--memory=64MiB")
+QUICK = ("--size=8MB", "--seconds=0.2", "--repetitions=1", "--memory=64MiB")
 
 WORK = Stage(
     name="write",
@@ -409,7 +409,7 @@ def test_layouts_are_measured_and_gone(
     file_system: str,
     names: list[str],
 ) -> None:
-    options = [f"--file-system={file_system}", "--out", disk / "kept", "--json", *QUICK]
+    options = [f"--file-system={file_system}", "--output", disk / "kept", "--json", *QUICK]
     said = tonnage.run("measure", "layouts", *images, "--layout", *names, *options, check=True)
     done = json.loads(said.stdout)
     found = [Measurement.from_json(each) for each in done["measurements"]]
@@ -538,7 +538,7 @@ def test_ended_while_it_measures(
     tonnage: Tonnage, disk: Path, images: list[Path], bystanders: Bystanders, number: signal.Signals
 ) -> None:
     kind = ["--layout", "separate", "--file-system=xfs", "--mode=ro"]
-    long = ["--size=100MB", "--seconds=600", "--rounds=1000"]
+    long = ["--size=100MB", "--seconds=600", "--repetitions=1000"]
     with started([tonnage.path, "measure", "layouts", *images, *kind, *long], disk) as running:
         running.until(lambda: f"{ROOM}/separate-1" in Path("/proc/mounts").read_text())
         running.until(lambda: bool(running.open_files(ROOM / "separate-1")))
@@ -563,7 +563,7 @@ def test_a_killed_one_goes_on_and_keeps_what_it_had(
 ) -> None:
     kept, names, modes, rounds = disk / "kept", ["single", "separate"], ["wo", "ro"], 5
     command: list[Any] = ["measure", "layouts", *images, "--layout", *names, "--mode", *modes]
-    command += ["--file-system=xfs", "--out", kept, *QUICK, f"--rounds={rounds}"]
+    command += ["--file-system=xfs", "--output", kept, *QUICK, f"--repetitions={rounds}"]
     with started([tonnage.path, *command], disk) as running:
         running.until(lambda: (kept / "single" / "trial-00003.json").exists())
         running.end(signal.SIGKILL)

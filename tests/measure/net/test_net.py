@@ -53,7 +53,7 @@ for_root = pytest.mark.skipif(
 
 def measured(tonnage: Tonnage, out: Path, *args: str) -> dict[str, Any]:
     """A measurement, with its trials by round and way."""
-    done = tonnage.run("measure", "net", *SHORT, *args, "--json", "--out", out, check=True)
+    done = tonnage.run("measure", "net", *SHORT, *args, "--json", "--output", out, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -103,7 +103,7 @@ def is_gone(process: int) -> bool:
 
 def under_way(tonnage: Tonnage, out: Path, *args: str) -> list[str | Path]:
     """A command that goes on until it is ended."""
-    return [tonnage.path, "measure", "net", "--seconds", "600", "--out", out, *args]
+    return [tonnage.path, "measure", "net", "--seconds", "600", "--output", out, *args]
 
 
 @pytest.fixture
@@ -115,7 +115,9 @@ def running(tonnage: Tonnage, tmp_path: Path) -> Iterator[Running]:
 
 
 def test_what_all_send_arrives(tonnage: Tonnage, tmp_path: Path) -> None:
-    found = measured(tonnage, tmp_path / "out", "--endpoints=3", "--connections=2", "--rounds=2")
+    found = measured(
+        tonnage, tmp_path / "out", "--endpoints=3", "--connections=2", "--repetitions=2"
+    )
     assert len(found["trials"]) == 3 * 2 * ROUNDS
     assert moved(found, "send", "send") == moved(found, "receive", "discard") > 0
     for trial in found["trials"]:
@@ -137,7 +139,7 @@ def test_what_all_send_arrives(tonnage: Tonnage, tmp_path: Path) -> None:
 
 
 def test_figures_are_of_the_slowest_and_of_all(tonnage: Tonnage, tmp_path: Path) -> None:
-    found = measured(tonnage, tmp_path / "out", "--endpoints=3", f"--rounds={ROUNDS}")
+    found = measured(tonnage, tmp_path / "out", "--endpoints=3", f"--repetitions={ROUNDS}")
     figures = {figure["name"]: figure for figure in found["figures"]}
     for way in ("send", "receive"):
         for name, of_round in (("slowest endpoint", min), ("all endpoints", sum)):
@@ -188,7 +190,7 @@ def test_it_ends_when_the_slowest_endpoint_is_known(tonnage: Tonnage, tmp_path: 
 
 
 def test_one_way_only_the_first_sends(tonnage: Tonnage, tmp_path: Path) -> None:
-    found = measured(tonnage, tmp_path / "out", "--endpoints=3", "--rounds=1", "--one-way")
+    found = measured(tonnage, tmp_path / "out", "--endpoints=3", "--repetitions=1", "--one-way")
     trials = [
         (trial["name"], trial["reading"]["concurrency"], trial["bytes_per_second"] > 0)
         for trial in found["trials"]
@@ -202,7 +204,7 @@ def test_one_way_only_the_first_sends(tonnage: Tonnage, tmp_path: Path) -> None:
 
 
 def test_it_is_told_in_words(tonnage: Tonnage, tmp_path: Path) -> None:
-    args = ["--endpoints=2", "--rounds=1", "--out", tmp_path / "out"]
+    args = ["--endpoints=2", "--repetitions=1", "--output", tmp_path / "out"]
     said = tonnage.run("measure", "net", *SHORT, *args, check=True).stdout
     assert "send, endpoint 0: " in said
     assert "receive, slowest endpoint: " in said
@@ -211,7 +213,7 @@ def test_it_is_told_in_words(tonnage: Tonnage, tmp_path: Path) -> None:
 
 
 def test_costs_are_of_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
-    found = measured(tonnage, tmp_path / "out", "--endpoints=2", f"--rounds={ROUNDS}")
+    found = measured(tonnage, tmp_path / "out", "--endpoints=2", f"--repetitions={ROUNDS}")
     whole = Measurement.from_json(found)
     sent = [trial for trial in found["trials"] if trial["step"]["operation"] == "send"]
     known = costs(whole)
@@ -229,7 +231,7 @@ def test_costs_are_of_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path)
 
 def test_what_was_killed_goes_on_with_whole_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    args = ("--endpoints=2", "--rounds=2")
+    args = ("--endpoints=2", "--repetitions=2")
     before = measured(tonnage, out, *args)
     # As one that was killed while it wrote the second round's trials.
     (out / "measurement.json").unlink()
@@ -241,7 +243,9 @@ def test_what_was_killed_goes_on_with_whole_rounds(tonnage: Tonnage, tmp_path: P
     assert [trial["step"]["round"] for trial in after["trials"]] == [0] * 4 + [1] + [2] * 4
     figures = {figure["name"]: figure["trials"] for figure in after["figures"]}
     assert figures["send, all endpoints"] == 2
-    again = tonnage.run("measure", "net", *SHORT, "--endpoints=3", "--rounds=2", "--out", out)
+    again = tonnage.run(
+        "measure", "net", *SHORT, "--endpoints=3", "--repetitions=2", "--output", out
+    )
     assert again.returncode == 2
     assert "was begun with endpoints 2, not 3" in again.stderr
 
@@ -298,7 +302,7 @@ def test_what_the_core_says_is_told_with_its_endpoint() -> None:
 def test_what_cannot_be_measured_is_refused(
     tonnage: Tonnage, tmp_path: Path, args: list[str], said: str
 ) -> None:
-    done = tonnage.run("measure", "net", *args, "--out", tmp_path / "out")
+    done = tonnage.run("measure", "net", *args, "--output", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -332,7 +336,7 @@ def test_memory_is_what_the_control_group_may_have(monkeypatch: pytest.MonkeyPat
 def test_a_link_gives_what_it_was_set_to(tonnage: Tonnage, tmp_path: Path) -> None:
     args = ["--endpoints=2", "--one-way", "--namespaces", "--rate=100Mbit"]
     # Whole blocks are counted: of short ones a second holds many.
-    args += ["--rounds=1", "--seconds=3", "--block=64KiB"]
+    args += ["--repetitions=1", "--seconds=3", "--block=64KiB"]
     limit = 100e6 / 8 * PAYLOAD_SHARE
     found = measured(tonnage, tmp_path / "out", *args)
     (((sent,),), ((received,),)) = (rates(found, way) for way in ("send", "receive"))
@@ -352,10 +356,10 @@ def test_no_namespace_is_left(tonnage: Tonnage, tmp_path: Path, number: signal.S
         mine = {path.name for path in NAMESPACES.glob(f"tonnage-{command.pid}-*")}
         assert mine == {f"tonnage-{command.pid}-{name}" for name in ("0", "1", "switch")}
         # Another command meanwhile neither disturbs this one nor takes its namespaces for left.
-        measured(tonnage, tmp_path / "other", "--endpoints=2", "--namespaces", "--rounds=1")
+        measured(tonnage, tmp_path / "other", "--endpoints=2", "--namespaces", "--repetitions=1")
         assert len(endpoints_of(command)) == 2
         command.end(number)
     left = {path.name for path in NAMESPACES.glob(LEFT)}
     assert left == (mine if number == signal.SIGKILL else set())
-    measured(tonnage, tmp_path / "next", "--endpoints=2", "--namespaces", "--rounds=1")
+    measured(tonnage, tmp_path / "next", "--endpoints=2", "--namespaces", "--repetitions=1")
     assert list(NAMESPACES.glob(LEFT)) == []

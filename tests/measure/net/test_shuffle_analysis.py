@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.measurements import ENVIRONMENT
 from support.networks import SETTINGS, Links, network, trial
-from tonnage.base.records import FleetMeasurement, FleetNode, Measurement, Trial
+from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import (
     ALL_TO_ALL,
     ALONE,
@@ -135,7 +135,7 @@ def test_links_are_what_they_carry_and_a_shuffle_is_as_fast_as_the_slowest(
     }
     assert told == {node: pytest.approx(both) for node, both in known.items()}
     least = min(map(min, known.values()))
-    assert found.slowest_link and found.slowest_link.less == pytest.approx(least)
+    assert found.slowest_link and found.slowest_link.slower_direction == pytest.approx(least)
     whole = found.sizes[-1]
     assert whole.nodes == len(known)
     assert whole.slowest_bytes_per_second == pytest.approx(least)
@@ -160,7 +160,7 @@ def test_links_are_what_they_carry_and_a_shuffle_is_as_fast_as_the_slowest(
 def test_links_of_many_are_told_all_at_once(known: Links) -> None:
     found = shuffle(network(known, BRIEF))
     assert found.rounds == {UNEVENLY: 2, f"{ALL_TO_ALL} of {len(known)}, 1 a pair": 2}
-    told = {each.node: each.less for each in found.links}
+    told = {each.node: each.slower_direction for each in found.links}
     assert told == {node: pytest.approx(min(both)) for node, both in known.items()}
 
 
@@ -206,7 +206,7 @@ def test_what_is_kept_is_what_is_printed(tmp_path: Path) -> None:
     assert {name: printed[name] for name in kept if name != "nodes"} == {
         name: value for name, value in kept.items() if name != "nodes"
     }
-    assert FleetMeasurement.read(tmp_path / "fleet.json") == measured
+    assert ClusterMeasurement.read(tmp_path / "fleet.json") == measured
 
 
 def test_a_pair_of_unlike_machines_is_called_so() -> None:
@@ -216,7 +216,7 @@ def test_a_pair_of_unlike_machines_is_called_so() -> None:
     assert said.startswith("The median pair, of pairs of fast and slow machines: 1.00 MB/s")
 
 
-def told(row: FleetNode) -> Measurement:
+def told(row: ClusterNode) -> Measurement:
     """What a node kept, as one that tells what it is, with what endpoints say of their parts."""
     assert row.measurement
     trials = []
@@ -316,10 +316,10 @@ class Failing:
             for way in part.ways if why is None else ():
                 yield Heard(member.node, trial_of(part, way))
 
-    def close(self, member: Member, why: str | None) -> FleetNode:
+    def close(self, member: Member, why: str | None) -> ClusterNode:
         self.closed[member.node] = why
         self.left.remove(member)
-        member.row = FleetNode(node=member.node, ok=False, why=why)
+        member.row = ClusterNode(node=member.node, ok=False, why=why)
         return member.row
 
 

@@ -61,7 +61,7 @@ def observed(
     tonnage: Tonnage, out: Path, *command: str | Path, options: tuple[str, ...] = ()
 ) -> Observation:
     """What was seen of a command that ends well."""
-    tonnage.run("observe", "--out", out, *options, "--", *command, check=True)
+    tonnage.run("observe", "--output", out, *options, "--", *command, check=True)
     return Observation.read(out / "observation.json")
 
 
@@ -295,7 +295,7 @@ def test_a_command_that_ends_at_once_is_told_of_with_its_beginning() -> None:
 
 def test_the_exit_code_and_the_streams_are_the_commands(tonnage: Tonnage, tmp_path: Path) -> None:
     done = subprocess.run(
-        [tonnage.path, "observe", "--out", tmp_path / "out", "--", "sh", "-c", "cat; exit 7"],
+        [tonnage.path, "observe", "--output", tmp_path / "out", "--", "sh", "-c", "cat; exit 7"],
         input="through",
         capture_output=True,
         text=True,
@@ -311,7 +311,7 @@ def test_the_exit_code_and_the_streams_are_the_commands(tonnage: Tonnage, tmp_pa
 
 def test_json_is_alone_on_standard_output(tonnage: Tonnage, tmp_path: Path) -> None:
     done = tonnage.run(
-        "observe", "--out", tmp_path / "out", "--json", "--", "echo", "hello", check=True
+        "observe", "--output", tmp_path / "out", "--json", "--", "echo", "hello", check=True
     )
     assert Observation.from_json(json.loads(done.stdout)).exit_code == 0
     assert done.stderr == "hello\n"
@@ -326,7 +326,7 @@ def test_what_cannot_be_run_is_told(tonnage: Tonnage, tmp_path: Path) -> None:
         (str(tmp_path), 126, "may be executed"),
         (str(text), 126, "Exec format error"),
     ):
-        done = tonnage.run("observe", "--out", tmp_path / "out", "--", command)
+        done = tonnage.run("observe", "--output", tmp_path / "out", "--", command)
         assert (done.returncode, done.stdout) == (code, "")
         assert said in done.stderr and len(done.stderr.splitlines()) == 1
         assert not (tmp_path / "out").exists()
@@ -339,7 +339,7 @@ def test_errors_name_the_flag_and_what_mends_it(tonnage: Tonnage, tmp_path: Path
     for args, said in (
         ([], "give either -- COMMAND or --pid PID...: what is to be watched"),
         (["--pid", "4194304"], "--pid 4194304: there is no such process: give one that runs"),
-        (["--out", str(tmp_path / "full"), "--", "true"], "give an empty or new directory"),
+        (["--output", str(tmp_path / "full"), "--", "true"], "give an empty or new directory"),
         (["--interval", "0", "--", "true"], "give a number from 0.01 to 3600"),
     ):
         done = tonnage.run("observe", *args, cwd=tmp_path)
@@ -376,7 +376,7 @@ def test_without_a_control_group_the_same_is_seen(disk: Path, monkeypatch: Any) 
     write = f"dd if=/dev/zero of={disk}/file bs=1M count=32 oflag=direct; sleep 0.3"
     out = disk / "out"
     subprocess.run(
-        [sys.executable, "-c", script, "observe", "--out", out, "--", "sh", "-c", write],
+        [sys.executable, "-c", script, "observe", "--output", out, "--", "sh", "-c", write],
         check=True,
         capture_output=True,
     )
@@ -401,7 +401,7 @@ def test_a_signal_goes_to_the_command_and_what_was_seen_is_written(
     command = "trap 'echo got it; exit 3' INT; touch ready; while :; do sleep 0.05; done"
     out = tmp_path / "out"
     with processes.started(
-        [tonnage.path, "observe", "--out", out, "--", "sh", "-c", command], cwd=tmp_path
+        [tonnage.path, "observe", "--output", out, "--", "sh", "-c", command], cwd=tmp_path
     ) as running:
         running.until((tmp_path / "ready").exists)
         code, said, _ = running.end(signal.SIGINT)
@@ -419,7 +419,7 @@ def test_processes_that_run_already(tonnage: Tonnage, disk: Path) -> None:
         before = process(job.pid)
         assert before
         out = disk / "out"
-        watching = [tonnage.path, "observe", "--out", out, "--pid", str(job.pid)]
+        watching = [tonnage.path, "observe", "--output", out, "--pid", str(job.pid)]
         with processes.started(watching) as running:
             running.until(lambda: (out / "series.csv").exists())
             time.sleep(1.5)
@@ -438,7 +438,7 @@ def test_processes_that_run_already(tonnage: Tonnage, disk: Path) -> None:
 def test_watching_ends_with_what_is_watched(tonnage: Tonnage, tmp_path: Path) -> None:
     with processes.started(["sleep", "1"]) as job:
         done = tonnage.run(
-            "observe", "--out", tmp_path / "out", "--pid", str(job.pid), check=True, timeout=60
+            "observe", "--output", tmp_path / "out", "--pid", str(job.pid), check=True, timeout=60
         )
         assert "limited by nothing here" in done.stderr
         job.process.wait()
@@ -451,7 +451,7 @@ def test_a_killed_one_leaves_its_series_and_the_next_removes_its_group(
     command = f"echo $$ > {tmp_path}/pid; touch {tmp_path}/ready; sleep 60"
     out = tmp_path / "out"
     with processes.started(
-        [tonnage.path, "observe", "--out", out, "--", "sh", "-c", command]
+        [tonnage.path, "observe", "--output", out, "--", "sh", "-c", command]
     ) as running:
         running.until((tmp_path / "ready").exists)
         series = out / "series.csv"
@@ -459,7 +459,7 @@ def test_a_killed_one_leaves_its_series_and_the_next_removes_its_group(
         running.process.kill()
         running.process.wait()
         assert left_groups() != [] or not PLACES
-        tonnage.run("observe", "--out", tmp_path / "next", "--", "true", check=True)
+        tonnage.run("observe", "--output", tmp_path / "next", "--", "true", check=True)
         assert left_groups() == []
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
@@ -572,7 +572,7 @@ def observed_sort(
     places = ("--output", disk / "sorted", "--scratch", disk / "scratch")
     sort = (tonnage.path, "run", "sort", disk / "input", *places, "--memory", "64MiB", "--json")
     done = subprocess.run(
-        [*before, tonnage.path, "observe", "--out", disk / "out", "--", *sort],
+        [*before, tonnage.path, "observe", "--output", disk / "out", "--", *sort],
         check=True,
         capture_output=True,
         text=True,

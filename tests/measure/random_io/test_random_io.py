@@ -17,7 +17,7 @@ from support.disk import IMAGE_BYTES, btrfs, needs_btrfs
 from support.measurements import PHASE, measurement
 from support.processes import started
 from tonnage.base import core
-from tonnage.base.records import Figure, Measurement, Step, SystemActivity, Trial
+from tonnage.base.records import Measurement, Summary, SystemActivity, Trial, TrialSpec
 from tonnage.base.system import block_devices
 from tonnage.cli.measure.options import summary
 from tonnage.measure.random_io.suite import (
@@ -47,7 +47,7 @@ SETTINGS = Settings(
 )
 
 
-def trial(step: Step, rate: float) -> Trial:
+def trial(step: TrialSpec, rate: float) -> Trial:
     """A made-up trial."""
     return Trial(
         name=f"{step.operation} x{step.outstanding} {step.suite}",
@@ -60,7 +60,7 @@ def trial(step: Step, rate: float) -> Trial:
     )
 
 
-def walked(settings: Settings, rates: Sequence[float] = (100.0,)) -> list[Step]:
+def walked(settings: Settings, rates: Sequence[float] = (100.0,)) -> list[TrialSpec]:
     """All steps, when trials give these rates in turn."""
     done: list[Trial] = []
     for step in agenda(settings, done):
@@ -90,7 +90,7 @@ def test_trials_end_when_the_median_is_known_well_enough() -> None:
     assert len(walked(replace(until, rounds=30), [100.0, 200.0])) == 30
     assert len(walked(replace(until, rounds=3), [100.0, 100.5])) == 3
     assert not settled([], 0.02)
-    step = Step(operation="x", outstanding=1, round=0)
+    step = TrialSpec(operation="x", outstanding=1, round=0)
     assert not settled([trial(step, 0.0)] * 9, 0.02)
     assert not settled([trial(step, rate) for rate in (0.0, 0.0, 0.0, 0.0, 1.0, 1.0)], 0.02)
 
@@ -214,7 +214,7 @@ def test_figures_that_say_nothing_of_precision_are_read() -> None:
     ]
     found = Measurement.from_json(values)
     (known,) = found.figures
-    assert isinstance(known, Figure) and known.still_needed is None
+    assert isinstance(known, Summary) and known.still_needed is None
     assert summary(found)[0] == "rw: 1.00 MB/s (1.00 to 1.00, 1 trial)"
 
 
@@ -309,7 +309,7 @@ def test_other_settings_or_a_machines_own_are_refused(disk: Path) -> None:
         measured(disk, disk / "out", few)
     (disk / "full").mkdir()
     (disk / "full" / "letter").touch()
-    with pytest.raises(core.UsageError, match=r"--out \S+ holds something else"):
+    with pytest.raises(core.UsageError, match=r"--output \S+ holds something else"):
         measured(disk, disk / "full", few)
 
 
@@ -321,9 +321,9 @@ def test_another_name_of_the_same_directory_goes_on(disk: Path) -> None:
 
 
 def test_what_nobody_counts_is_not_proved(tonnage: Tonnage, disk: Path) -> None:
-    few = ("--operation", "read4k", "--outstanding", "1", "--rounds", "1", "--seconds", "0.2")
+    few = ("--operation", "read4k", "--queue-depth", "1", "--repetitions", "1", "--seconds", "0.2")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
-        where = ("--dir", memory, "--file-size", "1MB", "--out", disk / "out")
+        where = ("--dir", memory, "--file-size", "1MB", "--output", disk / "out")
         said = tonnage.run("measure", "ops", *where, *few, check=True).stdout
     whole = Measurement.read(disk / "out" / "measurement.json")
     (reading,) = whole.readings
@@ -362,8 +362,8 @@ def test_a_sweep_that_was_ended_goes_on_and_keeps_what_it_had(
     tonnage: Tonnage, disk: Path, number: signal.Signals
 ) -> None:
     out = disk / "out"
-    command: list[Any] = [tonnage.path, "measure", "ops", "--dir", disk, "--out", out, "--json"]
-    command += ["--operation", "read4k", "write4k", "--outstanding", "1", "2", "--rounds", "2"]
+    command: list[Any] = [tonnage.path, "measure", "ops", "--dir", disk, "--output", out, "--json"]
+    command += ["--operation", "read4k", "write4k", "--queue-depth", "1", "2", "--repetitions", "2"]
     command += ["--seconds", "0.5", "--file-size", "8MB"]
     with started(command) as running:
         running.until(lambda: (out / "trial-00002.json").exists())

@@ -14,7 +14,7 @@ import pytest
 
 from tonnage.base import core
 from tonnage.base.core import lease
-from tonnage.base.records import FleetNode, Measurement, Trial
+from tonnage.base.records import ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import LATE, NODES
 from tonnage.cluster.peers import Met
 from tonnage.measure.cluster.aggregate import across
@@ -119,9 +119,9 @@ def whole(found: Mapping[str, Measurement | Exception]) -> dict[str, Measurement
     return {node: each for node, each in found.items() if isinstance(each, Measurement)}
 
 
-def rows_of(found: Mapping[str, Measurement]) -> list[FleetNode]:
+def rows_of(found: Mapping[str, Measurement]) -> list[ClusterNode]:
     """The rows of a fleet that measured these."""
-    return [FleetNode(node=node, ok=True, measurement=each) for node, each in found.items()]
+    return [ClusterNode(node=node, ok=True, measurement=each) for node, each in found.items()]
 
 
 def together(found: Mapping[str, Measurement]) -> dict[str, float | None]:

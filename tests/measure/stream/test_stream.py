@@ -135,7 +135,16 @@ def test_another_directory_is_refused(disk: Path) -> None:
 
 def test_what_was_killed_goes_on_and_keeps_what_it_had(tonnage: Tonnage, disk: Path) -> None:
     out = disk / "out"
-    command: list[Any] = [tonnage.path, "measure", "stream", "--dir", disk, "--out", out, "--json"]
+    command: list[Any] = [
+        tonnage.path,
+        "measure",
+        "stream",
+        "--dir",
+        disk,
+        "--output",
+        out,
+        "--json",
+    ]
     command += ["--block", "16MiB", "--processes", "2", "--repetitions", "4"]
     with started(command) as running:
         running.until(lambda: (out / "trial-00002.json").exists())
@@ -154,11 +163,21 @@ def test_what_was_killed_goes_on_and_keeps_what_it_had(tonnage: Tonnage, disk: P
 def test_the_command(tonnage: Tonnage, disk: Path) -> None:
     sizes = ["--block", "1MiB", "--processes", "2", "--transfer", "256KiB", "--repetitions", "1"]
     done = tonnage.run(
-        "measure", "stream", "--dir", disk, *sizes, "--out", disk / "out", "--shared", check=True
+        "measure", "stream", "--dir", disk, *sizes, "--output", disk / "out", "--shared", check=True
     )
     assert re.search(r"^write x2: [\d.,]+ [MG]B/s", done.stdout, re.MULTILINE)
     again = tonnage.run(
-        *("measure", "stream", "--dir", disk, *sizes, "--out", disk / "out", "--shared", "--json"),
+        *(
+            "measure",
+            "stream",
+            "--dir",
+            disk,
+            *sizes,
+            "--output",
+            disk / "out",
+            "--shared",
+            "--json",
+        ),
         check=True,
     )
     assert json.loads(again.stdout)["kind"] == "stream"
@@ -167,8 +186,8 @@ def test_the_command(tonnage: Tonnage, disk: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "--shared-dir is for a fleet: give --fleet too"),
-        (["--fleet", "auto", "--until-confidence", "2%"], "give --repetitions instead of"),
+        ([], "--shared-dir is for a fleet: give --cluster too"),
+        (["--cluster", "auto", "--until-confidence", "2%"], "give --repetitions instead of"),
     ],
 )
 def test_a_shared_directory_is_for_machines_in_step(

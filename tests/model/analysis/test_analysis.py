@@ -18,15 +18,15 @@ from tonnage.base import core, formatting
 from tonnage.base.records import (
     Latency,
     Measurement,
-    Reading,
+    Metric,
     RecordError,
     Source,
-    Step,
     Trial,
-    gather,
+    TrialSpec,
+    load_measurement,
 )
 from tonnage.base.records.analysis import Analysis, Subject
-from tonnage.base.records.discovery import places
+from tonnage.base.records.discovery import find_measurements
 from tonnage.catalog import load
 from tonnage.catalog.load import SNAPSHOTS
 from tonnage.cli.options.prices import prices
@@ -60,7 +60,7 @@ def trial(
 ) -> Trial:
     """A trial that gave so many operations a second."""
     name, block, durable_one_in = OPERATIONS[operation]
-    reading = Reading(
+    reading = Metric(
         source=OURS,
         operation=name,
         block_bytes=block,
@@ -81,7 +81,7 @@ def trial(
         rates=[],
         phase=PHASE,
         began_at=(BEGAN + timedelta(minutes=minutes)).isoformat(),
-        step=Step(operation=operation, outstanding=outstanding, round=number, suite=suite),
+        step=TrialSpec(operation=operation, outstanding=outstanding, round=number, suite=suite),
         reading=dataclasses.replace(reading, details=details),
         cpu_seconds_per_operation=5e-6,
     )
@@ -94,7 +94,7 @@ def measured(host: str, trials: Sequence[Trial], **fields: Any) -> Measurement:
     return dataclasses.replace(measurement(f"ops-{host}", {}), **{**known, **fields})
 
 
-def imported(name: str, *readings: Reading) -> Measurement:
+def imported(name: str, *readings: Metric) -> Measurement:
     """What another tool measured."""
     known = measurement(name, {})
     return dataclasses.replace(known, kind="import", environment=None, imported=list(readings))
@@ -176,9 +176,9 @@ def test_only_what_was_done_alike_is_put_together() -> None:
     fio = Source(tool="fio", version="3.36")
     same = {"operation": "randread", "block_bytes": 4096, "concurrency": 1}
     readings = [
-        Reading(source=fio, direct=True, bandwidth_bytes_per_second=4e6, **same),
-        Reading(source=fio, direct=False, bandwidth_bytes_per_second=5e6, **same),
-        Reading(source=fio, direct=False, bandwidth_bytes_per_second=9e9, cached="fast", **same),
+        Metric(source=fio, direct=True, bandwidth_bytes_per_second=4e6, **same),
+        Metric(source=fio, direct=False, bandwidth_bytes_per_second=5e6, **same),
+        Metric(source=fio, direct=False, bandwidth_bytes_per_second=9e9, cached="fast", **same),
     ]
     analysis = analyse(
         [
@@ -234,7 +234,7 @@ def test_blocks_of_several_sizes_are_told_apart_small_ones_first() -> None:
 def test_a_sweep_of_sizes_through_the_cache_is_one_warning() -> None:
     iozone = Source(tool="iozone", version="3")
     readings = [
-        Reading(
+        Metric(
             source=iozone,
             operation="read",
             block_bytes=4096 << step,
@@ -249,7 +249,7 @@ def test_a_sweep_of_sizes_through_the_cache_is_one_warning() -> None:
 
 
 def test_an_imported_measurement_is_an_instance() -> None:
-    read = Reading(source=Source(tool="hdparm"), operation="read", bandwidth_bytes_per_second=1e8)
+    read = Metric(source=Source(tool="hdparm"), operation="read", bandwidth_bytes_per_second=1e8)
     analysis = analyse([imported(f"import-{number}", read) for number in range(3)])
     (found,) = analysis.subjects
     assert [each.name for each in analysis.machines] == ["import-0", "import-1", "import-2"]
@@ -323,7 +323,7 @@ def test_layouts_whose_tool_does_not_say_how_many_were_outstanding_are_compared(
         trials = [
             dataclasses.replace(
                 each,
-                reading=Reading(
+                reading=Metric(
                     source=OURS,
                     operation="readwrite",
                     direct=True,
@@ -597,11 +597,11 @@ def test_what_a_killed_command_left_is_gathered(tmp_path: Path) -> None:
     begun.write(tmp_path / "run" / "begun.json")
     for number, each in enumerate(whole.trials[:12]):
         each.write(tmp_path / "run" / f"trial-{number:05}.json")
-    assert gather(tmp_path / "run").trials == whole.trials[:12]
-    assert places(tmp_path) == [tmp_path / "run"]
+    assert load_measurement(tmp_path / "run").trials == whole.trials[:12]
+    assert find_measurements(tmp_path) == [tmp_path / "run"]
     whole.write(tmp_path / "run" / "measurement.json")
-    assert gather(tmp_path / "run") == whole
-    assert places(tmp_path) == [tmp_path / "run" / "measurement.json"]
+    assert load_measurement(tmp_path / "run") == whole
+    assert find_measurements(tmp_path) == [tmp_path / "run" / "measurement.json"]
 
 
 def test_other_files_of_a_directory_are_passed_over(tmp_path: Path) -> None:
@@ -609,19 +609,19 @@ def test_other_files_of_a_directory_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "study" / "other.json").write_text("no JSON at all")
     (tmp_path / "study" / "directory.json").mkdir()
     analyse([sweep()]).write(tmp_path / "report.json")
-    assert places(tmp_path) == [tmp_path / "study" / "measurements" / "ops-a.json"]
+    assert find_measurements(tmp_path) == [tmp_path / "study" / "measurements" / "ops-a.json"]
     (tmp_path / "none").mkdir()
     with pytest.raises(RecordError, match="holds no measurement"):
-        places(tmp_path / "none")
+        find_measurements(tmp_path / "none")
     (tmp_path / "none" / "measurement.json").write_text("{}")
     with pytest.raises(RecordError, match="expected tonnage"):
-        gather(tmp_path / "none")
+        load_measurement(tmp_path / "none")
 
 
 def test_the_command_prints_one_document(tonnage: Tonnage, tmp_path: Path) -> None:
     file = sweep().write(tmp_path / "measurement.json")
     out = tmp_path / "page.html"
-    done = tonnage.run("report", file, "--json", "--out", out, check=True)
+    done = tonnage.run("report", file, "--json", "--output", out, check=True)
     printed = Analysis.from_json(json.loads(done.stdout))
     assert printed == Analysis.read(tmp_path / "page.json") == analyse([sweep()])
     assert out.is_file() and done.stderr == ""
@@ -635,7 +635,7 @@ def test_the_command_prints_one_document(tonnage: Tonnage, tmp_path: Path) -> No
         (["{}/other.json"], "other.json: expected tonnage.measurement/1, found None"),
         (["{}/cut.json"], "cut.json is not JSON"),
         (["{}/a", "{}/copy"], "are both ops-a: give it once"),
-        (["{}/a", "--out", "{}/page.txt"], "name a file that ends in .html"),
+        (["{}/a", "--output", "{}/page.txt"], "name a file that ends in .html"),
         (["{}/a", "--price", "a"], "--price a: write HOST_OR_TYPE=USD_PER_HOUR"),
         (["{}/a", "--catalog", "{}/none.csv"], "none.csv; there are"),
     ],
@@ -720,7 +720,7 @@ def test_every_chart_of_a_machine_is_drawn(
 @pytest.mark.browser
 def test_text_of_a_measurement_is_only_text(browser: Browser, tmp_path: Path) -> None:
     evil = "<script>document.title='taken'</script><img src=x onerror=alert(1)>\"'&amp;$style"
-    reading = Reading(
+    reading = Metric(
         source=Source(tool=evil, version=evil),
         operation="randread",
         block_bytes=4096,

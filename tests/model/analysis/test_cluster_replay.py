@@ -94,7 +94,9 @@ def test_the_command_writes_the_page_and_the_analysis(tonnage: Tonnage, tmp_path
     record(made, tmp_path / "fleet")
     page = tmp_path / "page" / "fleet.html"
     prices = [f"{name}=0.25" for name in made.series]
-    done = tonnage.run("report", tmp_path / "fleet", "--price", *prices, "--out", page, check=True)
+    done = tonnage.run(
+        "report", tmp_path / "fleet", "--price", *prices, "--output", page, check=True
+    )
     assert re.search(rf"{made.slow} is a bad apple, (39|4\d) % below", done.stdout)
     assert f"{made.bimodal} alternates" in done.stdout
     assert f"{made.cyclic} rises and falls" in done.stdout

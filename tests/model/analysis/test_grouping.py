@@ -12,7 +12,7 @@ import pytest
 
 from model.analysis.test_analysis import OURS, imported, measured, subject, trial
 from support.measurements import ENVIRONMENT, PHASE
-from tonnage.base.records import Device, Measurement, Reading, Source, Step, Trial
+from tonnage.base.records import Device, Measurement, Metric, Source, Trial, TrialSpec
 from tonnage.base.records.analysis import Analysis
 from tonnage.model.analysis import analyse
 from tonnage.model.analysis.comparisons import layouts_of
@@ -171,8 +171,8 @@ def test_each_stripe_is_compared_with_the_single_device() -> None:
 
 
 def test_each_host_that_an_imported_file_names_is_an_instance() -> None:
-    def of(host: str | None, rate: float) -> Reading:
-        return Reading(
+    def of(host: str | None, rate: float) -> Metric:
+        return Metric(
             source=Source(tool="fio", version="3.36"),
             operation="randread",
             bandwidth_bytes_per_second=rate,
@@ -196,7 +196,7 @@ def test_each_host_that_an_imported_file_names_is_an_instance() -> None:
 
 def sent(endpoint: int, number: int, rate: float, way: str = "send") -> Trial:
     """What an endpoint sent, or received, in a round."""
-    reading = Reading(
+    reading = Metric(
         source=OURS,
         operation=way,
         block_bytes=1 << 20,
@@ -212,7 +212,7 @@ def sent(endpoint: int, number: int, rate: float, way: str = "send") -> Trial:
         rates=[],
         phase=PHASE,
         began_at=f"2026-01-01T00:00:{number:02}+00:00",
-        step=Step(operation=way, outstanding=1, round=number, suite="net"),
+        step=TrialSpec(operation=way, outstanding=1, round=number, suite="net"),
         reading=reading,
     )
 

@@ -9,8 +9,8 @@ import pytest
 
 from support.command import Tonnage
 from support.measurements import ENVIRONMENT, PHASE, measurement
-from tonnage.base.records import Latency, Measurement, Reading, Source, Trial
-from tonnage.base.records.analysis import Analysis, ByLabel
+from tonnage.base.records import Latency, Measurement, Metric, Source, Trial
+from tonnage.base.records.analysis import Analysis, LabelComparison
 from tonnage.model.analysis import analyse
 from tonnage.report.analysis import render
 
@@ -29,7 +29,7 @@ def made(host: str, rates: list[float], labels: dict[str, str], number: int = 1)
             warm_up_seconds=0.0,
             rates=[],
             phase=PHASE,
-            reading=Reading(
+            reading=Metric(
                 source=Source(tool="test"),
                 operation="read",
                 concurrency=number,
@@ -53,7 +53,7 @@ def regions() -> list[Measurement]:
     ]
 
 
-def only(analysis: Analysis) -> ByLabel:
+def only(analysis: Analysis) -> LabelComparison:
     """The one operation and label there is."""
     (found,) = analysis.by_label
     return found
@@ -118,8 +118,18 @@ def test_the_page_has_a_chart_and_a_table_and_says_what_it_lacks() -> None:
 
 
 def test_a_network_keeps_its_labels(tonnage: Tonnage, disk: Path) -> None:
-    command = ["measure", "net", "--endpoints", "2", "--seconds", "0.2", "--rounds", "1", "--json"]
-    done = tonnage.run(*command, "--label", "zone=a", "--out", disk / "out", check=True)
+    command = [
+        "measure",
+        "net",
+        "--endpoints",
+        "2",
+        "--seconds",
+        "0.2",
+        "--repetitions",
+        "1",
+        "--json",
+    ]
+    done = tonnage.run(*command, "--label", "zone=a", "--output", disk / "out", check=True)
     environment = Measurement.from_json(json.loads(done.stdout)).environment
     assert environment and environment.labels == {"zone": "a"}
 

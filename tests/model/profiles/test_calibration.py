@@ -298,14 +298,14 @@ def test_profiles_take_records_of_runs(tmp_path: Path, tonnage: Tonnage) -> None
     measured = made_up({"m5d.large": LAWS["m"]})
     measured.write(tmp_path / "measured.json")
     out = tmp_path / "profiles" / "runs.json"
-    of = [str(tmp_path / "run"), "--offer", "aws/m5d.large", "--out", str(out)]
+    of = [str(tmp_path / "run"), "--offer", "aws/m5d.large", "--output", str(out)]
     done = tonnage.run("profile", *of, check=True)
     assert "sort, as it was run: pass one 100 MB/s of input a node, by local disks" in done.stdout
     found = Profile.read(out)
     assert found.runs == [f"sort of {run.began_at}"] and found.measurements == []
     told = tonnage.run(
         *("plan", "sort", "--data", "4GB", "--nodes", "2", "--provider", "aws", "--json"),
-        *("--profiles", str(tmp_path / "measured.json"), "--profiles", str(tmp_path / "profiles")),
+        *("--profile", str(tmp_path / "measured.json"), "--profile", str(tmp_path / "profiles")),
         check=True,
     )
     best = json.loads(told.stdout)["candidates"][0]
@@ -313,7 +313,7 @@ def test_profiles_take_records_of_runs(tmp_path: Path, tonnage: Tonnage) -> None
     assert math.isclose(best["seconds"]["median"], 40.0)
     said = tonnage.run(
         *("plan", str(tmp_path / "run" / "run.json"), "--data", "4GB", "--nodes", "2"),
-        *("--provider", "aws", "--profiles", str(tmp_path / "measured.json")),
+        *("--provider", "aws", "--profile", str(tmp_path / "measured.json")),
         check=True,
     )
     assert "M5d.large: Not calibrated" in said.stdout or "not calibrated" in said.stdout.lower()

@@ -22,8 +22,8 @@ from support.measurements import ENVIRONMENT, PHASE
 from support.offers import catalog, law, offer
 from support.offers import profile as made_up
 from tonnage.base import core
-from tonnage.base.records import Device, Measurement, Reading, Source, Step, Study, Trial
-from tonnage.base.records.profile import Law, Profile
+from tonnage.base.records import Device, Measurement, Metric, Source, Study, Trial, TrialSpec
+from tonnage.base.records.profile import CapacityDistribution, Profile
 from tonnage.measure.trial import environment
 from tonnage.model.jobs.mapreduce import sort
 from tonnage.model.profiles import Advertised, Figure, OfferError, Said, profile
@@ -101,7 +101,11 @@ def network(nodes: Mapping[int, float], *, type: str | None = None, **settings: 
     """Rounds of an endpoint each with these rates, received a little faster than sent."""
     endpoints = len(nodes)
     found = [
-        trial(way, rate * more, step=Step(operation=way, outstanding=1, round=number, suite="net"))
+        trial(
+            way,
+            rate * more,
+            step=TrialSpec(operation=way, outstanding=1, round=number, suite="net"),
+        )
         for number in range(3)
         for way, more in (("send", 1.0), ("receive", 1.1))
         for rate in nodes.values()
@@ -133,8 +137,8 @@ def shuffled(
         trial(
             f"{way}, {pattern}",
             rate * more,
-            step=Step(operation=way, outstanding=1, round=number, suite="net"),
-            reading=Reading(
+            step=TrialSpec(operation=way, outstanding=1, round=number, suite="net"),
+            reading=Metric(
                 source=Source(tool="tonnage"),
                 operation=way,
                 details={
@@ -156,8 +160,8 @@ def store(operation: str, chunk: int, threads: int, rate: float) -> Trial:
     return trial(
         f"{operation} {chunk} x{threads}",
         rate,
-        step=Step(operation=operation, outstanding=threads, round=0, block_bytes=chunk),
-        reading=Reading(
+        step=TrialSpec(operation=operation, outstanding=threads, round=0, block_bytes=chunk),
+        reading=Metric(
             source=Source(tool="tonnage"),
             operation="get" if operation == "get" else "put",
             block_bytes=chunk,
@@ -175,7 +179,7 @@ def made(
     return found
 
 
-def laws(found: Profile, place: int = 0) -> dict[str, Law]:
+def laws(found: Profile, place: int = 0) -> dict[str, CapacityDistribution]:
     return {law.resource: law for law in found.offers[place].laws}
 
 
@@ -613,16 +617,16 @@ def test_measured_here_profiled_and_planned_with(
     tonnage: Tonnage, disk: Path, tmp_path: Path, own_catalog: Path
 ) -> None:
     measured, kept = tmp_path / "measured", tmp_path / "profiles" / "here.json"
-    quick = ("--dir", str(disk), "--size", "8MB", "--seconds", "0.2", "--rounds", "3")
-    where = ("--memory", "64MiB", "--out", str(measured), "--json")
+    quick = ("--dir", str(disk), "--size", "8MB", "--seconds", "0.2", "--repetitions", "3")
+    where = ("--memory", "64MiB", "--output", str(measured), "--json")
     tonnage.run("measure", "disk", *quick, *where, check=True)
     own = ("--catalog", str(own_catalog))
     told = tonnage.run(
         *("profile", str(measured), "--offer", "aws/made.up", *own),
-        *("--out", str(kept), "--name", "here"),
+        *("--output", str(kept), "--name", "here"),
         check=True,
     ).stdout
-    assert "aws/made.up" in told and "local both" in told and "--profiles" in told
+    assert "aws/made.up" in told and "local both" in told and "--profile" in told
     found = Profile.read(kept)
     assert found.name == "here"
     measurement = Measurement.read(measured / "measurement.json")
@@ -631,12 +635,12 @@ def test_measured_here_profiled_and_planned_with(
     assert measurement.id in laws(found)["local both"].source
     arguments = ("plan", "sort", "--data", "1TB", *own, "--network", "infinite", "--json")
     for profiles in (kept, kept.parent):
-        done = tonnage.run(*arguments, "--profiles", str(profiles), check=True)
+        done = tonnage.run(*arguments, "--profile", str(profiles), check=True)
         first = json.loads(done.stdout)["candidates"][0]
         assert (first["offer"], first["evidence"]) == ("made.up", "measured")
-    said = tonnage.run(*arguments, "--profiles", str(kept), "--explain", "made.up", check=True)
+    said = tonnage.run(*arguments, "--profile", str(kept), "--explain", "made.up", check=True)
     assert measurement.id in said.stdout
-    done = tonnage.run(*arguments, "--profiles", str(measured))
+    done = tonnage.run(*arguments, "--profile", str(measured))
     assert done.returncode == 2
     assert "PROVIDER/TYPE" in done.stderr and len(done.stderr.splitlines()) == 1
 
@@ -644,31 +648,37 @@ def test_measured_here_profiled_and_planned_with(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere", "--out", "p.json"), "nowhere: No such file"),
-        ((".", "--out", "p.json"), ". holds no measurement"),
-        (("m.json", "--out", "p.txt"), "--out p.txt: name a file that ends in .json"),
-        (("m.json", "--out", "p.json"), "--offer node-0=PROVIDER/TYPE"),
-        (("m.json", "--out", "p.json", "--offer", "m5.lrge"), "write TYPE or PROVIDER/TYPE"),
-        (("m.json", "--out", "p.json", "--offer", "=aws/m5.large"), "write HOST=OFFER, or OFFER"),
+        (("nowhere", "--output", "p.json"), "nowhere: No such file"),
+        ((".", "--output", "p.json"), ". holds no measurement"),
+        (("m.json", "--output", "p.txt"), "--output p.txt: name a file that ends in .json"),
+        (("m.json", "--output", "p.json"), "--offer node-0=PROVIDER/TYPE"),
+        (("m.json", "--output", "p.json", "--offer", "m5.lrge"), "write TYPE or PROVIDER/TYPE"),
         (
-            ("m.json", "--out", "p.json", "--offer", "ibm/m5.large"),
+            ("m.json", "--output", "p.json", "--offer", "=aws/m5.large"),
+            "write HOST=OFFER, or OFFER",
+        ),
+        (
+            ("m.json", "--output", "p.json", "--offer", "ibm/m5.large"),
             "no offer ibm/m5.large (did you mean m5.large?)",
         ),
-        (("m.json", "--out", "p.json", "--offer", "aws/m5.lrge"), "did you mean aws/m5.large?"),
+        (("m.json", "--output", "p.json", "--offer", "aws/m5.lrge"), "did you mean aws/m5.large?"),
         (
-            ("m.json", "--out", "p.json", "--offer", "x=aws/m5.large"),
+            ("m.json", "--output", "p.json", "--offer", "x=aws/m5.large"),
             "no measurement or run is of that",
         ),
         (
-            ("m.json", "--out", "p.json", "--offer", "aws/m5.large", "--offer", "aws/m5.xlarge"),
+            ("m.json", "--output", "p.json", "--offer", "aws/m5.large", "--offer", "aws/m5.xlarge"),
             "all machines cannot be aws/m5.large too",
         ),
         (
-            ("m.json", "--out", "p.json", "--offer", "gcp/x", "--catalog", "aws-us-east-1-2014"),
+            ("m.json", "--output", "p.json", "--offer", "gcp/x", "--catalog", "aws-us-east-1-2014"),
             "no offer gcp/x in aws-us-east-1-2014: write TYPE or PROVIDER/TYPE, like",
         ),
-        (("m.json", "--out", "p.json", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
-        (("m.json",), "--out"),
+        (
+            ("m.json", "--output", "p.json", "--catalog", "aws-2014"),
+            "--catalog: no catalog aws-2014",
+        ),
+        (("m.json",), "--output"),
     ],
 )
 def test_refuses_and_says_what_mends_it(
@@ -686,7 +696,7 @@ def test_refuses_and_says_what_mends_it(
 @pytest.mark.parametrize("offer", ["m5.large", "aws/m5.large", "node-0=m5.large"])
 def test_an_offer_goes_by_either_name(tonnage: Tonnage, tmp_path: Path, offer: str) -> None:
     disks({"rw": [1e8]}, type=None).write(tmp_path / "m.json")
-    done = tonnage.run("profile", "m.json", "--out", "p.json", "--offer", offer, cwd=tmp_path)
+    done = tonnage.run("profile", "m.json", "--output", "p.json", "--offer", offer, cwd=tmp_path)
     assert done.returncode == 0 and "aws/m5.large" in done.stdout
     [of] = Profile.read(tmp_path / "p.json").offers
     assert (of.provider, of.type) == ("aws", "m5.large")
@@ -696,12 +706,14 @@ def test_what_cannot_be_written_is_named_as_it_was_given(tonnage: Tonnage, tmp_p
     disks({"rw": [1e8]}, type="m5.large").write(tmp_path / "m.json")
     # A name that has room for no other one beside it, which is written first.
     name = f"{'p' * 250}.json"
-    done = tonnage.run("profile", "m.json", "--out", name, cwd=tmp_path)
+    done = tonnage.run("profile", "m.json", "--output", name, cwd=tmp_path)
     assert done.returncode == 1 and f"tonnage: {name}: File name too long" in done.stderr
 
 
 def test_json_is_the_profile(tonnage: Tonnage, tmp_path: Path) -> None:
     disks({"rw": [1e8]}, type="m5.large").write(tmp_path / "m.json")
-    done = tonnage.run("profile", "m.json", "--out", "p.json", "--json", cwd=tmp_path, check=True)
+    done = tonnage.run(
+        "profile", "m.json", "--output", "p.json", "--json", cwd=tmp_path, check=True
+    )
     assert Profile.from_json(json.loads(done.stdout)) == Profile.read(tmp_path / "p.json")
     assert Profile.read(tmp_path / "p.json").name == "p"

@@ -74,7 +74,7 @@ class World:
         self.account: list[str | Path] = ["--image", server.image(), "--subnet", server.subnet()]
         self.account += ["--key", "mine", "--ssh-from", "203.0.113.7/32"]
         self.flags: list[str | Path] = [*self.account, "--ssh", SSH, "--wheel", self.wheel]
-        self.flags += ["--out", "launch", "--patience", "1s"]
+        self.flags += ["--output", "launch", "--timeout", "1s"]
         self._runs = 0
 
     def renew(self, keys: str) -> None:
@@ -141,7 +141,7 @@ def test_a_fleet_is_launched_shown_and_ended(world: World) -> None:
     head = record.rented[0]
     assert record.address == f"{head.inside}:6379"
     # How to use it, what it costs, and how it is ended.
-    assert f"ubuntu@{head.outside}" in done.out and "tonnage fleet down launch" in done.out
+    assert f"ubuntu@{head.outside}" in done.out and "tonnage cluster down launch" in done.out
     assert re.search(r"It costs \$0\.\d+ an hour", done.out)
 
     told = {tag["Key"]: tag["Value"] for tag in running[0]["Tags"]}
@@ -160,19 +160,19 @@ def test_a_fleet_is_launched_shown_and_ended(world: World) -> None:
     said = (world.nodes / "said").read_text()
     assert "--dir /tonnage/volume-0" in said and "ray[default]==" in said
 
-    shown = world.run("fleet", "status", "launch", "--json")
+    shown = world.run("cluster", "status", "launch", "--json")
     assert shown.code == 0, shown.err
     (status,) = json.loads(shown.out)
     assert status["name"] == record.name and status["step"] == "ready"
     assert status["usd_per_hour"] == pytest.approx(NODES * candidate(NODES).usd_per_hour)
     assert len(status["nodes"]) == NODES
 
-    ended = world.run("fleet", "down", "launch")
+    ended = world.run("cluster", "down", "launch")
     assert ended.code == 0 and f"{record.name} is down: it has cost $" in ended.out
     world.assert_nothing_is_left()
-    again = world.run("fleet", "down", "launch", "--json")
+    again = world.run("cluster", "down", "launch", "--json")
     assert again.code == 0 and again.json["was_standing"] is False
-    assert "nothing of it is rented" in world.run("fleet", "status", "launch").out
+    assert "nothing of it is rented" in world.run("cluster", "status", "launch").out
 
 
 def test_the_guide_leads_from_a_bucket_to_an_answer(
@@ -187,7 +187,7 @@ def test_the_guide_leads_from_a_bucket_to_an_answer(
         "ami-...": str(image),
         "subnet-...": str(subnet),
     }
-    reached = ["--ssh", SSH, "--wheel", world.wheel, "--patience", "1s"]
+    reached = ["--ssh", SSH, "--wheel", world.wheel, "--timeout", "1s"]
     store = {"AWS_ENDPOINT_URL": s3.endpoint, "AWS_REGION": "us-east-1"}
     printed = iter(["small.json", "plan.json"])
     done = []
@@ -261,19 +261,19 @@ def test_nodes_have_the_role_that_is_given(world: World) -> None:
 
 def test_a_cap_is_kept_before_anything_is_rented(world: World) -> None:
     hourly = NODES * candidate(NODES).usd_per_hour
-    done = world.launch("--lifetime", "3h", "--cap-usd", f"{3 * hourly * 0.99:.4f}")
-    assert done.code == 2 and "--cap-usd" in done.err and "--lifetime" in done.err
+    done = world.launch("--lifetime", "3h", "--budget", f"{3 * hourly * 0.99:.4f}")
+    assert done.code == 2 and "--budget" in done.err and "--lifetime" in done.err
     assert world.cloud.asked == []
-    assert world.launch("--lifetime", "3h", "--cap-usd", f"{3 * hourly * 1.01:.4f}").code == 0
+    assert world.launch("--lifetime", "3h", "--budget", f"{3 * hourly * 1.01:.4f}").code == 0
 
 
 def test_a_cap_holds_for_machines_that_are_rented_instead_of_others(world: World) -> None:
     world.cloud.after["RunInstances"] = lambda: deafen(world, 0)
     hourly = candidate(NODES).usd_per_hour
     # Enough for all, and not for one more until AWS has let go of the one that is replaced.
-    done = world.launch("--lifetime", "3h", "--cap-usd", f"{3 * hourly * (NODES + 0.5):.4f}")
+    done = world.launch("--lifetime", "3h", "--budget", f"{3 * hourly * (NODES + 0.5):.4f}")
     assert done.code == 1 and "1 machine more could cost $" in done.err
-    assert "above --cap-usd" in done.err
+    assert "above --budget" in done.err
     world.assert_nothing_is_left()
 
 
@@ -430,7 +430,7 @@ def test_a_signal_while_a_fleet_is_taken_down_waits_for_its_end(world: World) ->
     assert world.launch("--no-screen").code == 0
     strike = Strike(world)
     world.cloud.before["TerminateInstances"] = strike
-    assert strike.run("fleet", "down", "launch").code == 130
+    assert strike.run("cluster", "down", "launch").code == 130
     world.assert_nothing_is_left()
 
 
@@ -484,7 +484,7 @@ def test_a_launch_that_is_killed_at_a_request_is_found_and_ended(
     getattr(world.cloud, when)[action] = kill
     assert kill.run("launch", world.plan, *world.flags).code == -signal.SIGKILL
     assert world.record.step in ("preparing", "renting")
-    down = world.run("fleet", "down", "launch")
+    down = world.run("cluster", "down", "launch")
     assert down.code == 0, down.err
     world.assert_nothing_is_left()
     if (action, when) == ("RunInstances", "after"):
@@ -498,20 +498,20 @@ def test_a_launch_that_is_killed_later_is_ended_without_its_record(world: World,
     assert world.launch().code == -signal.SIGKILL
     name = world.record.name
     (world.here / "launch" / "launch.json").unlink()
-    shown = json.loads(world.run("fleet", "status", "--json").out)
+    shown = json.loads(world.run("cluster", "status", "--json").out)
     assert [each["name"] for each in shown] == [name]
     assert shown[0]["usd_per_hour"] == pytest.approx(NODES * candidate(NODES).usd_per_hour)
     assert shown[0]["cost_usd"] > 0 and shown[0]["ends_at"]
-    down = world.run("fleet", "down", "--region", REGION)
+    down = world.run("cluster", "down", "--region", REGION)
     assert down.code == 0 and f"{name} is down: it has cost $" in down.out
     assert world.cloud.left() == {}
-    assert "Nothing is rented" in world.run("fleet", "down").out
+    assert "Nothing is rented" in world.run("cluster", "down").out
 
 
 def test_machines_that_somebody_stopped_are_ended_too(world: World) -> None:
     assert world.launch("--no-screen").code == 0
     world.cloud.ec2.stop_instances(InstanceIds=[world.record.rented[0].instance])
-    down = world.run("fleet", "down", "launch")
+    down = world.run("cluster", "down", "launch")
     assert down.code == 0, down.err
     assert world.cloud.left() == {}
 
@@ -545,10 +545,10 @@ def test_of_several_launches_only_the_named_one_is_ended(world: World) -> None:
     first = world.record.name
     (world.here / "launch").rename(world.here / "first")
     assert world.launch("--no-screen").code == 0
-    refused = world.run("fleet", "down")
+    refused = world.run("cluster", "down")
     assert refused.code == 2 and first in refused.err and "say which" in refused.err
     assert len(world.cloud.running()) == 2 * NODES
-    assert world.run("fleet", "down", first).code == 0
+    assert world.run("cluster", "down", first).code == 0
     assert len(world.cloud.running()) == NODES
     assert world.record.step == "ready"
 
@@ -585,15 +585,15 @@ def test_credentials_that_stay_expired_leave_word_of_what_is_rented(
     assert done.code == 1
     record = world.record
     assert "AWS does not take these credentials" in done.err
-    assert "COULD NOT BE TAKEN DOWN" in done.err and "tonnage fleet down launch" in done.err
+    assert "COULD NOT BE TAKEN DOWN" in done.err and "tonnage cluster down launch" in done.err
     assert all(each.instance in done.err for each in record.rented)
     assert bool(record.rented) == (action == "DescribeInstances")
     assert record.ends_at[:10] in done.err
     # Nor is it ended without.
-    again = world.run("fleet", "down", "launch")
+    again = world.run("cluster", "down", "launch")
     assert again.code == 1 and "AWS does not take these credentials" in again.err
     world.renew("others")
-    assert world.run("fleet", "down", "launch").code == 0
+    assert world.run("cluster", "down", "launch").code == 0
     world.assert_nothing_is_left()
 
 
@@ -682,7 +682,7 @@ def test_the_price_of_a_launch_is_that_of_its_machines_as_aws_has_them(
         world.cloud.after["RunInstances"] = lambda: deafen(world, 0)
     assert world.launch("--no-screen").code == 0
     launched = {each["InstanceId"]: each["LaunchTime"] for each in world.cloud.instances()}
-    assert world.run("fleet", "down", "launch").code == 0
+    assert world.run("cluster", "down", "launch").code == 0
     record = world.record
     assert len(record.nodes) == NODES + replaced
     each_usd = []

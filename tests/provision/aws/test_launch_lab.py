@@ -144,14 +144,14 @@ def test_a_fleet_is_launched_screened_used_and_ended(
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     }
     sort = ["tonnage", "run", "sort", str(disk / "in"), "--output", "/var/tmp/out"]
-    sort += ["--scratch", "/var/tmp/scratch", "--fleet", "auto", "--memory", "16MiB", "--json"]
-    sort += ["--out", str(disk / "job")]
+    sort += ["--scratch", "/var/tmp/scratch", "--cluster", "auto", "--memory", "16MiB", "--json"]
+    sort += ["--output", str(disk / "job")]
     done = tonnage.run(
         *("launch", plan(disk / "plan.json", chosen), "--image", server.image()),
         *("--subnet", server.subnet(), "--key", "mine", "--ssh-from", "10.0.0.0/8"),
-        *("--ssh", str(SSH), "--private", "--wheel", wheel(disk), "--out", disk / "launch"),
+        *("--ssh", str(SSH), "--private", "--wheel", wheel(disk), "--output", disk / "launch"),
         *("--size", "20MB", "--seconds", "2", "--replacements", str(SPARES)),
-        *("--patience", "10min", "--", *sort),
+        *("--timeout", "10min", "--", *sort),
         env=machines | aws,
         cwd=disk,
         timeout=60 * MINUTES,

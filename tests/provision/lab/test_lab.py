@@ -319,13 +319,13 @@ def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_a_lab_of_before_a_reboot_does_not_stand(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    record.Record(FILE, 0, record.this_boot(), is_whole=True).write(tmp_path)
+    record.LabRecord(FILE, 0, record.this_boot(), is_whole=True).write(tmp_path)
     assert record.standing(tmp_path, None).description == described()
     assert record.free_network(tmp_path) == 1
     monkeypatch.setattr(record, "this_boot", lambda: "another")
     with pytest.raises(core.UsageError, match="went with a reboot"):
         record.standing(tmp_path, None)
-    record.Record(TINY, 1, "another").write(tmp_path)
+    record.LabRecord(TINY, 1, "another").write(tmp_path)
     with pytest.raises(core.UsageError, match="labs test-lab, test-tiny are up: say which"):
         record.standing(tmp_path, None)
     with pytest.raises(core.UsageError, match="test-tiny is not whole"):
@@ -343,7 +343,7 @@ def test_what_somebody_else_has_mounted_is_not_removed(
     monkeypatch.setattr(lifecycle.os, "geteuid", lambda: 0)
     monkeypatch.setattr(lifecycle, "controllers", dict)  # Nor is a lab of this name that is up.
     room = tmp_path / "room"
-    record.Record(TINY, 0, record.this_boot()).write(room)
+    record.LabRecord(TINY, 0, record.this_boot()).write(room)
     theirs = room / "test-tiny" / "their own"
     theirs.mkdir()
     mounts = tmp_path / "mounts"
@@ -702,7 +702,7 @@ def test_while_ray_starts_a_node_has_all_cores(
     monkeypatch.setattr(ray_cluster, "controllers", lambda: {"cpu": FIRST["cpu"]})
     monkeypatch.setattr(ray_cluster, "_program", lambda: "/ray")
     monkeypatch.setattr(ray_cluster, "_start", start)
-    there = record.Record(text, 0, record.this_boot(), is_whole=True)
+    there = record.LabRecord(text, 0, record.this_boot(), is_whole=True)
     with pytest.raises(KeyboardInterrupt):
         ray_cluster.whole(there, there.nodes(tmp_path), run, lambda done, of: None, tmp_path)
     assert seen == [["-1"], ["-1"]]
@@ -710,13 +710,13 @@ def test_while_ray_starts_a_node_has_all_cores(
 
 
 def cut_and_mended(
-    monkeypatch: pytest.MonkeyPatch, room: Path, noted: record.Record, cut_seconds: float
+    monkeypatch: pytest.MonkeyPatch, room: Path, noted: record.LabRecord, cut_seconds: float
 ) -> tuple[list[str], float]:
     """The nodes on which Ray is to be whole after a node is mended, and how long that waited."""
     found: list[str] = []
     waited: list[float] = []
 
-    def whole(noted: record.Record, nodes: Sequence[Node], *_: object) -> record.Record:
+    def whole(noted: record.LabRecord, nodes: Sequence[Node], *_: object) -> record.LabRecord:
         found.extend(node.name for node in nodes)
         return noted
 
@@ -744,7 +744,9 @@ def test_a_cluster_may_give_a_node_up_after_its_link_is_mended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     mended = partial(cut_and_mended, monkeypatch, tmp_path / "room")
-    there = record.Record(TINY, 0, record.this_boot(), is_whole=True, ray_address="198.18.0.1:6379")
+    there = record.LabRecord(
+        TINY, 0, record.this_boot(), is_whole=True, ray_address="198.18.0.1:6379"
+    )
     for cut_seconds, waited in ((5.0, 0.0), (40.0, 35.0), (90.0, 0.0)):
         assert mended(there, cut_seconds) == (["a-0", "a-1"], waited)
     # Without Ray there is nothing to wait for, nor while its head is gone.
@@ -786,5 +788,5 @@ def test_a_cluster_that_does_not_answer_has_no_nodes(
     monkeypatch.setattr(ray_cluster, "inside", lambda node, command: ["sleep", "600"])
     monkeypatch.setattr(ray_cluster, "enter", lambda groups: None)
     monkeypatch.setattr(ray_cluster, "ANSWER_SECONDS", 0.1)
-    there = record.Record(TINY, 0, "", ray_address="198.18.0.1:6379", ray_program=str(program))
+    there = record.LabRecord(TINY, 0, "", ray_address="198.18.0.1:6379", ray_program=str(program))
     assert ray_cluster._alive(there, nodes(TINY)[0], tmp_path) == []

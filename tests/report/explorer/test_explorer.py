@@ -72,7 +72,7 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Asked:
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the command, over all that is on offer."""
     out = tmp_path_factory.mktemp("everything") / "explore.html"
-    said = Tonnage().run("explore", "--out", str(out), "--json", check=True).stdout
+    said = Tonnage().run("explore", "--output", str(out), "--json", check=True).stdout
     assert json.loads(said)["page"] == str(out)
     return out
 
@@ -215,7 +215,7 @@ def test_it_answers_as_the_command_that_it_shows(
 def test_a_map_reduce_of_its_own_shares(browser: Browser, tonnage: Tonnage, tmp_path: Path) -> None:
     out = tmp_path / "explore.html"
     shares = ("--map-share", "0.5", "--reduce-share", "0.2")
-    tonnage.run("explore", "mapreduce", *shares, "--catalog", STUDY, "--out", out, check=True)
+    tonnage.run("explore", "mapreduce", *shares, "--catalog", STUDY, "--output", out, check=True)
     with shown(browser, out) as page:
         found = answered(page, {"data": "20TB", "durability": "replicated"})
     flags = found["command"].split()[1:]
@@ -293,7 +293,7 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
 def test_a_sort_from_a_store_to_a_store(browser: Browser, tonnage: Tonnage, tmp_path: Path) -> None:
     out = tmp_path / "explore.html"
     flags = ("--objects", "--catalog", "aws-us-east-1-2026")
-    tonnage.run("explore", "sort", *flags, "--out", out, check=True)
+    tonnage.run("explore", "sort", *flags, "--output", out, check=True)
     with shown(browser, out) as page:
         assert not page.inner.locator("#durability").is_visible()
         for fields in ({"data": "2TB", "deadline": "1h"}, {"data": "90TB", "max-nodes": "60"}):
@@ -429,7 +429,7 @@ def test_the_front_is_walked_by_keys(browser: Browser, some: Asked) -> None:
 
 
 def test_a_page_has_a_page_s_name(tonnage: Tonnage, tmp_path: Path) -> None:
-    done = tonnage.run("explore", "--catalog", STUDY, "--out", str(tmp_path / "plan.txt"))
-    assert done.returncode == 2 and "--out" in done.stderr and ".html" in done.stderr
-    done = tonnage.run("explore", "tidy", "--catalog", STUDY, "--out", str(tmp_path / "a.html"))
+    done = tonnage.run("explore", "--catalog", STUDY, "--output", str(tmp_path / "plan.txt"))
+    assert done.returncode == 2 and "--output" in done.stderr and ".html" in done.stderr
+    done = tonnage.run("explore", "tidy", "--catalog", STUDY, "--output", str(tmp_path / "a.html"))
     assert done.returncode == 2 and "JOB tidy" in done.stderr

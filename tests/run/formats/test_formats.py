@@ -18,13 +18,13 @@ from tonnage.base import core
 from tonnage.run.formats import as_points, blocks_of_points, columns, format_of, lines
 from tonnage.run.reduce.index import build
 from tonnage.run.reduce.index_store import indexed
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
 
 def read(paths: Sequence[Path], chunk_bytes: int) -> list[Any]:
     """The rows of each chunk of some files."""
-    sources = Sources(Volumes(), 1)
+    sources = Sources(ObjectStoreOptions(), 1)
     files = [file for path in paths for file in sources.find(str(path))]
     index = build(files, format_of(files, None, None, sources), chunk_bytes, sources)
     found = []
@@ -66,7 +66,7 @@ def test_chunks_of_arrow_are_its_batches(
 def test_a_batch_is_not_copied(disk: Path) -> None:
     with ipc.new_file(disk / "a.arrow", pa.schema([("x", pa.float64())])) as out:
         out.write_table(pa.table({"x": np.arange(100.0)}))
-    sources = Sources(Volumes(), 1)
+    sources = Sources(ObjectStoreOptions(), 1)
     (file,) = sources.find(str(disk / "a.arrow"))
     format = format_of([file], None, None, sources)
     (chunk,) = format.cut(0, file, 1, sources)
@@ -134,10 +134,10 @@ def written(path: Path, columns: dict[str, Any]) -> None:
 def test_files_of_other_columns_are_refused(disk: Path, suffix: str, told: str) -> None:
     written(disk / f"a.{suffix}", {"x": [1, 2], "y": [3, 4]})
     written(disk / f"b.{suffix}", {"x": [1, 2], "y": [5, 6]})
-    assert len(indexed([str(disk)], Volumes()).files) == 2
+    assert len(indexed([str(disk)], ObjectStoreOptions()).files) == 2
     written(disk / f"c.{suffix}", {"x": [1, 2], "z": [5, 6]})
     with pytest.raises(core.UsageError, match=rf"c\.{suffix}: its rows are {told}"):
-        indexed([str(disk)], Volumes())
+        indexed([str(disk)], ObjectStoreOptions())
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 40, 1000, 1 << 20])

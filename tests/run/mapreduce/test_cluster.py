@@ -516,7 +516,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
 
     refused("--durability volumes: --output is on machines' own disks", durability="volumes")
     refused("--durability replicated: a copy takes a second", nodes="a", durability="replicated")
-    refused("--format xml", format="xml")
+    refused("--output-format xml", format="xml")
     refused("too small for 2 workers", memory_bytes=1 << 20)
     refused("cannot be sent .*cannot pickle", MapReduce(map=threading.Lock()))  # type: ignore[arg-type]
     (disk / "in.what").write_text("x")
@@ -542,8 +542,8 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
     def other(self: MapReduceSite, *arguments: Any) -> Any:
         found = left(self, *arguments)
         if self._place.node == "b":
-            place = next(place for place, each in enumerate(found.came) if each.bytes)
-            found.came[place] = found.came[place]._replace(checksum=0)
+            place = next(place for place, each in enumerate(found.blocks) if each.bytes)
+            found.blocks[place] = found.blocks[place]._replace(checksum=0)
         return found
 
     monkeypatch.setattr(MapReduceSite, "_left", other)

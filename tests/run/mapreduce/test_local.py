@@ -29,7 +29,7 @@ from support.processes import started
 from tonnage import Input, MapReduce, counts, groups, per_record, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord
-from tonnage.run.mapreduce.shuffle import Shares
+from tonnage.run.mapreduce.shuffle import MemoryBudget
 
 LEAST = "16MiB"
 READERS: dict[str, Callable[[Path], pa.Table]] = {
@@ -449,7 +449,7 @@ def test_what_cannot_be_used_is_refused(disk: Path) -> None:
     for options, inputs, why in [
         ({"memory": "1MiB"}, fine, "--memory of 1048576 bytes is too small"),
         ({"workers": 0}, fine, "--workers 0"),
-        ({"format": "xml"}, fine, "--format xml: there are parquet"),
+        ({"format": "xml"}, fine, "--output-format xml: there are parquet"),
         ({"input_format": "xml"}, fine, "--input-format xml"),
         ({}, disk / "nowhere", "it is not there"),
         ({}, disk / "in.bin", "does not say what it is"),
@@ -494,7 +494,7 @@ def test_each_device_reads_a_portion_that_is_nearly_full(disk: Path, devices: in
         workers=2,
     )
     assert record.repartitioned_bytes == 0
-    assert (record.shuffled_bytes or 0) > 0.8 * 8 * Shares(16 << 20, 2, devices).portion_bytes
+    assert (record.shuffled_bytes or 0) > 0.8 * 8 * MemoryBudget(16 << 20, 2, devices).portion_bytes
     assert record.phases[1].graph == f"read x{devices} -partitions-> taken x1"
     assert sum(table.num_rows for table in tables(disk / "out")) == 72_000
 
@@ -502,10 +502,10 @@ def test_each_device_reads_a_portion_that_is_nearly_full(disk: Path, devices: in
 @pytest.mark.parametrize("workers", range(1, 9))
 def test_portions_are_within_the_memory(workers: int) -> None:
     for devices in range(1, 64):
-        shares = Shares(1 << 30, workers, devices)
-        held = shares.taking_bytes // shares.portion_bytes
+        shares = MemoryBudget(1 << 30, workers, devices)
+        held = shares.pass_two_bytes // shares.portion_bytes
         assert held >= min(devices + 1, 32)
-        assert 4 * workers * shares.portion_bytes + shares.taking_bytes <= shares.memory_bytes
+        assert 4 * workers * shares.portion_bytes + shares.pass_two_bytes <= shares.memory_bytes
 
 
 @pytest.mark.parametrize("ends", ["awaited", "shut", "raises"])
@@ -559,7 +559,7 @@ def test_the_command(disk: Path, tonnage: Tonnage) -> None:
     path = text(disk / "in.txt", ["b", "a", "b"])
     places = ["--output", disk / "out", "--scratch", disk / "scratch"]
     job = ["run", "mapreduce", f"{disk / 'slow.py'}:SLEEPS", path, *places]
-    said = tonnage.run(*job, "--format", "csv", "--json", check=True).stdout
+    said = tonnage.run(*job, "--output-format", "csv", "--json", check=True).stdout
     record = RunRecord.from_json(json.loads(said))
     assert (record.records, record.written_records) == (3, 2)
     found = pa.concat_tables(tables(disk / "out"))

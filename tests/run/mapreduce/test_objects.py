@@ -28,8 +28,8 @@ from tonnage.base.records import RunRecord
 from tonnage.run.mapreduce.cluster import MapReduceAsked, asked_of
 from tonnage.run.mapreduce.inputs import Split
 from tonnage.run.mapreduce.reader import Reader
-from tonnage.run.storage.object_store import Volumes
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.object_store import ObjectStoreOptions
+from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.driver import sort_fleet
 
 NODES = ("a", "b", "c")
@@ -76,7 +76,7 @@ def asked(room: Path, bucket: Bucket, job: MapReduce = COUNT, **more: Any) -> Ma
         "connections": 1,
         "patience_seconds": 5.0,
         "command": ["test"],
-        "volumes": Volumes(endpoint=bucket.endpoint, requests=4),
+        "volumes": ObjectStoreOptions(endpoint=bucket.endpoint, requests=4),
     }
     usual |= more
     inputs = usual.pop("inputs")
@@ -196,9 +196,9 @@ def test_a_driver_that_is_killed_goes_on(disk: Path, s3: Bucket, at: str) -> Non
 def test_a_tenth_of_requests_may_fail(
     disk: Path, keys: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Volumes.store
+    store = ObjectStoreOptions.store
 
-    def faulty(self: Volumes, bucket: str) -> dict[str, Any]:
+    def faulty(self: ObjectStoreOptions, bucket: str) -> dict[str, Any]:
         # Beside what the server does (500, 503, bodies that end early): resets, also of answers.
         rules = [
             {"method": method, "probability": 0.02, "effect": effect}
@@ -207,7 +207,7 @@ def test_a_tenth_of_requests_may_fail(
         ]
         return store(self, bucket) | {"faults": {"seed": 5, "rules": rules}}
 
-    monkeypatch.setattr(Volumes, "store", faulty)
+    monkeypatch.setattr(ObjectStoreOptions, "store", faulty)
     with server("-errors", "0.06", "-cuts", "0.06", "-seed", "7") as running:
         bucket = Bucket(running)
         count = texts(bucket, 48_000)
@@ -234,7 +234,9 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
         return round(*arguments)
 
     monkeypatch.setattr(MapReduceAsked, "round", changing)
-    named = r"s3://tests/in/1.txt was changed while it was read.*: begin again with another --out"
+    named = (
+        r"s3://tests/in/1.txt was changed while it was read.*: begin again with another --job-dir"
+    )
     with pytest.raises(core.RunError, match=named):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
@@ -303,7 +305,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
 
 def test_one_machine_reads_objects(disk: Path, s3: Bucket) -> None:
     count = texts(s3)
-    reached = Volumes(endpoint=s3.endpoint)
+    reached = ObjectStoreOptions(endpoint=s3.endpoint)
     record = COUNT.run(IN, disk / "out", disk / "scratch", memory=MEMORY, volumes=reached)
     parts = sorted((disk / "out").glob("part-*"))
     found = [tuple(row.values()) for part in parts for row in pq.read_table(part).to_pylist()]
@@ -324,7 +326,7 @@ def test_the_command_takes_urls(tonnage: Tonnage, disk: Path, s3: Bucket) -> Non
         "JOB = MapReduce(map=words, reduce=counts())\n"
     )
     places = ("--output", disk / "out", "--scratch", disk / "scratch")
-    at = ("--endpoint", s3.endpoint)
+    at = ("--endpoint-url", s3.endpoint)
     done = tonnage.run("run", "mapreduce", "words.py:JOB", IN, *places, *at, "--json", cwd=disk)
     record = json.loads(done.stdout)
     assert record["written_records"] == len(count) and record["requests"]["requests"] >= 3
@@ -351,7 +353,7 @@ def test_each_line_is_in_the_split_in_which_it_begins(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "lines"
         path.write_bytes(text)
-        file, reader = File(str(path), len(text)), Reader(Sources(Volumes(), 1))
+        file, reader = InputFile(str(path), len(text)), Reader(Sources(ObjectStoreOptions(), 1))
         found = b""
         for begin in range(0, len(text), step):
             split = Split(Input(path), file, "lines", begin, min(begin + step, len(text)))
@@ -418,8 +420,8 @@ def test_an_object_is_read_as_a_file_is(an_object: tuple[str, bytes], moves: lis
     with pytest.MonkeyPatch.context() as patched:
         for name, value in KEYS.items():
             patched.setenv(name, value)
-        sources = Sources(Volumes(endpoint=endpoint), 4)
-        file = sources.open(File(f"s3://{BUCKET}/in/object", len(content)))
+        sources = Sources(ObjectStoreOptions(endpoint=endpoint), 4)
+        file = sources.open(InputFile(f"s3://{BUCKET}/in/object", len(content)))
         model = io.BytesIO(content)
         does: dict[str, Callable[[Any, int], Any]] = {
             "read": lambda it, count: it.read(count),

@@ -1,4 +1,4 @@
-"""`run mapreduce --fleet --plan`: as a sort's plan, with what functions make of their input."""
+"""`run mapreduce --cluster --plan`: as a sort's plan, with what functions make of their input."""
 
 from __future__ import annotations
 
@@ -138,10 +138,10 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
     own = ("words.py:JOB", "/in", "--output", "/o", "--scratch", "/s")
     planned(4, 100).write(disk / "plan.json")
     plan_of(4).write(disk / "sort.json")
-    fleet = ("--fleet", "auto")
+    fleet = ("--cluster", "auto")
     for more, said in (
-        (("--plan", "x"), "--plan is for a fleet: give --fleet too"),
-        (("--candidate", "2"), "--candidate is for a fleet: give --fleet too"),
+        (("--plan", "x"), "--plan is for a fleet: give --cluster too"),
+        (("--candidate", "2"), "--candidate is for a fleet: give --cluster too"),
         (("--candidate", "2", *fleet), "--candidate 2: it is one of a plan's: give --plan too"),
         (("--plan", "x", *fleet), "--plan x: No such file"),
         (
@@ -150,8 +150,8 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
         ),
         (("--plan", "plan.json", "--candidate", "2", *fleet), "plan.json has 1 candidate"),
         (
-            ("--plan", "plan.json", "--instances", "3", *fleet),
-            "--instances 3: --plan plan.json is of 4 nodes: give one of the two",
+            ("--plan", "plan.json", "--nodes", "3", *fleet),
+            "--nodes 3: --plan plan.json is of 4 nodes: give one of the two",
         ),
         (
             ("--plan", "plan.json", "--durability", "replicated", *fleet),

@@ -1,4 +1,4 @@
-"""`tonnage run mapreduce --fleet` on a real Ray cluster here, and what befalls its nodes."""
+"""`tonnage run mapreduce --cluster` on a real Ray cluster here, and what befalls its nodes."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def count(cluster: Rays, shared: Path, disk: Path, job: Path | None = None) -> l
     return [
         *("run", "mapreduce", f"{job}:JOB", str(shared / "in")),
         *("--output", f"{disk}/{{node}}/out", "--scratch", f"{disk}/{{node}}/scratch"),
-        *("--fleet", cluster.address, "--out", str(disk / "job"), "--memory", "64MiB"),
-        *("--patience", "10s", "--json"),
+        *("--cluster", cluster.address, "--job-dir", str(disk / "job"), "--memory", "64MiB"),
+        *("--timeout", "10s", "--json"),
     ]
 
 

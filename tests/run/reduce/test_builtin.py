@@ -291,8 +291,8 @@ def test_the_command_indexes_and_reduces(tonnage: Tonnage, disk: Path, s3: Bucke
     rows = points(4, 6000, 3)
     for number, part in enumerate(np.array_split(rows, 4)):
         s3.put(f"in/{number}", part.tobytes())
-    folder, at = f"s3://{BUCKET}/in/", ("--endpoint", s3.endpoint)
-    made = tonnage.run("index", folder, "--dtype", "3f8", "--chunk-bytes", "10kB", *at, "--json")
+    folder, at = f"s3://{BUCKET}/in/", ("--endpoint-url", s3.endpoint)
+    made = tonnage.run("index", folder, "--dtype", "3f8", "--chunk-size", "10kB", *at, "--json")
     told = json.loads(made.stdout)
     assert (told["files"], told["known"], told["rows"]) == (4, 0, 6000)
     assert told["chunks"] == 4 * -(-1500 * 24 // 9984)

@@ -39,8 +39,8 @@ from tonnage.run.reduce.cluster.driver import reduce_fleet
 from tonnage.run.reduce.cluster.inputs import _together
 from tonnage.run.reduce.index import build, from_bytes, to_bytes
 from tonnage.run.reduce.result_json import as_json
-from tonnage.run.storage.object_store import Volumes
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.object_store import ObjectStoreOptions
+from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.job_dir import Over
 from tonnage.run.two_pass.splits import of_url
 
@@ -215,7 +215,7 @@ def test_indexes_of_several_inputs_count_together(tonnage: Tonnage, disk: Path) 
     for name in "ab":
         (disk / name).mkdir()
         laid(disk / name)
-        index = ("index", disk / name, "--chunk-bytes", str(8 * COLUMNS * 512), "--dtype", "3f8")
+        index = ("index", disk / name, "--chunk-size", str(8 * COLUMNS * 512), "--dtype", "3f8")
         tonnage.run(*index, check=True)
     run = ("run", "reduce", "pca", disk / "a", disk / "b", "--components", "1", "--json")
     told = json.loads(tonnage.run(*run, check=True).stdout)
@@ -324,7 +324,7 @@ def test_a_file_that_two_inputs_of_a_fleet_have_is_refused(tmp_path: Path) -> No
 def test_an_index_is_true_however_its_directory_is_named(tonnage: Tonnage, disk: Path) -> None:
     (disk / "d").mkdir()
     laid(disk / "d")
-    made = ("index", "d", "--dtype", "3f8", "--chunk-bytes", str(8 * COLUMNS * 512))
+    made = ("index", "d", "--dtype", "3f8", "--chunk-size", str(8 * COLUMNS * 512))
     tonnage.run(*made, cwd=disk, check=True)
     for name in ("d", "./d/", str(disk / "d"), "../" + disk.name + "/d"):
         run = ("run", "reduce", "pca", name, "--components", "1", "--json")
@@ -343,14 +343,14 @@ def test_what_an_index_says_is_not_said_otherwise(tonnage: Tonnage, disk: Path) 
     for flags in (
         ("--dtype", "f8"),
         ("--dtype", "3f4"),
-        ("--chunk-bytes", "1MiB", "--dtype", "f8"),
+        ("--chunk-size", "1MiB", "--dtype", "f8"),
     ):
         said = tonnage.run(*run, *flags)
         assert (said.returncode, said.stdout) == (2, "")
         assert f"{place} says that rows are rows 3<f8, and not rows" in said.stderr, said.stderr
         assert "leave the flag out, or have tonnage index say it, too" in said.stderr
     # The same type, or chunks of another size alone, are no contradiction.
-    for flags in (("--dtype", "3f8"), ("--chunk-bytes", str(8 * COLUMNS * 512))):
+    for flags in (("--dtype", "3f8"), ("--chunk-size", str(8 * COLUMNS * 512))):
         told = json.loads(tonnage.run(*run, *flags, check=True).stdout)
         assert told["rows"] == ROWS and told["settings"]["format"]["dtype"] == "3<f8"
     assert told["chunks"] >= ROWS // 512
@@ -363,8 +363,8 @@ def test_what_an_index_says_is_not_said_otherwise(tonnage: Tonnage, disk: Path) 
 
 
 def test_objects_without_an_etag_are_cut_anew() -> None:
-    sources, kind = Sources(Volumes(), 1), format_named("rows", "f8")
-    known, unknown = File("s3://b/known", 80, '"1"'), File("s3://b/unknown", 80)
+    sources, kind = Sources(ObjectStoreOptions(), 1), format_named("rows", "f8")
+    known, unknown = InputFile("s3://b/known", 80, '"1"'), InputFile("s3://b/unknown", 80)
     files = [known, unknown]
     index = build(files, kind, 40, sources)
     again = build(files, kind, 80, sources, from_bytes(to_bytes(index), "it"))
@@ -377,8 +377,10 @@ def test_objects_without_an_etag_are_cut_anew() -> None:
 
 
 def test_machines_make_no_etag_up() -> None:
-    known, unknown = File("s3://b/known", 80, '"1"'), File("s3://b/unknown", 80)
-    index = build([known, unknown], format_named("rows", "f8"), 40, Sources(Volumes(), 1))
+    known, unknown = InputFile("s3://b/known", 80, '"1"'), InputFile("s3://b/unknown", 80)
+    index = build(
+        [known, unknown], format_named("rows", "f8"), 40, Sources(ObjectStoreOptions(), 1)
+    )
     files = [of_url(each.name, each.bytes, each.version) for each in (known, unknown)]
     found = _together({"a": {"index": to_bytes(index), "files": files, "workers": 1}})
     assert {each.name: each.version for each in found.index.files} == {
@@ -393,7 +395,7 @@ def test_memory_that_holds_no_two_row_groups(tonnage: Tonnage, disk: Path) -> No
     run = ("run", "reduce", "histogram", disk / "a.parquet", "--memory")
     said = tonnage.run(*run, "4MiB")
     assert said.returncode == 2 and "holds no two chunks of" in said.stderr
-    assert "--chunk-bytes" not in said.stderr
+    assert "--chunk-size" not in said.stderr
     found = re.search(
         r"give --memory (\d+MiB), or write files with shorter row groups", said.stderr
     )

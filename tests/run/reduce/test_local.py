@@ -29,17 +29,17 @@ from tonnage.run.reduce.chunk_pool import (
 from tonnage.run.reduce.index import build
 from tonnage.run.reduce.local import Done, Job
 from tonnage.run.reduce.local_round import Machine, Settings
-from tonnage.run.storage.object_store import Volumes
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.object_store import ObjectStoreOptions
+from tonnage.run.storage.sources import InputFile, Sources
 
 COLUMNS = 3
 ROW_BYTES = COLUMNS * 8
 DTYPE = f"{COLUMNS}f8"
 
 
-def found(place: str, volumes: Volumes | None = None) -> list[File]:
+def found(place: str, volumes: ObjectStoreOptions | None = None) -> list[InputFile]:
     """The files of a place."""
-    return list(Sources(volumes or Volumes(), 1).find(place))
+    return list(Sources(volumes or ObjectStoreOptions(), 1).find(place))
 
 
 class Total(Reduction[dict[str, Any]]):
@@ -63,11 +63,14 @@ def rows_of(seed: int, count: int) -> npt.NDArray[np.float64]:
 
 
 def ran(
-    reduction: Reduction[Any], files: Sequence[File], volumes: Volumes | None = None, **more: Any
+    reduction: Reduction[Any],
+    files: Sequence[InputFile],
+    volumes: ObjectStoreOptions | None = None,
+    **more: Any,
 ) -> tuple[Done, Machine]:
     """What a reduction comes to, in chunks of a few rows, and who has done it."""
     usual: dict[str, Any] = {"chunk_bytes": 4096, "range_bytes": 1000, "memory_bytes": 1 << 20}
-    usual |= {"workers": 2, "volumes": volumes or Volumes()} | more
+    usual |= {"workers": 2, "volumes": volumes or ObjectStoreOptions()} | more
     settings = Settings(**usual)
     sources = Sources(settings.volumes, 1)
     format = format_of(files, None, DTYPE, sources)
@@ -105,7 +108,7 @@ def test_objects_come_to_what_numpy_says_whatever_the_store_answers(
         bucket = Bucket(running)
         for number, part in enumerate(parts):
             bucket.put(f"in/{number}", part.tobytes())
-        volumes = Volumes(running.endpoint)
+        volumes = ObjectStoreOptions(running.endpoint)
         done, machine = ran(Total(), found(f"s3://{BUCKET}/in/", volumes), volumes)
     whole = np.concatenate(parts)
     assert done.result["rows"] == len(whole)

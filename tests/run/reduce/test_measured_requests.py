@@ -13,9 +13,9 @@ from support.s3 import BUCKET, Bucket
 
 def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, disk: Path) -> None:
     url, endpoint = f"s3://{BUCKET}/", ("--endpoint-url", s3.endpoint)
-    trials = ("--operation", "get", "--chunk", "1MiB", "--threads", "3", "--rounds", "1")
+    trials = ("--operation", "get", "--chunk-size", "1MiB", "--requests", "3", "--repetitions", "1")
     short = ("--objects", "1", "--object-size", "2MiB", "--seconds", "0.2")
-    measured = ("measure", "object", url, *endpoint, *trials, *short, "--out", disk / "store")
+    measured = ("measure", "object", url, *endpoint, *trials, *short, "--output", disk / "store")
     tonnage.run(*measured, check=True)
     s3.put("points/a", np.arange(3000.0).tobytes())
     run = ("run", "reduce", "kmeans", f"{url}points/", "--k", "2", "--dtype", "3f8", *endpoint)
@@ -23,8 +23,8 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
     tuning = json.loads(told.stdout)["tuning"]
     assert tuning["threads"] == 3 and "; 3 requests at once" in tuning["why"], tuning
 
-    both = tonnage.run(*run, "--capacities", disk / "store", "--threads", "2")
-    assert both.returncode == 2 and "--capacities is for --threads auto" in both.stderr
+    both = tonnage.run(*run, "--capacities", disk / "store", "--requests", "2")
+    assert both.returncode == 2 and "--capacities is for --requests auto" in both.stderr
     (disk / "in").mkdir()
     tonnage.run(
         "measure",
@@ -35,7 +35,7 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
         "4MiB",
         "--seconds",
         "0.1",
-        "--out",
+        "--output",
         disk / "d",
         check=True,
     )

@@ -64,7 +64,7 @@ def test_columns_that_hold_no_numbers(tonnage: Tonnage, disk: Path) -> None:
 @pytest.mark.parametrize("command", [("index",), KMEANS])
 def test_a_folder_of_nothing(tonnage: Tonnage, s3: Bucket, command: tuple[str, ...]) -> None:
     url = f"s3://{BUCKET}/nothing-here/"
-    done = tonnage.run(*command, url, "--dtype", "3f8", "--endpoint", s3.endpoint)
+    done = tonnage.run(*command, url, "--dtype", "3f8", "--endpoint-url", s3.endpoint)
     assert done.returncode == 2 and url[:-1] in done.stderr and "there is no object" in done.stderr
     assert not s3.content("nothing-here")
 
@@ -88,7 +88,7 @@ def test_no_permission(tonnage: Tonnage, s3: Bucket, command: tuple[str, ...]) -
         f"s3://{BUCKET}/closed/",
         "--dtype",
         "3f8",
-        "--endpoint",
+        "--endpoint-url",
         s3.endpoint,
         env={"AWS_SECRET_ACCESS_KEY": "another secret"},
     )
@@ -103,7 +103,7 @@ def test_a_point_that_is_none(tonnage: Tonnage, disk: Path, place: int) -> None:
     rows = np.random.default_rng(1).normal(size=(3000, 3))
     rows[place, 1] = np.nan
     np.save(disk / "a.npy", rows)
-    said = refused(tonnage, disk, 1, *KMEANS, disk, "--chunk-bytes", "24kB")
+    said = refused(tonnage, disk, 1, *KMEANS, disk, "--chunk-size", "24kB")
     first = place // 1000 * 1000
     assert f"{disk}/a.npy, 24000 bytes at offset {128 + 24 * first}" in said
     assert f"row {place - first} of these is no point" in said
@@ -111,7 +111,7 @@ def test_a_point_that_is_none(tonnage: Tonnage, disk: Path, place: int) -> None:
 
 def test_a_line_that_is_none_of_the_columns(tonnage: Tonnage, disk: Path) -> None:
     (disk / "a.csv").write_text("x,y\n" + "1,2\n" * 400_000 + "1,two\n" + "3,4\n")
-    said = refused(tonnage, disk, 1, "run", "reduce", "histogram", disk, "--chunk-bytes", "100kB")
+    said = refused(tonnage, disk, 1, "run", "reduce", "histogram", disk, "--chunk-size", "100kB")
     assert f"{disk}/a.csv" in said and "two" in said and "show later as Parquet" in said
 
 
@@ -128,7 +128,7 @@ def test_json_whose_last_line_is_broken(
 def test_json_that_is_broken_far_from_its_beginning(tonnage: Tonnage, disk: Path) -> None:
     (disk / "a.jsonl").write_text('{"x": 1}\n' * 200_000 + '{"x":')
     for job in (("histogram",), ("kmeans", "--k", "1")):
-        run = ("run", "reduce", *job, disk / "a.jsonl", "--chunk-bytes", "100kB")
+        run = ("run", "reduce", *job, disk / "a.jsonl", "--chunk-size", "100kB")
         said = refused(tonnage, disk, 1, *run)
         assert f"rows failed for {disk}/a.jsonl, " in said and "JSON parse error" in said
 
@@ -151,9 +151,9 @@ def test_columns_that_first_centres_cannot_be_drawn_of(tonnage: Tonnage, disk: P
 def test_what_is_no_text_is_not_printed(tonnage: Tonnage, disk: Path, format: str) -> None:
     draw = np.random.default_rng(1)
     (disk / "binary").write_bytes(draw.bytes(100_000))
-    run = ("run", "reduce", "histogram", "--format", format)
+    run = ("run", "reduce", "histogram", "--input-format", format)
     said = refused(tonnage, disk, 2, *run, disk / "binary")
-    assert f"input {disk}/binary" in said and "give --format" in said
+    assert f"input {disk}/binary" in said and "give --input-format" in said
     # Where only the beginning is text.
     text = {"csv": b"x,y\n" + 300_000 * b"1,2\n", "json": 150_000 * b'{"x": 1}\n'}[format]
     (disk / "half").write_bytes(text + draw.bytes(2000))

@@ -27,7 +27,7 @@ from support.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.reduce.split import PART_BYTES, divided, parts_for, split
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
 ROWS = 10_000
@@ -102,7 +102,7 @@ def test_parts_are_the_file(tonnage: Tonnage, disk: Path, suffix: str) -> None:
 
 def test_row_groups_stay_as_they_were(disk: Path) -> None:
     source = written(disk / "rows.parquet")
-    sources = Sources(Volumes(), 1)
+    sources = Sources(ObjectStoreOptions(), 1)
     split(*sources.find(str(source)), disk / "out", 4, sources)
     for path in sorted((disk / "out").iterdir()):
         about = pq.read_metadata(path)
@@ -116,7 +116,7 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
     pcsv.write_csv(rows, disk / "rows.csv")
     s3.put("one/rows.csv", (disk / "rows.csv").read_bytes())
     source = f"s3://{BUCKET}/one/rows.csv"
-    more = ("--workers", "3", "--endpoint", s3.endpoint)
+    more = ("--workers", "3", "--endpoint-url", s3.endpoint)
     done = tonnage.run("split", source, "--output", disk / "out", *more, check=True)
     assert "3 parts" in done.stdout
     found = [row for each in sorted((disk / "out").iterdir()) for row in read(each)]
@@ -130,8 +130,8 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
         (("--parts", "2", "--workers", "2"), "--parts, or --workers"),
         (("--parts", "50"), "can be cut in 40 at most"),
         (("--parts", "0"), "--parts"),
-        (("--parts", "2", "--format", "csvs"), "--format csvs: there are"),
-        (("--parts", "2", "--format", "arrow"), "is no whole Arrow file"),
+        (("--parts", "2", "--input-format", "csvs"), "--input-format csvs: there are"),
+        (("--parts", "2", "--input-format", "arrow"), "is no whole Arrow file"),
         (("--parts", "2", "--output", "s3://tests/out"), "to a directory here: give one, and copy"),
     ],
 )
@@ -190,7 +190,7 @@ def test_of_a_file_that_cannot_be_read_to_its_end_there_are_no_parts(
 
 def test_a_file_that_is_changed_meanwhile_is_told(disk: Path) -> None:
     source = written(disk / "rows")
-    sources = Sources(Volumes(), 1)
+    sources = Sources(ObjectStoreOptions(), 1)
     (file,) = sources.find(str(source))
 
     def moved(_: int) -> None:

@@ -490,7 +490,7 @@ def test_a_wrong_sum_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPatch) 
         return replace(found, read=replace(found.read, checksum=found.read.checksum + 1))
 
     monkeypatch.setattr(sorting, "_outcome", wrong)
-    with pytest.raises(Over, match=r"is not what was read.*with another --out"):
+    with pytest.raises(Over, match=r"is not what was read.*with another --job-dir"):
         sorted_whole(disk, keyed(1, 5_000), SortMachines(*NODES))
     assert Total(1) + Total(2) == Total(3)
     for node in NODES:

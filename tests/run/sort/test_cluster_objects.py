@@ -21,7 +21,7 @@ from tonnage.cli.run.cluster import in_words
 from tonnage.run.sort.cluster import SortAsked, SortSite
 from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.two_pass.driver import sort_fleet
 from tonnage.run.two_pass.output.object_store import Objects
 
@@ -51,7 +51,7 @@ def asked(room: Path, bucket: Bucket, **more: Any) -> SortAsked:
         patience_seconds=5.0,
         command=["test"],
         durability="volumes",
-        volumes=Volumes(endpoint=bucket.endpoint, requests=4),
+        volumes=ObjectStoreOptions(endpoint=bucket.endpoint, requests=4),
     )
     return replace(usual, **more)
 
@@ -64,7 +64,7 @@ def judged(room: Path, bucket: Bucket, records: list[bytes], record: RunRecord) 
     assert bucket.uploads() == []
     told = (record.records, record.bytes, record.checksum)
     assert told == (len(records), sum(map(len, records)), checksum(records))
-    found = validate([OUT], layout=LAYOUT, volumes=Volumes(endpoint=bucket.endpoint))
+    found = validate([OUT], layout=LAYOUT, volumes=ObjectStoreOptions(endpoint=bucket.endpoint))
     assert found["unordered"] == 0
     assert (found["records"], found["checksum"]) == (len(records), checksum(records))
     listed = json.loads((room / "job" / "sorted.json").read_text())
@@ -214,7 +214,7 @@ def test_a_driver_that_is_killed_goes_on(
     if at != "release":
         assert len(unfinished) == 1
         with pytest.raises(core.UsageError, match="holds an output that has not finished"):
-            validate([OUT], layout=LAYOUT, volumes=Volumes(endpoint=s3.endpoint))
+            validate([OUT], layout=LAYOUT, volumes=ObjectStoreOptions(endpoint=s3.endpoint))
     if wipes:
         cluster.sorters["b"].die(wipe=True)
     # A spare takes over: it reads objects as any other does.
@@ -283,9 +283,9 @@ def test_a_thousand_small_objects(disk: Path, s3: Bucket) -> None:
 def test_a_tenth_of_requests_may_fail(
     disk: Path, keys: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Volumes.store
+    store = ObjectStoreOptions.store
 
-    def faulty(self: Volumes, bucket: str) -> dict[str, Any]:
+    def faulty(self: ObjectStoreOptions, bucket: str) -> dict[str, Any]:
         # Beside what the server does (500, 503, bodies that end early): resets, also of answers.
         effects = ["cut", "lost"]
         rules = [
@@ -295,7 +295,7 @@ def test_a_tenth_of_requests_may_fail(
         ]
         return store(self, bucket) | {"faults": {"seed": 5, "rules": rules}}
 
-    monkeypatch.setattr(Volumes, "store", faulty)
+    monkeypatch.setattr(ObjectStoreOptions, "store", faulty)
     with server("-errors", "0.1", "-cuts", "0.1", "-seed", "7") as running:
         bucket = Bucket(running)
         records = given(bucket, 3, 150_000, objects=6)
@@ -322,7 +322,9 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
         return blocks(*arguments)
 
     monkeypatch.setattr(sizing, "block_bytes", changing)
-    named = r"s3://tests/in/0001 was changed while it was read.*: begin again with another --out"
+    named = (
+        r"s3://tests/in/0001 was changed while it was read.*: begin again with another --job-dir"
+    )
     with pytest.raises(core.RunError, match=named):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
@@ -340,10 +342,13 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     refused("there is no object", inputs=[f"s3://{BUCKET}/nothing/"])
     refused("there is no such bucket", inputs=["s3://nowhere/in/"])
     refused("no multiple of the record's 7", layout=Layout(7, 0, 1))
-    refused("--endpoint: .*:9 cannot be reached", volumes=Volumes(endpoint="http://127.0.0.1:9"))
+    refused(
+        "--endpoint-url: .*:9 cannot be reached",
+        volumes=ObjectStoreOptions(endpoint="http://127.0.0.1:9"),
+    )
     with monkeypatch.context() as other:
         other.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-        refused("AWS_ENDPOINT_URL: .*:9 cannot be reached", volumes=Volumes())
+        refused("AWS_ENDPOINT_URL: .*:9 cannot be reached", volumes=ObjectStoreOptions())
     s3.put("out/mine", b"x")
     refused(r"is not empty \(it holds mine\)")
     s3.put("out/.tonnage-unfinished-other", b"")
@@ -355,7 +360,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
 
 
 def test_flags_that_do_not_fit_are_refused_by_name(tonnage: Tonnage, disk: Path) -> None:
-    own = ("--scratch", "/s", "--fleet", "auto")
+    own = ("--scratch", "/s", "--cluster", "auto")
     for more, said in (
         ((IN, "--output", OUT, "--durability", "replicated"), "--durability replicated: --output"),
         ((IN, "--output", OUT, "--durability", "none"), "--durability none: --output s3://"),

@@ -14,7 +14,7 @@ from support.processes import started
 from support.records import blob, checksum, cut, key_of
 from support.s3 import BUCKET, KEYS, Bucket, server
 from tonnage.run.sort.local import Layout
-from tonnage.run.storage.object_store import Volumes, find
+from tonnage.run.storage.object_store import ObjectStoreOptions, find_objects
 
 LAYOUT = Layout()
 MIB = 1 << 20
@@ -47,7 +47,7 @@ def test_what_goes_in_comes_out_in_order(s3: Bucket, tonnage: Tonnage, disk: Pat
     assert not any(secret in said.stdout for secret in KEYS.values())
     assert list((disk / "scratch").iterdir()) == []
 
-    judged = tonnage.run("valsort", f"s3://{BUCKET}/out", "--endpoint", s3.endpoint, check=True)
+    judged = tonnage.run("valsort", f"s3://{BUCKET}/out", "--endpoint-url", s3.endpoint, check=True)
     assert judged.stdout.splitlines()[0] == "Records: 200001"
     assert judged.stdout.splitlines()[-1] == "SUCCESS: all records are in order"
 
@@ -139,7 +139,11 @@ REFUSALS = {
     "no url": ("s3://x", [], "s3://x: write s3://BUCKET or"),
     "inside": (f"s3://{BUCKET}/", [], "--output s3://tests/out lies in s3://tests/ and would"),
     "no such bucket": ("s3://nowhere/in", [], "s3://nowhere: there is no such bucket"),
-    "no address": (f"s3://{BUCKET}/in", ["--endpoint=x"], "--endpoint x: write it like http://"),
+    "no address": (
+        f"s3://{BUCKET}/in",
+        ["--endpoint-url=x"],
+        "--endpoint-url x: write it like http://",
+    ),
     "two outputs": (f"s3://{BUCKET}/in", ["--output=s3://tests/b"], "--output: give directories"),
 }
 
@@ -197,7 +201,9 @@ def test_an_interrupted_sort_leaves_no_upload_and_no_object(
 def test_what_is_found_is_what_a_fleet_divides(s3: Bucket) -> None:
     for name in ("b", "a", ".hidden", "_x/y"):
         s3.put(f"in/{name}", b"x" * 300)
-    found = find([f"s3://{BUCKET}/in", f"s3://{BUCKET}/in/b"], Volumes(endpoint=s3.endpoint))
+    found = find_objects(
+        [f"s3://{BUCKET}/in", f"s3://{BUCKET}/in/b"], ObjectStoreOptions(endpoint=s3.endpoint)
+    )
     assert [(each.bucket, each.key, each.bytes) for each in found] == [
         (BUCKET, "in/a", 300),
         (BUCKET, "in/b", 300),

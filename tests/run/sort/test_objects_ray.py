@@ -53,8 +53,23 @@ def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
 ) -> None:
     command = [
         *("run", "sort", f"s3://{BUCKET}/in/", "--output", f"s3://{BUCKET}/out"),
-        *("--scratch", f"{disk}/{{node}}/scratch", "--endpoint", s3.endpoint, "--requests", "4"),
-        *("--fleet", cluster.address, "--out", str(disk / "job"), "--memory", "64MiB", "--json"),
+        *(
+            "--scratch",
+            f"{disk}/{{node}}/scratch",
+            "--endpoint-url",
+            s3.endpoint,
+            "--requests",
+            "4",
+        ),
+        *(
+            "--cluster",
+            cluster.address,
+            "--job-dir",
+            str(disk / "job"),
+            "--memory",
+            "64MiB",
+            "--json",
+        ),
     ]
     with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: any((disk / "beta" / "scratch").glob("tonnage-*/round-*.device")))
@@ -74,7 +89,7 @@ def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
     )
     assert s3.uploads() == []
 
-    judged = tonnage.run("valsort", f"s3://{BUCKET}/out", "--endpoint", s3.endpoint, check=True)
+    judged = tonnage.run("valsort", f"s3://{BUCKET}/out", "--endpoint-url", s3.endpoint, check=True)
     assert judged.stdout.splitlines()[0] == f"Records: {RECORDS}"
     assert judged.stdout.splitlines()[-1] == "SUCCESS: all records are in order"
     kept = "".join(path.read_text() for path in (disk / "job").iterdir())
@@ -92,8 +107,8 @@ def test_a_fleet_counts_the_words_of_objects_although_a_node_is_killed(
     command = [
         *("run", "mapreduce", f"{ROOT}/examples/word_count.py:JOB", f"s3://{BUCKET}/texts/"),
         *("--output", f"s3://{BUCKET}/words", "--scratch", f"{disk}/{{node}}/scratch"),
-        *("--endpoint", s3.endpoint, "--requests", "4", "--memory", "64MiB", "--json"),
-        *("--fleet", cluster.address, "--out", str(disk / "job"), "--patience", "10s"),
+        *("--endpoint-url", s3.endpoint, "--requests", "4", "--memory", "64MiB", "--json"),
+        *("--cluster", cluster.address, "--job-dir", str(disk / "job"), "--timeout", "10s"),
     ]
     with started([tonnage.path, *command], env=cluster.env) as run:
         agent = cluster.agent("gamma", "Sorter")

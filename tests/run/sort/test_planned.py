@@ -1,4 +1,4 @@
-"""`run sort --fleet --plan`: done as planned, refused if it cannot be, and set beside the plan."""
+"""`run sort --cluster --plan`: done as planned, refused if it cannot be, and set beside the plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tonnage.cli.run import cluster
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.model.jobs.mapreduce import mapreduce
 from tonnage.run.sort.local import Layout
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 
 NODES = ("a", "b", "c")
 SIZE = 3_000_000
@@ -66,7 +66,7 @@ def sort(room: Path, **more: Any) -> RunRecord:
         "output": [*directories(room, "out")],
         "scratch": [Path(each) for each in directories(room, "scratch")],
         "layout": Layout(),
-        "volumes": Volumes(),
+        "volumes": ObjectStoreOptions(),
         "memory_bytes": 16 << 20,
         "as_json": False,
         "out": room / "job",
@@ -145,7 +145,7 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
         with pytest.raises(core.UsageError, match=said):
             follow("sort", path, number, instances, durability)
 
-    refused("--instances 3: --plan .*the-plan.json is of 4 nodes", plan, None, 3)
+    refused("--nodes 3: --plan .*the-plan.json is of 4 nodes", plan, None, 3)
     refused("--durability replicated: --plan .* is of none", plan, None, None, "replicated")
     refused("--candidate 2: --plan .* has 1 candidate", plan, 2)
     refused("No such file", disk / "nowhere.json")
@@ -192,11 +192,11 @@ def test_another_fleet_than_planned_is_refused(disk: Path) -> None:
 def test_flags_of_a_plan_are_a_fleets(tonnage: Tonnage, disk: Path) -> None:
     own = ("/in", "--output", "/o", "--scratch", "/s")
     for more, said in (
-        (("--plan", "x"), "--plan is for a fleet: give --fleet too"),
-        (("--candidate", "2"), "--candidate is for a fleet: give --fleet too"),
-        (("--candidate", "2", "--fleet", "auto"), "--candidate 2: it is one of a plan's"),
-        (("--plan", "x", "--fleet", "auto"), "--plan x: No such file"),
-        (("--capacities", "x", "y", "--fleet", "auto"), "--capacities x and y: no machine's"),
+        (("--plan", "x"), "--plan is for a fleet: give --cluster too"),
+        (("--candidate", "2"), "--candidate is for a fleet: give --cluster too"),
+        (("--candidate", "2", "--cluster", "auto"), "--candidate 2: it is one of a plan's"),
+        (("--plan", "x", "--cluster", "auto"), "--plan x: No such file"),
+        (("--capacities", "x", "y", "--cluster", "auto"), "--capacities x and y: no machine's"),
     ):
         done = tonnage.run("run", "sort", *own, *more, cwd=disk)
         assert done.returncode == 2 and said in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""`tonnage run sort --fleet` on a real Ray cluster on this machine, and what befalls its nodes."""
+"""`tonnage run sort --cluster` on a real Ray cluster on this machine, and what befalls its nodes."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def sort(cluster: Rays, shared: Path, disk: Path, *more: str) -> list[str]:
     return [
         *("run", "sort", str(shared / "in")),
         *("--output", f"{disk}/{{node}}/out", "--scratch", f"{disk}/{{node}}/scratch"),
-        *("--fleet", cluster.address, "--out", str(disk / "job"), "--memory", "16MiB"),
-        *("--patience", "10s", "--json", *more),
+        *("--cluster", cluster.address, "--job-dir", str(disk / "job"), "--memory", "16MiB"),
+        *("--timeout", "10s", "--json", *more),
     ]
 
 
@@ -104,7 +104,7 @@ def test_nodes_sort_as_planned_or_not_at_all(
         *(("pass_one", 25.0), ("pass_two", 17.0))
     ]
     assert all(each["limit_seconds"] > 0 and len(each["nodes"]) == 2 for each in phases)
-    told = tonnage.run("report", str(disk / "job"), "--out", str(disk / "x.html"), check=True)
+    told = tonnage.run("report", str(disk / "job"), "--output", str(disk / "x.html"), check=True)
     assert "pass one: " in told.stdout and (disk / "x.html").exists()
 
 
@@ -201,7 +201,7 @@ def test_an_interrupted_sort_goes_on(
         code, stdout, stderr = run.end(number)
     assert (code, stdout) == (128 + number, "")
     stays = "rounds that were whole stay, what was under way may be done again"
-    told = f"{stays}; the same command goes on, with --out {disk / 'job'}"
+    told = f"{stays}; the same command goes on, with --job-dir {disk / 'job'}"
     assert stderr.endswith(f"tonnage: interrupted: {told}\n")
     done = tonnage.run(*command, env=cluster.env, check=True)
     record = judged(shared, disk, done.stdout)
@@ -217,8 +217,8 @@ def test_paths_of_a_fleet_begin_at_the_root_and_flags_of_one_are_refused_without
 ) -> None:
     own = ("--output", "/o", "--scratch", "/s")
     for more, said in (
-        (("in", *own, "--fleet", "auto"), "input in: with --fleet give a path from / on"),
-        (("/{nod}/in", *own, "--fleet", "auto"), "there is no {nod}, only {node}"),
+        (("in", *own, "--cluster", "auto"), "input in: with --cluster give a path from / on"),
+        (("/{nod}/in", *own, "--cluster", "auto"), "there is no {nod}, only {node}"),
         (("/in", *own, "--connections", "2"), "--connections is for a fleet"),
         (("/in", *own, "--capacities", "x"), "--capacities is for a fleet"),
     ):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.measurements import measurement
 from support.runs import network
 from tonnage.base import core
-from tonnage.base.records import FleetMeasurement, FleetNode
+from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.cli.run.cluster import measured_at, weights
 from tonnage.run.two_pass.admission import blamed
 from tonnage.run.two_pass.job_dir import seen_from, seen_json
@@ -62,14 +62,16 @@ def test_capacities_are_each_nodes_slowest_disk_rate(disk: Path) -> None:
         "b": {"ro": [50.0], "wo": [100.0], "rw": [90.0]},
     }
     nodes = [
-        FleetNode(node=name, ok=name != "c", measurement=measurement(name, of_node))
+        ClusterNode(node=name, ok=name != "c", measurement=measurement(name, of_node))
         for name, of_node in (rates | {"c": {"ro": [1.0]}}).items()
     ]
-    whole = FleetMeasurement(id="f", kind="disk", began_at="", command=[], settings={}, nodes=nodes)
+    whole = ClusterMeasurement(
+        id="f", kind="disk", began_at="", command=[], settings={}, nodes=nodes
+    )
     whole.write(disk / "fleet.json")
     assert weights(measured_at([disk / "fleet.json"])) == {"a": 200.0, "b": 50.0}
     assert weights([network({"a": 1.0, "b": 2.0})]) is None
-    FleetMeasurement(id="g", kind="disk", began_at="", command=[], settings={}).write(
+    ClusterMeasurement(id="g", kind="disk", began_at="", command=[], settings={}).write(
         disk / "none" / "fleet.json"
     )
     with pytest.raises(core.UsageError, match="no machine's disks, network or object"):

@@ -8,46 +8,52 @@ a figure is decimal (1 MB = 1e6 B) or binary (MiB) the text says so.
 An `Analysis` is imported from its own file: most commands have none, and start without it.
 """
 
-from tonnage.base.records.base import Artifact, RecordError
-from tonnage.base.records.cluster_measurement import Across, FleetMeasurement, FleetNode
-from tonnage.base.records.discovery import gather
+from tonnage.base.records.base import Record, RecordError
+from tonnage.base.records.cluster_measurement import ClusterMeasurement, ClusterNode, ClusterSummary
+from tonnage.base.records.discovery import load_measurement
 from tonnage.base.records.environment import Device, Environment
-from tonnage.base.records.io import flush_names, read_table, write_atomically, write_table
-from tonnage.base.records.job import Demand, Job, JobPhase, Room
+from tonnage.base.records.io import fsync_directory, read_table, write_atomically, write_table
+from tonnage.base.records.job import Demand, Job, JobPhase, SpaceDemand
 from tonnage.base.records.measurement import (
     SINGLE,
-    Figure,
     Latency,
     Measurement,
-    Reading,
-    Rule,
+    Metric,
+    ScorecardItem,
     Source,
-    Step,
+    Summary,
     SystemActivity,
     Trial,
+    TrialSpec,
 )
 from tonnage.base.records.observation import Observation, ObservedPhase
 from tonnage.base.records.phase import Phase, Stage
 from tonnage.base.records.prediction import Limit, PredictedPhase, Prediction, Term
 from tonnage.base.records.reduction import ReductionRecord, Tuning, WorkerRun
 from tonnage.base.records.run import NodeRun, RoundRun, RunRecord
-from tonnage.base.records.run_comparison import Compared, ComparedPhase, NodePhase, Planned, Use
-from tonnage.base.records.study import Actual, ActualPhase, Study, Validation
+from tonnage.base.records.run_comparison import (
+    FollowedPlan,
+    NodePhase,
+    PhaseComparison,
+    ResourceUse,
+    RunComparison,
+)
+from tonnage.base.records.study import ActualPhase, ActualTimes, Study, Validation
 
 __all__ = [
     "SINGLE",
-    "Across",
-    "Actual",
+    "ClusterSummary",
+    "ActualTimes",
     "ActualPhase",
-    "Artifact",
-    "Compared",
-    "ComparedPhase",
+    "Record",
+    "RunComparison",
+    "PhaseComparison",
     "Demand",
     "Device",
     "Environment",
-    "Figure",
-    "FleetMeasurement",
-    "FleetNode",
+    "Summary",
+    "ClusterMeasurement",
+    "ClusterNode",
     "Job",
     "JobPhase",
     "Latency",
@@ -58,29 +64,29 @@ __all__ = [
     "Observation",
     "ObservedPhase",
     "Phase",
-    "Planned",
+    "FollowedPlan",
     "PredictedPhase",
     "Prediction",
-    "Reading",
+    "Metric",
     "RecordError",
     "ReductionRecord",
-    "Room",
+    "SpaceDemand",
     "RoundRun",
-    "Rule",
+    "ScorecardItem",
     "RunRecord",
     "Source",
     "Stage",
-    "Step",
+    "TrialSpec",
     "Study",
     "SystemActivity",
     "Term",
     "Trial",
     "Tuning",
-    "Use",
+    "ResourceUse",
     "Validation",
     "WorkerRun",
-    "flush_names",
-    "gather",
+    "fsync_directory",
+    "load_measurement",
     "read_table",
     "write_atomically",
     "write_table",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tonnage.base.records.base import Artifact
-from tonnage.base.records.measurement import Rule
+from tonnage.base.records.base import Record
+from tonnage.base.records.measurement import ScorecardItem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Percentile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level:
+class ConcurrencyLevel:
     """What an operation gave with so many outstanding; ``None`` where the tool does not say."""
 
     concurrency: int | None
@@ -78,7 +78,7 @@ class LatencyHistogram:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lines:
+class InstancePercentiles:
     """Percentiles of each instance, from the best to the worst: ``values[percentile][instance]``.
 
     ``of`` is latency (seconds) or rate (the subject's unit, over time).
@@ -91,7 +91,7 @@ class Lines:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steadiness:
+class SteadyState:
     """From when a long trial was steady, in seconds after its beginning, and by which rule.
 
     ``None``: it never was. ``slope_per_second`` is what the line rises by in a second that was
@@ -104,13 +104,13 @@ class Steadiness:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class TimeSeries:
     """An instance's rate over time, as shares of the highest rate of all; ``None`` is a gap."""
 
     instance: str
     seconds: list[float]
     shares: list[float | None]
-    steady: Steadiness | None = None
+    steady: SteadyState | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class Mode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class InstanceDistribution:
     """How instances differ: a histogram of their medians, and the density in instances per bin."""
 
     axis: str
@@ -164,7 +164,7 @@ class Outlier:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alternating:
+class MultimodalInstance:
     """An instance with several modes, and how often one without shows as many."""
 
     instance: str
@@ -174,7 +174,7 @@ class Alternating:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cyclic:
+class CyclicInstance:
     """A cycle of an instance, or of the fleet as a whole (``None``)."""
 
     instance: str | None
@@ -204,22 +204,22 @@ class Subject:
     layout: str | None
     cached: bool
     unit: str
-    levels: list[Level]
+    levels: list[ConcurrencyLevel]
     near_best: int | None
     concurrencies: list[int]
-    chosen: Level
+    chosen: ConcurrencyLevel
     instances: list[Instance]
     quantiles: list[Estimate]
     variation: float | None
     variation_over_time: float | None
-    lines: Lines | None
-    courses: list[Course]
+    lines: InstancePercentiles | None
+    courses: list[TimeSeries]
     highest: float | None
     latency_histograms: list[LatencyHistogram]
-    spread: Spread | None
+    spread: InstanceDistribution | None
     outliers: list[Outlier]
-    alternating: list[Alternating]
-    cycles: list[Cyclic]
+    alternating: list[MultimodalInstance]
+    cycles: list[CyclicInstance]
 
     @property
     def rate(self) -> Estimate | None:
@@ -233,7 +233,7 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerDollar:
+class CostEfficiency:
     """What a dollar buys of a subject on machines of one price."""
 
     subject: str
@@ -262,7 +262,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labelled:
+class LabelGroup:
     """What was measured with one value of a label.
 
     ``shares`` are of its instances (of its trials, if it has but one) in each bin; ``densities``
@@ -277,7 +277,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByLabel:
+class LabelComparison:
     """An operation by the values of a label, with bins and places that all values share."""
 
     subject: str
@@ -287,7 +287,7 @@ class ByLabel:
     axis: str
     edges: list[float]
     places: list[float]
-    values: list[Labelled]
+    values: list[LabelGroup]
     rule: str
 
     @property
@@ -297,7 +297,7 @@ class ByLabel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut:
+class Omission:
     """A chart that could not be drawn, of which subjects (none: of all), and why."""
 
     chart: str
@@ -321,7 +321,7 @@ class Machine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cited:
+class CitedMeasurement:
     """A measurement that figures come from, and how it was made."""
 
     id: str
@@ -336,7 +336,7 @@ class Cited:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analysis(Artifact):
+class Analysis(Record):
     """What measurements come to. The same ones with the same ``seed`` give the same analysis.
 
     ``false_alarm_level`` is how often each kind of finding is made of a fleet that has none.
@@ -349,13 +349,13 @@ class Analysis(Artifact):
     false_alarm_level: float
     machines: list[Machine]
     subjects: list[Subject]
-    per_dollar: list[PerDollar]
+    per_dollar: list[CostEfficiency]
     direct_against_buffered: list[Comparison]
     layouts: list[Comparison]
     findings: list[str]
     warnings: list[str]
-    scorecard: list[Rule]
-    left_out: list[LeftOut]
-    cited: list[Cited]
+    scorecard: list[ScorecardItem]
+    left_out: list[Omission]
+    cited: list[CitedMeasurement]
     labels: list[Comparison] = field(default_factory=list)
-    by_label: list[ByLabel] = field(default_factory=list)
+    by_label: list[LabelComparison] = field(default_factory=list)

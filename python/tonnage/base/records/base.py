@@ -18,7 +18,7 @@ class RecordError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Artifact:
+class Record:
     """A record with a schema. Subclasses name theirs and declare their fields."""
 
     SCHEMA: ClassVar[str]
@@ -37,7 +37,7 @@ class Artifact:
         """The record in ``values``.
 
         Raises:
-            ArtifactError: The values have another schema, or lack a field of this one.
+            RecordError: The values have another schema, or lack a field of this one.
         """
         schema = values.get("schema") if isinstance(values, dict) else None
         if schema != cls.SCHEMA:
@@ -53,7 +53,7 @@ class Artifact:
         """The record that ``path`` holds.
 
         Raises:
-            ArtifactError: The file is not JSON, has another schema, or lacks a field; the message
+            RecordError: The file is not JSON, has another schema, or lacks a field; the message
                 names it.
             OSError: It cannot be read.
         """

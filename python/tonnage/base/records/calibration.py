@@ -45,7 +45,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibratedBy:
+class CalibrationSource:
     """The runs that a plan or a prediction rests on, beside its measurements."""
 
     runs: list[str]

@@ -11,15 +11,15 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.measurement import Latency, Measurement
 
-FLEET, FLEET_BEGUN, NODE = "fleet.json", "fleet-begun.json", "node.json"
-NO_TYPE = "a type not told"
+CLUSTER_FILE, CLUSTER_BEGUN_FILE, NODE_FILE = "fleet.json", "fleet-begun.json", "node.json"
+UNKNOWN_TYPE = "a type not told"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FleetNode(Artifact):
+class ClusterNode(Record):
     """How it went on one node.
 
     ``ok`` is whether it measured all that was asked for, with the others; ``why`` says why not in a
@@ -51,17 +51,17 @@ class FleetNode(Artifact):
     @property
     def type(self) -> str:
         """Its machine type, by which nodes are told apart."""
-        return self.machine_type or NO_TYPE
+        return self.machine_type or UNKNOWN_TYPE
 
     @property
-    def told(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """What there is to say of it beside its measurement, as JSON values."""
         values = dataclasses.replace(self, measurement=None).to_json()
         return {name: values[name] for name in values if name not in ("schema", "measurement")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Across:
+class ClusterSummary:
     """Trials of one kind on all nodes that are ``ok``.
 
     ``low``, ``median`` and ``high`` are of the nodes' own medians, ``medians_of_types`` those of
@@ -94,14 +94,14 @@ class NodeRates:
     receive_bytes_per_second: float | None
 
     @property
-    def less(self) -> float:
+    def slower_direction(self) -> float:
         """Of the two, which a shuffle waits for."""
         known = (self.send_bytes_per_second, self.receive_bytes_per_second)
         return min((each for each in known if each is not None), default=0.0)
 
 
 @dataclass(frozen=True)
-class Size:
+class AllToAllResult:
     """So many nodes, all to all, over so many ``connections`` from each to each other.
 
     ``slowest`` is of the middle round, of two the slower one, since each has nodes of its own;
@@ -119,7 +119,7 @@ class Size:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FleetMeasurement(Artifact):
+class ClusterMeasurement(Record):
     """The same measured on every node of a fleet, together or one at a time.
 
     ``skew_seconds`` is from the first node's beginning to the last one's, of the nodes that began
@@ -143,8 +143,8 @@ class FleetMeasurement(Artifact):
     settings: dict[str, Any]
     labels: dict[str, str] = field(default_factory=dict)
     one_at_a_time: bool = False
-    nodes: list[FleetNode] = field(default_factory=list)
-    across: list[Across] = field(default_factory=list)
+    nodes: list[ClusterNode] = field(default_factory=list)
+    across: list[ClusterSummary] = field(default_factory=list)
     skew_seconds: float | None = None
     clock_error_seconds: float | None = None
     first_done_seconds: float | None = None
@@ -155,13 +155,13 @@ class FleetMeasurement(Artifact):
     both_ways_share: float | None = None
     full_duplex: bool | None = None
     links: list[NodeRates] = field(default_factory=list)
-    sizes: list[Size] = field(default_factory=list)
+    sizes: list[AllToAllResult] = field(default_factory=list)
     rounds: dict[str, int] = field(default_factory=dict)
 
     @property
     def slowest_link(self) -> NodeRates | None:
         """The node whose link carries least."""
-        return min(self.links, key=lambda each: each.less, default=None)
+        return min(self.links, key=lambda each: each.slower_direction, default=None)
 
     @property
     def types(self) -> list[str]:
@@ -174,6 +174,6 @@ class FleetMeasurement(Artifact):
         return [each.measurement for each in self.nodes if each.measurement]
 
     @property
-    def missing(self) -> list[FleetNode]:
+    def missing(self) -> list[ClusterNode]:
         """The nodes that did not measure all."""
         return [each for each in self.nodes if not each.ok]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.plan import Candidate, Range
 
 STEPS = ("survey", "measure", "model", "plan", "run", "report")
@@ -23,7 +23,7 @@ class SurveyedMachine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class StudyStep:
     """A step that is done, with each command that it was done by."""
 
     name: str
@@ -32,7 +32,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Came:
+class PlanAccuracy:
     """What was planned of the job, and what it took.
 
     ``error_fraction`` is of the seconds that it took. Dollars are the machines' for so long,
@@ -52,7 +52,7 @@ class Came:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FleetStudy(Artifact):
+class ClusterStudy(Record):
     """The whole loop on a fleet. Fields are filled as it goes on; ``steps`` says how far."""
 
     SCHEMA: ClassVar[str] = "tonnage.fleet-study/1"
@@ -62,10 +62,10 @@ class FleetStudy(Artifact):
     settings: dict[str, Any]
     place: str
     """What the directory of its data is called, in each of the machines' directories."""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StudyStep] = field(default_factory=list)
     machines: list[SurveyedMachine] = field(default_factory=list)
     candidate: Candidate | None = None
     number: int | None = None
     """Which of the plan's candidates that is, from 1."""
-    came: Came | None = None
+    came: PlanAccuracy | None = None
     report: str | None = None

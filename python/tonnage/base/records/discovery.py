@@ -10,8 +10,12 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from tonnage.base.records.base import Artifact, RecordError
-from tonnage.base.records.cluster_measurement import FLEET, FLEET_BEGUN, FleetMeasurement
+from tonnage.base.records.base import Record, RecordError
+from tonnage.base.records.cluster_measurement import (
+    CLUSTER_BEGUN_FILE,
+    CLUSTER_FILE,
+    ClusterMeasurement,
+)
 from tonnage.base.records.measurement import Measurement, Trial
 from tonnage.base.records.reduction import ReductionRecord
 from tonnage.base.records.run import RunRecord
@@ -21,11 +25,11 @@ OPENING_BYTES = 256
 """A record's schema comes first: to see it, so much of a file is enough."""
 
 
-def gather(directory: Path) -> Measurement:
+def load_measurement(directory: Path) -> Measurement:
     """The measurement in a directory that was measured into, with the trials that were done.
 
     Raises:
-        ArtifactError: A file is no record of its kind.
+        RecordError: A file is no record of its kind.
         OSError: Neither a whole nor a begun measurement is there.
     """
     whole = directory / WHOLE
@@ -36,13 +40,13 @@ def gather(directory: Path) -> Measurement:
     return dataclasses.replace(begun, trials=trials)
 
 
-def places(path: Path) -> list[Path]:
+def find_measurements(path: Path) -> list[Path]:
     """Where measurements are: a file itself; in a directory, at any depth, files and begun ones.
 
     What a directory holds besides is passed over, unless it is called `WHOLE`.
 
     Raises:
-        ArtifactError: The directory holds none.
+        RecordError: The directory holds none.
         OSError: It cannot be read, or is not there.
     """
     if not path.is_dir():
@@ -53,7 +57,7 @@ def places(path: Path) -> list[Path]:
         if file.name == BEGUN:
             if not file.with_name(WHOLE).exists():
                 found.append(file.parent)
-        elif file.name == WHOLE or says(file, Measurement) or _alone(file):
+        elif file.name == WHOLE or has_schema(file, Measurement) or _alone(file):
             found.append(file)
     if not found:
         raise RecordError(f"{path} holds no measurement")
@@ -62,63 +66,63 @@ def places(path: Path) -> list[Path]:
 
 def _alone(file: Path) -> bool:
     """Whether it is a fleet's measurement without its nodes' directories beside it."""
-    return says(file, FleetMeasurement) and not any(file.parent.glob(f"*/{BEGUN}"))
+    return has_schema(file, ClusterMeasurement) and not any(file.parent.glob(f"*/{BEGUN}"))
 
 
-def measurements_at(place: Path) -> list[Measurement]:
+def load_measurements(place: Path) -> list[Measurement]:
     """The measurement at one of the `places`; those of a fleet.
 
     Raises:
-        ArtifactError: It is none.
+        RecordError: It is none.
         OSError: It cannot be read.
     """
     if place.is_dir():
-        return [gather(place)]
-    if says(place, FleetMeasurement):
-        return FleetMeasurement.read(place).measurements
+        return [load_measurement(place)]
+    if has_schema(place, ClusterMeasurement):
+        return ClusterMeasurement.read(place).measurements
     return [Measurement.read(place)]
 
 
-def fleets_at(path: Path) -> list[FleetMeasurement]:
+def load_cluster_measurements(path: Path) -> list[ClusterMeasurement]:
     """What fleets measured in all: a file itself, or those in a directory, at any depth.
 
     Of one that was cut short there are no nodes: how it went on them, nobody has said.
 
     Raises:
-        ArtifactError: One is no record of its kind.
+        RecordError: One is no record of its kind.
         OSError: It cannot be read.
     """
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    of_fleets = [each for each in files if each.is_file() and says(each, FleetMeasurement)]
+    of_fleets = [each for each in files if each.is_file() and has_schema(each, ClusterMeasurement)]
     return [
-        FleetMeasurement.read(each)
+        ClusterMeasurement.read(each)
         for each in of_fleets
-        if each.name != FLEET_BEGUN or not each.with_name(FLEET).exists()
+        if each.name != CLUSTER_BEGUN_FILE or not each.with_name(CLUSTER_FILE).exists()
     ]
 
 
-def runs_at(path: Path) -> list[RunRecord | ReductionRecord]:
+def load_runs(path: Path) -> list[RunRecord | ReductionRecord]:
     """Records of finished jobs: a file itself, or those in a directory, at any depth.
 
     Raises:
-        ArtifactError: One is no whole record.
+        RecordError: One is no whole record.
         OSError: One cannot be read.
     """
     found: list[RunRecord | ReductionRecord] = []
     for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
         for kind in (RunRecord, ReductionRecord):
-            if file.is_file() and says(file, kind):
+            if file.is_file() and has_schema(file, kind):
                 found.append(kind.read(file))
     return found
 
 
-def bytes_at(place: Path) -> int:
+def measurement_bytes(place: Path) -> int:
     """How much there is to read at one of the `places`."""
     files = place.glob("*.json") if place.is_dir() else [place]
     return sum(file.stat().st_size for file in files)
 
 
-def says(file: Path, kind: type[Artifact]) -> bool:
+def has_schema(file: Path, kind: type[Record]) -> bool:
     """Whether a file says that it is a record of this kind.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 
 HOST, PROVIDER, MACHINE_TYPE = "host", "provider", "machine-type"
 """Labels that say what a machine is called or was rented as, for those that do not tell."""
@@ -26,7 +26,7 @@ class Device:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Environment(Artifact):
+class Environment(Record):
     """What a measurement or a run was done on, captured without being asked.
 
     ``provider`` and ``machine_type`` are there where the machine itself, or a label, tells what it

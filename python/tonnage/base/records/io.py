@@ -31,13 +31,13 @@ def _write(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(unfinished, 0o644)
         os.replace(unfinished, path)
-        flush_names(path.parent)  # The name is durable when its directory is.
+        fsync_directory(path.parent)  # The name is durable when its directory is.
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
 
 
-def flush_names(directory: Path) -> None:
+def fsync_directory(directory: Path) -> None:
     """Has the names in a directory be durable."""
     handle = os.open(directory, os.O_RDONLY)
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 
 Resource = Literal[
     "local read",
@@ -59,7 +59,7 @@ class JobPhase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Room:
+class SpaceDemand:
     """What must fit at once, on all nodes together."""
 
     where: Literal["local", "volume", "object", "memory"]
@@ -70,7 +70,7 @@ class Room:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Requests:
+class RequestDemand:
     """What object storage is asked for, which is paid for by the request."""
 
     kind: Literal["get", "put"]
@@ -79,15 +79,15 @@ class Requests:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(Artifact):
+class Job(Record):
     """A kind of job."""
 
     SCHEMA: ClassVar[str] = "tonnage.job/1"
 
     name: str
     phases: list[JobPhase]
-    room: list[Room]
-    requests: list[Requests] = field(default_factory=list)
+    room: list[SpaceDemand]
+    requests: list[RequestDemand] = field(default_factory=list)
     taken_out_per_byte: float = 0.0
     """Bytes that leave the provider, to the internet, for each byte of the job's input."""
     least_memory_bytes: int | None = None

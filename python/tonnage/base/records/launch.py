@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.plan import Candidate
 
-Step = Literal[
+LaunchStep = Literal[
     "asked",
     "preparing",
     "renting",
@@ -63,7 +63,7 @@ class RentedNode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch(Artifact):
+class Launch(Record):
     """A launch, as far as it has come."""
 
     SCHEMA: ClassVar[str] = "tonnage.launch/1"
@@ -80,7 +80,7 @@ class Launch(Artifact):
     began_at: str
     ends_at: str
     """When all of it ends by itself."""
-    step: Step
+    step: LaunchStep
     step_at: str
     nodes: list[RentedNode] = field(default_factory=list)
     unheard_since: str | None = None

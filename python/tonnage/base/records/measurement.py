@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.phase import Phase
 
@@ -14,7 +14,7 @@ SINGLE = "single"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class TrialSpec:
     """Which trial of a measurement: ``round`` is its repetition, or its place in time.
 
     ``block_bytes`` is there if trials of one operation differ in it. ``until_confidence`` is the
@@ -56,7 +56,7 @@ class Latency:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Metric:
     """One operation's speed, in a vocabulary that all tools share (docs/concepts/readings.md).
 
     ``concurrency`` is how many operations were outstanding. ``cached`` says why it is believed that
@@ -100,7 +100,7 @@ class SystemActivity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial(Artifact):
+class Trial(Record):
     """One trial of a measurement: a graph that ran for a set time, or through its data once.
 
     ``warm_up_seconds`` is how much of its beginning was not counted. ``rates`` are the raw samples:
@@ -118,16 +118,16 @@ class Trial(Artifact):
     rates: list[float]
     phase: Phase
     began_at: str | None = None
-    step: Step | None = None
+    step: TrialSpec | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    reading: Reading | None = None
+    reading: Metric | None = None
     cpu_seconds_per_operation: float | None = None
     each_second: list[list[int]] = field(default_factory=list)
     beside: SystemActivity | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class Summary:
     """What trials of one kind come to: their median, between the slowest and the fastest.
 
     ``interval_bytes_per_second`` is the median's, at 95 %, by order statistics over the trials:
@@ -151,7 +151,7 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class ScorecardItem:
     """One of the rules for results that can be believed: ``verdict`` is pass, short or unknown."""
 
     rule: str
@@ -160,7 +160,7 @@ class Rule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measurement(Artifact):
+class Measurement(Record):
     """What was measured in one place: trials of ours, or readings of another tool's.
 
     ``id`` is how predictions cite it. ``environment`` is not known of what was imported.
@@ -177,12 +177,12 @@ class Measurement(Artifact):
     settings: dict[str, Any]
     stopping_rule: str
     page_cache: str
-    figures: list[Figure] = field(default_factory=list)
+    figures: list[Summary] = field(default_factory=list)
     trials: list[Trial]
-    imported: list[Reading] = field(default_factory=list)
-    scorecard: list[Rule] = field(default_factory=list)
+    imported: list[Metric] = field(default_factory=list)
+    scorecard: list[ScorecardItem] = field(default_factory=list)
 
     @property
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[Metric]:
         """What was found, in the order in which it was."""
         return [trial.reading for trial in self.trials if trial.reading] + self.imported

@@ -8,7 +8,7 @@ from tonnage.base.records.measurement import Measurement, Trial
 
 NET = "net"
 """The kind of what is measured of a network, on one machine and between those of a fleet."""
-WAYS = SEND, RECEIVE = "send", "receive"
+DIRECTIONS = SEND, RECEIVE = "send", "receive"
 SLOWEST, ALL = "slowest endpoint", "all endpoints"
 """What a round comes to: a shuffle waits for its slowest endpoint; beside it what all carried."""
 PAIR, BOTH_WAYS, ALONE, ALL_TO_ALL = "pair", "both ways", "alone", "all to all"
@@ -26,12 +26,12 @@ def between_machines(measurement: Measurement) -> bool:
     return "endpoints" not in measurement.settings
 
 
-def with_partners(pattern: str | None) -> bool:
+def depends_on_partner(pattern: str | None) -> bool:
     """Whether what a machine carries so depends on its partners', and not on its own link alone."""
     return pattern in (PAIR, BOTH_WAYS) or (pattern or "").startswith(ALL_TO_ALL)
 
 
-def trials_a_round(endpoints: int, one_way: bool) -> int:
+def trials_per_round(endpoints: int, one_way: bool) -> int:
     """One for each endpoint and each way that it uses; one way, only the first sends."""
     return endpoints if one_way else 2 * endpoints
 
@@ -45,6 +45,6 @@ def whole_rounds(trials: Sequence[Trial], size: int) -> list[list[Trial]]:
     return [together for together in rounds.values() if len(together) == size]
 
 
-def of_way(together: Sequence[Trial], way: str) -> list[Trial]:
+def in_direction(together: Sequence[Trial], way: str) -> list[Trial]:
     """The trials of a round that went one way."""
     return [each for each in together if each.step and each.step.operation == way]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.environment import Environment
 
 
@@ -43,7 +43,7 @@ class ObservedPhase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observation(Artifact):
+class Observation(Record):
     """A command or processes, watched from begin to end by the kernel's counters."""
 
     SCHEMA: ClassVar[str] = "tonnage.observation/1"

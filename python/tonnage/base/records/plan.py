@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from tonnage.base.records.base import Artifact
-from tonnage.base.records.calibration import CalibratedBy
+from tonnage.base.records.base import Record
+from tonnage.base.records.calibration import CalibrationSource
 from tonnage.base.records.job import Job
 
 
@@ -29,7 +29,7 @@ class PlannedPhase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class SpaceFit:
     """What must be held at once, and what there is, on all nodes together."""
 
     needed_bytes: int
@@ -60,14 +60,14 @@ class Candidate:
     usd_per_hour: float
     """Of one node with its volumes."""
     phases: list[PlannedPhase]
-    capacity: Fit
+    capacity: SpaceFit
     evidence: Literal["measured", "advertised", "mixed"]
     deadline_probability: float | None
     """``None`` without a deadline."""
     own_disks: bool = False
     """Whether the job keeps anything on the nodes' own disks."""
     volumes: AttachedVolumes | None = None
-    calibrated: CalibratedBy | None = None
+    calibrated: CalibrationSource | None = None
     """By runs of this job on this offer; ``None``: by none."""
     notes: list[str] = field(default_factory=list)
 
@@ -85,7 +85,7 @@ class Tradeoff:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Excluded:
+class ExcludedOffer:
     """What is no candidate, and why."""
 
     offer: str
@@ -94,7 +94,7 @@ class Excluded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Survey:
+class MeasurementProposal:
     """An offer that nobody measured and that could still win: what it would have to carry."""
 
     provider: str
@@ -112,7 +112,7 @@ class Survey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Artifact):
+class Plan(Record):
     """Candidates, best first, and what else is to be known."""
 
     SCHEMA: ClassVar[str] = "tonnage.plan/1"
@@ -127,8 +127,8 @@ class Plan(Artifact):
     interval_rule: str
     candidates: list[Candidate]
     pareto: list[Tradeoff]
-    excluded: list[Excluded]
-    survey: list[Survey]
+    excluded: list[ExcludedOffer]
+    survey: list[MeasurementProposal]
     sure: Candidate | None = None
     """The cheapest that meets the deadline with 95 %."""
     nearest: Candidate | None = None
@@ -145,7 +145,7 @@ class NamedPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plans(Artifact):
+class Plans(Record):
     """Plans of the same job in various circumstances, side by side."""
 
     SCHEMA: ClassVar[str] = "tonnage.plans/1"
@@ -175,7 +175,7 @@ class ExplainedTerm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation(Artifact):
+class Explanation(Record):
     """The arithmetic of one candidate, with each number's source."""
 
     SCHEMA: ClassVar[str] = "tonnage.explanation/1"

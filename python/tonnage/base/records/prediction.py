@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tonnage.base.records.base import Artifact
-from tonnage.base.records.calibration import CalibratedBy
+from tonnage.base.records.base import Record
+from tonnage.base.records.calibration import CalibrationSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class PredictedPhase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction(Artifact):
+class Prediction(Record):
     """How long a job will take, with an interval, written before the job starts.
 
     ``seconds`` is the sum of the phases' and of ``other_seconds``, which pass outside of them.
@@ -61,7 +61,7 @@ class Prediction(Artifact):
     interval_rule: str
     other_seconds: float = 0.0
     phases: list[PredictedPhase]
-    calibrated: CalibratedBy | None = None
+    calibrated: CalibrationSource | None = None
     """By these rehearsals; ``None``: by none."""
 
 

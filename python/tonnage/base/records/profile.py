@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.calibration import Calibration
 
 Evidence = Literal["measured", "published", "derived", "advertised"]
@@ -30,7 +30,7 @@ class Mode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Law:
+class CapacityDistribution:
     """What one resource of a node carries."""
 
     resource: str
@@ -58,7 +58,7 @@ class Law:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaling:
+class NetworkScaling:
     """The network's bandwidth in fleets of several sizes, as a share of that of two nodes."""
 
     points: list[tuple[int, float]]
@@ -74,14 +74,14 @@ class OfferProfile:
     type: str
     placement: bool = False
     """Whether its nodes are placed close together."""
-    laws: list[Law]
-    scaling: Scaling | None = None
+    laws: list[CapacityDistribution]
+    scaling: NetworkScaling | None = None
     calibrations: list[Calibration] = field(default_factory=list)
     """What finished runs showed of jobs on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut:
+class UnusedMeasurements:
     """Measurements or runs, or parts of them, that nothing was taken from."""
 
     measurements: list[str]
@@ -89,7 +89,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Profile(Artifact):
+class Profile(Record):
     """What is known of offers.
 
     One that was made from measurements and runs names all of them, and those that were left out.
@@ -100,10 +100,10 @@ class Profile(Artifact):
     name: str
     made_at: str
     offers: list[OfferProfile]
-    shares: list[Law] = field(default_factory=list)
+    shares: list[CapacityDistribution] = field(default_factory=list)
     """What share of an advertised figure offers reached that were measured, by resource."""
     measurements: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     commands: dict[str, list[str]] = field(default_factory=dict)
     """What made each of these measurements and runs, by its name."""
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[UnusedMeasurements] = field(default_factory=list)

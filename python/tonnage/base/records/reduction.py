@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.phase import Phase
-from tonnage.base.records.run_comparison import Compared
+from tonnage.base.records.run_comparison import RunComparison
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Tuning:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReductionRecord(Artifact):
+class ReductionRecord(Record):
     """What a reduction did, and its ``result``.
 
     ``rows`` are those of a round, ``None`` where files do not say how many there are; ``bytes`` are
@@ -72,4 +72,4 @@ class ReductionRecord(Artifact):
     object_bytes: int | None = None
     lost: dict[str, str] = field(default_factory=dict)
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
-    compared: Compared | None = None
+    compared: RunComparison | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.phase import Phase
-from tonnage.base.records.run_comparison import Compared
+from tonnage.base.records.run_comparison import RunComparison
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class RoundRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRecord(Artifact):
+class RunRecord(Record):
     """What a job did.
 
     On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
@@ -88,4 +88,4 @@ class RunRecord(Artifact):
     network_bytes: int = 0
     commands: int = 1
     """How many commands it took on a fleet; ``seconds`` are those of the last."""
-    compared: Compared | None = None
+    compared: RunComparison | None = None

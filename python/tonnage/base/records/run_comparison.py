@@ -13,7 +13,7 @@ from tonnage.base.records.prediction import Limit
 
 
 @dataclass(frozen=True, kw_only=True)
-class Use:
+class ResourceUse:
     """What a node's resource carried in a phase.
 
     ``amount`` is in ``unit``, and ``capacity`` so much a second, ``None`` if it was not measured;
@@ -33,11 +33,11 @@ class NodePhase:
 
     node: str
     seconds: float
-    uses: list[Use]
+    uses: list[ResourceUse]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedPhase:
+class PhaseComparison:
     """A phase on all nodes together: as long as on the node that took longest, ``slowest_node``.
 
     ``bottleneck`` is the resource that probes found at work all the time, ``bottleneck_node`` whose
@@ -68,7 +68,7 @@ class ComparedPhase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class FollowedPlan:
     """The candidate of a plan that a run followed.
 
     ``seconds`` are its own, in proportion to the bytes that the run had; ``bytes`` is what was
@@ -84,7 +84,7 @@ class Planned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class RunComparison:
     """A run on a fleet, phase by phase.
 
     ``phase_seconds`` is the sum of all phases, ``other_seconds`` what passed outside of them,
@@ -92,10 +92,10 @@ class Compared:
     the phases' limits; its efficiency is of the whole run, ``phase_efficiency`` of the phases.
     """
 
-    phases: list[ComparedPhase]
+    phases: list[PhaseComparison]
     phase_seconds: float
     other_seconds: float | None = None
     limit: Limit | None = None
     phase_efficiency: float | None = None
-    planned: Planned | None = None
+    planned: FollowedPlan | None = None
     notes: list[str] = field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.measurement import Measurement
 from tonnage.base.records.prediction import Limit, Prediction
@@ -36,7 +36,7 @@ class ActualPhase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Actual:
+class ActualTimes:
     """The job's times."""
 
     seconds: float
@@ -44,7 +44,7 @@ class Actual:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(Artifact):
+class Study(Record):
     """The whole loop on one machine. Fields are filled as the loop goes on; ``steps`` says how far.
 
     A study that was cut short is readable: it has what was done by then.
@@ -61,7 +61,7 @@ class Study(Artifact):
     rehearsals: list[RunRecord] = field(default_factory=list)
     predicted: Prediction | None = None
     run: RunRecord | None = None
-    actual: Actual | None = None
+    actual: ActualTimes | None = None
     validation: Validation | None = None
     limit: Limit | None = None
     error_fraction: float | None = None

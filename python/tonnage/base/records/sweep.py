@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Artifact
+from tonnage.base.records.base import Record
 from tonnage.base.records.environment import Environment
-from tonnage.base.records.run_comparison import Compared
+from tonnage.base.records.run_comparison import RunComparison
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class SweepCell:
     """Reductions in the same way: medians of theirs, and how many there were.
 
     With ``found`` neither chunks nor threads were given; they are the last one's. MATE-EC2's bars
@@ -30,7 +30,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Swept:
+class SweepResult:
     """The same reduction of the same input, cell by cell.
 
     ``best`` is the place of the fastest of those that were given; ``found_over_best`` what was
@@ -45,14 +45,14 @@ class Swept:
     rounds: int
     workers: int
     memory_bytes: int
-    cells: list[Cell]
+    cells: list[SweepCell]
     best: int | None
     found_over_best: float | None
     found_over_chosen: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReductionSweep(Artifact):
+class ReductionSweep(Record):
     """All reductions of some records, put together; ``command`` is the last one's."""
 
     SCHEMA: ClassVar[str] = "tonnage.sweep/1"
@@ -62,6 +62,6 @@ class ReductionSweep(Artifact):
     environment: Environment
     settings: dict[str, Any]
     command: list[str]
-    swept: list[Swept]
-    compared: list[Compared] = field(default_factory=list)
+    swept: list[SweepResult]
+    compared: list[RunComparison] = field(default_factory=list)
     """Of those that followed a plan, in the order in which they began."""

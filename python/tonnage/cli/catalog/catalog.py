@@ -202,7 +202,7 @@ def refresh(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
+            "--output",
             metavar="FILE.csv",
             help="Where it goes. Default: named after provider, region and day, here.",
         ),
@@ -230,7 +230,7 @@ def refresh(
     now = datetime.now(UTC)
     path = out or Path(f"{provider}-{region}-{now.date().isoformat()}.csv")
     if path.suffix != ".csv" or path.is_dir():
-        raise core.UsageError(f"--out {path}: name a file that ends in .csv")
+        raise core.UsageError(f"--output {path}: name a file that ends in .csv")
     try:
         done = refresh_aws(path, region, connect(region, endpoint_url), now, _tell())
     except RefreshError as why:

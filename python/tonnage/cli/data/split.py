@@ -50,7 +50,7 @@ def split(
     """
     from tonnage.run.reduce.split import parts_for
     from tonnage.run.reduce.split import split as split_file
-    from tonnage.run.storage.object_store import Volumes
+    from tonnage.run.storage.object_store import ObjectStoreOptions
     from tonnage.run.storage.sources import Sources
 
     if (parts is None) == (workers is None):
@@ -62,7 +62,7 @@ def split(
         )
     refuse_endpoint(endpoint)
     divided([source])
-    sources = Sources(Volumes(endpoint=endpoint), 1)
+    sources = Sources(ObjectStoreOptions(endpoint=endpoint), 1)
     files = list(sources.find(source))
     if len(files) != 1 or Path(source).is_dir() or source.endswith("/"):
         raise core.UsageError(f"input {source}: give one file or object, to be cut in several")

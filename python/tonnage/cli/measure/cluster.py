@@ -1,4 +1,4 @@
-"""What commands that measure do with ``--fleet``: the same on every machine of a Ray cluster."""
+"""What commands that measure do with ``--cluster``: the same on every machine of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core, formatting
-from tonnage.base.records import Across, FleetMeasurement, FleetNode, Measurement, Reading
-from tonnage.base.records.cluster_measurement import NODE
+from tonnage.base.records import (
+    ClusterMeasurement,
+    ClusterNode,
+    ClusterSummary,
+    Measurement,
+    Metric,
+)
+from tonnage.base.records.cluster_measurement import NODE_FILE
 from tonnage.cli.measure.options import Measure, More, Where, line
 from tonnage.cli.options.extras import refuse_without
 
@@ -31,7 +37,7 @@ def measure(
     pause_seconds: float = 0.0,
     in_step: bool = False,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
-    in_line: Callable[[Reading], str] = line,
+    in_line: Callable[[Metric], str] = line,
 ) -> None:
     """Measures on a fleet, and shows of each machine what is shown of one; as `carry_out`.
 
@@ -57,7 +63,7 @@ def measure(
 
 def refuse_without_ray() -> None:
     """Refuses where Ray is not installed."""
-    refuse_without("cluster", "--fleet")
+    refuse_without("cluster", "--cluster")
 
 
 def show(
@@ -68,8 +74,8 @@ def show(
     as_json: bool,
     *,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
-    in_line: Callable[[Reading], str] = line,
-    in_lines: Callable[[FleetMeasurement], Iterable[str]] = lambda _: (),
+    in_line: Callable[[Metric], str] = line,
+    in_lines: Callable[[ClusterMeasurement], Iterable[str]] = lambda _: (),
 ) -> None:
     """Shows what a fleet measures as it comes; ``measured`` takes a cluster and ``on_rows``.
 
@@ -92,8 +98,8 @@ def carried_out(
     kind: str,
     measured: Callable[..., Hearing],
     as_json: bool,
-    in_line: Callable[[Reading], str] = line,
-) -> list[FleetMeasurement]:
+    in_line: Callable[[Metric], str] = line,
+) -> list[ClusterMeasurement]:
     """What a fleet measures, each trial and each node shown as it comes; as `show`."""
     from tonnage.cluster.progress import View
     from tonnage.cluster.ray_adapter import attached
@@ -105,7 +111,7 @@ def carried_out(
         closing(measured(cluster, on_rows=view)) as found,
     ):
         for each in found:
-            if isinstance(each, FleetMeasurement):
+            if isinstance(each, ClusterMeasurement):
                 wholes.append(each)
             elif not as_json:
                 print(_line(each, in_line), flush=True)
@@ -117,7 +123,7 @@ def print_place(out: Path) -> None:
     print(f"Kept in {out}; a page of it: tonnage report {out}")
 
 
-def fail_if_missing(*parts: FleetMeasurement) -> None:
+def fail_if_missing(*parts: ClusterMeasurement) -> None:
     """Fails if a machine did not measure all, in any part, so that no script takes it for done."""
     rows = [row for whole in parts for row in whole.nodes]
     if not any(row.ok for row in rows):
@@ -131,7 +137,7 @@ def fail_if_missing(*parts: FleetMeasurement) -> None:
 
 
 def document(
-    whole: FleetMeasurement,
+    whole: ClusterMeasurement,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
 ) -> dict[str, Any]:
     """The measurement as JSON values: each node's row is how it went and what it measured."""
@@ -141,7 +147,7 @@ def document(
 
 
 def summary(
-    whole: FleetMeasurement,
+    whole: ClusterMeasurement,
     out: Path,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
 ) -> list[str]:
@@ -170,17 +176,17 @@ def summary(
     return lines + [_missing(each, out) for each in whole.missing]
 
 
-def _missing(row: FleetNode, out: Path) -> str:
+def _missing(row: ClusterNode, out: Path) -> str:
     from tonnage.measure.cluster.store import directory
 
-    whole = f" (in full: {out / directory(row.node) / NODE})" if row.error else ""
+    whole = f" (in full: {out / directory(row.node) / NODE_FILE})" if row.error else ""
     return f"Missing: {row.node}: {row.why}{whole}"
 
 
-def _row(node: FleetNode, more: Callable[[Measurement], More]) -> dict[str, Any]:
+def _row(node: ClusterNode, more: Callable[[Measurement], More]) -> dict[str, Any]:
     single = node.measurement
     values = single.to_json() | more(single)[0] if single else {}
-    told = node.told
+    told = node.status
     return {"node": node.node, "type": node.machine_type, **told, **_besides(values, told)}
 
 
@@ -188,8 +194,8 @@ def _besides(values: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in values.items() if name not in told}
 
 
-def _line(each: Heard | FleetNode, in_line: Callable[[Reading], str]) -> str:
-    if isinstance(each, FleetNode):
+def _line(each: Heard | ClusterNode, in_line: Callable[[Metric], str]) -> str:
+    if isinstance(each, ClusterNode):
         if each.ok:
             return f"{each.node}: done in {formatting.seconds(each.seconds or 0.0)}"
         return f"{each.node}: {each.why}"
@@ -201,7 +207,7 @@ def _line(each: Heard | FleetNode, in_line: Callable[[Reading], str]) -> str:
     return f"{each.node}: {each.trial.name}: {said}"
 
 
-def _yielding(whole: FleetMeasurement) -> list[str]:
+def _yielding(whole: ClusterMeasurement) -> list[str]:
     """Who measured at a low priority, since Ray's processes have one and it may not leave that."""
     nodes = {
         each.node: each.measurement.environment.niceness
@@ -217,7 +223,7 @@ def _yielding(whole: FleetMeasurement) -> list[str]:
     ]
 
 
-def _across(each: Across) -> str:
+def _across(each: ClusterSummary) -> str:
     parts = [f"{formatting.rate(each.median_bytes_per_second)} is the median node's"]
     if len(types := each.medians_of_types) > 1:
         # Of unlike machines the middle one is like none of them.

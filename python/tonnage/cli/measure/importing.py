@@ -22,7 +22,7 @@ def import_files(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
+            "--output",
             metavar="DIR",
             help="Where each file's measurement is kept, to be reported. Default: nowhere.",
         ),

@@ -80,7 +80,7 @@ def measure_layouts(
     rounds: Annotated[
         int,
         typer.Option(
-            "--rounds",
+            "--repetitions",
             parser=whole_number(1, 10_000),
             metavar="N",
             help="How often each layout is made and measured.",
@@ -105,7 +105,7 @@ def measure_layouts(
     What is on the devices is lost, and they are empty in the end. Each layout is measured as by
     measure disk, in turns: wo, ro and rw are how a sort goes over its disks, which is what a layout
     is chosen for. What a killed one left is undone by the next measure layouts and by no other
-    command, also after a reboot; the same one, with its --out, goes on.
+    command, also after a reboot; the same one, with its --output, goes on.
     """
     from tonnage.measure.disk import MODES, OPERATIONS
     from tonnage.measure.layouts import Settings
@@ -119,7 +119,7 @@ def measure_layouts(
     refuse_unknown("--file-system", [file_system] if file_system else [], FILE_SYSTEMS)
     labels = labelled(label)
     out = out or new_directory("tonnage-layouts")
-    refuse_files("--out", [out])
+    refuse_files("--output", [out])
     settings = Settings(
         devices=tuple(devices),
         layouts=tuple(dict.fromkeys(layout or (LAYOUTS if len(devices) > 1 else LAYOUTS[:1]))),

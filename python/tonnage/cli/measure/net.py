@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tonnage.base import core, formatting
-from tonnage.base.records import FleetMeasurement, Measurement
+from tonnage.base.records import ClusterMeasurement, Measurement
 from tonnage.cli.measure.options import (
     MOST_ROUNDS,
     ROUNDS,
@@ -75,7 +75,7 @@ def measure_net(
             "--connections",
             parser=whole_number(1, 64),
             metavar="N...",
-            help="TCP connections from each endpoint to each other. Default: 1; with --fleet 1, 2 "
+            help="TCP connections from each endpoint to each other. Default: 1; with --cluster 1, 2 "
             "and 4.",
         ),
     ] = None,
@@ -95,7 +95,7 @@ def measure_net(
             "--seconds",
             parser=number(0.1, 1_000_000),
             metavar="SECONDS",
-            help=f"How long they send. Default: {SECONDS:g}; with --fleet {FLEETS_SECONDS:g}, as "
+            help=f"How long they send. Default: {SECONDS:g}; with --cluster {FLEETS_SECONDS:g}, as "
             "that is done many times.",
         ),
     ] = None,
@@ -128,7 +128,7 @@ def measure_net(
             "--sizes",
             parser=whole_number(2, 10_000),
             metavar="N...",
-            help="With --fleet: how many machines send all to all. Default: 2, 4, 8 .. and all.",
+            help="With --cluster: how many machines send all to all. Default: 2, 4, 8 .. and all.",
         ),
     ] = None,
     seed: Annotated[
@@ -137,13 +137,13 @@ def measure_net(
             "--seed",
             parser=whole_number(0, 1 << 62),
             metavar="N",
-            help="With --fleet: of the machines' order in each round.",
+            help="With --cluster: of the machines' order in each round.",
         ),
     ] = "1",  # type: ignore[assignment]
     fleet: Annotated[
         str | None,
         typer.Option(
-            "--fleet",
+            "--cluster",
             metavar="ADDRESS",
             help="Between the machines of the Ray cluster at HOST:PORT, or, with auto, of the one "
             "that this machine is in; TYPE@auto: between those of this machine type.",
@@ -161,7 +161,7 @@ def measure_net(
     shuffle has to wait, and those of all together. --until-confidence is of the slowest's rate a
     round, each way.
 
-    With --fleet they are machines: pairs of them, each alone with all others, and all to all as
+    With --cluster they are machines: pairs of them, each alone with all others, and all to all as
     there are more, which is told as a share of what the slowest pair carries.
     """
     at = where(fleet, instances, False, patience, label)
@@ -175,7 +175,7 @@ def measure_net(
         }
         for flag in [flag for flag, given in of_one.items() if given]:
             raise core.UsageError(
-                f"{flag} is of endpoints on this machine: leave out --fleet, or it"
+                f"{flag} is of endpoints on this machine: leave out --cluster, or it"
             )
         _between_machines(
             at,
@@ -193,9 +193,9 @@ def measure_net(
     from tonnage.measure.net import measure_net as measure
 
     if sizes:
-        raise core.UsageError("--sizes are of a fleet: give --fleet too")
+        raise core.UsageError("--sizes are of a fleet: give --cluster too")
     if connections and len(connections) > 1:
-        raise core.UsageError("--connections: give one number, or --fleet too")
+        raise core.UsageError("--connections: give one number, or --cluster too")
     if rate is not None and not namespaces:
         raise core.UsageError("--rate is that of links between namespaces: give --namespaces too")
     block = block or BLOCK_BYTES
@@ -234,7 +234,7 @@ def _between_machines(at: Where, out: Path, as_json: bool, **told: Any) -> None:
     fleets.show(at.fleet, out, "net", measured, as_json, in_lines=shuffled)
 
 
-def shuffled(found: FleetMeasurement) -> Iterator[str]:
+def shuffled(found: ClusterMeasurement) -> Iterator[str]:
     """What the network between machines carries, in lines."""
     if found.baseline_bytes_per_second is not None:
         types = found.types
@@ -242,7 +242,7 @@ def shuffled(found: FleetMeasurement) -> Iterator[str]:
         rate = formatting.rate(found.baseline_bytes_per_second)
         yield f"The median pair{mixed}: {rate}{_duplex(found)}"
     if slowest := found.slowest_link:
-        yield f"The slowest link: {slowest.node}, {formatting.rate(slowest.less)} with all others"
+        yield f"The slowest link: {slowest.node}, {formatting.rate(slowest.slower_direction)} with all others"
     for size in found.sizes:
         share = size.fraction_of_baseline
         of_pair = "" if share is None else f", {formatting.percent(share)} of the slowest pair's"
@@ -254,7 +254,7 @@ def shuffled(found: FleetMeasurement) -> Iterator[str]:
         )
 
 
-def _duplex(found: FleetMeasurement) -> str:
+def _duplex(found: ClusterMeasurement) -> str:
     if found.both_ways_share is None:
         return ""
     kind = "full" if found.full_duplex else "half"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage.base import core, formatting
-from tonnage.base.records import Measurement, Reading
+from tonnage.base.records import Measurement, Metric
 from tonnage.cli.measure.options import (
     MOST_ROUNDS,
     ROUNDS,
@@ -37,7 +37,7 @@ from tonnage.cli.options.types import (
     refuse_unknown,
     whole_number,
 )
-from tonnage.run.storage.object_store import parse_place
+from tonnage.run.storage.object_store import parse_url
 
 if TYPE_CHECKING:
     from tonnage.measure.object import Knee
@@ -69,7 +69,7 @@ def measure_object(
     chunk: Annotated[
         list[int] | None,
         typer.Option(
-            "--chunk",
+            "--chunk-size",
             parser=parse_size,
             metavar="SIZE...",
             help="What one request moves. Default: 1MiB, 4MiB and 16MiB.",
@@ -78,7 +78,7 @@ def measure_object(
     threads: Annotated[
         list[int] | None,
         typer.Option(
-            "--threads",
+            "--requests",
             parser=whole_number(1, 1024),
             metavar="N...",
             help="Requests at once. Default: 1, 2, 4, 8 and 16.",
@@ -123,7 +123,7 @@ def measure_object(
     from tonnage.measure import object as store
 
     at = where(fleet, instances, one_at_a_time, patience, label)
-    bucket, prefix = parse_place(place)
+    bucket, prefix = parse_url(place)
     refuse_endpoint(endpoint)
     refuse_unknown("--operation", operation or [], store.OPERATIONS)
     settings = store.Settings(
@@ -143,22 +143,22 @@ def measure_object(
     least = store.LEAST_PART_BYTES
     for size in chunk or []:
         if size < 1:
-            raise core.UsageError("--chunk 0: give a byte at least")
+            raise core.UsageError("--chunk-size 0: give a byte at least")
         if "multipart" in settings.operations and size < least:
             raise core.UsageError(
-                f"--chunk {size}: parts have 5MiB at least; give more, or leave out --operation "
+                f"--chunk-size {size}: parts have 5MiB at least; give more, or leave out --operation "
                 "multipart"
             )
     largest = max(settings.chunk_bytes)
     if "get" in settings.operations and object_size < largest:
         raise core.UsageError(
             f"--object-size {object_size} is less than a chunk of {largest}: give more, or a "
-            "smaller --chunk"
+            "smaller --chunk-size"
         )
     if at.fleet is None:
         needed = store.memory_bytes(settings)
         refuse_memory(
-            f"--threads {max(settings.threads)} with chunks of {formatting.memory(largest)} take "
+            f"--requests {max(settings.threads)} with chunks of {formatting.memory(largest)} take "
             f"{formatting.memory(needed)},",
             needed,
             "give fewer, or smaller chunks",
@@ -189,7 +189,7 @@ def _knees(measurement: Measurement) -> More:
     return {"knees": [dataclasses.asdict(each) for each in found]}, [_knee(each) for each in found]
 
 
-def _line(reading: Reading) -> str:
+def _line(reading: Metric) -> str:
     """A reading in a line, with what a store's requests have besides."""
     parts = [line(reading)]
     first = reading.details["first_byte_seconds"].get("p50")

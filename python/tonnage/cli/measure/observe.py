@@ -56,7 +56,7 @@ def observe(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Where results go. Default: tonnage-observe-N, here."
+            "--output", metavar="DIR", help="Where results go. Default: tonnage-observe-N, here."
         ),
     ] = None,
     as_json: Annotated[
@@ -80,8 +80,8 @@ def observe(
     if bool(command) == bool(pid):
         raise core.UsageError("give either -- COMMAND or --pid PID...: what is to be watched")
     if out:
-        refuse_files("--out", [out])
-        refuse_filled("--out", [out])
+        refuse_files("--output", [out])
+        refuse_filled("--output", [out])
     known = environment.capture([Path()])
     out = out or new_directory("tonnage-observe")
     is_new = not out.exists()

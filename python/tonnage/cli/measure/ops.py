@@ -51,7 +51,7 @@ def measure_ops(
     outstanding: Annotated[
         list[int] | None,
         typer.Option(
-            "--outstanding",
+            "--queue-depth",
             parser=whole_number(1, 4096),
             metavar="N...",
             help="Operations at once. Default: each operation's own sweep.",

@@ -15,7 +15,7 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.base.credibility import NOT_PROVED
-from tonnage.base.records import Figure, Measurement, Reading, Trial
+from tonnage.base.records import Measurement, Metric, Summary, Trial
 from tonnage.cli.options.types import (
     command,
     new_directory,
@@ -104,12 +104,12 @@ MOST_ROUNDS = 30
 ROUNDS_HELP = f"Trials of each. Default: {ROUNDS}; with --until-confidence at most, {MOST_ROUNDS}."
 Rounds = Annotated[
     int | None,
-    typer.Option("--rounds", parser=whole_number(1, 10_000), metavar="N", help=ROUNDS_HELP),
+    typer.Option("--repetitions", parser=whole_number(1, 10_000), metavar="N", help=ROUNDS_HELP),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out",
+        "--output",
         metavar="DIR",
         help="Where trials are kept; what was begun there goes on. Default: a new directory here.",
     ),
@@ -117,7 +117,7 @@ Out = Annotated[
 FleetAddress = Annotated[
     str | None,
     typer.Option(
-        "--fleet",
+        "--cluster",
         metavar="ADDRESS",
         help="Measure on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
         "that this machine is in; TYPE@auto: on those of this machine type. Directories are each "
@@ -128,25 +128,25 @@ FleetAddress = Annotated[
 Instances = Annotated[
     int | None,
     typer.Option(
-        "--instances",
+        "--nodes",
         parser=whole_number(1, 10_000),
         metavar="N",
-        help="With --fleet: on so many machines. Default: all.",
+        help="With --cluster: on so many machines. Default: all.",
     ),
 ]
 OneAtATime = Annotated[
     bool,
     typer.Option(
-        "--one-at-a-time", help="With --fleet: one machine after another, instead of together."
+        "--one-at-a-time", help="With --cluster: one machine after another, instead of together."
     ),
 ]
 Patience = Annotated[
     float,
     typer.Option(
-        "--patience",
+        "--timeout",
         parser=parse_duration,
         metavar="TIME",
-        help="With --fleet: a machine that says nothing, or moves nothing, for so long is given "
+        help="With --cluster: a machine that says nothing, or moves nothing, for so long is given "
         "up, and said to be missing. To start there it has 60 s, or this if that is more.",
     ),
 ]
@@ -196,8 +196,8 @@ def where(
 ) -> Where:
     """Where the options say."""
     if fleet is None and (instances is not None or one_at_a_time):
-        flag = "--one-at-a-time" if instances is None else "--instances"
-        raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
+        flag = "--one-at-a-time" if instances is None else "--nodes"
+        raise core.UsageError(f"{flag} is for a fleet: give --cluster too")
     return Where(fleet, instances, one_at_a_time, patience_seconds, labelled(label))
 
 
@@ -242,7 +242,7 @@ def refuse_directories(at: Where, directories: Sequence[Path]) -> None:
             )
         if at.fleet is None and NODE in str(directory) and not directory.is_dir():
             raise core.UsageError(
-                f"--dir {directory}: {NODE} is the name of a fleet's node: give --fleet too"
+                f"--dir {directory}: {NODE} is the name of a fleet's node: give --cluster too"
             )
     if at.fleet is None:
         refuse_missing("--dir", directories)
@@ -268,7 +268,7 @@ def carry_out(
     pause_seconds: float = 0.0,
     in_step: bool = False,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
-    in_line: Callable[[Reading], str] | None = None,
+    in_line: Callable[[Metric], str] | None = None,
 ) -> None:
     """Measures, and shows what is found as it comes.
 
@@ -313,13 +313,13 @@ def carry_out(
 def refuse_outstanding(memory_bytes: int) -> None:
     """Refuses operations whose buffers would take more memory than there is."""
     refuse_memory(
-        f"--outstanding so many needs {formatting.memory(memory_bytes)},",
+        f"--queue-depth so many needs {formatting.memory(memory_bytes)},",
         memory_bytes,
         "give fewer, or smaller ones with --operation",
     )
 
 
-def line(reading: Reading) -> str:
+def line(reading: Metric) -> str:
     """A reading in a line."""
     parts = []
     if reading.bandwidth_bytes_per_second is not None:
@@ -343,7 +343,7 @@ def show(
     out: Path,
     as_json: bool,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
-    in_line: Callable[[Reading], str] = line,
+    in_line: Callable[[Metric], str] = line,
 ) -> None:
     """Prints each trial when it is done, and the whole at the end; as JSON the whole alone.
 
@@ -392,7 +392,7 @@ def kept_rules(measurement: Measurement) -> str:
     return f"Keeps {kept} of the {len(measurement.scorecard)} rules of Cloud Truth."
 
 
-def _modes(measurement: Measurement, figure: Figure) -> str:
+def _modes(measurement: Measurement, figure: Summary) -> str:
     """Where a figure's trials gather, if in several places: what lies between hardly occurs."""
     rates = [each.bytes_per_second for each in measurement.trials if each.name == figure.name]
     from tonnage.base.stats import multimodality as modes  # Here, since it takes a while to load.
@@ -406,7 +406,7 @@ def _modes(measurement: Measurement, figure: Figure) -> str:
     return f"{formatting.several(len(found), 'mode')}, {formatting.listing(each)}; median "
 
 
-def _precision(figure: Figure) -> str:
+def _precision(figure: Summary) -> str:
     """The median's interval, how precise that is, and how many trials what was wanted takes."""
     if figure.wanted_share is None:
         return ""  # Of nothing there is no share.

@@ -36,7 +36,7 @@ def measure_over_time(
     outstanding: Annotated[
         int,
         typer.Option(
-            "--outstanding", parser=whole_number(1, 4096), metavar="N", help="Operations at once."
+            "--queue-depth", parser=whole_number(1, 4096), metavar="N", help="Operations at once."
         ),
     ] = "8",  # type: ignore[assignment]
     every: Annotated[
@@ -71,7 +71,7 @@ def measure_over_time(
 ) -> None:
     """Measure the same at fixed intervals, for minutes or days; between them nothing is done.
 
-    Given the same --out, it goes on after a kill or a reboot; what was missed stays a gap.
+    Given the same --output, it goes on after a kill or a reboot; what was missed stays a gap.
     """
     from tonnage.measure.over_time import Settings
     from tonnage.measure.over_time import measure_over_time as measure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage.base import core, formatting
-from tonnage.base.records import FleetMeasurement
+from tonnage.base.records import ClusterMeasurement
 from tonnage.base.records.environment import MACHINE_TYPE
 from tonnage.base.records.network_rounds import NET, RECEIVE, SEND
 from tonnage.cli.measure import cluster as fleets
@@ -63,7 +63,7 @@ def measure_screen(
     fleet: Annotated[
         str,
         typer.Option(
-            "--fleet",
+            "--cluster",
             metavar="ADDRESS",
             help="The machines of the Ray cluster at HOST:PORT, or, with auto, of the one that "
             "this machine is in.",
@@ -195,8 +195,8 @@ def _asked(job: str | None, data: int | None, catalog: list[str] | None) -> Aske
 
 
 def show(
-    disks: FleetMeasurement,
-    network: FleetMeasurement | None,
+    disks: ClusterMeasurement,
+    network: ClusterMeasurement | None,
     out: Path,
     asked: Asked | None,
     as_json: bool,
@@ -246,7 +246,7 @@ def _line(suspect: Suspect) -> str:
 
 
 def _gain(
-    disks: FleetMeasurement, network: FleetMeasurement | None, found: Screened, asked: Asked
+    disks: ClusterMeasurement, network: ClusterMeasurement | None, found: Screened, asked: Asked
 ) -> More:
     """What the job would gain without the suspects; ``gain`` of None: that cannot be told."""
     from tonnage.model.outlier_nodes import carried

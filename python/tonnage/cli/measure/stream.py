@@ -83,7 +83,7 @@ def measure_stream(
         bool,
         typer.Option(
             "--shared-dir",
-            help="With --fleet: --dir is one directory, on a file system that all machines have "
+            help="With --cluster: --dir is one directory, on a file system that all machines have "
             "mounted. All begin each trial at one moment, and read what another one wrote; with "
             "--shared, one file is that of all machines.",
         ),
@@ -130,7 +130,7 @@ def measure_stream(
     at = where(fleet, instances, one_at_a_time, patience, label)
     refuse_directories(at, [directory])
     if shared_dir and at.fleet is None:
-        raise core.UsageError("--shared-dir is for a fleet: give --fleet too")
+        raise core.UsageError("--shared-dir is for a fleet: give --cluster too")
     if shared_dir and until_confidence:
         raise core.UsageError(
             "--shared-dir has all machines do the same trials: give --repetitions instead of "

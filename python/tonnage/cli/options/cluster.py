@@ -15,7 +15,7 @@ PATIENCE_SECONDS = 60.0
 Fleet = Annotated[
     str | None,
     typer.Option(
-        "--fleet",
+        "--cluster",
         metavar="ADDRESS",
         help="Do it on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
         "that this machine is in; TYPE@auto: on those of this machine type. Paths are the "
@@ -25,9 +25,9 @@ Fleet = Annotated[
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out",
+        "--job-dir",
         metavar="DIR",
-        help="With --fleet: where what befell is kept; what was begun there goes on. Default: a "
+        help="With --cluster: where what befell is kept; what was begun there goes on. Default: a "
         "new directory here.",
     ),
 ]
@@ -37,16 +37,16 @@ Connections = Annotated[
         "--connections",
         parser=whole_number(1, 64),
         metavar="N",
-        help=f"With --fleet: connections from each machine to each other. Default: {CONNECTIONS}.",
+        help=f"With --cluster: connections from each machine to each other. Default: {CONNECTIONS}.",
     ),
 ]
 Patience = Annotated[
     float | None,
     typer.Option(
-        "--patience",
+        "--timeout",
         parser=parse_duration,
         metavar="TIME",
-        help="With --fleet: a machine that says nothing for so long is lost (at most 3s, if others "
+        help="With --cluster: a machine that says nothing for so long is lost (at most 3s, if others "
         "find its connections broken), as is one for which nobody has moved anything for twice as "
         f"long. Default: {PATIENCE_SECONDS:g}s.",
     ),
@@ -54,10 +54,10 @@ Patience = Annotated[
 Instances = Annotated[
     int | None,
     typer.Option(
-        "--instances",
+        "--nodes",
         parser=whole_number(1, 10_000),
         metavar="N",
-        help="With --fleet: on so many machines. Default: all.",
+        help="With --cluster: on so many machines. Default: all.",
     ),
 ]
 Plan = Annotated[
@@ -65,7 +65,7 @@ Plan = Annotated[
     typer.Option(
         "--plan",
         metavar="FILE",
-        help="With --fleet: what tonnage plan --json printed of such a job; so many machines, and "
+        help="With --cluster: what tonnage plan --json printed of such a job; so many machines, and "
         "what is promised, are as planned, and the plan stands beside what came.",
     ),
 ]
@@ -83,7 +83,7 @@ Capacities = Annotated[
     typer.Option(
         "--capacities",
         metavar="DIR...",
-        help="With --fleet: what tonnage measure disk, net and object --fleet kept: the limit of "
+        help="With --cluster: what tonnage measure disk, net and object --cluster kept: the limit of "
         "each phase is told; a machine with slower disks gets less. Default: all get the same.",
     ),
 ]

@@ -6,13 +6,19 @@ from pathlib import Path
 
 from tonnage.base import core, formatting
 from tonnage.base.records import (
-    FleetMeasurement,
+    ClusterMeasurement,
     Measurement,
     RecordError,
     ReductionRecord,
     RunRecord,
 )
-from tonnage.base.records.discovery import bytes_at, fleets_at, measurements_at, places, runs_at
+from tonnage.base.records.discovery import (
+    find_measurements,
+    load_cluster_measurements,
+    load_measurements,
+    load_runs,
+    measurement_bytes,
+)
 
 
 def measured_places(paths: list[Path]) -> list[Path]:
@@ -20,7 +26,7 @@ def measured_places(paths: list[Path]) -> list[Path]:
     found: dict[Path, Path] = {}
     for path in paths:
         try:
-            for place in places(path):
+            for place in find_measurements(path):
                 found.setdefault(place.resolve(), place)
         except RecordError as why:
             raise core.UsageError(f"{why}: give what tonnage measure or import wrote") from None
@@ -35,7 +41,7 @@ def runs_among(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], li
     others: list[Path] = []
     for path in paths:
         try:
-            runs = runs_at(path)
+            runs = load_runs(path)
             measured = not runs or (path.is_dir() and _has_measurements(path))
         except RecordError as why:
             raise core.UsageError(str(why)) from None
@@ -48,17 +54,17 @@ def runs_among(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], li
 
 def _has_measurements(path: Path) -> bool:
     try:
-        return bool(places(path))
+        return bool(find_measurements(path))
     except RecordError:
         return False
 
 
-def read_fleets(paths: list[Path]) -> list[FleetMeasurement]:
+def read_fleets(paths: list[Path]) -> list[ClusterMeasurement]:
     """How it went on the machines of fleets, each fleet once, under whatever names it was given."""
-    found: dict[str, FleetMeasurement] = {}
+    found: dict[str, ClusterMeasurement] = {}
     for path in paths:
         try:
-            found |= {each.id: each for each in fleets_at(path)}
+            found |= {each.id: each for each in load_cluster_measurements(path)}
         except RecordError as why:
             raise core.UsageError(str(why)) from None
         except OSError as why:
@@ -75,10 +81,10 @@ def read_all(found: list[Path]) -> list[Measurement]:
     measurements: list[Measurement] = []
     holders: dict[str, Path] = {}
     done = 0
-    with core.Progress("reading", sum(map(bytes_at, found))) as progress:
+    with core.Progress("reading", sum(map(measurement_bytes, found))) as progress:
         for place in found:
             try:
-                of_place = measurements_at(place)
+                of_place = load_measurements(place)
             except RecordError as why:
                 raise core.UsageError(str(why)) from None
             except OSError as why:
@@ -90,7 +96,7 @@ def read_all(found: list[Path]) -> list[Measurement]:
                     )
                 holders[each.id] = place
             measurements += of_place
-            done += bytes_at(place)
+            done += measurement_bytes(place)
             progress(done)
     if not measurements:
         raise core.UsageError(

@@ -12,15 +12,15 @@ import typer
 from tonnage.base import core
 from tonnage.cli.measure.options import NODE
 from tonnage.cli.options.types import bytes_in, whole_number
-from tonnage.run.storage.object_store import is_url, parse_place
+from tonnage.run.storage.object_store import is_url, parse_url
 
 if TYPE_CHECKING:
-    from tonnage.run.storage.object_store import Volumes
+    from tonnage.run.storage.object_store import ObjectStoreOptions
 
 Endpoint = Annotated[
     str | None,
     typer.Option(
-        "--endpoint",
+        "--endpoint-url",
         "--endpoint-url",
         metavar="URL",
         help="The store's address, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, or AWS.",
@@ -42,19 +42,19 @@ def divided(places: Iterable[str]) -> tuple[list[Path], list[str]]:
     paths, urls = [], []
     for place in places:
         if is_url(place):
-            parse_place(place)
+            parse_url(place)
             urls.append(place)
         else:
             paths.append(Path(place))
     return paths, urls
 
 
-def reached(endpoint: str | None, requests: int | None) -> Volumes:
+def reached(endpoint: str | None, requests: int | None) -> ObjectStoreOptions:
     """How stores are reached, as the flags say."""
-    from tonnage.run.storage.object_store import Volumes
+    from tonnage.run.storage.object_store import ObjectStoreOptions
 
     refuse_endpoint(endpoint)
-    return Volumes(endpoint=endpoint, requests=requests)
+    return ObjectStoreOptions(endpoint=endpoint, requests=requests)
 
 
 def asked_of_stores(requests: Mapping[str, Any]) -> str:
@@ -64,22 +64,22 @@ def asked_of_stores(requests: Mapping[str, Any]) -> str:
     return said + "repetitions" + (f", {hedged} beside one that was slow" if hedged else "")
 
 
-def bytes_to_read(paths: Iterable[Path], urls: list[str], volumes: Volumes) -> int:
+def bytes_to_read(paths: Iterable[Path], urls: list[str], volumes: ObjectStoreOptions) -> int:
     """Bytes of files and objects, for progress only.
 
     Raises:
         UsageError: A url means nothing that is there, or the store does not answer.
     """
-    from tonnage.run.storage.object_store import find
+    from tonnage.run.storage.object_store import find_objects
 
-    found = find(urls, volumes) if urls else []
+    found = find_objects(urls, volumes) if urls else []
     return bytes_in(paths) + sum(each.bytes for each in found)
 
 
 def refuse_endpoint(endpoint: str | None) -> None:
     """Refuses what is no address of a store."""
     if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
-        raise core.UsageError(f"--endpoint {endpoint}: write it like http://127.0.0.1:9000")
+        raise core.UsageError(f"--endpoint-url {endpoint}: write it like http://127.0.0.1:9000")
 
 
 def refuse_of_nodes(urls: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""``--plan`` of ``tonnage run JOB --fleet``: what a plan decides, and whether this is its fleet.
+"""``--plan`` of ``tonnage run JOB --cluster``: what a plan decides, and whether this is its fleet.
 
 A plan says how many machines, of which type, and what is promised of the output. Where things lie
 on them the paths say, and memory no plan has decided yet: both are the command's own.
@@ -62,7 +62,7 @@ def follow(
         job: Whose plan it has to be: sort, mapreduce or reduce.
         path: What ``tonnage plan JOB --json`` printed.
         number: Which of its candidates, from 1; ``None`` for the best.
-        instances: ``--instances``, if it was given.
+        instances: ``--nodes``, if it was given.
         durability: ``--durability``, if it was given.
 
     Raises:
@@ -78,7 +78,7 @@ def follow(
     nodes = found.nodes
     if instances not in (None, nodes):
         raise core.UsageError(
-            f"--instances {instances}: {flag} is of {formatting.several(nodes, 'node')}: give one of "
+            f"--nodes {instances}: {flag} is of {formatting.several(nodes, 'node')}: give one of "
             "the two"
         )
     planned = str(plan.job.settings.get("durability", found.durability))

@@ -23,7 +23,7 @@ BUILT_IN = "themis-2014"
 FLAGS = {
     "sort": ("--durability", "--objects"),
     "mapreduce": ("--durability", "--objects", "--map-share", "--reduce-share"),
-    "reduce": ("--passes", "--chunk", "--local-share", "--core-seconds"),
+    "reduce": ("--passes", "--chunk-size", "--local-share", "--core-seconds"),
 }
 """Which flags say what a kind of job is like."""
 DEFAULT_CHUNK = 8 << 20
@@ -38,7 +38,7 @@ Catalogs = Annotated[
 Profiles = Annotated[
     list[str] | None,
     typer.Option(
-        "--profiles",
+        "--profile",
         metavar="NAME_OR_DIR",
         help="What was measured: a profile's name, or a directory of profiles and measurements; "
         "again for more. Default: themis-2014.",
@@ -84,7 +84,7 @@ Passes = Annotated[
 Chunk = Annotated[
     int | None,
     typer.Option(
-        "--chunk", parser=parse_size, metavar="SIZE", help="Of reduce: what a request gets."
+        "--chunk-size", parser=parse_size, metavar="SIZE", help="Of reduce: what a request gets."
     ),
 ]
 LocalShare = Annotated[
@@ -134,19 +134,19 @@ def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
         try:
             profiles = read(name, figures)
         except ProfileError as why:
-            raise core.UsageError(f"--profiles: {why}") from why
+            raise core.UsageError(f"--profile: {why}") from why
         of = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
         if not offers.intersection(of) and not any(each.shares for each in profiles):
             types = ", ".join(sorted({kind for _, kind in of})) or "no machine"
             raise core.UsageError(
-                f"--profiles {name}: it is of {types}, which is in no catalog that is asked for: "
+                f"--profile {name}: it is of {types}, which is in no catalog that is asked for: "
                 "give its --catalog"
             )
         found += profiles
     try:
         return known(found)
     except ProfileError as why:
-        raise core.UsageError(f"--profiles: {why}") from why
+        raise core.UsageError(f"--profile: {why}") from why
 
 
 def find_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
@@ -201,9 +201,9 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
             reduce_share=given.get("--reduce-share", 1.0),
         )
     elif name == "reduce":
-        chunk = given.get("--chunk", DEFAULT_CHUNK)
+        chunk = given.get("--chunk-size", DEFAULT_CHUNK)
         if not 0 < chunk <= LARGEST:
-            raise core.UsageError("--chunk 0: a request gets at least a byte")
+            raise core.UsageError("--chunk-size 0: a request gets at least a byte")
         seconds = given.get("--core-seconds")
         made = reduce(
             given.get("--passes", 1),
@@ -227,15 +227,15 @@ def _in_file(path: Path) -> Job:
     """The job that a file holds, or that a run was of which it holds the record."""
     from tonnage.base.records import ReductionRecord, RunRecord
     from tonnage.base.records.base import RecordError
-    from tonnage.base.records.discovery import says
+    from tonnage.base.records.discovery import has_schema
     from tonnage.base.records.job import Job
     from tonnage.model.jobs.mapreduce import as_run
     from tonnage.model.jobs.reduce import reduce_as
 
     try:
-        if says(path, ReductionRecord):
+        if has_schema(path, ReductionRecord):
             return reduce_as(ReductionRecord.read(path))
-        if says(path, RunRecord):
+        if has_schema(path, RunRecord):
             return as_run(RunRecord.read(path))
         return Job.read(path)
     except (RecordError, UnicodeDecodeError, ValueError) as why:

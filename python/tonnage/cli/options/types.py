@@ -26,10 +26,10 @@ SEVERAL = (
     "--dir",
     "--mode",
     "--operation",
-    "--outstanding",
+    "--queue-depth",
     "--layout",
-    "--chunk",
-    "--threads",
+    "--chunk-size",
+    "--requests",
     "--price",
     "--capacities",
     "--pid",
@@ -241,7 +241,7 @@ def refuse_relative(directories: Iterable[Path]) -> None:
     for directory in directories:
         if not directory.is_absolute():
             raise core.UsageError(
-                f"--dir {directory}: with --fleet give a path from / on: it is each machine's own"
+                f"--dir {directory}: with --cluster give a path from / on: it is each machine's own"
             )
 
 

@@ -36,14 +36,14 @@ def from_study(out: Path) -> Iterator[str]:
     """
     profiles = [BUILT_IN, str(out)]  # The former tells of networks, which a study has none of.
     if is_known(profiles):
-        given = [each for name in profiles for each in ("--profiles", name)]
+        given = [each for name in profiles for each in ("--profile", name)]
         yield f"Next, for data of your own: {shlex.join([program(), *PLAN, *given])}"
         return
     yield f"Next, for data of your own: {shlex.join([program(), *PLAN])}"
-    of = [program(), "profile", str(out), "--offer", "PROVIDER/TYPE", "--out", "mine.json"]
+    of = [program(), "profile", str(out), "--offer", "PROVIDER/TYPE", "--output", "mine.json"]
     yield (
         f"It does not say what machine this was rented as. If you know: {shlex.join(of)}, which "
-        f"tonnage plan takes by --profiles {BUILT_IN} --profiles mine.json"
+        f"tonnage plan takes by --profile {BUILT_IN} --profile mine.json"
     )
 
 
@@ -58,9 +58,9 @@ def from_fleet_study(out: Path, calibrated: str, catalogs: list[str]) -> Iterato
     profile = str(out / calibrated)
     given = [part for name in catalogs for part in ("--catalog", name)]
     if is_known([profile], catalogs):
-        given += ["--profiles", profile]
+        given += ["--profile", profile]
         yield f"Next, for data of your own: {shlex.join([program(), *PLAN, *given])}"
-        page = [program(), "explore", *given, "--out", str(out / "explore.html")]
+        page = [program(), "explore", *given, "--output", str(out / "explore.html")]
         yield f"Or a page that plans: {shlex.join(page)}"
 
 

@@ -129,10 +129,10 @@ def show_survey(plan: Plan, budget: float | None) -> None:
         f"{formatting.several(len(rows), 'screening')} of two nodes for ten minutes: {usd(total)}."
     )
     print(f"The chance: {rows[0]['rule']}.")
-    profiles = "".join(f"--profiles {name} " for name in plan.profiles)
+    profiles = "".join(f"--profile {name} " for name in plan.profiles)
     print(
-        "On each node: tonnage measure disk --dir DIR ... --out results/NODE; then plan again, as "
-        f"before and with {profiles}--profiles results (see tonnage profile --help for machines "
+        "On each node: tonnage measure disk --dir DIR ... --output results/NODE; then plan again, as "
+        f"before and with {profiles}--profile results (see tonnage profile --help for machines "
         "that do not tell their type)."
     )
 

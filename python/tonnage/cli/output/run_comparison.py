@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tonnage.base import formatting
-from tonnage.base.records import Compared, ComparedPhase
+from tonnage.base.records import PhaseComparison, RunComparison
 
 
-def lines(compared: Compared, seconds: float) -> Iterator[str]:
+def lines(compared: RunComparison, seconds: float) -> Iterator[str]:
     """All that there is to say, line by line.
 
     Args:
@@ -40,7 +40,7 @@ def lines(compared: Compared, seconds: float) -> Iterator[str]:
         yield formatting.sentence(note)
 
 
-def _phase(phase: ComparedPhase) -> str:
+def _phase(phase: PhaseComparison) -> str:
     """A phase on the node that took longest for it."""
     parts = [
         f"{formatting.phase(phase.name)}: {formatting.seconds(phase.seconds)} on {phase.slowest_node}, the "

@@ -31,7 +31,7 @@ def refuse(
     from tonnage.provision.export import KINDS
 
     if kind is None:
-        for flag, given in {"--candidate": number, "--out": out}.items():
+        for flag, given in {"--candidate": number, "--output": out}.items():
             if given is not None:
                 raise core.UsageError(f"{flag} {given}: it is of --emit, which is not given")
         return
@@ -67,7 +67,7 @@ def emit(
         try:
             out.write_text(text)
         except OSError as why:
-            raise core.UsageError(f"--out {out}: {why.strerror}") from why
+            raise core.UsageError(f"--output {out}: {why.strerror}") from why
     if as_json:
         told = dataclasses.asdict(handed) | {"candidate": dataclasses.asdict(chosen)}
         print(json.dumps(told))

@@ -49,7 +49,7 @@ def explore(
     local_share: LocalShare = None,
     core_seconds: CoreSeconds = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE.html", help="Where the page goes.")
+        Path, typer.Option("--output", metavar="FILE.html", help="Where the page goes.")
     ] = Path("explore.html"),
     as_json: Json = False,
 ) -> None:
@@ -61,13 +61,13 @@ def explore(
     from tonnage.report.explorer import page_data, write_explorer
 
     if out.suffix != ".html" or out.is_dir():
-        raise core.UsageError(f"--out {out}: name a file that ends in .html")
+        raise core.UsageError(f"--output {out}: name a file that ends in .html")
     about: dict[str, Any] = {
         "--objects": objects,
         "--map-share": map_share,
         "--reduce-share": reduce_share,
         "--passes": passes,
-        "--chunk": chunk,
+        "--chunk-size": chunk,
         "--local-share": local_share,
         "--core-seconds": core_seconds,
     }
@@ -82,7 +82,7 @@ def explore(
         progress(3, 4)
         flags = [part for flag, value in about.items() for part in _given(flag, value)]
         flags += [part for name in catalog or () for part in ("--catalog", name)]
-        flags += [part for name in profiles or () for part in ("--profiles", name)]
+        flags += [part for name in profiles or () for part in ("--profile", name)]
         page = write_explorer(held, job, flags, out)
     if as_json:
         found = {

@@ -139,7 +139,7 @@ def plan(
     take_out: Annotated[
         float | None,
         typer.Option(
-            "--take-out",
+            "--egress",
             parser=number(0, 1e9),
             metavar="SHARE",
             help="Bytes that leave the provider, at its price to the internet, for each byte of "
@@ -199,7 +199,9 @@ def plan(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="With --emit: where to, if not to the screen."),
+        typer.Option(
+            "--output", metavar="FILE", help="With --emit: where to, if not to the screen."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -234,7 +236,7 @@ def plan(
         "--map-share": map_share,
         "--reduce-share": reduce_share,
         "--passes": passes,
-        "--chunk": chunk,
+        "--chunk-size": chunk,
         "--local-share": local_share,
         "--core-seconds": core_seconds,
     }

@@ -18,7 +18,7 @@ from tonnage.cli.options.types import Json
 
 if TYPE_CHECKING:
     from tonnage.base.records.calibration import Calibration
-    from tonnage.base.records.profile import Law, Profile
+    from tonnage.base.records.profile import CapacityDistribution, Profile
     from tonnage.catalog import Catalog
     from tonnage.model.profiles import Offer, Said
 
@@ -36,7 +36,7 @@ def profile(
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", metavar="PROFILE.json", help="Where the profile goes.")
+        Path, typer.Option("--output", metavar="PROFILE.json", help="Where the profile goes.")
     ],
     offer: Annotated[
         list[str] | None,
@@ -81,7 +81,7 @@ def profile(
     from tonnage.plan.advertised import advertised
 
     if out.suffix != ".json" or out.is_dir():
-        raise core.UsageError(f"--out {out}: name a file that ends in .json")
+        raise core.UsageError(f"--output {out}: name a file that ends in .json")
     catalogs = catalogs_of(catalog, ())
     said = _said(offer or [], catalogs)
     runs, measured = runs_among(paths)
@@ -110,9 +110,9 @@ def profile(
         known = [law.resource for each in made.offers for law in each.laws]
         known += [law.resource for law in made.shares]
         # Without a network's rate nothing that shuffles can be planned.
-        others = "" if "network" in known else f"--profiles {BUILT_IN} "
+        others = "" if "network" in known else f"--profile {BUILT_IN} "
         others += "".join(f"--catalog {each} " for each in catalog or [])
-        print(f"Kept in {out}; to plan with it: tonnage plan JOB {others}--profiles {out}")
+        print(f"Kept in {out}; to plan with it: tonnage plan JOB {others}--profile {out}")
 
 
 def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> Said:
@@ -178,7 +178,7 @@ def _shown(runs: Calibration) -> str:
     )
 
 
-def _told(law: Law, figure: Callable[[float], str] = formatting.rate) -> str:
+def _told(law: CapacityDistribution, figure: Callable[[float], str] = formatting.rate) -> str:
     """A law in words: each kind of node, how they and times vary, and where it is from."""
     kinds = [
         f"{figure(mode.median)} (spread {formatting.percent(mode.spread)}, "

@@ -78,7 +78,7 @@ def ray(name: Lab = None, as_json: Json = False) -> None:
 
     Ray is the program that TONNAGE_RAY names, or the one beside Tonnage, or in PATH. It ends with
     lab down. What is to use the cluster runs on its first node: lab exec NODE -- tonnage measure
-    ... --fleet auto.
+    ... --cluster auto.
     """
     from tonnage.provision import lab
 

@@ -128,7 +128,7 @@ def launch(
     cap: Annotated[
         float | None,
         typer.Option(
-            "--cap-usd",
+            "--budget",
             parser=parse_usd,
             metavar="USD",
             help="Rent nothing that could cost more by the end of its lifetime.",
@@ -152,7 +152,7 @@ def launch(
     patience: Annotated[
         float,
         typer.Option(
-            "--patience",
+            "--timeout",
             parser=parse_duration,
             metavar="TIME",
             help="How long a machine may take to run, then to answer, and to answer in screening.",
@@ -172,14 +172,16 @@ def launch(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Where its record goes. Default: tonnage-launch-N, here."
+            "--output",
+            metavar="DIR",
+            help="Where its record goes. Default: tonnage-launch-N, here.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Rent what a plan says, install Tonnage and Ray, replace slow machines; or take all down.
 
-    The fleet is left ready, for tonnage fleet down to end it; with -- COMMAND it is ended after
+    The fleet is left ready, for tonnage cluster down to end it; with -- COMMAND it is ended after
     that, however it went. Whatever fails before, all is ended.
     """
     from tonnage.provision.aws.requests import Account
@@ -208,8 +210,8 @@ def launch(
         raise core.UsageError(f"{chosen.nodes} x {chosen.offer} ({chosen.layout}): {why}") from why
     refuse_unknown_account(order)
     if out:
-        refuse_files("--out", [out])
-        refuse_filled("--out", [out])
+        refuse_files("--output", [out])
+        refuse_filled("--output", [out])
     place = out or new_directory("tonnage-launch")
     from tonnage.provision.aws.launcher import Asked
     from tonnage.provision.ssh import Reach
@@ -316,7 +318,7 @@ def refuse_dear(order: Order, cap_usd: float | None) -> None:
     most = most_usd(order)
     if cap_usd is not None and most > cap_usd:
         raise core.UsageError(
-            f"--cap-usd {cap_usd:g}: {order.rental.candidate.nodes} x {order.rental.offer.type} "
+            f"--budget {cap_usd:g}: {order.rental.candidate.nodes} x {order.rental.offer.type} "
             f"until the end of --lifetime cost {formatting.cents(most)}: give more, or a shorter "
             "--lifetime, or another --candidate"
         )
@@ -354,7 +356,7 @@ def price_lines(order: Order, cap_usd: float | None) -> list[str]:
         f"{_moment(order.ends_at)}",
     ]
     if cap_usd is not None and most_usd(order) > cap_usd:
-        lines.append(f"That is above --cap-usd {cap_usd:g}: it would be refused")
+        lines.append(f"That is above --budget {cap_usd:g}: it would be refused")
     return [*lines, formatting.sentence(NOT_COUNTED)]
 
 
@@ -440,8 +442,8 @@ def ready_lines(asked: Asked, record: Launch, at: str, place: Path) -> list[str]
         f"at {record.address}",
         f"It costs {formatting.usd(round(len(nodes) * hourly, 4))} an hour, "
         f"{formatting.cents(record.cost_usd)} so far; it ends by itself {_moment(order.ends_at)}",
-        f"Use it: {login}, and there: tonnage run ... --fleet auto",
-        f"End it: tonnage fleet down {place}",
+        f"Use it: {login}, and there: tonnage run ... --cluster auto",
+        f"End it: tonnage cluster down {place}",
     ]
 
 

@@ -1,4 +1,4 @@
-"""``tonnage run sort --fleet``: paths are each machine's own; what befell each of them is told.
+"""``tonnage run sort --cluster``: paths are each machine's own; what befell each of them is told.
 
 What any job on a fleet needs of its command is here too: `run_asked`, and the record in words.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonnage.base import core, formatting
-from tonnage.base.records import FleetMeasurement, RunRecord
+from tonnage.base.records import ClusterMeasurement, RunRecord
 from tonnage.cli.measure.cluster import refuse_without_ray
 from tonnage.cli.options.cluster import CONNECTIONS, PATIENCE_SECONDS
 from tonnage.cli.options.inputs import read_fleets
@@ -26,11 +26,11 @@ from tonnage.model.findings import disk_warnings
 from tonnage.model.node_capacity import capacities as carried
 from tonnage.model.node_capacity import shares
 from tonnage.model.run_comparison import compare
-from tonnage.run.storage.object_store import refuse_read_again, refuse_twice_read
+from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
     from tonnage.run.sort.local import Layout
-    from tonnage.run.storage.object_store import Volumes
+    from tonnage.run.storage.object_store import ObjectStoreOptions
     from tonnage.run.two_pass.job_spec import Asked
 
 
@@ -39,7 +39,7 @@ def sort_on_fleet(
     inputs: Sequence[str],
     output: Sequence[str],
     scratch: Sequence[Path],
-    volumes: Volumes,
+    volumes: ObjectStoreOptions,
     layout: Layout,
     memory_bytes: int,
     as_json: bool,
@@ -65,8 +65,8 @@ def sort_on_fleet(
     for flag, places in (("input", paths), ("--output", directories), ("--scratch", scratch)):
         refuse_nowhere(flag, map(str, places))
     refuse_of_nodes([*urls, *folders])
-    refuse_twice_read(urls)
-    refuse_read_again(folders, urls)
+    refuse_overlapping_inputs(urls)
+    refuse_output_in_input(folders, urls)
     if folders and len(output) > 1:
         raise core.UsageError("--output: give directories, or one url")
     followed = follow("sort", plan, candidate, instances, durability)
@@ -102,7 +102,7 @@ def run_asked(
     address: str,
     out: Path,
     doing: str,
-    measured: Sequence[FleetMeasurement],
+    measured: Sequence[ClusterMeasurement],
     followed: Followed | None,
 ) -> RunRecord:
     """Has a fleet do what is asked, as planned if there is a plan; keeps what is beside it, too.
@@ -158,7 +158,7 @@ def going_on(out: Path) -> Iterator[None]:
     """Says that the same command goes on, if it ends early and would."""
     from tonnage.run.two_pass.job_dir import Over
 
-    said = f"the same command goes on, with --out {out}"
+    said = f"the same command goes on, with --job-dir {out}"
     try:
         yield
     except KeyboardInterrupt as why:
@@ -173,7 +173,7 @@ def going_on(out: Path) -> Iterator[None]:
         raise
 
 
-def measured_at(paths: Sequence[Path]) -> list[FleetMeasurement]:
+def measured_at(paths: Sequence[Path]) -> list[ClusterMeasurement]:
     """What fleets measured there.
 
     Raises:
@@ -184,22 +184,22 @@ def measured_at(paths: Sequence[Path]) -> list[FleetMeasurement]:
         raise core.UsageError(
             f"--capacities {formatting.listing(map(str, paths))}: no machine's disks, network or "
             "object store were measured there: give what tonnage measure disk, net or object "
-            "--fleet kept"
+            "--cluster kept"
         )
     return found
 
 
-def weights(measured: Sequence[FleetMeasurement]) -> dict[str, float] | None:
+def weights(measured: Sequence[ClusterMeasurement]) -> dict[str, float] | None:
     """Each node's share, by its disks; ``None`` if none were measured."""
     return shares(carried(measured, _nodes(measured)).nodes) or None
 
 
-def _nodes(measured: Sequence[FleetMeasurement]) -> set[str]:
+def _nodes(measured: Sequence[ClusterMeasurement]) -> set[str]:
     return {row.node for each in measured for row in each.nodes}
 
 
 def beside(
-    record: RunRecord, measured: Sequence[FleetMeasurement], followed: Followed | None = None
+    record: RunRecord, measured: Sequence[ClusterMeasurement], followed: Followed | None = None
 ) -> RunRecord:
     """The record, with each phase beside its limit and its plan."""
     took_part = [node.node for node in record.nodes]

@@ -47,7 +47,7 @@ from tonnage.cli.options.user_code import held_by
 from tonnage.cli.run.cluster import in_words as fleet_in_words
 from tonnage.cli.run.cluster import measured_at, run_asked, show, weights
 from tonnage.cli.run.sort import in_words as phases_in_words
-from tonnage.run.storage.object_store import refuse_read_again, refuse_twice_read
+from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
     from tonnage.api.mapreduce import MapReduce
@@ -81,7 +81,7 @@ def run_mapreduce(
         typer.Option(
             "--output",
             metavar="DIR",
-            help="An empty or new directory for the parts; with --fleet it may be "
+            help="An empty or new directory for the parts; with --cluster it may be "
             "s3://BUCKET/PREFIX, under which nothing is.",
         ),
     ],
@@ -105,7 +105,7 @@ def run_mapreduce(
     ] = None,
     format: Annotated[
         str,
-        typer.Option("--format", help="What is written: parquet, arrow, csv or json."),
+        typer.Option("--output-format", help="What is written: parquet, arrow, csv or json."),
     ] = "parquet",
     input_format: Annotated[
         str,
@@ -127,7 +127,7 @@ def run_mapreduce(
         typer.Option(
             "--durability",
             metavar="none|replicated|volumes",
-            help="With --fleet: what becomes of the output when a machine is lost. With none its "
+            help="With --cluster: what becomes of the output when a machine is lost. With none its "
             "share is done again while the job runs, and gone afterwards; with replicated another "
             "machine has a copy of each file; with volumes, which is the default if --output is a "
             "url, it is in object storage. Default: none.",
@@ -139,16 +139,16 @@ def run_mapreduce(
 ) -> None:
     """Do a MapReduce: functions over Arrow record batches, between the sort's two passes.
 
-    With --fleet on many machines, going on although machines are lost.
+    With --cluster on many machines, going on although machines are lost.
 
     The output is files part-00000, part-00001, ... and a list of them, _tonnage.json. Inputs are
     not changed. What runs is the code in MODULE, with all that you may do.
     """
     of_fleet = {
-        "--out": out,
+        "--job-dir": out,
         "--connections": connections,
-        "--patience": patience,
-        "--instances": instances,
+        "--timeout": patience,
+        "--nodes": instances,
         "--capacities": capacities,
         "--plan": plan,
         "--candidate": candidate,
@@ -157,8 +157,8 @@ def run_mapreduce(
     (paths, urls), (directories, folders) = divided(inputs), divided([output])
     volumes = reached(endpoint, requests)
     refuse_of_nodes([*urls, *folders])
-    refuse_twice_read(urls)
-    refuse_read_again(folders, urls)
+    refuse_overlapping_inputs(urls)
+    refuse_output_in_input(folders, urls)
     if fleet is not None:
         from tonnage.api.mapreduce import Fleet as Machines
         from tonnage.api.mapreduce import asked_of_fleet
@@ -196,10 +196,10 @@ def run_mapreduce(
         return
     for flag, given in of_fleet.items():
         if given is not None:
-            raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
+            raise core.UsageError(f"{flag} is for a fleet: give --cluster too")
     if folders:
         raise core.UsageError(
-            f"--output {output}: of one machine it goes to a directory: give one, or --fleet, of "
+            f"--output {output}: of one machine it goes to a directory: give one, or --cluster, of "
             "which one machine is enough"
         )
     refuse_again(paths)

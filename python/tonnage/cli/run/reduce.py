@@ -46,7 +46,7 @@ from tonnage.cli.options.user_code import held_by
 from tonnage.cli.output import run_comparison
 from tonnage.cli.run.cluster import going_on
 from tonnage.model.reduction_comparison import beside_plan
-from tonnage.run.storage.object_store import refuse_twice_read
+from tonnage.run.storage.object_store import refuse_overlapping_inputs
 
 if TYPE_CHECKING:
     from tonnage.api.reduce import OnFleet
@@ -77,7 +77,7 @@ SAMPLE_ROWS = 10_000
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format",
+        "--input-format",
         help="rows (of a size), npy, parquet, arrow, csv or json. Default: as index or names say.",
     ),
 ]
@@ -88,7 +88,7 @@ Dtype = Annotated[
 ChunkBytes = Annotated[
     str,
     typer.Option(
-        "--chunk-bytes", metavar="SIZE|auto", help="About how large chunks are, like 16MiB."
+        "--chunk-size", metavar="SIZE|auto", help="About how large chunks are, like 16MiB."
     ),
 ]
 
@@ -193,14 +193,14 @@ def run_reduce(
     dtype: Dtype = None,
     chunk_bytes: ChunkBytes = "auto",
     threads: Annotated[
-        str, typer.Option("--threads", metavar="N|auto", help="Requests to stores at once.")
+        str, typer.Option("--requests", metavar="N|auto", help="Requests to stores at once.")
     ] = "auto",
     capacities: Annotated[
         list[Path] | None,
         typer.Option(
             "--capacities",
             metavar="DIR...",
-            help="What tonnage measure object kept: --threads auto begins with as many as were "
+            help="What tonnage measure object kept: --requests auto begins with as many as were "
             "enough there.",
         ),
     ] = None,
@@ -252,7 +252,7 @@ def run_reduce(
     refuse_unknown("--assignment", [assignment], ("selective", "sequential"))
     refuse_endpoint(endpoint)
     paths, urls = divided(inputs)
-    refuse_twice_read(urls)
+    refuse_overlapping_inputs(urls)
     of_plan = {"--plan": plan, "--candidate": candidate}
     where = _where(fleet, paths, urls, out, patience, instances, of_plan)
     followed = follow("reduce", plan, candidate, instances, None)
@@ -262,8 +262,8 @@ def run_reduce(
 
     names = columns.split(",") if columns else None
     own = {flag.removeprefix("--"): value for flag, value in given.items() if value is not None}
-    chunk = _auto("--chunk-bytes", chunk_bytes, parse_size)
-    at_once = _auto("--threads", threads, whole_number(1, 1024))
+    chunk = _auto("--chunk-size", chunk_bytes, parse_size)
+    at_once = _auto("--requests", threads, whole_number(1, 1024))
     measured = _measured(capacities or [], at_once, chunk, urls)
     more: dict[str, Any] = {"chunk_bytes": chunk, "format": format, "dtype": dtype}
     made = _made(job, own, names)
@@ -318,13 +318,13 @@ def index(
     """
     from tonnage.run.reduce import index_store
     from tonnage.run.reduce.index import build
-    from tonnage.run.storage.object_store import Volumes
+    from tonnage.run.storage.object_store import ObjectStoreOptions
     from tonnage.run.storage.sources import Sources
 
     refuse_endpoint(endpoint)
     divided(inputs)
-    chunk = _auto("--chunk-bytes", chunk_bytes, parse_size)
-    volumes = Volumes(endpoint=endpoint)
+    chunk = _auto("--chunk-size", chunk_bytes, parse_size)
+    volumes = ObjectStoreOptions(endpoint=endpoint)
     sources = Sources(volumes, 1)
     for given in inputs:
         files = list(sources.find(given))
@@ -427,7 +427,7 @@ def _measured(
             "--capacities is of object storage, where no input is: leave it out, or give s3://..."
         )
     if at_once is not None:
-        raise core.UsageError("--capacities is for --threads auto: give one of both")
+        raise core.UsageError("--capacities is for --requests auto: give one of both")
     from tonnage.cli.options.inputs import measured_places, read_all
     from tonnage.measure.object import enough
     from tonnage.run.reduce.tuning import RANGE_BYTES
@@ -452,10 +452,10 @@ def _where(
 ) -> OnFleet | None:
     """The fleet that is to do it, if one is."""
     if fleet is None:
-        of_fleet = {"--out": out, "--patience": patience, "--instances": instances, **of_plan}
+        of_fleet = {"--job-dir": out, "--timeout": patience, "--nodes": instances, **of_plan}
         for flag, given in of_fleet.items():
             if given is not None:
-                raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
+                raise core.UsageError(f"{flag} is for a fleet: give --cluster too")
         return None
     refuse_without_ray()
     from tonnage.api.reduce import OnFleet

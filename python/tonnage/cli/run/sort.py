@@ -44,7 +44,7 @@ from tonnage.cli.options.types import (
     refuse_unknown,
 )
 from tonnage.model.findings import disk_warnings
-from tonnage.run.storage.object_store import refuse_read_again, refuse_twice_read
+from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
     from tonnage.run.sort.local import Layout
@@ -99,7 +99,7 @@ def run_sort(
         typer.Option(
             "--durability",
             metavar="none|replicated|volumes",
-            help="With --fleet: what becomes of the output when a machine is lost. With none its "
+            help="With --cluster: what becomes of the output when a machine is lost. With none its "
             "share is sorted again while the sort runs, and gone afterwards; with replicated "
             "another machine has a copy of each file; with volumes, which is the default if "
             "--output is a url, it is in object storage. Default: none.",
@@ -115,7 +115,7 @@ def run_sort(
 ) -> None:
     """Sort fixed-length records by their key, in two passes over the disks.
 
-    With --fleet on many machines, going on although machines are lost.
+    With --cluster on many machines, going on although machines are lost.
 
     The output is files part-00000, part-00001, ... in key order and a list of them, _tonnage.json.
     Records with equal keys come out in no particular order. Inputs are not changed.
@@ -124,10 +124,10 @@ def run_sort(
     if durability is not None:
         refuse_unknown("--durability", [durability], ("none", "replicated", "volumes"))
     of_fleet = {
-        "--out": out,
+        "--job-dir": out,
         "--connections": connections,
-        "--patience": patience,
-        "--instances": instances,
+        "--timeout": patience,
+        "--nodes": instances,
         "--capacities": capacities,
         "--plan": plan,
         "--candidate": candidate,
@@ -159,7 +159,7 @@ def run_sort(
         return
     for flag, given in of_fleet.items():
         if given is not None:
-            raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
+            raise core.UsageError(f"{flag} is for a fleet: give --cluster too")
     _sort_here(inputs, output, scratch, layout, memory, endpoint, requests, faults, as_json)
 
 
@@ -181,8 +181,8 @@ def _sort_here(
     (paths, urls), (directories, folders) = divided(inputs), divided(output)
     volumes = reached(endpoint, requests)
     refuse_again(paths)
-    refuse_twice_read(urls)
-    refuse_read_again(folders, urls)
+    refuse_overlapping_inputs(urls)
+    refuse_output_in_input(folders, urls)
     for flag, places in (("--output", directories), ("--scratch", scratch)):
         refuse_files(flag, places)
         refuse_twice(flag, places)

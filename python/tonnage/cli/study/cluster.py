@@ -1,4 +1,4 @@
-"""``tonnage study --fleet``: the loop on a fleet, and how near its plan came."""
+"""``tonnage study --cluster``: the loop on a fleet, and how near its plan came."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tonnage.base import core, formatting
-from tonnage.base.records.cluster_study import STEPS, FleetStudy
+from tonnage.base.records.cluster_study import STEPS, ClusterStudy
 from tonnage.cli.measure.cluster import refuse_without_ray
 from tonnage.cli.options.types import command, new_directory, refuse_files
 from tonnage.cli.output.next_steps import from_fleet_study
@@ -37,11 +37,11 @@ def study_on_fleet(
     from tonnage.run.two_pass.job_spec import refuse_nowhere
 
     if not directories:
-        raise core.UsageError("--fleet: give --dir, a directory on each of a machine's devices")
+        raise core.UsageError("--cluster: give --dir, a directory on each of a machine's devices")
     refuse_nowhere("--dir", map(str, directories))
     if len(set(directories)) < len(directories):
         raise core.UsageError("--dir: one is given twice")
-    refuse_files("--out", [out] if out else [])
+    refuse_files("--output", [out] if out else [])
     refuse_without_ray()
     from tonnage.study.cluster import CALIBRATED, Settings, study_fleet
 
@@ -57,7 +57,7 @@ def study_on_fleet(
         out=where,
     )
     print(f"Kept in {where}", file=sys.stderr)
-    onward = f"the same command goes on, with --out {where}"
+    onward = f"the same command goes on, with --output {where}"
     try:
         done = study_fleet(settings, command(), until)
     except KeyboardInterrupt as why:
@@ -74,10 +74,10 @@ def study_on_fleet(
         print("\n".join(from_fleet_study(where, CALIBRATED, catalogs)))
     else:
         left = STEPS[len(done.steps) :]
-        print(f"Left: {', '.join(left)}. The same command, with --out {where}, goes on")
+        print(f"Left: {', '.join(left)}. The same command, with --output {where}, goes on")
 
 
-def in_words(study: FleetStudy) -> Iterator[str]:
+def in_words(study: ClusterStudy) -> Iterator[str]:
     """What is known so far, line by line."""
     counts = Counter(f"{each.provider}/{each.type}" for each in study.machines)
     if counts:

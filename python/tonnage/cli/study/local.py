@@ -32,10 +32,10 @@ def study(
     size: Annotated[
         int | None,
         typer.Option(
-            "--size",
+            "--data",
             parser=parse_measurable,
             metavar="SIZE",
-            help="How much to sort. Default: 4GB; with --fleet 1GB for each machine of the type "
+            help="How much to sort. Default: 4GB; with --cluster 1GB for each machine of the type "
             "that there are most of.",
         ),
     ] = None,
@@ -45,7 +45,7 @@ def study(
             "--dir",
             metavar="DIR...",
             help="Where the data goes, a directory on each device: of several the first half holds "
-            "input and output, the rest scratch. Default: here; with --fleet they are each "
+            "input and output, the rest scratch. Default: here; with --cluster they are each "
             "machine's own, and {node} in them is its name.",
         ),
     ] = None,
@@ -53,16 +53,16 @@ def study(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
+            "--output",
             metavar="DIR",
-            help="Where the results go. Default: a new tonnage-study-N here. With --fleet what was "
+            help="Where the results go. Default: a new tonnage-study-N here. With --cluster what was "
             "begun there goes on.",
         ),
     ] = None,
     fleet: Annotated[
         str | None,
         typer.Option(
-            "--fleet",
+            "--cluster",
             metavar="ADDRESS",
             help="Of the Ray cluster at HOST:PORT, or, with auto, of the one that this machine is "
             "in, or, with TYPE@auto, of those of this machine type: survey, measure, model, plan, "
@@ -74,7 +74,7 @@ def study(
         typer.Option(
             "--durability",
             metavar="none|replicated",
-            help="With --fleet: what is promised of the output. Default: none.",
+            help="With --cluster: what is promised of the output. Default: none.",
         ),
     ] = None,
     deadline: Annotated[
@@ -83,7 +83,7 @@ def study(
             "--deadline",
             parser=parse_duration,
             metavar="TIME",
-            help="With --fleet: by when it has to be done, for the cheapest that does. Default: as "
+            help="With --cluster: by when it has to be done, for the cheapest that does. Default: as "
             "fast as these machines can.",
         ),
     ] = None,
@@ -92,7 +92,7 @@ def study(
         typer.Option(
             "--catalog",
             metavar="NAME",
-            help="With --fleet: prices, by a catalog's name or CSV file; again for more. Default: "
+            help="With --cluster: prices, by a catalog's name or CSV file; again for more. Default: "
             "each provider's newest.",
         ),
     ] = None,
@@ -101,7 +101,7 @@ def study(
         typer.Option(
             "--until",
             metavar="STEP",
-            help=f"With --fleet: the last step for now, of {', '.join(STEPS)}; the same command "
+            help=f"With --cluster: the last step for now, of {', '.join(STEPS)}; the same command "
             "goes on from there.",
         ),
     ] = None,
@@ -109,7 +109,7 @@ def study(
 ) -> None:
     """Measure, predict a sort, run it, compare, and write a report to look at.
 
-    Of this machine, or with --fleet of many, of which a plan takes as many as the job needs.
+    Of this machine, or with --cluster of many, of which a plan takes as many as the job needs.
     """
     refuse_without("report", "tonnage study")
     refuse_unknown("--durability", [durability] if durability else [], DURABILITIES)
@@ -138,7 +138,7 @@ def study(
     }
     for flag, given in of_fleet.items():
         if given is not None:
-            raise core.UsageError(f"{flag} is for a fleet: give --fleet too")
+            raise core.UsageError(f"{flag} is for a fleet: give --cluster too")
     _study_here(size or SIZE_BYTES, directory or [Path()], memory, out, as_json)
 
 
@@ -152,7 +152,7 @@ def _study_here(
     where = out or new_directory("tonnage-study")
     refuse_missing("--dir", directories)
     refuse_twice("--dir", directories)
-    refuse_files("--out", [where])
+    refuse_files("--output", [where])
     settings = Settings(
         size_bytes=size,
         memory_bytes=memory,

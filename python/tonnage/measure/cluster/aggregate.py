@@ -9,12 +9,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from tonnage.base.records import Across, FleetNode, Latency, Trial
+from tonnage.base.records import ClusterNode, ClusterSummary, Latency, Trial
 from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
 from tonnage.base.stats.histograms import Bins, merged, percentile
 
 
-def across(nodes: Sequence[FleetNode]) -> list[Across]:
+def across(nodes: Sequence[ClusterNode]) -> list[ClusterSummary]:
     """Each kind of trial over all nodes that are ``ok``, in the order in which kinds were tried."""
     types = {node.node: node.type for node in nodes}
     kinds: dict[str, dict[str, list[Trial]]] = {}
@@ -54,7 +54,7 @@ def latency(bins: Bins, readings: Sequence[Latency]) -> Latency:
 
 def _of_kind(
     name: str, of_nodes: Mapping[str, Sequence[Trial]], types: Mapping[str, str]
-) -> Across:
+) -> ClusterSummary:
     medians = {
         node: statistics.median(trial.bytes_per_second for trial in trials)
         for node, trials in of_nodes.items()
@@ -70,7 +70,7 @@ def _of_kind(
     ]
     bins = merged(each.bins or [] for each in readings)
     in_step = _in_step(of_nodes)
-    return Across(
+    return ClusterSummary(
         name=name,
         nodes=len(medians),
         slowest_node=min(medians, key=lambda node: (medians[node], node)),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tonnage.base import core
-from tonnage.base.records import FleetMeasurement, FleetNode, Trial
+from tonnage.base.records import ClusterMeasurement, ClusterNode, Trial
 from tonnage.base.records.discovery import TRIALS
 from tonnage.base.records.environment import HOST, MACHINE_TYPE, PROVIDER
 from tonnage.cluster import clock_sync, version_check
@@ -93,7 +93,7 @@ class Row(NamedTuple):
 
 
 OnRows = Callable[[Sequence[Row]], None]
-Hearing = Generator[Heard | FleetNode | FleetMeasurement, None, None]
+Hearing = Generator[Heard | ClusterNode | ClusterMeasurement, None, None]
 """Each trial and each node when it is done, and at last what all come to."""
 
 
@@ -115,7 +115,7 @@ class Member:
         self.met = 0
         self.lacks: str | None = None
         """Why it has not all that was asked for, although it ended well."""
-        self.row: FleetNode | None = None
+        self.row: ClusterNode | None = None
 
     def has(self, files: Collection[str]) -> list[str]:
         """Counts files that are here now too; those that are trials, in order."""
@@ -202,7 +202,7 @@ def running(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Itera
             count = len(done) + len(machines)
             if count < asked.instances:
                 raise core.UsageError(
-                    f"--instances {asked.instances}: the fleet has {count} machines: add some, or "
+                    f"--nodes {asked.instances}: the fleet has {count} machines: add some, or "
                     "ask for fewer"
                 )
             machines = machines[: max(asked.instances - len(done), 0)]
@@ -254,7 +254,7 @@ class Run:
         """The members that have no row yet."""
         return [each for each in self.members if each.row is None]
 
-    def ready(self, kind: type[Agent] = Agent) -> Iterator[FleetNode]:
+    def ready(self, kind: type[Agent] = Agent) -> Iterator[ClusterNode]:
         """Has an agent of this kind on each machine that has what it needs, its task taken."""
         here, looks = found_here(), {}
         for member in self.left:
@@ -299,7 +299,7 @@ class Run:
             except Lost as why:
                 yield self.close(member, str(why), why.error)
 
-    def measure(self, group: Sequence[Member]) -> Iterator[Heard | FleetNode]:
+    def measure(self, group: Sequence[Member]) -> Iterator[Heard | ClusterNode]:
         """Has these begin at one moment, and hears of them until each has its row."""
         self.begin(group)
         while waiting := [each for each in group if each.row is None]:
@@ -322,7 +322,7 @@ class Run:
         """What is on file of a member."""
         return self._keep.trials(member.node)
 
-    def hear(self, waiting: Sequence[Member]) -> Iterator[Heard | FleetNode]:
+    def hear(self, waiting: Sequence[Member]) -> Iterator[Heard | ClusterNode]:
         """What these have to tell, as soon as one of them has something, or nobody for a while."""
         for member in waiting:
             if member.call is None:
@@ -334,7 +334,7 @@ class Run:
         self._let_go([each for each in waiting if each.row is None])
         self._on_rows([each.shown for each in self.members])
 
-    def whole(self) -> FleetMeasurement:
+    def whole(self) -> ClusterMeasurement:
         """Writes what all machines come to, those of earlier commands too."""
         return self._keep.close()
 
@@ -370,7 +370,7 @@ class Run:
         if member.measures:
             member.ask("stop")
 
-    def _hear(self, member: Member, answered: bool) -> Iterator[Heard | FleetNode]:
+    def _hear(self, member: Member, answered: bool) -> Iterator[Heard | ClusterNode]:
         """Takes what a member has answered, if it has; gives it up if it has not for too long."""
         patience = self._asked.patience_seconds
         told: Told | None = None
@@ -403,11 +403,11 @@ class Run:
         elif told.quiet_seconds > patience + self._asked.pause_seconds:
             yield self.close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
 
-    def close(self, member: Member, why: str | None, error: str | None = None) -> FleetNode:
+    def close(self, member: Member, why: str | None, error: str | None = None) -> ClusterNode:
         """Writes how it went on a machine: all well, or why not; then it is to end."""
         self._stop(member)
         told, labels = member.told, {**member.machine.labels, **self._asked.labels}
-        row = FleetNode(
+        row = ClusterNode(
             node=member.node,
             host=member.host,
             provider=labels.get(PROVIDER),

@@ -189,7 +189,7 @@ class Agent:
         except _Stopped:
             self._why = "was told to end"
         except core.UsageError as why:
-            # Of what it was given from --out; of its own room nobody knows who asked.
+            # Of what it was given from --output; of its own room nobody knows who asked.
             text = str(why.args[0]).replace(str(self._out), self._task.kept_in)
             self._why = _in_a_line(text)
         except Exception as why:

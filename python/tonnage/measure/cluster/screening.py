@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from tonnage.base.records import FleetMeasurement
+from tonnage.base.records import ClusterMeasurement
 from tonnage.base.records.network_rounds import NET
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.measure.cluster.driver import Asked, Hearing, OnRows, measure_fleet
@@ -33,7 +33,7 @@ def screen_fleet(
         left: Iterable[str] = ()
         with closing(found):
             for each in found:
-                if isinstance(each, FleetMeasurement):
+                if isinstance(each, ClusterMeasurement):
                     left = {row.node for row in each.nodes if row.ok}
                 yield each
         there = {machine.name for machine in cluster.machines if machine.name in left}

@@ -16,15 +16,15 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import (
-    FleetMeasurement,
-    FleetNode,
+    ClusterMeasurement,
+    ClusterNode,
     Measurement,
     RecordError,
     Trial,
-    gather,
+    load_measurement,
     write_atomically,
 )
-from tonnage.base.records.cluster_measurement import FLEET, FLEET_BEGUN, NODE
+from tonnage.base.records.cluster_measurement import CLUSTER_BEGUN_FILE, CLUSTER_FILE, NODE_FILE
 from tonnage.base.records.discovery import BEGUN, TRIALS
 from tonnage.base.records.network_rounds import NET
 from tonnage.measure.cluster.aggregate import across
@@ -36,13 +36,13 @@ from tonnage.measure.trial.trial import new_id, now
 class Kept:
     """A fleet's directory, held by one command at a time; made by `kept`."""
 
-    def __init__(self, out: Path, begun: FleetMeasurement, nodes: Sequence[str]) -> None:
+    def __init__(self, out: Path, begun: ClusterMeasurement, nodes: Sequence[str]) -> None:
         self._out, self._begun = out, begun
         self._there = {directory(node): node for node in nodes}
 
     def begin(self) -> None:
         """Writes what was begun, if nobody has."""
-        if not (path := self._out / FLEET_BEGUN).exists():
+        if not (path := self._out / CLUSTER_BEGUN_FILE).exists():
             self._begun.write(path)
 
     def place(self, node: str) -> Path:
@@ -70,21 +70,23 @@ class Kept:
         """All that a node has told."""
         return [Trial.read(path) for path in sorted(self.place(node).glob(TRIALS))]
 
-    def keep(self, row: FleetNode) -> FleetNode:
+    def keep(self, row: ClusterNode) -> ClusterNode:
         """Writes how it went on a node; gives it with the measurement."""
-        row.write(self.place(row.node) / NODE)
+        row.write(self.place(row.node) / NODE_FILE)
         return self._whole(row)
 
     @property
-    def rows(self) -> dict[str, FleetNode]:
+    def rows(self) -> dict[str, ClusterNode]:
         """How it went on each node that is known, with its measurement.
 
         Also on one that had begun, of which no command has said how it went.
         """
-        places = {path.parent for name in (NODE, BEGUN) for path in self._out.glob(f"*/{name}")}
+        places = {
+            path.parent for name in (NODE_FILE, BEGUN) for path in self._out.glob(f"*/{name}")
+        }
         return {row.node: self._whole(row) for row in map(self._row, sorted(places))}
 
-    def close(self) -> FleetMeasurement:
+    def close(self) -> ClusterMeasurement:
         """Writes what all nodes come to."""
         rows = list(self.rows.values())
         late = [row.skew_seconds for row in rows if row.together > 1]
@@ -104,17 +106,17 @@ class Kept:
         )
         if whole.kind == NET:
             whole = shuffle(whole)
-        whole.write(self._out / FLEET)
+        whole.write(self._out / CLUSTER_FILE)
         return whole
 
-    def _row(self, place: Path) -> FleetNode:
-        if (path := place / NODE).exists():
-            return FleetNode.read(path)
+    def _row(self, place: Path) -> ClusterNode:
+        if (path := place / NODE_FILE).exists():
+            return ClusterNode.read(path)
         node = self._there.get(place.name)
         why = "is not in the cluster any more" if node is None else "was not asked to go on"
-        return FleetNode(node=node or place.name, ok=False, why=why, faulty=node is None)
+        return ClusterNode(node=node or place.name, ok=False, why=why, faulty=node is None)
 
-    def _whole(self, row: FleetNode) -> FleetNode:
+    def _whole(self, row: ClusterNode) -> ClusterNode:
         measurement = self._measurement(row.node)
         if measurement is None or measurement.environment is None:
             return row
@@ -130,9 +132,9 @@ class Kept:
     def _measurement(self, node: str) -> Measurement | None:
         place = self.place(node)
         try:
-            return gather(place) if (place / BEGUN).exists() else None
+            return load_measurement(place) if (place / BEGUN).exists() else None
         except RecordError as why:
-            raise core.UsageError(f"--out {self._out}: {why}: give another directory") from None
+            raise core.UsageError(f"--output {self._out}: {why}: give another directory") from None
 
 
 @contextmanager
@@ -155,20 +157,20 @@ def kept(
     if len(set(places)) < len(places):
         raise core.UsageError("nodes have names that are alike: start Ray there with --node-name")
     # Whoever wrote there may have been killed at the first of its files.
-    first = [each for name in (BEGUN, NODE) for each in (name, f".{name}.*")]
+    first = [each for name in (BEGUN, NODE_FILE) for each in (name, f".{name}.*")]
     earlier = [path.parent.name for each in first for path in out.glob(f"*/{each}")]
     wanted = json.loads(json.dumps(settings, default=str))
-    with parted(out, [*places, *earlier, FLEET, FLEET_BEGUN]):
-        if (path := out / FLEET_BEGUN).exists():
-            begun = FleetMeasurement.read(path)
+    with parted(out, [*places, *earlier, CLUSTER_FILE, CLUSTER_BEGUN_FILE]):
+        if (path := out / CLUSTER_BEGUN_FILE).exists():
+            begun = ClusterMeasurement.read(path)
             if begun.kind != kind:
                 raise core.UsageError(
-                    f"--out {out} holds a measurement of {begun.kind}: give another directory"
+                    f"--output {out} holds a measurement of {begun.kind}: give another directory"
                 )
             how = {"one_at_a_time": begun.one_at_a_time}
             refuse_settings(out, begun.settings | how, wanted | {"one_at_a_time": one_at_a_time})
         else:
-            begun = FleetMeasurement(
+            begun = ClusterMeasurement(
                 id=new_id(f"fleet-{kind}"),
                 kind=kind,
                 began_at=now(),

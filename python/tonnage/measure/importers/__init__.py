@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tonnage.base.credibility import scorecard
-from tonnage.base.records import Measurement, Reading
+from tonnage.base.records import Measurement, Metric
 from tonnage.measure.importers import (
     bonnie,
     elbencho,
@@ -43,7 +43,7 @@ IDENTITY_DIGITS = 16
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _KNOWN = "a result of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or warp"
 
-_OF_JSON: list[tuple[Callable[[Node], bool], Callable[[list[Node]], list[Reading]]]] = [
+_OF_JSON: list[tuple[Callable[[Node], bool], Callable[[list[Node]], list[Metric]]]] = [
     (fio.matches, fio.read),
     (ior.matches_json, ior.read_json),
     (sysstat.matches, sysstat.read),
@@ -51,7 +51,7 @@ _OF_JSON: list[tuple[Callable[[Node], bool], Callable[[list[Node]], list[Reading
     (elbencho.matches, elbencho.read),
     (iperf3.matches, iperf3.read),
 ]
-_OF_TEXT: list[tuple[Callable[[str], bool], Callable[[str], list[Reading]]]] = [
+_OF_TEXT: list[tuple[Callable[[str], bool], Callable[[str], list[Metric]]]] = [
     (ior.matches, ior.read),
     (mdtest.matches, mdtest.read),
     (iozone.matches, iozone.read),
@@ -70,7 +70,7 @@ _UNREAD = {
 }
 
 
-def read(path: Path) -> list[Reading]:
+def read(path: Path) -> list[Metric]:
     """The readings of a file that another tool wrote; there is at least one.
 
     Raises:
@@ -85,7 +85,7 @@ def read(path: Path) -> list[Reading]:
         raise Unreadable("a reasonable depth", file=one_line(str(path))) from None
 
 
-def imported(path: Path, readings: list[Reading], *, command: list[str]) -> Measurement:
+def imported(path: Path, readings: list[Metric], *, command: list[str]) -> Measurement:
     """The readings of a file as a measurement; what the tool did not say of itself is not known.
 
     Its name is its content's: the same file, under whatever name and whenever it is imported, is
@@ -151,7 +151,7 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8-sig", errors="replace")
 
 
-def _of_text(text: str, path: Path) -> list[Reading]:
+def _of_text(text: str, path: Path) -> list[Metric]:
     if fio_logs.matches(text, path.name):
         return fio_logs.read(text, path.name)
     if begins(text) is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole
 from tonnage.measure.trial.cache_detection import cached
@@ -58,7 +58,7 @@ def matches(text: str) -> bool:
     return any(_is_result(line) for _, line in lines(text))
 
 
-def read(text: str) -> list[Reading]:
+def read(text: str) -> list[Metric]:
     """The readings of all of bonnie++'s lines."""
     found = []
     for at, line in lines(text):
@@ -74,7 +74,7 @@ def _is_result(line: str) -> bool:
     return bool(_LINE.match(line) or is_old)
 
 
-def _of_line(fields: list[str], where: str) -> Iterator[Reading]:
+def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
     layout = _LAYOUTS.get(len(fields))
     if layout is None:
         counts = ", ".join(map(str, _LAYOUTS))
@@ -119,7 +119,7 @@ def _of_file(
     concurrency: int | None,
     details: Mapping[str, object],
     where: str,
-) -> Iterator[Reading]:
+) -> Iterator[Metric]:
     """A test on the large file. Of seeks there are more processes, of which some write."""
     value, more = _rate(row, name, where)
     if value is None and not more:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
@@ -88,23 +88,23 @@ def matches_csv(text: str) -> bool:
     return any(line.startswith(_CSV_HEADER) for _, line in lines(text))
 
 
-def read(documents: list[Node]) -> list[Reading]:
+def read(documents: list[Node]) -> list[Metric]:
     """The readings of elbencho's JSON."""
     return _some([reading for document in documents for reading in _of_document(document)])
 
 
-def read_csv(text: str) -> list[Reading]:
+def read_csv(text: str) -> list[Metric]:
     """The readings of elbencho's CSV, which must have its line of labels."""
     return _some(list(_of_csv(text)))
 
 
-def _some(found: list[Reading]) -> list[Reading]:
+def _some(found: list[Metric]) -> list[Metric]:
     if not found:
         raise Unreadable("a phase of elbencho that did anything")
     return found
 
 
-def _of_document(document: Node) -> Iterator[Reading]:
+def _of_document(document: Node) -> Iterator[Metric]:
     # Its first versions did not write the configuration.
     config = document.get("config") or Node({}, document.path)
     phase = _Phase(
@@ -154,7 +154,7 @@ def _rates(last: Node, first: Node | None, mixed: bool) -> _Rates:
     )
 
 
-def _of_csv(text: str) -> Iterator[Reading]:
+def _of_csv(text: str) -> Iterator[Metric]:
     columns: list[str] = []
     for at, line in lines(text):
         where = f"line {at}"
@@ -168,7 +168,7 @@ def _of_csv(text: str) -> Iterator[Reading]:
             yield from _of_row(dict(zip(columns, fields, strict=True)), where)
 
 
-def _of_row(row: dict[str, str], where: str) -> Iterator[Reading]:
+def _of_row(row: dict[str, str], where: str) -> Iterator[Metric]:
     def figure(name: str) -> float | None:
         text = row.get(name, "")
         return number(text, name, where) if text else None
@@ -209,7 +209,7 @@ def _row_rates(prefix: str, figure: Callable[[str], float | None], row: dict[str
     )
 
 
-def _of_rates(phase: _Phase, rates: _Rates, mixed: bool) -> Iterator[Reading]:
+def _of_rates(phase: _Phase, rates: _Rates, mixed: bool) -> Iterator[Metric]:
     if not any((rates.entries, rates.operations, rates.bandwidth)):
         return
     found = re.match(r"[A-Z]+", phase.name)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio_bins
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, reading_of
@@ -111,7 +111,7 @@ def matches(document: Node) -> bool:
     return "fio version" in document or "client_stats" in document
 
 
-def read(documents: list[Node]) -> list[Reading]:
+def read(documents: list[Node]) -> list[Metric]:
     """The readings of fio's documents; of several states of one run, only the last counts."""
     found = [reading for document in _last_states(documents) for reading in _of_document(document)]
     if not found:
@@ -151,7 +151,7 @@ def _options(node: Node, name: str = "job options") -> dict[str, str]:
     return options.texts() if options else {}
 
 
-def _of_document(document: Node) -> Iterator[Reading]:
+def _of_document(document: Node) -> Iterator[Metric]:
     version = document.maybe_text("fio version")
     source = Source(tool=TOOL, version=version.removeprefix("fio-") if version else None)
     general = _options(document, "global options")
@@ -160,7 +160,7 @@ def _of_document(document: Node) -> Iterator[Reading]:
         yield from _of_job(source, node, _Job({**general, **_options(node)}, known))
 
 
-def _of_job(source: Source, node: Node, job: _Job) -> Iterator[Reading]:
+def _of_job(source: Source, node: Node, job: _Job) -> Iterator[Metric]:
     details = {
         "job": node.maybe_text("jobname"),
         "group": node.maybe_whole("groupid"),
@@ -197,7 +197,7 @@ def _has_io(side: Node) -> bool:
 
 def _of_direction(
     source: Source, job: _Job, direction: str, side: Node, details: Mapping[str, object]
-) -> Reading:
+) -> Metric:
     bandwidth = side.maybe_number("bw_bytes")
     if bandwidth is None:  # KiB/s, before fio 3.5.
         bandwidth = side.at("bw").number() * 1024

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio, fio_bins
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, rank, whole
@@ -56,7 +56,7 @@ def looks_like_one(text: str) -> bool:
     return len(fields) >= 4 and all(map(_FIELD.fullmatch, fields))
 
 
-def read(text: str, name: str) -> list[Reading]:
+def read(text: str, name: str) -> list[Metric]:
     """One reading for each direction in the log."""
     kind = _kind(name) or ""
     of = _of_histogram if kind.endswith("hist") else _of_values
@@ -88,7 +88,7 @@ def _rows(text: str) -> Iterable[tuple[list[str], str]]:
         yield fields, f"line {at}"
 
 
-def _of_values(kind: str, text: str, name: str) -> list[Reading]:
+def _of_values(kind: str, text: str, name: str) -> list[Metric]:
     found: dict[str, list[_Line]] = {}
     rows = list(_rows(text))
     if rows and len(rows[0][0]) > _MOST_COLUMNS:
@@ -135,7 +135,7 @@ def _direction(field: str, where: str) -> str:
 
 def _bandwidth(
     kind: str, direction: str, held: list[_Line], details: Mapping[str, object]
-) -> Reading:
+) -> Metric:
     """From windows: their mean and series. From single operations: what they moved in all."""
     source = Source(tool=fio.TOOL)
     if _is_windowed(held):
@@ -150,7 +150,7 @@ def _bandwidth(
     return reading_of(source=source, operation=direction, **_moved(held), details=dict(details))
 
 
-def _iops(kind: str, direction: str, held: list[_Line], details: Mapping[str, object]) -> Reading:
+def _iops(kind: str, direction: str, held: list[_Line], details: Mapping[str, object]) -> Metric:
     source = Source(tool=fio.TOOL)
     if _is_windowed(held):
         rates = [[line.seconds, line.value] for line in held]
@@ -165,7 +165,7 @@ def _iops(kind: str, direction: str, held: list[_Line], details: Mapping[str, ob
 
 def _latencies(
     kind: str, direction: str, held: list[_Line], details: Mapping[str, object]
-) -> Reading:
+) -> Metric:
     """Windows give means, of which percentiles would say nothing; operations give all."""
     details = {**details, "latency_of": _LATENCIES[kind]}
     source = Source(tool=fio.TOOL)
@@ -204,13 +204,13 @@ def _latencies(
     )
 
 
-_SUMMARIES: dict[str, Callable[[str, str, list[_Line], Mapping[str, object]], Reading]] = {
+_SUMMARIES: dict[str, Callable[[str, str, list[_Line], Mapping[str, object]], Metric]] = {
     "bw": _bandwidth,
     "iops": _iops,
 }
 
 
-def _of_histogram(kind: str, text: str, name: str) -> list[Reading]:
+def _of_histogram(kind: str, text: str, name: str) -> list[Metric]:
     """Each line holds the bins of the time since the line before."""
     found: dict[str, list[int]] = {}
     values: list[int] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import NUMBER, lines, number, whole
@@ -34,7 +34,7 @@ def matches(text: str) -> bool:
     return any(_LINE.match(line) for _, line in lines(text))
 
 
-def read(text: str) -> list[Reading]:
+def read(text: str) -> list[Metric]:
     """The readings of all lines; what is no terse line is a warning, and left out."""
     found = []
     for at, line in lines(text):
@@ -45,7 +45,7 @@ def read(text: str) -> list[Reading]:
     return found
 
 
-def _of_line(fields: list[str], where: str) -> Iterator[Reading]:
+def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
     terse = int(fields[0])
     source = Source(tool=fio.TOOL, version=fields[1].removeprefix("fio-") if terse > 2 else None)
     at = 2 if terse > 2 else 1
@@ -94,7 +94,7 @@ class _Side:
         self.whole_mean = numbers[_BEFORE_PERCENTILES + 2]
         self.listed = listed
 
-    def reading(self, source: Source, direction: str, details: Mapping[str, object]) -> Reading:
+    def reading(self, source: Source, direction: str, details: Mapping[str, object]) -> Metric:
         percents = {at: value / 1e6 for at, value in self.listed.items()}
         measured = self.most > 0 or self.mean > 0
         return reading_of(

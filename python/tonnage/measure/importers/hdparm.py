@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tonnage.base.records import Reading, Source
+from tonnage.base.records import Metric, Source
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
 from tonnage.measure.trial.cache_detection import cached
@@ -30,9 +30,9 @@ def matches(text: str) -> bool:
     return any(_TIMING.match(line) for _, line in lines(text))
 
 
-def read(text: str) -> list[Reading]:
+def read(text: str) -> list[Metric]:
     """One reading a timing."""
-    found: list[Reading] = []
+    found: list[Metric] = []
     warnings: list[str] = []
     device = None
     for at, line in lines(text):
@@ -58,7 +58,7 @@ def read(text: str) -> list[Reading]:
 
 def _reading(
     timing: re.Match[str], result: re.Match[str], device: str | None, where: str
-) -> Reading:
+) -> Metric:
     kind, offset, _ = timing.groups()
     direct = kind.startswith("O_DIRECT")
     speed = number(result[4], "a speed", where) * _UNITS[result[5]]

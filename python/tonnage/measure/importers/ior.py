@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole
@@ -50,7 +50,7 @@ class _Test:
         latency: float | None,
         tasks: int | None,
         details: Mapping[str, object],
-    ) -> Reading:
+    ) -> Metric:
         bandwidth = mib_per_second * _MIB
         random = self.options.get("ordering in a file", "").startswith("random")
         return reading_of(
@@ -127,7 +127,7 @@ def matches_json(document: Node) -> bool:
     return "tests" in document and ("Command line" in document or "Began" in document)
 
 
-def read(text: str) -> list[Reading]:
+def read(text: str) -> list[Metric]:
     """The readings of IOR's text, CSV or details of ranks."""
     for at, line in lines(text):
         if line.startswith(_CSV_HEADER):
@@ -137,18 +137,18 @@ def read(text: str) -> list[Reading]:
     return _some(list(_of_text(text)))
 
 
-def read_json(documents: list[Node]) -> list[Reading]:
+def read_json(documents: list[Node]) -> list[Metric]:
     """The readings of IOR's JSON."""
     return _some([reading for document in documents for reading in _of_json(document)])
 
 
-def _some(found: list[Reading]) -> list[Reading]:
+def _some(found: list[Metric]) -> list[Metric]:
     if not found:
         raise Unreadable("an iteration's result of IOR")
     return found
 
 
-def _of_text(text: str) -> Iterator[Reading]:
+def _of_text(text: str) -> Iterator[Metric]:
     test = _Test()
     columns: list[str] = []
     summed = ended = False
@@ -183,7 +183,7 @@ def _note(test: _Test, name: str, value: str) -> None:
         test.options[name] = value
 
 
-def _of_row(test: _Test, columns: list[str], fields: list[str], where: str) -> Reading:
+def _of_row(test: _Test, columns: list[str], fields: list[str], where: str) -> Metric:
     if len(fields) != len(columns):
         raise Unreadable(f"{len(columns)} columns, as in the heading", where)
     row = dict(zip(columns, fields, strict=True))
@@ -213,7 +213,7 @@ def _of_row(test: _Test, columns: list[str], fields: list[str], where: str) -> R
     )
 
 
-def _of_csv(text: str, heading: int) -> Iterator[Reading]:
+def _of_csv(text: str, heading: int) -> Iterator[Metric]:
     columns: list[str] = []
     for at, line in lines(text):
         if at == heading:
@@ -224,7 +224,7 @@ def _of_csv(text: str, heading: int) -> Iterator[Reading]:
             raise Unreadable("a line of read or write", f"line {at}")
 
 
-def _of_ranks(text: str, heading: int) -> Iterator[Reading]:
+def _of_ranks(text: str, heading: int) -> Iterator[Metric]:
     """Ranks from 0 on are one iteration; it took as long as the slowest."""
     iteration: list[tuple[str, float, float]] = []
     for at, line in lines(text):
@@ -246,7 +246,7 @@ def _of_ranks(text: str, heading: int) -> Iterator[Reading]:
         yield _of_iteration(iteration)
 
 
-def _of_iteration(ranks: list[tuple[str, float, float]]) -> Reading:
+def _of_iteration(ranks: list[tuple[str, float, float]]) -> Metric:
     moved = sum(seconds * speed for _, seconds, speed in ranks)
     longest = max(seconds for _, seconds, _ in ranks)
     if not longest:
@@ -262,7 +262,7 @@ def _of_iteration(ranks: list[tuple[str, float, float]]) -> Reading:
     )
 
 
-def _of_json(document: Node) -> Iterator[Reading]:
+def _of_json(document: Node) -> Iterator[Metric]:
     if "Finished" not in document:
         raise Unreadable('a member "Finished", which IOR writes at its end', document.path)
     version = document.maybe_text("Version")
@@ -285,7 +285,7 @@ def _results(node: Node) -> Iterator[Node]:
             yield result
 
 
-def _of_result(test: _Test, access: str, result: Node, at: int) -> Reading:
+def _of_result(test: _Test, access: str, result: Node, at: int) -> Metric:
     transfer = result.maybe_number("xferKiB")
     return test.reading(
         access,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, whole
 from tonnage.measure.trial.cache_detection import cached
@@ -111,7 +111,7 @@ class _Run:
         file_kib: float | None,
         record_kib: float | None,
         processes: int = 1,
-    ) -> Reading:
+    ) -> Metric:
         operation, interface = test
         in_operations, in_microseconds = "OPS" in self.says, "Microseconds" in self.says
         bandwidth = None if in_operations or in_microseconds else figure * _KIB
@@ -155,10 +155,10 @@ def matches(text: str) -> bool:
     )
 
 
-def read(text: str) -> list[Reading]:
+def read(text: str) -> list[Metric]:
     """The readings of the table, of throughput mode, or of the Excel output where that is all."""
     run = _Run()
-    found: list[Reading] = []
+    found: list[Metric] = []
     ends: list[int] = []
     done = False
     for at, line in lines(text):
@@ -213,7 +213,7 @@ def _heading(line: str) -> list[int] | None:
     return [word.end() for word in words]
 
 
-def _of_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Reading]:
+def _of_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Metric]:
     figures = list(re.finditer(r"[0-9]+", line))
     if len(figures) < 3:
         raise Unreadable("a file's size, a record's and a figure", where)
@@ -231,7 +231,7 @@ def _of_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Readi
         yield run.reading(_COLUMNS[place - 2], value, values[0], values[1])
 
 
-def _of_children(run: _Run, result: re.Match[str], where: str) -> Reading:
+def _of_children(run: _Run, result: re.Match[str], where: str) -> Metric:
     test = _CHILDREN.get(result[2], ("other", result[2]))
     figure = number(result[3], "a throughput", where)
     return run.reading(test, figure, run.file_kib, run.record_kib, int(result[1]))

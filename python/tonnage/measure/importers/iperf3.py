@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tonnage.base.records import Reading, Source
+from tonnage.base.records import Metric, Source
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, one_line, reading_of
 
@@ -25,7 +25,7 @@ def matches(document: Node) -> bool:
     )
 
 
-def read(documents: list[Node]) -> list[Reading]:
+def read(documents: list[Node]) -> list[Metric]:
     """The readings of iperf3's results."""
     if _is_event(documents[0]):
         documents = [_joined(documents)]
@@ -48,7 +48,7 @@ def _joined(events: list[Node]) -> Node:
     return Node(whole)
 
 
-def _of_result(document: Node) -> Iterator[Reading]:
+def _of_result(document: Node) -> Iterator[Metric]:
     if error := document.get("error"):
         raise Unreadable(f"a result, not iperf3's error ({one_line(error.text())})", error.path)
     version = document.at("start").maybe_text("version")
@@ -61,7 +61,7 @@ def _of_result(document: Node) -> Iterator[Reading]:
             yield _of_way(source, document, test, reverse != bool(suffix), suffix)
 
 
-def _of_way(source: Source, document: Node, test: Node, receives: bool, suffix: str) -> Reading:
+def _of_way(source: Source, document: Node, test: Node, receives: bool, suffix: str) -> Metric:
     end = document.at("end")
     protocol = test.at("protocol").text()
     sent, received = end.get(f"sum_sent{suffix}"), end.get(f"sum_received{suffix}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tonnage.base.records import Reading, Source
+from tonnage.base.records import Metric, Source
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
 
@@ -42,7 +42,7 @@ def matches(text: str) -> bool:
     )
 
 
-def read(text: str) -> list[Reading]:
+def read(text: str) -> list[Metric]:
     """The readings of mdtest's summary or details of ranks."""
     of = _of_ranks if text.startswith(_RANKS_HEADER) else _of_summary
     found = list(of(text))
@@ -51,7 +51,7 @@ def read(text: str) -> list[Reading]:
     return found
 
 
-def _of_summary(text: str) -> Iterator[Reading]:
+def _of_summary(text: str) -> Iterator[Metric]:
     source, tasks = Source(tool=TOOL), None
     kind, details = "", {}
     finished = True
@@ -80,7 +80,7 @@ def _of_row(
     details: dict[str, int],
     row: re.Match[str],
     where: str,
-) -> Reading | None:
+) -> Metric | None:
     """A row ends with the most, the least, the mean and the deviation over the iterations."""
     fields = row[3].split()
     if len(fields) not in (4, 7):
@@ -107,7 +107,7 @@ def _of_row(
     )
 
 
-def _of_ranks(text: str) -> Iterator[Reading]:
+def _of_ranks(text: str) -> Iterator[Metric]:
     """Of each operation the mean of the lines that are of all ranks, one an iteration."""
     heading, *_ = text.split("\n", 1)
     columns = heading.rstrip("\r").split(",")

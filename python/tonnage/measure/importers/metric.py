@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
-from tonnage.base.records import Reading
+from tonnage.base.records import Metric
 
 # Every operation that a reading may name. "read" and "write" are sequential, or of a tool that does
 # not say in which order.
@@ -64,14 +64,14 @@ class Unreadable(Exception):
         return type(self)(self.expected, self.where, file)
 
 
-def reading_of(**fields: Any) -> Reading:
+def reading_of(**fields: Any) -> Metric:
     """A reading of these fields, if they can be true: numbers of zero or more, a known operation.
 
     Raises:
         Unreadable: A number that nothing measures.
         ValueError: An operation that has no name here.
     """
-    made = Reading(**{**fields, "details": _plain(fields.get("details", {}))})
+    made = Metric(**{**fields, "details": _plain(fields.get("details", {}))})
     if made.operation not in OPERATIONS:
         raise ValueError(f"no such operation: {made.operation}")
     for name, value in _numbers(made):
@@ -80,7 +80,7 @@ def reading_of(**fields: Any) -> Reading:
     return made
 
 
-def _numbers(reading: Reading) -> Iterator[tuple[str, float | None]]:
+def _numbers(reading: Metric) -> Iterator[tuple[str, float | None]]:
     yield "block size", reading.block_bytes
     yield "concurrency", reading.concurrency
     yield "bandwidth", reading.bandwidth_bytes_per_second

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, reading_of
 
@@ -74,7 +74,7 @@ def matches(document: Node) -> bool:
     return "sysstat" in document
 
 
-def read(documents: list[Node]) -> list[Reading]:
+def read(documents: list[Node]) -> list[Metric]:
     """One reading for each direction of each device of each host."""
     found = [
         reading
@@ -87,7 +87,7 @@ def read(documents: list[Node]) -> list[Reading]:
     return found
 
 
-def _of_host(host: Node) -> Iterator[Reading]:
+def _of_host(host: Node) -> Iterator[Metric]:
     held: dict[tuple[str, str], _Series] = {}
     for sample in host.at("statistics").items():
         if not isinstance(sample.value, dict):
@@ -142,7 +142,7 @@ def _add(
             series.waits.append(device.maybe_number(wait) or 0.0)
 
 
-def _reading(host: Node, operation: str, name: str, series: _Series) -> Reading:
+def _reading(host: Node, operation: str, name: str, series: _Series) -> Metric:
     first = series.times[0]
     over_time = None
     if first is not None and all(time is not None and time >= first for time in series.times):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from tonnage.base.records import Latency, Reading, Source
+from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import NUMBER, duration, lines, number, rank, whole
@@ -52,7 +52,7 @@ def matches_text(text: str) -> bool:
     )
 
 
-def read(documents: list[Node]) -> list[Reading]:
+def read(documents: list[Node]) -> list[Metric]:
     """The readings of warp's JSON."""
     found = []
     for document in documents:
@@ -63,7 +63,7 @@ def read(documents: list[Node]) -> list[Reading]:
     return found
 
 
-def read_text(text: str) -> list[Reading]:
+def read_text(text: str) -> list[Metric]:
     """The readings of warp's text or CSV."""
     found = list(_of_csv(text) if text.startswith(_CSV_HEADER) else _of_report(text))
     if not found:
@@ -71,7 +71,7 @@ def read_text(text: str) -> list[Reading]:
     return found
 
 
-def _of_aggregate(document: Node) -> Iterator[Reading]:
+def _of_aggregate(document: Node) -> Iterator[Metric]:
     if document.object().get("final") is not True:
         raise Unreadable("a final result (true)", f"{document.path}.final")
     source = Source(tool=TOOL, version=document.maybe_text("warp_version") or None)
@@ -85,7 +85,7 @@ def _of_aggregate(document: Node) -> Iterator[Reading]:
         yield _reading(source, name, operation, requests, {"command": command})
 
 
-def _of_operations(document: Node) -> Iterator[Reading]:
+def _of_operations(document: Node) -> Iterator[Metric]:
     """Skipped ones are what warp did to prepare, or too short to say anything."""
     for operation in document.at("operations").items():
         if operation.object().get("skipped") is not True:
@@ -99,7 +99,7 @@ def _reading(
     operation: Node,
     requests: list[Node],
     details: Mapping[str, object],
-) -> Reading:
+) -> Metric:
     throughput = operation.at("throughput")
     seconds = throughput.at("measure_duration_millis").number() / 1e3
     moved = throughput.at("bytes").number()
@@ -232,7 +232,7 @@ class _Request(NamedTuple):
     seconds: float
 
 
-def _of_csv(text: str) -> Iterator[Reading]:
+def _of_csv(text: str) -> Iterator[Metric]:
     columns: list[str] = []
     held: dict[str, list[_Request]] = {}
     errors: dict[str, int] = {}
@@ -272,7 +272,7 @@ def _request(row: dict[str, str], where: str) -> tuple[str, _Request]:
     )
 
 
-def _of_requests(name: str, requests: list[_Request], details: Mapping[str, object]) -> Reading:
+def _of_requests(name: str, requests: list[_Request], details: Mapping[str, object]) -> Metric:
     seconds = (max(r.end for r in requests) - min(r.start for r in requests)) / _NANO
     moved = sum(request.size for request in requests)
     sizes = {request.size for request in requests}
@@ -297,7 +297,7 @@ def _of_requests(name: str, requests: list[_Request], details: Mapping[str, obje
     )
 
 
-def _of_report(text: str) -> Iterator[Reading]:
+def _of_report(text: str) -> Iterator[Metric]:
     """A section opens with its operation; that of all operations together is left out."""
     name, opened, concurrency = "", "", None
     average: re.Match[str] | None = None
@@ -330,7 +330,7 @@ def _of_section(
     average: re.Match[str],
     times: dict[str, dict[str, float]],
     where: str,
-) -> Reading:
+) -> Metric:
     requests, first_byte = times.get("Reqs", {}), times.get("TTFB", {})
     speed, unit, rate = average.groups()
     if not NUMBER.fullmatch(rate) or (unit and unit not in _UNITS):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
-from tonnage.base.records import SINGLE, Environment, Measurement, Step, Trial
+from tonnage.base.records import SINGLE, Environment, Measurement, Trial, TrialSpec
 from tonnage.base.system import Journal, opened
 from tonnage.base.system.loop_devices import is_buffered
 from tonnage.measure.disk import OPERATIONS, measure_disk, outstanding
@@ -229,8 +229,8 @@ def _measure(
     return dataclasses.replace(done, trials=trials)
 
 
-def _step(trial: Trial, number: int) -> Step:
-    return Step(
+def _step(trial: Trial, number: int) -> TrialSpec:
+    return TrialSpec(
         operation=OPERATIONS[trial.name],
         outstanding=outstanding(trial.phase),
         round=number,

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tonnage.base import core
-from tonnage.base.records import Figure, Measurement, Trial
+from tonnage.base.records import Measurement, Summary, Trial
 from tonnage.base.records.network_rounds import (
     ALL,
+    DIRECTIONS,
     SLOWEST,
-    WAYS,
-    of_way,
-    trials_a_round,
+    in_direction,
+    trials_per_round,
     whole_rounds,
 )
 from tonnage.base.system import activity
@@ -137,13 +137,13 @@ def measure_net(
 
 def whole(trials: Sequence[Trial], settings: Settings) -> list[list[Trial]]:
     """The trials of each round that was kept whole."""
-    return whole_rounds(trials, trials_a_round(settings.endpoints, settings.one_way))
+    return whole_rounds(trials, trials_per_round(settings.endpoints, settings.one_way))
 
 
 def is_enough(done: Sequence[Sequence[Trial]], repeated: Rounds) -> bool:
     """Whether rounds are enough: as many as may be, or each way's slowest endpoint is known."""
     return len(done) >= repeated.most or all(
-        rounds.is_known(slowest(done, way), repeated.until_confidence) for way in WAYS
+        rounds.is_known(slowest(done, way), repeated.until_confidence) for way in DIRECTIONS
     )
 
 
@@ -154,7 +154,7 @@ def slowest(done: Sequence[Sequence[Trial]], way: str) -> list[float]:
 
 def shuffle_figures(
     done: Sequence[Sequence[Trial]], wanted_share: float = WANTED_SHARE
-) -> list[Figure]:
+) -> list[Summary]:
     """Of each way what the slowest endpoint had, and all together: the median over the rounds.
 
     Args:
@@ -162,7 +162,7 @@ def shuffle_figures(
         wanted_share: How precise they are to be; see `tonnage.measure.trial.trial`.
     """
     figures = []
-    for way in WAYS:
+    for way in DIRECTIONS:
         together = [sum(of_round) for of_round in _rates(done, way)]
         figures += [
             figure(f"{way}, {SLOWEST}", slowest(done, way), wanted_share),
@@ -172,7 +172,7 @@ def shuffle_figures(
 
 
 def _rates(done: Sequence[Sequence[Trial]], way: str) -> list[list[float]]:
-    return [[each.bytes_per_second for each in of_way(together, way)] for together in done]
+    return [[each.bytes_per_second for each in in_direction(together, way)] for together in done]
 
 
 def _places(settings: Settings) -> AbstractContextManager[list[Place]]:

@@ -26,17 +26,17 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core, formatting
-from tonnage.base.records import FleetNode, Trial
+from tonnage.base.records import ClusterNode, Trial
 from tonnage.base.records.network_rounds import (
     ALL_TO_ALL,
     ALONE,
     BOTH_WAYS,
+    DIRECTIONS,
     NET,
     PAIR,
     RECEIVE,
     SEND,
     UNEVENLY,
-    WAYS,
 )
 from tonnage.cluster.ray_adapter import Cluster, Lost
 from tonnage.measure.cluster.driver import Asked, Heard, Hearing, Member, OnRows, Run, running
@@ -140,9 +140,9 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
         for place in range(min(nodes, few)):
             pair = order[place], order[(place + 1) % nodes]
             yield wanted(PAIR, pair, [(SEND,), (RECEIVE,)], one_to_all(2))
-        yield wanted(BOTH_WAYS, order[:2], [WAYS] * 2, all_to_all(2))
+        yield wanted(BOTH_WAYS, order[:2], [DIRECTIONS] * 2, all_to_all(2))
     if nodes > few:
-        yield wanted(UNEVENLY, order, [WAYS] * nodes, all_to_all(nodes))
+        yield wanted(UNEVENLY, order, [DIRECTIONS] * nodes, all_to_all(nodes))
     for place in range(nodes if nodes <= few else 0):
         rotated = [*order[place:], *order[:place]]
         others = [none] * (nodes - 1)
@@ -151,7 +151,7 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
     for size in settings.sizes_of(nodes):
         for connections in settings.connections:
             name = f"{ALL_TO_ALL} of {size}, {connections} a pair"
-            yield wanted(name, order[:size], [WAYS] * size, all_to_all(size), connections)
+            yield wanted(name, order[:size], [DIRECTIONS] * size, all_to_all(size), connections)
 
 
 def measure_net(
@@ -219,7 +219,7 @@ class _Shuffle:
         self._blame: Counter[str] = Counter()
         self._parts = 0
 
-    def round(self, number: int) -> Iterator[Heard | FleetNode]:
+    def round(self, number: int) -> Iterator[Heard | ClusterNode]:
         """One round: all that is wanted of the machines that are there."""
         failed: set[frozenset[str]] = set()
         while True:
@@ -261,7 +261,7 @@ class _Shuffle:
         attempts = self._have[node].setdefault(_key(trial), set())
         attempts.add(trial.reading.details["attempt"])
 
-    def _do(self, wanted: Wanted) -> Iterator[Heard | FleetNode]:
+    def _do(self, wanted: Wanted) -> Iterator[Heard | ClusterNode]:
         """Has machines do it; gives what came of it, and who is lost."""
         members = {each.node: each for each in self._run.left}
         taking = [members[node] for node in wanted.nodes]
@@ -285,7 +285,7 @@ class _Shuffle:
             self._addresses.clear()
         yield from self._give_up(wanted, members, said)
 
-    def _find_addresses(self, taking: Sequence[Member]) -> Iterator[FleetNode]:
+    def _find_addresses(self, taking: Sequence[Member]) -> Iterator[ClusterNode]:
         """Where each will listen."""
         asked = {
             each: each.ask("listen", each.machine.address)
@@ -341,7 +341,7 @@ class _Shuffle:
 
     def _give_up(
         self, wanted: Wanted, members: Mapping[str, Member], said: Mapping[str, Said]
-    ) -> Iterator[FleetNode]:
+    ) -> Iterator[ClusterNode]:
         """Gives up whom more could not speak to than anybody else; if nobody, all lack this."""
         whys = {node: each.why for node, each in said.items() if each.why is not None}
         peers = {node: PEER.search(why) for node, why in whys.items()}

@@ -16,7 +16,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
-from tonnage.base.records.cluster_measurement import NO_TYPE
+from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import NET
 from tonnage.measure.cluster.measure_worker import Agent, Said, Task
 from tonnage.measure.net import endpoint_round
@@ -141,7 +141,7 @@ class Endpoint(Agent):
     def listen(self, host: str) -> tuple[str, int, str]:
         """An address of this machine, a port that nobody else has, and the machine's type."""
         assert self._task is not None
-        type_ = environment.capture([], self._task.labels).machine_type or NO_TYPE
+        type_ = environment.capture([], self._task.labels).machine_type or UNKNOWN_TYPE
         if self._port is not None:
             self._port.close()
         self._port = core.Port(host)

@@ -14,8 +14,8 @@ from typing import Any
 
 import tonnage
 from tonnage.base.core import stage_stats
-from tonnage.base.records import Reading, Source, Step, Trial
-from tonnage.base.records.network_rounds import RECEIVE, SEND, WAYS
+from tonnage.base.records import Metric, Source, Trial, TrialSpec
+from tonnage.base.records.network_rounds import DIRECTIONS, RECEIVE, SEND
 from tonnage.measure.trial.trial import WARM_UP_SECONDS, trial
 
 HALVES = {SEND: slice(0, 2), RECEIVE: slice(2, 4)}
@@ -49,7 +49,7 @@ class Round:
 
     def ways(self, endpoint: int) -> list[str]:
         """Those that an endpoint uses."""
-        return [way for way in WAYS if self.peers(endpoint, way)]
+        return [way for way in DIRECTIONS if self.peers(endpoint, way)]
 
 
 def all_to_all(endpoints: int) -> tuple[tuple[int, ...], ...]:
@@ -120,7 +120,7 @@ def trials(
             found,
             name=f"{way}, endpoint {endpoint}",
             began_at=began_at,
-            step=Step(
+            step=TrialSpec(
                 operation=way,
                 outstanding=reading.concurrency or 0,
                 round=together.number,
@@ -134,7 +134,7 @@ def trials(
 
 def _reading(
     way: str, endpoint: int, together: Round, answer: dict[str, Any], found: Trial
-) -> Reading:
+) -> Metric:
     outcome = answer["outcome"]
     moved = sum(outcome["phases"][0]["stages"][place]["bytes"] for place in (1, 2))
     used = answer["cpu_user_seconds"] + answer["cpu_system_seconds"]
@@ -148,7 +148,7 @@ def _reading(
     if way == SEND:
         details["connections"] = outcome["sent"]
         details["retransmits"] = _sum(sent["retransmits"] for sent in outcome["sent"])
-    return Reading(
+    return Metric(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation=way,
         block_bytes=together.block_bytes,

@@ -11,8 +11,8 @@ import dataclasses
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from tonnage.base.records import FleetMeasurement, Trial
-from tonnage.base.records.cluster_measurement import NodeRates, Size
+from tonnage.base.records import ClusterMeasurement, Trial
+from tonnage.base.records.cluster_measurement import AllToAllResult, NodeRates
 from tonnage.base.records.network_rounds import (
     ALL_TO_ALL,
     ALONE,
@@ -31,7 +31,7 @@ Together = Mapping[str, Mapping[str, Trial]]
 """By node and way, what was done at once."""
 
 
-def shuffle(measured: FleetMeasurement) -> FleetMeasurement:
+def shuffle(measured: ClusterMeasurement) -> ClusterMeasurement:
     """The measurement with what its network carries; what who was lost did before counts."""
     done = _together(measured)
     pairs: dict[tuple[str, str], list[float]] = {}
@@ -58,7 +58,7 @@ Key = tuple[int, str, tuple[str, ...], int]
 """Round, what was done, by whom, connections a pair."""
 
 
-def _together(measured: FleetMeasurement) -> dict[Key, dict[str, dict[str, Trial]]]:
+def _together(measured: ClusterMeasurement) -> dict[Key, dict[str, dict[str, Trial]]]:
     found: dict[Key, dict[str, dict[str, dict[str, Trial]]]] = {}
     for row in measured.nodes:
         for trial in row.measurement.trials if row.measurement else []:
@@ -85,7 +85,7 @@ def _fullest(attempts: Sequence[Together]) -> dict[str, dict[str, Trial]]:
     return found
 
 
-def _sizes(done: Mapping[Key, Together]) -> Iterator[Size]:
+def _sizes(done: Mapping[Key, Together]) -> Iterator[AllToAllResult]:
     groups: dict[tuple[int, int], list[tuple[int, Together]]] = {}
     for (number, pattern, nodes, connections), together in done.items():
         # One of which a node was lost is no shuffle of so many.
@@ -102,7 +102,7 @@ def _sizes(done: Mapping[Key, Together]) -> Iterator[Size]:
         ]
         per_node = _rates_of_nodes([together for _, together in rounds])
         received = [sum(_rate(e, node, RECEIVE) for node in e) for _, e in rounds]
-        yield Size(
+        yield AllToAllResult(
             nodes=count,
             connections=connections,
             slowest_node=node,

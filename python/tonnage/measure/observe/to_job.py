@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tonnage.base.records import Demand, Job, JobPhase, Observation, ObservedPhase, Room
+from tonnage.base.records import Demand, Job, JobPhase, Observation, ObservedPhase, SpaceDemand
 from tonnage.base.records.job import Resource
 
 SOME = 0.001
@@ -44,8 +44,8 @@ def as_job(name: str, observation: Observation) -> Job | None:
         name=name,
         phases=[_phase(phase, data, observation.id) for phase in observation.phases],
         room=[
-            Room(where="local", what="input", per_byte=1.0),
-            Room(
+            SpaceDemand(where="local", what="input", per_byte=1.0),
+            SpaceDemand(
                 where="local",
                 what="all that is written, if none of it is deleted before the end",
                 per_byte=max(written, 0) / data,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tonnage.base import core
-from tonnage.base.records import Measurement, Step, Trial
+from tonnage.base.records import Measurement, Trial, TrialSpec
 from tonnage.base.stats.knee import knee
 from tonnage.base.system import block_devices
 from tonnage.measure.random_io.trial import (
@@ -85,7 +85,7 @@ class Settings:
         return Rounds(self.rounds, self.until_confidence, self.seed)
 
 
-def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[Step]:
+def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
     """The trials in their order; what was found in ``done``, which grows, decides what follows."""
     tried = settings.tried
     if settings.explores:

@@ -15,7 +15,7 @@ from typing import Any
 import tonnage
 from tonnage.base import core
 from tonnage.base.core import stage_stats
-from tonnage.base.records import Latency, Reading, Source, Step, SystemActivity, Trial
+from tonnage.base.records import Latency, Metric, Source, SystemActivity, Trial, TrialSpec
 from tonnage.base.system import activity
 from tonnage.measure.trial.cache_detection import cached_beside, not_proved
 from tonnage.measure.trial.trial import now
@@ -89,7 +89,7 @@ def lay_out(room: Path, file_bytes: int, on_progress: core.OnProgress | None) ->
 def operate(
     file: Path,
     devices: Sequence[str],
-    step: Step,
+    step: TrialSpec,
     seconds: float,
     manner: Manner,
     number: int,
@@ -135,8 +135,8 @@ def operate(
 def trial_of(
     outcome: dict[str, Any],
     config: dict[str, Any],
-    reading: Reading,
-    step: Step,
+    reading: Metric,
+    step: TrialSpec,
     happened: SystemActivity | None,
     began_at: str,
 ) -> Trial:
@@ -164,13 +164,13 @@ def trial_of(
 
 def reading_of(
     outcome: dict[str, Any], config: dict[str, Any], operation: str, happened: SystemActivity | None
-) -> Reading:
+) -> Metric:
     """What the core's report of operations comes to, in the vocabulary of all tools."""
     phase = stage_stats.phase(outcome["phases"][0])
     rate = outcome["operations_per_second"]
     bandwidth = rate * config["block_bytes"]
     asked = phase.stages[0].bytes
-    return Reading(
+    return Metric(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation=operation,
         block_bytes=config["block_bytes"],
@@ -204,7 +204,7 @@ def series_of(
     return [(place + 1.0, total) for place, total in enumerate(totals[: int(seconds) or None])]
 
 
-def counted(reading: Reading, warm_up_seconds: float) -> list[float]:
+def counted(reading: Metric, warm_up_seconds: float) -> list[float]:
     """The rates of the seconds that ended after the warm-up."""
     return [rate for ended, rate in reading.series or [] if ended > warm_up_seconds]
 

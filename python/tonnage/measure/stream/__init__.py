@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tonnage.base import core
-from tonnage.base.records import Measurement, Step, Trial
+from tonnage.base.records import Measurement, Trial, TrialSpec
 from tonnage.cluster.peers import Peers
 from tonnage.measure.stream import shared
 from tonnage.measure.stream.trial import OPERATIONS, Settings, config, drop, trial
@@ -80,7 +80,7 @@ def measure_stream(
 def _alone(
     directory: Path,
     settings: Settings,
-    steps: Iterable[Step],
+    steps: Iterable[TrialSpec],
     trials: Kept,
     on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:

@@ -20,7 +20,7 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.core import lease
 from tonnage.base.core.lease import Lease
-from tonnage.base.records import Step, Trial
+from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
 from tonnage.cluster.peers import Met, Peers
 from tonnage.measure.stream.trial import Settings, config, drop, trial
@@ -32,7 +32,7 @@ DATA_PREFIX = ".tonnage-shared-stream-"
 def trials(
     directory: Path,
     settings: Settings,
-    steps: Iterable[Step],
+    steps: Iterable[TrialSpec],
     kept: Kept,
     peers: Peers,
     on_progress: core.OnProgress | None,

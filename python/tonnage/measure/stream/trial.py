@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
-from tonnage.base.records import Step, Trial
+from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.system import activity, block_devices
 from tonnage.measure.random_io.trial import reading_of, trial_of
 from tonnage.measure.trial.trial import now
@@ -58,7 +58,7 @@ class Settings:
 
 def trial(
     config: dict[str, Any],
-    step: Step,
+    step: TrialSpec,
     settings: Settings,
     directory: Path,
     on_progress: core.OnProgress | None,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tonnage.base.records import Step, Trial
+from tonnage.base.records import Trial, TrialSpec
 from tonnage.measure.trial.trial import CONFIDENCE, precision_of
 
 
@@ -38,7 +38,7 @@ class Rounds:
 
 def steps(
     suite: str, tried: Sequence[Tried], rounds: Rounds, done: Sequence[Trial]
-) -> Iterator[Step]:
+) -> Iterator[TrialSpec]:
     """The trials in their order; ``done`` grows meanwhile and decides what follows.
 
     Args:
@@ -56,7 +56,7 @@ def steps(
         if rounds.seed is not None:
             random.Random(f"{rounds.seed} {suite} {number}").shuffle(left)
         for each in left:
-            yield Step(
+            yield TrialSpec(
                 **each._asdict(),
                 round=number,
                 suite=suite,
@@ -69,7 +69,7 @@ def own_seed(seed: int, node: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {node}".encode()).digest()[:7])
 
 
-def not_done(steps: Iterable[Step], done: Sequence[Trial]) -> Iterator[tuple[int, Step]]:
+def not_done(steps: Iterable[TrialSpec], done: Sequence[Trial]) -> Iterator[tuple[int, TrialSpec]]:
     """The steps that an earlier command has not done, each with its place; ``done`` grows."""
     for number, step in enumerate(steps):
         if number >= len(done):

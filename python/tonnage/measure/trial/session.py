@@ -17,7 +17,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.credibility import NOT_PROVED, scorecard
-from tonnage.base.records import Environment, Figure, Measurement, Trial
+from tonnage.base.records import Environment, Measurement, Summary, Trial
 from tonnage.base.records.discovery import BEGUN, WHOLE
 from tonnage.measure.trial.trial import figures, new_id, now
 
@@ -70,7 +70,7 @@ class Kept:
         self.trials.append(trial)
         return trial
 
-    def close(self, of_all: Sequence[Figure] = (), page_cache: str | None = None) -> Measurement:
+    def close(self, of_all: Sequence[Summary] = (), page_cache: str | None = None) -> Measurement:
         """Writes the measurement with all its trials, of which there may be none.
 
         Args:
@@ -156,7 +156,7 @@ def _refuse_else(out: Path, parts: Sequence[str] = ()) -> None:
     for each in sorted(out.iterdir()):
         if each.name not in parts and not each.name.startswith(unfinished):
             raise core.UsageError(
-                f"--out {out} holds something else ({each.name}): give another directory"
+                f"--output {out} holds something else ({each.name}): give another directory"
             )
 
 
@@ -165,12 +165,12 @@ def _refuse_other(
 ) -> None:
     if begun.kind != kind:
         raise core.UsageError(
-            f"--out {out} holds a measurement of {begun.kind}: give another directory"
+            f"--output {out} holds a measurement of {begun.kind}: give another directory"
         )
     refuse_settings(out, begun.settings, settings)
     if begun.environment and begun.environment.host != here.host:
         raise core.UsageError(
-            f"--out {out} holds trials of the machine {begun.environment.host}, this is "
+            f"--output {out} holds trials of the machine {begun.environment.host}, this is "
             f"{here.host}: give another directory"
         )
 
@@ -181,7 +181,7 @@ def refuse_settings(out: Path, begun: dict[str, Any], settings: dict[str, Any]) 
         was, wanted = begun.get(name), settings.get(name)
         if was != wanted:
             raise core.UsageError(
-                f"--out {out} was begun with {name} {was}, not {wanted}: give the same "
+                f"--output {out} was begun with {name} {was}, not {wanted}: give the same "
                 f"{flag_of(name)} to go on with it, or another directory"
             )
 
@@ -213,7 +213,7 @@ def locked(out: Path) -> Iterator[int]:
         yield handle
     except BlockingIOError:
         raise core.UsageError(
-            f"--out {out}: another command writes there: wait for it, or give another directory"
+            f"--output {out}: another command writes there: wait for it, or give another directory"
         ) from None
     finally:
         with suppress(OSError):

@@ -8,7 +8,7 @@ import statistics
 from typing import Any
 
 from tonnage.base.core import stage_stats
-from tonnage.base.records import Figure, Trial
+from tonnage.base.records import Summary, Trial
 from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.stats.sample_size import Precision, precision
 
@@ -58,7 +58,7 @@ def trial(reported: dict[str, Any], seconds: float) -> Trial:
     )
 
 
-def figures(trials: list[Trial]) -> list[Figure]:
+def figures(trials: list[Trial]) -> list[Summary]:
     """What each kind of trial comes to."""
     kinds: dict[str, list[Trial]] = {}
     for each in trials:
@@ -69,7 +69,7 @@ def figures(trials: list[Trial]) -> list[Figure]:
     ]
 
 
-def figure(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) -> Figure:
+def figure(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) -> Summary:
     """What rates of one kind come to: median, range, interval, and how precise that is.
 
     Args:
@@ -79,7 +79,7 @@ def figure(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) ->
     """
     interval = quantile_estimate(rates, 0.5, CONFIDENCE).interval
     known = precision_of(rates, wanted_share)
-    return Figure(
+    return Summary(
         name=name,
         trials=len(rates),
         median_bytes_per_second=statistics.median(rates),

@@ -15,9 +15,9 @@ import numpy as np
 
 from tonnage.base import formatting
 from tonnage.base.credibility import scorecard
-from tonnage.base.records import Environment, FleetMeasurement, Measurement
-from tonnage.base.records.analysis import Analysis, Cited, Machine, Subject
-from tonnage.base.records.network_rounds import with_partners
+from tonnage.base.records import ClusterMeasurement, Environment, Measurement
+from tonnage.base.records.analysis import Analysis, CitedMeasurement, Machine, Subject
+from tonnage.base.records.network_rounds import depends_on_partner
 from tonnage.base.stats.cluster_time_series import LEVEL, FleetFindings, analyse_fleet
 from tonnage.base.stats.samples import Series
 from tonnage.model.analysis import comparisons, labels
@@ -50,7 +50,7 @@ def analyse(
     measurements: Sequence[Measurement],
     prices: Mapping[str, Price] | None = None,
     seed: int = 0,
-    fleets: Sequence[FleetMeasurement] = (),
+    fleets: Sequence[ClusterMeasurement] = (),
     on_share: OnShare | None = None,
 ) -> Analysis:
     """What measurements come to, each of which counts once.
@@ -84,7 +84,7 @@ def analyse(
     below = [
         said
         for kind, subject in zip(kinds, subjects, strict=True)
-        if not with_partners(dict(kind.manner).get("pattern"))
+        if not depends_on_partner(dict(kind.manner).get("pattern"))
         for said in slower(subject, types)
     ]
     direct = comparisons.direct_against_buffered(kinds)
@@ -197,8 +197,8 @@ def _described(environment: Environment | None) -> str:
     )
 
 
-def _cited(measurement: Measurement) -> Cited:
-    return Cited(
+def _cited(measurement: Measurement) -> CitedMeasurement:
+    return CitedMeasurement(
         id=measurement.id,
         kind=measurement.kind,
         machine=instance_of(measurement),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tonnage.base.records.analysis import Level, Percentile
+from tonnage.base.records.analysis import ConcurrencyLevel, Percentile
 from tonnage.base.stats.knee import knee
 from tonnage.model.analysis.conditions import LONG
 from tonnage.model.analysis.estimates import median_over, values_of
@@ -17,7 +17,7 @@ from tonnage.model.analysis.grouping import Sample, cited
 PERCENTILES = ("mean", "p50", "p90", "p99", "p999", "max")
 
 
-def levels(samples: Sequence[Sample]) -> list[Level]:
+def levels(samples: Sequence[Sample]) -> list[ConcurrencyLevel]:
     """A level for each number outstanding, from the smallest; of what explored, if anything did."""
     explored = [each for each in samples if each.suite != LONG] or samples
     numbers = {each.reading.concurrency for each in explored}
@@ -27,11 +27,11 @@ def levels(samples: Sequence[Sample]) -> list[Level]:
     ]
 
 
-def level(samples: Sequence[Sample], concurrency: int | None) -> Level:
+def level(samples: Sequence[Sample], concurrency: int | None) -> ConcurrencyLevel:
     """What samples of one number outstanding come to."""
     latencies = [(name, median_over(values_of(samples, latency(name)))) for name in PERCENTILES]
     by_operation = median_over(values_of(samples, _cpu_of_operation))
-    return Level(
+    return ConcurrencyLevel(
         concurrency=concurrency,
         bandwidth=median_over(
             values_of(samples, lambda each: each.reading.bandwidth_bytes_per_second)
@@ -46,7 +46,7 @@ def level(samples: Sequence[Sample], concurrency: int | None) -> Level:
     )
 
 
-def near_best(found: Sequence[Level], unit: str) -> int | None:
+def near_best(found: Sequence[ConcurrencyLevel], unit: str) -> int | None:
     """The smallest number outstanding within 5 % of the best; None if there is no choice."""
     rates = {
         each.concurrency: rate.value

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tonnage.base import formatting
-from tonnage.base.records import Measurement, Reading, Trial
+from tonnage.base.records import Measurement, Metric, Trial
 
 MANNERS = (
     "engine",
@@ -61,7 +61,7 @@ Told = tuple[tuple[str, str], ...]
 """Names, each with its value in words."""
 
 
-def manner_of(measurement: Measurement, reading: Reading, trial: Trial | None) -> Told:
+def manner_of(measurement: Measurement, reading: Metric, trial: Trial | None) -> Told:
     """How a reading was done."""
     told = BY_PATTERN if "node_names" in reading.details else ()
     found = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tonnage.base import formatting
 from tonnage.base.records import Measurement
-from tonnage.base.records.analysis import PerDollar
+from tonnage.base.records.analysis import CostEfficiency
 from tonnage.model.analysis.estimates import median_over, values_of
 from tonnage.model.analysis.grouping import Sample, by_instance, cited, instance_of, rate_in
 
@@ -54,7 +54,7 @@ def priced(measurement: Measurement, prices: Mapping[str, Price]) -> Priced | No
 
 def per_dollar(
     subject: str, samples: Sequence[Sample], machines: Mapping[str, Priced]
-) -> list[PerDollar]:
+) -> list[CostEfficiency]:
     """What a dollar buys of a subject, at each price."""
     alike: dict[Priced, list[Sample]] = {}
     for sample in samples:
@@ -63,14 +63,14 @@ def per_dollar(
     return [_bought(subject, known, of_price) for known, of_price in alike.items()]
 
 
-def _bought(subject: str, known: Priced, samples: Sequence[Sample]) -> PerDollar:
+def _bought(subject: str, known: Priced, samples: Sequence[Sample]) -> CostEfficiency:
     usd = known.price.usd_per_hour
     per_rate = SECONDS / usd
     names = list(by_instance(samples))
     alone = (
         names[0] if len(names) == 1 else f"{formatting.count(len(names))} machines at {usd:g} USD"
     )
-    return PerDollar(
+    return CostEfficiency(
         subject=subject,
         priced_as=known.type or alone,
         usd_per_hour=usd,

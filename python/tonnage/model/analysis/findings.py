@@ -6,7 +6,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from tonnage.base import formatting
-from tonnage.base.records.analysis import Alternating, Cyclic, Machine, Outlier, Subject
+from tonnage.base.records.analysis import (
+    CyclicInstance,
+    Machine,
+    MultimodalInstance,
+    Outlier,
+    Subject,
+)
 from tonnage.base.stats.outliers import LEAST_INSTANCES, LEAST_SHARE
 from tonnage.model.analysis.estimates import INSTANCES, TRIALS
 
@@ -120,7 +126,7 @@ def slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
     return found
 
 
-def _alternates(subject: Subject, each: Alternating) -> str:
+def _alternates(subject: Subject, each: MultimodalInstance) -> str:
     modes = formatting.listing(
         f"{formatting.per_second(mode.value, subject.unit)} ({formatting.percent(mode.share)} of the time)"
         for mode in each.modes
@@ -128,7 +134,7 @@ def _alternates(subject: Subject, each: Alternating) -> str:
     return f"{subject.name}: {each.instance} alternates between {modes}; its median says little."
 
 
-def _cycles(subject: Subject, each: Cyclic) -> str:
+def _cycles(subject: Subject, each: CyclicInstance) -> str:
     who = each.instance or "the fleet as a whole"
     share = (
         "" if each.amplitude_share is None else f" by {formatting.percent(each.amplitude_share)}"

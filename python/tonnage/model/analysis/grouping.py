@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tonnage.base.records import Measurement, Reading, Trial
+from tonnage.base.records import Measurement, Metric, Trial
 from tonnage.base.records.network_rounds import NET, between_machines
 from tonnage.model.analysis import network_cpu
 from tonnage.model.analysis.conditions import Told, manner_of, places, size
@@ -34,7 +34,7 @@ class Sample:
 
     instance: str
     measurement: str
-    reading: Reading
+    reading: Metric
     trial: Trial | None = None
     moment: float | None = None
     """When its trial began, in seconds since 1970."""
@@ -148,7 +148,7 @@ def unit_of(kind: Kind, samples: Sequence[Sample]) -> str:
     return "operations" if small and counted and kind.operation.startswith("rand") else "bytes"
 
 
-def rate_of(reading: Reading, unit: str) -> float | None:
+def rate_of(reading: Metric, unit: str) -> float | None:
     """A reading's rate in the unit; None where the tool does not say."""
     if unit == "bytes":
         return reading.bandwidth_bytes_per_second
@@ -178,7 +178,7 @@ def cited(samples: Iterable[Sample]) -> list[str]:
     return list(dict.fromkeys(sample.measurement for sample in samples))
 
 
-def _label(reading: Reading) -> str:
+def _label(reading: Metric) -> str:
     if reading.source.tool == OURS:
         return reading.operation
     block = f" {size(reading.block_bytes)}" if reading.block_bytes is not None else ""

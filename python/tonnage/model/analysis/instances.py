@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tonnage.base.records.analysis import (
-    Alternating,
-    Cyclic,
+    CyclicInstance,
     Instance,
-    Lines,
+    InstanceDistribution,
+    InstancePercentiles,
     Mode,
+    MultimodalInstance,
     Outlier,
-    Spread,
 )
 from tonnage.base.stats.cluster_time_series import FleetFindings
 from tonnage.base.stats.density import Axis, density, histogram
@@ -71,11 +71,11 @@ def outliers(found: FleetFindings, samples: Sequence[Sample]) -> list[Outlier]:
     ]
 
 
-def alternating(found: FleetFindings, samples: Sequence[Sample]) -> list[Alternating]:
+def alternating(found: FleetFindings, samples: Sequence[Sample]) -> list[MultimodalInstance]:
     """The instances with several modes."""
     of = by_instance(samples)
     return [
-        Alternating(
+        MultimodalInstance(
             instance=each.name,
             modes=modes_of(each.modality),
             false_alarm=each.modality.false_alarm,
@@ -86,7 +86,7 @@ def alternating(found: FleetFindings, samples: Sequence[Sample]) -> list[Alterna
     ]
 
 
-def cycles(found: FleetFindings, samples: Sequence[Sample]) -> list[Cyclic]:
+def cycles(found: FleetFindings, samples: Sequence[Sample]) -> list[CyclicInstance]:
     """The fleet's cycle, if it has one, and those of instances."""
     of = by_instance(samples)
     several = len(found.instances) > 1
@@ -96,7 +96,7 @@ def cycles(found: FleetFindings, samples: Sequence[Sample]) -> list[Cyclic]:
     ]
 
 
-def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> Lines | None:
+def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> InstancePercentiles | None:
     """Percentiles of every instance, if there are several and all have some."""
     if len(series) < 2:
         return None
@@ -104,7 +104,7 @@ def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> Lines | No
     if series.keys() <= latencies["p50"].keys():
         order = sorted(series, key=lambda name: (latencies["p50"][name], name))
         stated = [name for name in LATENCIES if latencies[name]]
-        return Lines(
+        return InstancePercentiles(
             of="latency",
             percentiles=stated,
             instances=order,
@@ -113,7 +113,7 @@ def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> Lines | No
     if min(len(each.values) for each in series.values()) < LEAST_SAMPLES:
         return None
     found = percentile_lines({name: each.values for name, each in series.items()})
-    return Lines(
+    return InstancePercentiles(
         of="rate",
         percentiles=[f"p{100 * share:g}" for share in found.shares],
         instances=list(found.names),
@@ -121,7 +121,9 @@ def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> Lines | No
     )
 
 
-def spread(medians: Mapping[str, float], samples: Sequence[Sample], seed: int) -> Spread | None:
+def spread(
+    medians: Mapping[str, float], samples: Sequence[Sample], seed: int
+) -> InstanceDistribution | None:
     """How instances' medians are spread; None of fewer than five, or of equal ones."""
     values = np.asarray([medians[name] for name in sorted(medians)])
     if values.size < LEAST_INSTANCES or np.ptp(values) == 0:
@@ -134,7 +136,7 @@ def spread(medians: Mapping[str, float], samples: Sequence[Sample], seed: int) -
     # In instances per bin, so that both can be drawn on one axis.
     edges = np.log(bars.edges) if axis == "logarithmic" else np.asarray(bars.edges)
     per_bin = values.size * float(edges[1] - edges[0])
-    return Spread(
+    return InstanceDistribution(
         axis=axis,
         edges=list(bars.edges),
         counts=list(bars.counts),
@@ -162,8 +164,8 @@ def _modes_over(values: FloatArray, axis: Axis, seed: int) -> list[Mode]:
     return [Mode(value=math.exp(mode.value), share=mode.share) for mode in found]
 
 
-def _cyclic(name: str | None, cycle: Cycle, measurements: list[str]) -> Cyclic:
-    return Cyclic(
+def _cyclic(name: str | None, cycle: Cycle, measurements: list[str]) -> CyclicInstance:
+    return CyclicInstance(
         instance=name,
         period_seconds=cycle.period_seconds,
         amplitude_share=_finite(cycle.amplitude_share),

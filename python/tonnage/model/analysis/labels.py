@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tonnage.base.records import Measurement
-from tonnage.base.records.analysis import ByLabel, Comparison, Labelled
+from tonnage.base.records.analysis import Comparison, LabelComparison, LabelGroup
 from tonnage.base.records.environment import HOST
 from tonnage.base.stats.density import REACH, Axis, bandwidth, histogram, kernel_density
 from tonnage.base.stats.outliers import LEAST_INSTANCES
@@ -42,7 +42,7 @@ def ratios(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison
     return [each for each in found if each]
 
 
-def side_by_side(kinds: Kinds, measurements: Sequence[Measurement]) -> list[ByLabel]:
+def side_by_side(kinds: Kinds, measurements: Sequence[Measurement]) -> list[LabelComparison]:
     """Every operation that was done with several values of a label."""
     called = names(list(kinds))
     found = [
@@ -70,7 +70,7 @@ def _labelled(
                 yield name, kind, values
 
 
-def _of_kind(subject: str, label: str, unit: str, values: Values) -> ByLabel | None:
+def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelComparison | None:
     number = common(*values.values())
     alike = {
         value: [each for each in samples if each.reading.concurrency == number]
@@ -105,7 +105,7 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> ByLabel | N
         curve = None if width is None else step * kernel_density(on_axis[value], places, width)
         counts, _ = np.histogram(on_axis[value], edges)
         labelled.append(
-            Labelled(
+            LabelGroup(
                 value=value,
                 rate=median,
                 shares=[round(each, 6) for each in (counts / len(on_axis[value])).tolist()],
@@ -113,7 +113,7 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> ByLabel | N
                 measurements=cited(alike[value]),
             )
         )
-    return ByLabel(
+    return LabelComparison(
         subject=subject,
         label=label,
         unit=unit,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.records.network_rounds import (
     ALL,
+    DIRECTIONS,
     SLOWEST,
-    WAYS,
-    of_way,
-    trials_a_round,
+    in_direction,
+    trials_per_round,
     whole_rounds,
 )
 
@@ -50,9 +50,9 @@ def costs(measurement: Measurement) -> Costs:
 def ways(measurement: Measurement) -> Iterator[list[Trial]]:
     """The endpoints' trials of each way of each round that was kept whole."""
     settings = measurement.settings
-    size = trials_a_round(settings["endpoints"], settings["one_way"])
+    size = trials_per_round(settings["endpoints"], settings["one_way"])
     for together in whole_rounds(measurement.trials, size):
-        yield from (of_way(together, way) for way in WAYS)
+        yield from (in_direction(together, way) for way in DIRECTIONS)
 
 
 def told(together: Sequence[Trial]) -> dict[str, Trial]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tonnage.base.records.analysis import ByLabel, Comparison, LeftOut, PerDollar, Subject
+from tonnage.base.records.analysis import (
+    Comparison,
+    CostEfficiency,
+    LabelComparison,
+    Omission,
+    Subject,
+)
 from tonnage.base.stats.outliers import LEAST_INSTANCES
 
 # Each chart of a subject, whether it can be drawn, and why not.
@@ -44,11 +50,11 @@ _OF_SUBJECTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
 
 def left_out(
     subjects: Sequence[Subject],
-    dollars: Sequence[PerDollar],
+    dollars: Sequence[CostEfficiency],
     direct: Sequence[Comparison],
     layouts: Sequence[Comparison],
-    by_label: Sequence[ByLabel],
-) -> list[LeftOut]:
+    by_label: Sequence[LabelComparison],
+) -> list[Omission]:
     """The charts that are left out."""
     found = []
     if not any(each.operations for each in dollars):
@@ -63,7 +69,7 @@ def left_out(
         )
     elif few := [f"{each.subject}, {each.label}" for each in by_label if not each.is_dense]:
         why = f"fewer than {LEAST_INSTANCES} of each value, or all gave the same"
-        found.append(LeftOut(chart="Density by label", why=why, subjects=few))
+        found.append(Omission(chart="Density by label", why=why, subjects=few))
     if not direct:
         found.append(
             _whole("Direct against buffered", "nothing was measured both ways, alike in all else")
@@ -71,13 +77,13 @@ def left_out(
     for chart, can_be_drawn, why in _OF_SUBJECTS:
         lacking = [subject.name for subject in subjects if not can_be_drawn(subject)]
         if lacking:
-            found.append(LeftOut(chart=chart, why=why, subjects=lacking))
+            found.append(Omission(chart=chart, why=why, subjects=lacking))
     return found
 
 
-def _whole(chart: str, why: str) -> LeftOut:
-    return LeftOut(chart=chart, why=why, subjects=[])
+def _whole(chart: str, why: str) -> Omission:
+    return Omission(chart=chart, why=why, subjects=[])
 
 
-def _unpriced(dollars: Sequence[PerDollar]) -> str:
+def _unpriced(dollars: Sequence[CostEfficiency]) -> str:
     return "the tools do not say" if dollars else "no price of these machines is given (--price)"

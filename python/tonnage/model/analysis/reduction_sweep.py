@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import fmean, median
 
 from tonnage.base.records import ReductionRecord
-from tonnage.base.records.sweep import Cell, ReductionSweep, Swept
+from tonnage.base.records.sweep import ReductionSweep, SweepCell, SweepResult
 
 BARS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
 
@@ -44,7 +44,7 @@ def _same(record: ReductionRecord) -> str:
     return json.dumps([*told, *(record.settings.get(name) for name in names)])
 
 
-def _swept(records: list[ReductionRecord]) -> Swept:
+def _swept(records: list[ReductionRecord]) -> SweepResult:
     ways: dict[tuple[bool, int, int], list[ReductionRecord]] = {}
     for record in records:
         ways.setdefault(_way(record), []).append(record)
@@ -58,7 +58,7 @@ def _swept(records: list[ReductionRecord]) -> Swept:
         again = _chosen_once_more([ways[way] for way in sorted(ways) if not way[0]])
         over_chosen = None if again is None else found[0].seconds / again
     first = records[0]
-    return Swept(
+    return SweepResult(
         job=first.job,
         inputs=list(first.settings["inputs"]),
         bytes=first.bytes,
@@ -100,7 +100,7 @@ def _way(record: ReductionRecord) -> tuple[bool, int, int]:
     return False, chunk_bytes or tuning.chunk_bytes, threads or tuning.threads
 
 
-def _cell(found: bool, chunk_bytes: int, threads: int, records: list[ReductionRecord]) -> Cell:
+def _cell(found: bool, chunk_bytes: int, threads: int, records: list[ReductionRecord]) -> SweepCell:
     tuning = records[-1].tuning
 
     def of_workers(name: str) -> float:
@@ -108,7 +108,7 @@ def _cell(found: bool, chunk_bytes: int, threads: int, records: list[ReductionRe
             fmean(getattr(worker, name) for worker in record.workers) for record in records
         )
 
-    return Cell(
+    return SweepCell(
         chunk_bytes=tuning.chunk_bytes if found else chunk_bytes,
         threads=tuning.threads if found else threads,
         found=found,

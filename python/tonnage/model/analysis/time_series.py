@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.base.credibility import PASSED_BY
-from tonnage.base.records.analysis import Course, Steadiness
+from tonnage.base.records.analysis import SteadyState, TimeSeries
 from tonnage.base.stats.samples import FloatArray, Series
 from tonnage.base.stats.steady_state import steady_by_slope
 from tonnage.model.analysis.grouping import Sample, by_instance, rate_of
@@ -63,7 +63,7 @@ def series_of(samples: Sequence[Sample], unit: str) -> dict[str, Series]:
     }
 
 
-def steadiness(samples: Sequence[Sample]) -> dict[str, Steadiness]:
+def steadiness(samples: Sequence[Sample]) -> dict[str, SteadyState]:
     """From when each instance's longest trial was steady, of those that are long enough."""
     found = {}
     for name, of in by_instance(samples).items():
@@ -75,8 +75,8 @@ def steadiness(samples: Sequence[Sample]) -> dict[str, Steadiness]:
 
 
 def drawn(
-    series: Mapping[str, Series], steady: Mapping[str, Steadiness]
-) -> tuple[list[Course], float | None]:
+    series: Mapping[str, Series], steady: Mapping[str, SteadyState]
+) -> tuple[list[TimeSeries], float | None]:
     """The courses as shares of the highest rate drawn, and that rate; none if nothing moved."""
     thinned = {
         name: _thinned(np.asarray(each.seconds), np.asarray(each.values))
@@ -90,7 +90,7 @@ def drawn(
     if highest <= 0:
         return [], None
     courses = [
-        Course(
+        TimeSeries(
             instance=name,
             seconds=[round(second, 3) for second in seconds],
             shares=[None if value is None else round(value / highest, 4) for value in values],
@@ -122,13 +122,13 @@ def _longest(samples: Sequence[Sample]) -> Sample:
     return max(samples, key=lambda each: len(each.reading.series or []))
 
 
-def _steadiness(raw: Raw) -> Steadiness:
+def _steadiness(raw: Raw) -> SteadyState:
     window = float(f"{WINDOW_SHARE * (raw.seconds[-1] - raw.seconds[0]):.3g}")
     found = steady_by_slope(raw.seconds, raw.values, window, LEVEL_SHARE)
     slope = None
     if found.slope_per_second is not None and found.excursion_share is not None:
         slope = math.copysign(found.excursion_share / window, found.slope_per_second)
-    return Steadiness(begins_seconds=found.begins_seconds, rule=found.rule, slope_per_second=slope)
+    return SteadyState(begins_seconds=found.begins_seconds, rule=found.rule, slope_per_second=slope)
 
 
 def _in_unit(sample: Sample, unit: str) -> list[tuple[float, float]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tonnage.base import formatting
-from tonnage.base.records import Environment, FleetMeasurement, Measurement
+from tonnage.base.records import ClusterMeasurement, Environment, Measurement
 from tonnage.model.analysis.concurrency import latency
 from tonnage.model.analysis.estimates import medians_of, values_of
 from tonnage.model.analysis.grouping import Kind, Sample, by_instance
@@ -45,7 +45,7 @@ def doubts(
     ]
 
 
-def missing(fleets: Sequence[FleetMeasurement]) -> list[str]:
+def missing(fleets: Sequence[ClusterMeasurement]) -> list[str]:
     """The machines of fleets that did not measure all, with why, each in a sentence or two."""
     found = []
     for fleet in fleets:

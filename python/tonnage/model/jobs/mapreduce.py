@@ -21,7 +21,7 @@ import dataclasses
 from typing import Literal, cast
 
 from tonnage.base.records import RunRecord
-from tonnage.base.records.job import Demand, Job, JobPhase, Requests, Resource, Room
+from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
 from tonnage.model.run_phases import durability_of, functions_of, name_of, shown
 
 Durability = Literal["none", "replicated", "volumes"]
@@ -90,13 +90,13 @@ def mapreduce(
         ],
         # As the study counts it: a 100 TB sort needs 300 TB (section 4.2.3).
         room=[
-            Room(where=kept, what="input", per_byte=1.0),
-            Room(where="local", what="intermediate", per_byte=made),
-            Room(where=kept, what="output", per_byte=copies * out),
+            SpaceDemand(where=kept, what="input", per_byte=1.0),
+            SpaceDemand(where="local", what="intermediate", per_byte=made),
+            SpaceDemand(where=kept, what="output", per_byte=copies * out),
         ],
         requests=[
-            Requests(kind="get", per_byte=1.0 / GET_BYTES),
-            Requests(kind="put", per_byte=out / PUT_BYTES),
+            RequestDemand(kind="get", per_byte=1.0 / GET_BYTES),
+            RequestDemand(kind="put", per_byte=out / PUT_BYTES),
         ]
         if kept == "object"
         else [],

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 
 from tonnage.base.records import ReductionRecord
-from tonnage.base.records.job import Demand, Job, JobPhase, Requests, Room
+from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.model.run_phases import functions_of
 
 STUDY = "MATE-EC2"
@@ -41,14 +41,14 @@ def reduce(
     """
     if passes < 1 or object_share < 0 or chunk_bytes < 1 or not 0 <= local_share <= 1:
         raise ValueError("a reduction has a pass, gets a byte at least and sends none or more")
-    far, demands, room = 1.0 - local_share, list[Demand](), list[Room]()
+    far, demands, room = 1.0 - local_share, list[Demand](), list[SpaceDemand]()
     every = f"{STUDY}: all chunks, once"
     if far:
         demands.append(Demand(resource="object get", per_byte=far, source=every))
-        room.append(Room(where="object", what="input", per_byte=far))
+        room.append(SpaceDemand(where="object", what="input", per_byte=far))
     if local_share:
         demands.append(Demand(resource="local read", per_byte=local_share, source=every))
-        room.append(Room(where="local", what="input", per_byte=local_share))
+        room.append(SpaceDemand(where="local", what="input", per_byte=local_share))
     if object_share:
         demands.append(
             Demand(
@@ -63,7 +63,7 @@ def reduce(
         name="reduce",
         phases=[JobPhase(name=f"pass {number + 1}", demands=demands) for number in range(passes)],
         room=room,
-        requests=[Requests(kind="get", per_byte=passes * far / chunk_bytes)] if far else [],
+        requests=[RequestDemand(kind="get", per_byte=passes * far / chunk_bytes)] if far else [],
         settings={
             "passes": passes,
             "chunk_bytes": chunk_bytes,

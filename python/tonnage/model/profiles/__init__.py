@@ -24,7 +24,13 @@ from dataclasses import dataclass
 from tonnage.base import formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.network_rounds import ALL_TO_ALL
-from tonnage.base.records.profile import Law, LeftOut, OfferProfile, Profile, Scaling
+from tonnage.base.records.profile import (
+    CapacityDistribution,
+    NetworkScaling,
+    OfferProfile,
+    Profile,
+    UnusedMeasurements,
+)
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.calibration import calibrations
 from tonnage.model.profiles.fit import law
@@ -95,7 +101,7 @@ def profile(
     of_offers |= {offer: [] for offer in shown if offer not in of_offers}
     for each in known:
         for found in rates(each, volumes=volumes):
-            if isinstance(found, LeftOut):
+            if isinstance(found, UnusedMeasurements):
                 left.append(found)
             else:
                 of_offers[each.offer].append(found)
@@ -140,10 +146,10 @@ def profile(
 
 def _kept(
     found: Sequence[Rate], figures: Mapping[str, Figure]
-) -> tuple[dict[str, list[Rate]], list[LeftOut]]:
+) -> tuple[dict[str, list[Rate]], list[UnusedMeasurements]]:
     """The rates of each resource that an offer is planned with; and the others, with the reason."""
     kept: dict[str, list[Rate]] = {}
-    left: list[LeftOut] = []
+    left: list[UnusedMeasurements] = []
     networks = [each for each in found if each.resource == "network"]
     manners = sorted({each.manner for each in networks})
     # How many connections a pair had is a job's to choose; what links they had is not.
@@ -158,18 +164,21 @@ def _kept(
                 kept.setdefault(each.resource, []).append(each)
             else:
                 why = f"{each.resource}, {each.manner}: {manner} carried more"
-                left.append(LeftOut(measurements=[each.measurement], why=why))
+                left.append(UnusedMeasurements(measurements=[each.measurement], why=why))
     if len(manners) == 1:
         kept["network"] = networks
     elif not chosen:
         why = f"network: {formatting.listing(manners)} are not alike: give the measurements of one"
-        left += [LeftOut(measurements=[each.measurement], why=why) for each in networks]
+        left += [UnusedMeasurements(measurements=[each.measurement], why=why) for each in networks]
     for each in found:
         if _of_a_core(each.resource):
             kept.setdefault(each.resource, []).append(each)
     for resource in list(kept):
         if burst := _burst(resource, kept[resource], figures.get(resource)):
-            left += [LeftOut(measurements=[e.measurement], why=burst) for e in kept.pop(resource)]
+            left += [
+                UnusedMeasurements(measurements=[e.measurement], why=burst)
+                for e in kept.pop(resource)
+            ]
     return kept, left
 
 
@@ -186,7 +195,7 @@ def _burst(resource: str, found: Sequence[Rate], figure: Figure | None) -> str |
     )
 
 
-def _law(resource: str, found: Sequence[Rate]) -> Law:
+def _law(resource: str, found: Sequence[Rate]) -> CapacityDistribution:
     return law_over_times(resource, found, source=_source(found))
 
 
@@ -201,19 +210,21 @@ def _smallest(networks: Sequence[Rate]) -> int:
     return min((each.nodes for each in networks), default=0)
 
 
-def _scaling(networks: Sequence[Rate]) -> Scaling | None:
+def _scaling(networks: Sequence[Rate]) -> NetworkScaling | None:
     """The share of the smallest fleet's bandwidth that nodes of each had; of one size none."""
     sizes = sorted({each.nodes for each in networks})
     if len(sizes) < 2:
         return None
     middles = [middle([each for each in networks if each.nodes == size]) for size in sizes]
-    return Scaling(
+    return NetworkScaling(
         points=[(size, each / middles[0]) for size, each in zip(sizes, middles, strict=True)],
         source=_source(networks),
     )
 
 
-def _network_share(reached: Mapping[Offer, Sequence[Rate]], advertised: Advertised) -> Law:
+def _network_share(
+    reached: Mapping[Offer, Sequence[Rate]], advertised: Advertised
+) -> CapacityDistribution:
     """The share of the network's advertised figure that nodes reached."""
     figures = {offer: advertised[offer]["network"].lasting for offer in reached}
     said = [
@@ -227,7 +238,7 @@ def _network_share(reached: Mapping[Offer, Sequence[Rate]], advertised: Advertis
     return _over_offers("network", shares, "; ".join(said))
 
 
-def _core(resource: str, rates_of: Sequence[Sequence[float]]) -> Law:
+def _core(resource: str, rates_of: Sequence[Sequence[float]]) -> CapacityDistribution:
     """What a core does, taken for any offer's vCPU."""
     source = f"a core of {formatting.several(len(rates_of), 'offer')}, taken for any offer's vCPU"
     return _over_offers(resource, rates_of, source)
@@ -238,7 +249,9 @@ def _of_a_core(resource: str) -> bool:
     return resource.startswith("cpu ")
 
 
-def _over_offers(resource: str, rates_of: Sequence[Sequence[float]], source: str) -> Law:
+def _over_offers(
+    resource: str, rates_of: Sequence[Sequence[float]], source: str
+) -> CapacityDistribution:
     """The law of offers that nobody measured, from what each measured one's nodes reached."""
     made = law(resource, rates_of, evidence="advertised", source=source)
     said = f"nodes of {formatting.several(len(rates_of), 'offer')}"
@@ -251,9 +264,9 @@ def _over_offers(resource: str, rates_of: Sequence[Sequence[float]], source: str
     )
 
 
-def _by_reason(left: Iterable[LeftOut]) -> list[LeftOut]:
+def _by_reason(left: Iterable[UnusedMeasurements]) -> list[UnusedMeasurements]:
     """Those that were left out for the same reason, together."""
     found: dict[str, dict[str, None]] = {}
     for each in left:
         found.setdefault(each.why, {}).update(dict.fromkeys(each.measurements))
-    return [LeftOut(measurements=list(names), why=why) for why, names in found.items()]
+    return [UnusedMeasurements(measurements=list(names), why=why) for why, names in found.items()]

@@ -25,7 +25,7 @@ from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.base.records.calibration import CalibratedPhase, Calibration
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
-from tonnage.base.records.profile import LeftOut
+from tonnage.base.records.profile import UnusedMeasurements
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.offer_matching import DEBUG, Offer, Said
 from tonnage.model.run_phases import (
@@ -68,7 +68,7 @@ class One:
 
 def calibrations(
     runs: Sequence[Run], hosts: Mapping[str, Offer], said: Said
-) -> tuple[dict[Offer, list[Calibration]], list[LeftOut]]:
+) -> tuple[dict[Offer, list[Calibration]], list[UnusedMeasurements]]:
     """What runs show of each offer, and those that show nothing.
 
     Args:
@@ -77,11 +77,11 @@ def calibrations(
         said: Which they are by the user's word.
     """
     ones: list[One] = []
-    left: list[LeftOut] = []
+    left: list[UnusedMeasurements] = []
     for run in runs:
         found = _one(run, hosts, said)
         if isinstance(found, str):
-            left.append(LeftOut(measurements=[name_of(run)], why=found))
+            left.append(UnusedMeasurements(measurements=[name_of(run)], why=found))
         else:
             ones.append(found)
     made: dict[Offer, list[Calibration]] = {}
@@ -93,7 +93,7 @@ def calibrations(
         for each in alike:
             if each.nodes < nodes:
                 why = f"a run on {formatting.several(each.nodes, 'node')}, and there is one on {nodes}"
-                left.append(LeftOut(measurements=[each.name], why=why))
+                left.append(UnusedMeasurements(measurements=[each.name], why=why))
     return made, left
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tonnage.base.records.profile import Evidence, Law, Mode
+from tonnage.base.records.profile import CapacityDistribution, Evidence, Mode
 from tonnage.base.stats.samples import FloatArray
 from tonnage.model.capacity import LEAST_SPREAD, UNKNOWN_SPREAD
 
@@ -27,7 +27,7 @@ LEAST_GAP = 3.0
 
 def law(
     resource: str, fleets: Sequence[Sequence[float]], *, evidence: Evidence, source: str
-) -> Law:
+) -> CapacityDistribution:
     """The law.
 
     Args:
@@ -55,7 +55,7 @@ def law(
     freedom = len(apart) - len(kinds) - len(fleets) + 1
     within = sum(float(np.sum((kind - kind.mean()) ** 2)) for kind in kinds)
     spread = math.sqrt(within / freedom) if freedom > 0 else UNKNOWN_SPREAD
-    return Law(
+    return CapacityDistribution(
         resource=resource,
         modes=[
             Mode(

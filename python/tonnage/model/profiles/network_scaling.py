@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.base.records.profile import Scaling
+from tonnage.base.records.profile import NetworkScaling
 from tonnage.base.stats.distributions import student_quantile
 
 Shares = npt.NDArray[np.float64]
@@ -80,7 +80,7 @@ class Curve:
         return f"{said}, as nodes^-{self.exponent:.2f} ({known})"
 
 
-def curve(scaling: Scaling) -> Curve:
+def curve(scaling: NetworkScaling) -> Curve:
     """The curve through measured points.
 
     Raises:

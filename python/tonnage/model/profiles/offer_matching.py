@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tonnage.base import formatting
 from tonnage.base.records import Measurement
-from tonnage.base.records.profile import LeftOut
+from tonnage.base.records.profile import UnusedMeasurements
 
 Offer = tuple[str, str]
 """Provider and machine type."""
@@ -40,7 +40,7 @@ class Said:
 
 def taken(
     measurements: Sequence[Measurement], said: Said, ran: Collection[str] = ()
-) -> tuple[list[Taken], list[LeftOut]]:
+) -> tuple[list[Taken], list[UnusedMeasurements]]:
     """Each measurement with its offer, and those that have none.
 
     What is said of a host goes before what its machine tells; what is said of all has to agree
@@ -64,9 +64,9 @@ def taken(
     for each in measurements:
         here = each.environment
         if here is None:
-            left.append(LeftOut(measurements=[each.id], why=IMPORTED))
+            left.append(UnusedMeasurements(measurements=[each.id], why=IMPORTED))
         elif here.debug_build:
-            left.append(LeftOut(measurements=[each.id], why=DEBUG))
+            left.append(UnusedMeasurements(measurements=[each.id], why=DEBUG))
         elif here.host in said.of_hosts:
             found.append(Taken(each, here.host, said.of_hosts[here.host], said=True))
         elif here.provider and here.machine_type:
@@ -81,7 +81,7 @@ def taken(
             found.append(Taken(each, here.host, said.of_all, said=True))
         else:
             left.append(
-                LeftOut(
+                UnusedMeasurements(
                     measurements=[each.id],
                     why=f"which offer {here.host} is, it does not say "
                     f"(tonnage profile ... --offer {here.host}=PROVIDER/TYPE)",

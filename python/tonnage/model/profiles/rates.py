@@ -29,12 +29,12 @@ from tonnage.base.records.network_rounds import (
     SEND,
     UNEVENLY,
     between_machines,
-    of_way,
-    trials_a_round,
+    in_direction,
+    trials_per_round,
     whole_rounds,
 )
-from tonnage.base.records.network_rounds import WAYS as BOTH
-from tonnage.base.records.profile import LeftOut
+from tonnage.base.records.network_rounds import DIRECTIONS as BOTH
+from tonnage.base.records.profile import UnusedMeasurements
 from tonnage.model.profiles.offer_matching import Taken
 
 VOLUMES = ("Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd", "MSFT NVMe Accelerator")
@@ -74,7 +74,7 @@ class Rate:
     """How many did it together."""
 
 
-Found = Rate | LeftOut
+Found = Rate | UnusedMeasurements
 
 
 def rates(taken: Taken, *, volumes: bool) -> Iterator[Found]:
@@ -107,9 +107,9 @@ def rates(taken: Taken, *, volumes: bool) -> Iterator[Found]:
         yield left_out(measurement, "it holds no trial of what a plan asks for")
 
 
-def left_out(measurement: Measurement, why: str) -> LeftOut:
+def left_out(measurement: Measurement, why: str) -> UnusedMeasurements:
     """The measurement, left out."""
-    return LeftOut(measurements=[measurement.id], why=why)
+    return UnusedMeasurements(measurements=[measurement.id], why=why)
 
 
 def best(found: Sequence[Rate], order: Sequence[str]) -> str:
@@ -227,8 +227,8 @@ def _network(taken: Taken) -> Iterator[Found]:
         endpoints = settings["endpoints"]
         connections = formatting.several(settings["connections"], "connection")
         manner = f"links of {formatting.gigabits(links / 8)}, {connections} a pair"
-        for together in whole_rounds(measurement.trials, trials_a_round(endpoints, False)):
-            ways = zip(of_way(together, SEND), of_way(together, RECEIVE), strict=True)
+        for together in whole_rounds(measurement.trials, trials_per_round(endpoints, False)):
+            ways = zip(in_direction(together, SEND), in_direction(together, RECEIVE), strict=True)
             for place, (sent, received) in enumerate(ways):
                 value = min(sent.bytes_per_second, received.bytes_per_second)
                 made = _made(taken, "network", sent, value, manner)

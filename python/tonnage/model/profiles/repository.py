@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING
 from tonnage.base import formatting
 from tonnage.base.records.base import RecordError
 from tonnage.base.records.calibration import Calibration
-from tonnage.base.records.cluster_measurement import FleetMeasurement
-from tonnage.base.records.discovery import measurements_at, places, runs_at, says
+from tonnage.base.records.cluster_measurement import ClusterMeasurement
+from tonnage.base.records.discovery import (
+    find_measurements,
+    has_schema,
+    load_measurements,
+    load_runs,
+)
 from tonnage.base.records.measurement import Measurement
-from tonnage.base.records.profile import Law, OfferProfile, Profile
+from tonnage.base.records.profile import CapacityDistribution, OfferProfile, Profile
 from tonnage.model.profiles.network_scaling import Curve, curve
 from tonnage.model.run_phases import Run, name_of
 
@@ -37,7 +42,7 @@ class ProfileError(Exception):
 class Laws:
     """What an offer carries, placed close together or not: a law for each resource, by name."""
 
-    laws: Mapping[str, Law]
+    laws: Mapping[str, CapacityDistribution]
     curve: Curve | None = None
     """How its network falls with the number of nodes."""
     calibrations: tuple[Calibration, ...] = ()
@@ -101,7 +106,7 @@ def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile
         files = [place]
         if place.is_dir():
             files = sorted(each for each in place.rglob("*.json") if each.is_file())
-        found = [Profile.read(file) for file in files if says(file, Profile)]
+        found = [Profile.read(file) for file in files if has_schema(file, Profile)]
         left = _measurements(place, found)
         runs = _runs(place, found)
     except RecordError as why:
@@ -121,21 +126,23 @@ def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile
 
 def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]:
     """The measurements there that no profile was made of, each once."""
-    if place.is_file() and not (says(place, Measurement) or says(place, FleetMeasurement)):
+    if place.is_file() and not (
+        has_schema(place, Measurement) or has_schema(place, ClusterMeasurement)
+    ):
         return []
     try:
-        where = places(place)
+        where = find_measurements(place)
     except RecordError:
         return []  # It holds none.
     taken = {name for each in profiles for name in each.measurements}
-    found = {each.id: each for at in where for each in measurements_at(at)}
+    found = {each.id: each for at in where for each in load_measurements(at)}
     return [each for each in found.values() if each.id not in taken]
 
 
 def _runs(place: Path, profiles: Sequence[Profile]) -> list[Run]:
     """The finished runs there that no profile was made of, each once."""
     taken = {name for each in profiles for name in each.runs}
-    found = {name_of(each): each for each in runs_at(place)}
+    found = {name_of(each): each for each in load_runs(place)}
     return [each for name, each in found.items() if name not in taken]
 
 
@@ -158,7 +165,7 @@ def known(profiles: Sequence[Profile]) -> Known:
         ProfileError: A law without a mode, or one with a rate or a spread that cannot be.
     """
     entries: dict[tuple[str, str], list[OfferProfile]] = {}
-    shares: dict[str, Law] = {}
+    shares: dict[str, CapacityDistribution] = {}
     for profile in profiles:
         for entry in profile.offers:
             for law in entry.laws:
@@ -205,7 +212,7 @@ def _placed(entries: Sequence[OfferProfile]) -> dict[bool, Laws]:
     return found
 
 
-def _check(profile: str, of: str, law: Law) -> None:
+def _check(profile: str, of: str, law: CapacityDistribution) -> None:
     modes = law.modes
     if not modes or not all(
         0 < each.median < float("inf") and 0 <= each.spread < 10 and each.instances >= 1

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tonnage.base import formatting
-from tonnage.base.records.profile import Law
+from tonnage.base.records.profile import CapacityDistribution
 from tonnage.model.profiles.fit import law
 from tonnage.model.profiles.rates import Rate
 
@@ -52,7 +52,7 @@ class Fleet:
         return self.seen - len(self.nodes) - len(self.times) + 1
 
 
-def law_over_times(resource: str, rates: Sequence[Rate], *, source: str) -> Law:
+def law_over_times(resource: str, rates: Sequence[Rate], *, source: str) -> CapacityDistribution:
     """The law of the nodes that had these rates, measured at one time or at several.
 
     Raises:

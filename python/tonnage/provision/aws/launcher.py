@@ -383,7 +383,7 @@ def refuse_above(asked: Asked, record: Launch, more: int) -> None:
     if asked.cap_usd is not None and most > asked.cap_usd:
         raise core.RunError(
             f"{formatting.several(more, 'machine')} more could cost {formatting.cents(most)} in all, "
-            f"above --cap-usd {asked.cap_usd:g}"
+            f"above --budget {asked.cap_usd:g}"
         )
 
 
@@ -434,7 +434,7 @@ def still_rented(kept: Kept, why: str) -> str:
     place = kept.path.parent if kept.path else record.name
     return (
         f"{record.name} COULD NOT BE TAKEN DOWN ({why}): {nodes} in {record.region} may still be "
-        f"rented, until {moment_of(record.ends_at)} at the latest: end it with tonnage fleet down "
+        f"rented, until {moment_of(record.ends_at)} at the latest: end it with tonnage cluster down "
         f"{place}"
     )
 

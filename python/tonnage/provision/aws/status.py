@@ -81,7 +81,7 @@ def record_in(place: str) -> tuple[Launch, Path] | None:
     """The record of a launch that was kept in this directory; ``None`` where there is none.
 
     Raises:
-        ArtifactError: It is none, or of another version.
+        RecordError: It is none, or of another version.
     """
     file = Path(place) / RECORD
     return (Launch.read(file), file) if file.is_file() else None

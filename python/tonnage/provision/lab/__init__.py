@@ -11,7 +11,7 @@ from tonnage.provision.lab.enter_node import NotStarted, become
 from tonnage.provision.lab.faults import FACTOR, FAULTS, SLOW, fault, heal
 from tonnage.provision.lab.lifecycle import down, node_of, status, told, up
 from tonnage.provision.lab.ray_cluster import ray
-from tonnage.provision.lab.record import ROOM, Record, standing
+from tonnage.provision.lab.record import ROOM, LabRecord, standing
 
 __all__ = [
     "FACTOR",
@@ -19,7 +19,7 @@ __all__ = [
     "ROOM",
     "SLOW",
     "NotStarted",
-    "Record",
+    "LabRecord",
     "become",
     "down",
     "fault",

@@ -30,7 +30,7 @@ from tonnage.base.system.undo_journal import execute
 from tonnage.provision.lab import ray_cluster
 from tonnage.provision.lab.lifecycle import changing, node_of
 from tonnage.provision.lab.nodes import Node, switch_of
-from tonnage.provision.lab.record import ROOM, Record, standing
+from tonnage.provision.lab.record import ROOM, LabRecord, standing
 from tonnage.provision.lab.throttling import controllers, directories, number_of, throttled
 
 FAULTS = ("cut-link", "slow-disk", "slow-link", "fill-disk", "kill")
@@ -47,7 +47,9 @@ FILLER = ".tonnage-fill"
 LEAST_FILL_BYTES = 4096
 
 
-def fault(lab: str | None, name: str, what: str, factor: float | None, room: Path = ROOM) -> Record:
+def fault(
+    lab: str | None, name: str, what: str, factor: float | None, room: Path = ROOM
+) -> LabRecord:
     """Something goes wrong with a node: gives the lab's record.
 
     Args:
@@ -80,7 +82,7 @@ def fault(lab: str | None, name: str, what: str, factor: float | None, room: Pat
         return record
 
 
-def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = ROOM) -> Record:
+def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = ROOM) -> LabRecord:
     """All that went wrong with a node is mended: gives the lab's record.
 
     Args:
@@ -121,7 +123,7 @@ def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = R
         )
 
 
-def _with_ray(record: Record, room: Path) -> list[Node]:
+def _with_ray(record: LabRecord, room: Path) -> list[Node]:
     """The nodes that are to have Ray: none if the lab has none, or while its head is gone."""
     nodes = record.nodes(room)
     there = [each for each in nodes if not GONE & record.faults.get(each.name, {}).keys()]

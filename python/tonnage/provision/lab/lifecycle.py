@@ -27,7 +27,7 @@ from tonnage.provision.lab.nodes import GROUP, Device, Node, groups_of, nodes_of
 from tonnage.provision.lab.preflight import refuse_unable
 from tonnage.provision.lab.record import (
     ROOM,
-    Record,
+    LabRecord,
     chosen,
     free_network,
     read,
@@ -48,7 +48,7 @@ OnStep = Callable[[int, int], None]
 """Told how many steps are done, and how many there are."""
 
 
-def up(file: Path, on_step: OnStep, room: Path = ROOM) -> Record:
+def up(file: Path, on_step: OnStep, room: Path = ROOM) -> LabRecord:
     """Makes the lab of a file; what is left of one of its name is undone first.
 
     One that is up already stays as it is.
@@ -80,7 +80,7 @@ def up(file: Path, on_step: OnStep, room: Path = ROOM) -> Record:
         refuse_unable(nodes, known)
         _refuse_full(nodes, room / name)
         _clear(room, name, lock)
-        made = Record(text, network, this_boot()).write(room)
+        made = LabRecord(text, network, this_boot()).write(room)
         journal = _journal(room, name, lock)
         plan = steps(name, nodes, known, lambda: journal.execute(("losetup", "--find")), number_of)
         try:
@@ -112,7 +112,7 @@ def down(name: str | None, room: Path = ROOM) -> str | None:
         return name
 
 
-def node_of(record: Record, name: str, room: Path = ROOM) -> Node:
+def node_of(record: LabRecord, name: str, room: Path = ROOM) -> Node:
     """A node of a lab.
 
     Raises:
@@ -154,7 +154,7 @@ def status(name: str | None, room: Path = ROOM) -> dict[str, Any]:
     return told(standing(room, name), room)
 
 
-def told(record: Record, room: Path = ROOM) -> dict[str, Any]:
+def told(record: LabRecord, room: Path = ROOM) -> dict[str, Any]:
     """The same of a lab's record."""
     lab = record.description.name
     known, attached = controllers().values(), loops()

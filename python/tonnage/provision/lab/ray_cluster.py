@@ -32,7 +32,7 @@ from tonnage.catalog.providers.schemas import LAB
 from tonnage.provision.lab.enter_node import enter, inside
 from tonnage.provision.lab.lifecycle import changing
 from tonnage.provision.lab.nodes import Node
-from tonnage.provision.lab.record import ROOM, Record, standing
+from tonnage.provision.lab.record import ROOM, LabRecord, standing
 from tonnage.provision.lab.throttling import controllers, cores, directories
 
 VARIABLE = "TONNAGE_RAY"
@@ -70,7 +70,7 @@ print(json.dumps([each["NodeManagerAddress"] for each in ray.nodes() if each["Al
 """Asks the cluster for its nodes; of Ray's own Python."""
 
 
-def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> Record:
+def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> LabRecord:
     """Starts Ray on all nodes of a lab and waits until all are up; where it is up it stays.
 
     What is left of a cluster whose head is gone is ended first, with all that runs on the nodes.
@@ -89,7 +89,9 @@ def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> Record:
         return whole(record, record.nodes(room), partial(execute, lock), on_wait, room)
 
 
-def whole(record: Record, nodes: Sequence[Node], run: Run, on_wait: OnWait, room: Path) -> Record:
+def whole(
+    record: LabRecord, nodes: Sequence[Node], run: Run, on_wait: OnWait, room: Path
+) -> LabRecord:
     """The same for who holds the lock of all labs, and on these nodes only.
 
     Args:
@@ -128,7 +130,7 @@ def whole(record: Record, nodes: Sequence[Node], run: Run, on_wait: OnWait, room
     return made
 
 
-def environment(record: Record, room: Path = ROOM) -> dict[str, str]:
+def environment(record: LabRecord, room: Path = ROOM) -> dict[str, str]:
     """What a command on a node has to know of Ray."""
     if record.ray_address is None:
         return {}
@@ -205,7 +207,7 @@ def _draw_token(file: Path) -> None:
         token.write(secrets.token_hex(32))
 
 
-def _start(nodes: Sequence[Node], record: Record, room: Path) -> None:
+def _start(nodes: Sequence[Node], record: LabRecord, room: Path) -> None:
     """Runs ``ray start`` on nodes, all at once."""
     program, address = record.ray_program or "", record.ray_address or ""
     directory = room / record.description.name
@@ -238,7 +240,7 @@ def _start(nodes: Sequence[Node], record: Record, room: Path) -> None:
         raise RunError(f"ray start failed on {'; '.join(failed)}")
 
 
-def _wait(record: Record, nodes: Sequence[Node], room: Path, on_wait: OnWait) -> None:
+def _wait(record: LabRecord, nodes: Sequence[Node], room: Path, on_wait: OnWait) -> None:
     """Waits until each node is up once: one that was killed is counted for a while after."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -253,7 +255,7 @@ def _wait(record: Record, nodes: Sequence[Node], room: Path, on_wait: OnWait) ->
         time.sleep(PAUSE_SECONDS)
 
 
-def _alive(record: Record, head: Node, room: Path) -> list[str]:
+def _alive(record: LabRecord, head: Node, room: Path) -> list[str]:
     """The address of each node that the cluster counts as alive; none if it does not answer."""
     try:
         done = subprocess.run(

@@ -28,7 +28,7 @@ RECORD = "lab.json"
 
 
 @dataclass(frozen=True)
-class Record:
+class LabRecord:
     """A lab on file."""
 
     text: str
@@ -59,7 +59,7 @@ class Record:
         description = self.description
         return nodes_of(description, self.network, room / description.name)
 
-    def write(self, room: Path) -> Record:
+    def write(self, room: Path) -> LabRecord:
         """Puts it on file, in place of what was there."""
         values = {"schema": SCHEMA, **dataclasses.asdict(self)}
         file = room / self.description.name / RECORD
@@ -86,7 +86,7 @@ def names(room: Path) -> list[str]:
         raise UsageError("only root may look at a lab: use sudo") from None
 
 
-def read(room: Path, name: str) -> Record | None:
+def read(room: Path, name: str) -> LabRecord | None:
     """The record of a lab; ``None`` if there is none.
 
     Raises:
@@ -98,10 +98,10 @@ def read(room: Path, name: str) -> Record | None:
         return None
     if values.pop("schema", None) != SCHEMA:
         raise UsageError(f"lab {name} was made by another version: tonnage lab down --lab {name}")
-    return Record(**values)
+    return LabRecord(**values)
 
 
-def standing(room: Path, name: str | None) -> Record:
+def standing(room: Path, name: str | None) -> LabRecord:
     """The record of a lab that is up: of this name, or the only one.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tonnage.base import formatting
-from tonnage.base.records.analysis import Analysis, Comparison, Estimate, PerDollar, Subject
+from tonnage.base.records.analysis import Analysis, Comparison, CostEfficiency, Estimate, Subject
 from tonnage.report.analysis.labels import by_label
 from tonnage.report.analysis.number_format import (
     BAR_HEIGHT,
@@ -52,7 +52,7 @@ def across(analysis: Analysis) -> tuple[Html, list[Chart]]:
 Drawn = tuple[list[Chart], list[Html]]
 
 
-def _dollars(found: Sequence[PerDollar]) -> Drawn:
+def _dollars(found: Sequence[CostEfficiency]) -> Drawn:
     charts = []
     for name, title, unit, pairs in (
         ("operations", "Operations per dollar", PLAIN_UNIT, [(e, e.operations) for e in found]),
@@ -83,7 +83,7 @@ def _dollars(found: Sequence[PerDollar]) -> Drawn:
 
 
 def _bought(
-    name: str, title: str, unit: formatting.Unit, known: Sequence[tuple[PerDollar, Estimate]]
+    name: str, title: str, unit: formatting.Unit, known: Sequence[tuple[CostEfficiency, Estimate]]
 ) -> Chart:
     several = len({each.priced_as for each, _ in known}) > 1
     labels = [

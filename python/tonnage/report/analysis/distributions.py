@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tonnage.base import formatting
-from tonnage.base.records.analysis import LatencyHistogram, Lines, Subject
+from tonnage.base.records.analysis import InstancePercentiles, LatencyHistogram, Subject
 from tonnage.report.analysis.number_format import (
     MARGIN,
     PERCENTILES,
@@ -173,7 +173,7 @@ def latency_chart(subject: Subject) -> Chart | None:
     )
 
 
-def _named(subject: Subject, found: Lines, figure: formatting.Unit) -> Trace:
+def _named(subject: Subject, found: InstancePercentiles, figure: formatting.Unit) -> Trace:
     """The names of instances that stand out, at their medians."""
     marked = marks(subject)
     middle = found.values[found.percentiles.index("p50")]

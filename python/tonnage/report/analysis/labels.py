@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tonnage.base import formatting
-from tonnage.base.records.analysis import ByLabel
+from tonnage.base.records.analysis import LabelComparison
 from tonnage.report.analysis.number_format import (
     MARGIN,
     cites,
@@ -22,7 +22,7 @@ COLOURS = ("--read", "--write", "--work-one", "--work-two", "--busy", "--work-th
 """Of values, in the order of their names; more of them are in the table alone."""
 
 
-def by_label(found: Sequence[ByLabel]) -> tuple[list[Chart], list[Html]]:
+def by_label(found: Sequence[LabelComparison]) -> tuple[list[Chart], list[Html]]:
     """A chart for each operation and label of which there are enough values, and a table of all."""
     if not found:
         return [], []
@@ -45,7 +45,7 @@ def by_label(found: Sequence[ByLabel]) -> tuple[list[Chart], list[Html]]:
     return charts, [table("Medians by label", columns, cells, numeric=columns[3:6])]
 
 
-def _densities(number: int, found: ByLabel) -> Chart:
+def _densities(number: int, found: LabelComparison) -> Chart:
     unit = _unit(found)
     edges = [edge / unit.factor for edge in found.edges]
     places = [place / unit.factor for place in found.places]
@@ -95,7 +95,7 @@ def _densities(number: int, found: ByLabel) -> Chart:
     )
 
 
-def _unit(found: ByLabel) -> formatting.Unit:
+def _unit(found: LabelComparison) -> formatting.Unit:
     if found.unit == "operations":
         return formatting.Unit("operations/s", 1.0)
     return formatting.rate_unit(max(each.rate.value for each in found.values))

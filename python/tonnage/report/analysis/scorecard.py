@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tonnage.base import formatting
-from tonnage.base.records.analysis import Analysis, Cited, LeftOut
+from tonnage.base.records.analysis import Analysis, CitedMeasurement, Omission
 from tonnage.report.html import (
     Child,
     Html,
@@ -78,12 +78,12 @@ def sources(analysis: Analysis) -> Html:
     return section("sources", "Machines and measurements", *parts)
 
 
-def _left_out(each: LeftOut) -> Html:
+def _left_out(each: Omission) -> Html:
     of = f" ({formatting.listing(each.subjects)})" if each.subjects else ""
     return tag("li", tag("b", each.chart), f": {each.why}{of}.")
 
 
-def _cited(each: Cited) -> Html:
+def _cited(each: CitedMeasurement) -> Html:
     summary = tag(
         "summary", code(each.id), f" · {each.machine} · {formatting.moment(each.began_at)}"
     )

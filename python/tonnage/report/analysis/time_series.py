@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tonnage.base import formatting
-from tonnage.base.records.analysis import Course, Estimate, Steadiness, Subject
+from tonnage.base.records.analysis import Estimate, SteadyState, Subject, TimeSeries
 from tonnage.report.analysis.number_format import BREAK, MARGIN, counted, interval, linear, unit
 from tonnage.report.charts import Chart, Trace
 
@@ -80,7 +80,7 @@ def _median(estimate: Estimate, figure: formatting.Unit) -> list[str]:
     ]
 
 
-def _steady(found: Steadiness | None) -> list[str]:
+def _steady(found: SteadyState | None) -> list[str]:
     """From when a long trial was steady, and by which rule."""
     if found is None:
         return []
@@ -99,7 +99,7 @@ def _used(marked: dict[str, str]) -> list[str]:
 
 
 def _line(
-    course: Course, marked: dict[str, str], length: float, alone: bool, known: list[str]
+    course: TimeSeries, marked: dict[str, str], length: float, alone: bool, known: list[str]
 ) -> Trace:
     what = marked.get(course.instance)
     colour = MARKS[what] if what else ALONE if alone else OTHERS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tonnage.base import formatting
-from tonnage.base.records import ComparedPhase, NodePhase, NodeRun, RunRecord, Use
+from tonnage.base.records import NodePhase, NodeRun, PhaseComparison, ResourceUse, RunRecord
 from tonnage.report import charts
 from tonnage.report.charts import Chart
 from tonnage.report.html import Child, Html, bar, join, missing, section, slug, table, tag
@@ -88,7 +88,7 @@ def _moved(nodes: Sequence[NodeRun]) -> Chart:
     )
 
 
-def _chart(phase: ComparedPhase) -> Chart:
+def _chart(phase: PhaseComparison) -> Chart:
     shown = sorted(phase.nodes, key=lambda node: -node.seconds)[:MOST]
     shown.sort(key=lambda node: node.node)
     names = [node.node for node in shown]
@@ -180,7 +180,7 @@ def _table(nodes: Sequence[NodeRun]) -> Html:
     return _folded(caption, table(caption, NODES, rows, numeric=NODES[1:]), len(nodes))
 
 
-def _uses(phase: ComparedPhase, functions: bool) -> Html:
+def _uses(phase: PhaseComparison, functions: bool) -> Html:
     """A row for each resource; where functions are called, its CPU is without theirs."""
     seconds = formatting.seconds_like(phase.seconds)
     rows: list[list[Child]] = []
@@ -202,7 +202,7 @@ def _uses(phase: ComparedPhase, functions: bool) -> Html:
     )
 
 
-def _use(node: NodePhase, use: Use, phase: ComparedPhase, seconds: str) -> list[Child]:
+def _use(node: NodePhase, use: ResourceUse, phase: PhaseComparison, seconds: str) -> list[Child]:
     measured = "–"
     if use.capacity is not None:
         measured = formatting.capacity(use.capacity, use.capacity, use.capacity, use.unit)
@@ -217,7 +217,7 @@ def _use(node: NodePhase, use: Use, phase: ComparedPhase, seconds: str) -> list[
     ]
 
 
-def _slowest(record: RunRecord, phase: ComparedPhase) -> Html | None:
+def _slowest(record: RunRecord, phase: PhaseComparison) -> Html | None:
     """What the stages of the node did that took longest, each time."""
     node = next((each for each in record.nodes if each.node == phase.slowest_node), None)
     ran = [each for each in node.phases if each.name == phase.name] if node else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tonnage.base import formatting
-from tonnage.base.records import Compared, ComparedPhase, RunRecord
+from tonnage.base.records import PhaseComparison, RunComparison, RunRecord
 from tonnage.report import charts
 from tonnage.report.charts import Chart, Trace
 from tonnage.report.html import Child, Html, missing, section, table, tag
@@ -42,7 +42,7 @@ def phases(record: RunRecord) -> tuple[Html, list[Chart]]:
     return section("phases", heading, *parts), [chart]
 
 
-def _chart(compared: Compared) -> Chart:
+def _chart(compared: RunComparison) -> Chart:
     names = [formatting.phase(phase.name) for phase in compared.phases]
     kinds: list[tuple[str, str, list[float | None]]] = [
         ("took", "--actual", [phase.seconds for phase in compared.phases]),
@@ -81,7 +81,7 @@ def _said(kind: str, value: float | None) -> str:
     return f"{kind} {formatting.seconds(value)}" if value is not None else f"{kind} unknown"
 
 
-def _table(compared: Compared) -> Html:
+def _table(compared: RunComparison) -> Html:
     seconds = formatting.seconds_like(compared.phase_seconds)
     rows = [_row(phase) for phase in compared.phases]
     limit, share = compared.limit, compared.phase_efficiency
@@ -106,7 +106,7 @@ def _table(compared: Compared) -> Html:
     )
 
 
-def _row(phase: ComparedPhase) -> list[Child]:
+def _row(phase: PhaseComparison) -> list[Child]:
     seconds = formatting.seconds_like(phase.seconds)
     foreseen = f"{formatting.resource(phase.limit)} ({phase.limit_node})" if phase.limit else "–"
     return [
@@ -122,7 +122,7 @@ def _row(phase: ComparedPhase) -> list[Child]:
     ]
 
 
-def _planned(compared: Compared) -> Html:
+def _planned(compared: RunComparison) -> Html:
     rows = [
         [
             formatting.phase(phase.name),
@@ -138,7 +138,7 @@ def _planned(compared: Compared) -> Html:
     return table(caption, PLANNED, rows, numeric=("Took", "Planned"), hide_caption=True)
 
 
-def _came(phase: ComparedPhase) -> str:
+def _came(phase: PhaseComparison) -> str:
     """What a phase took; with copies, where they are planned as a part of it."""
     took = formatting.seconds(phase.seconds)
     if phase.came_seconds is None or phase.came_seconds <= phase.seconds:
@@ -146,7 +146,7 @@ def _came(phase: ComparedPhase) -> str:
     return f"{took}; with copies {formatting.seconds(phase.came_seconds)}"
 
 
-def _candidate(compared: Compared) -> Html | None:
+def _candidate(compared: RunComparison) -> Html | None:
     planned = compared.planned
     if planned is None:
         return None

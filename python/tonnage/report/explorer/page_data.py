@@ -16,7 +16,7 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
-from tonnage.base.records.profile import Law
+from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Billing, Catalog, Grant, VolumeKind
 from tonnage.model.profiles.network_scaling import Curve
 from tonnage.model.profiles.repository import Known
@@ -122,7 +122,7 @@ class _Tables:
             for place, offer in enumerate(catalog.offers)
         }
         self.catalogs = {catalog.name: at for at, catalog in enumerate(catalogs)}
-        self.laws: list[Law] = []
+        self.laws: list[CapacityDistribution] = []
         self.curves: list[Curve] = []
         self.texts = _Once()
         self.shapes = _Once()
@@ -334,7 +334,7 @@ def _bucket(bucket: Bucket) -> list[float]:
     return [float(each) for each in (bucket.lasting, bucket.burst, bucket.credit)]
 
 
-def _law(law: Law) -> dict[str, Any]:
+def _law(law: CapacityDistribution) -> dict[str, Any]:
     return dataclasses.asdict(law)
 
 

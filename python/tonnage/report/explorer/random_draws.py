@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tonnage.base.records.profile import Law
+from tonnage.base.records.profile import CapacityDistribution
 from tonnage.base.stats import distributions
 from tonnage.model.profiles.network_scaling import UNKNOWN_ERROR
 from tonnage.model.slowest_node import FEW, Fleets
 
 
-def chances(laws: Sequence[Law]) -> dict[str, Any]:
+def chances(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
     """Dice by name, gamma quantiles by shape, the normal's polynomials, and what laws assume."""
     fleets = Fleets()
     even = (np.arange(fleets.count) + 0.5) / fleets.count
@@ -50,14 +50,14 @@ def chances(laws: Sequence[Law]) -> dict[str, Any]:
     }
 
 
-def _dice(law: Law) -> Iterator[str]:
+def _dice(law: CapacityDistribution) -> Iterator[str]:
     """What is thrown for a law, by its `Fleets`."""
     for place in range(len(law.modes)):
         for what in ("least", "spread", "mean", "share", "belong"):
             yield f"{law.resource} {place} {what}"
 
 
-def _shapes(law: Law) -> Iterator[float]:
+def _shapes(law: CapacityDistribution) -> Iterator[float]:
     """Of which gamma distributions quantiles are needed."""
     for mode in law.modes:
         yield (max(mode.instances, FEW) - 1) / 2

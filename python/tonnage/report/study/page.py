@@ -21,7 +21,7 @@ def write_report(directory: Path) -> Path:
     """Writes the report of the study in ``directory`` beside it, whole or not at all.
 
     Raises:
-        ArtifactError: ``study.json`` is no study, or one of an unknown version.
+        RecordError: ``study.json`` is no study, or one of an unknown version.
         OSError: A file cannot be read or written.
     """
     study = Study.read(directory / "study.json")

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tonnage.base import core
 from tonnage.run.formats.format import Format, Rows, columns_text, one_of
 from tonnage.run.reduce.chunk_pool import Chunk
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 
 MAGIC = b"ARROW1"
 HEAD_BYTES = 8
@@ -67,13 +67,15 @@ class Arrow(Format):
     SHORTER = "write files with shorter record batches"
 
     @classmethod
-    def row_of(cls, file: File, sources: Sources) -> str:
+    def row_of(cls, file: InputFile, sources: Sources) -> str:
         """Its columns."""
-        return columns_text(sources.told(file, _about).schema)
+        return columns_text(sources.cached(file, _about).schema)
 
-    def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
+    def cut(
+        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+    ) -> Iterator[Chunk]:
         """Cuts where batches begin."""
-        about = sources.told(file, _about)
+        about = sources.cached(file, _about)
         self.refuse_others(file, columns_text(about.schema))
         first = 0
         for number, block in enumerate(about.batches):
@@ -83,9 +85,9 @@ class Arrow(Format):
             yield Chunk(place, begin, block.end - begin, None)
             first = number + 1
 
-    def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
+    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
         """The batches in one: a view of the bytes, if it is one batch without dictionaries."""
-        about = sources.told(file, _about)
+        about = sources.cached(file, _about)
         if about.before:
             stream = pa.BufferReader(about.before + bytes(data))
             return one_of(pa.ipc.open_stream(stream).read_all())
@@ -98,13 +100,13 @@ class Arrow(Format):
     def extract(
         self,
         chunks: Sequence[Chunk],
-        file: File,
+        file: InputFile,
         sources: Sources,
         into: BufferedIOBase,
         moved: Callable[[int], None],
     ) -> None:
         """Writes them as batches, without compression."""
-        schema = sources.told(file, _about).schema
+        schema = sources.cached(file, _about).schema
         with (
             sources.open(file) as opened,
             pa.ipc.new_file(into, schema) as writer,
@@ -115,7 +117,7 @@ class Arrow(Format):
                 moved(chunk.bytes)
 
 
-def _about(file: File, sources: Sources) -> About:
+def _about(file: InputFile, sources: Sources) -> About:
     """What a file says of itself.
 
     Raises:

@@ -12,7 +12,7 @@ import numpy as np
 from tonnage.base import core
 from tonnage.run.formats.format import Format, Rows
 from tonnage.run.reduce.chunk_pool import Chunk
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 
 NAMED = re.compile(r",(?=[^,:()]+:)")
 """Between fields of a row that have names."""
@@ -34,7 +34,9 @@ class OfSize(Format):
         self.dtype = dtype_of(row)
         super().__init__(text_of(self.dtype))
 
-    def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
+    def cut(
+        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+    ) -> Iterator[Chunk]:
         """Cuts at multiples of a row."""
         return self._from(place, file, 0, chunk_bytes)
 
@@ -43,11 +45,11 @@ class OfSize(Format):
         length = min(chunk.bytes, rows * self.dtype.itemsize)
         return chunk._replace(bytes=length, rows=length // self.dtype.itemsize)
 
-    def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
+    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
         """A view of them."""
         return np.frombuffer(data, self.dtype)
 
-    def _from(self, place: int, file: File, begin: int, chunk_bytes: int) -> Iterator[Chunk]:
+    def _from(self, place: int, file: InputFile, begin: int, chunk_bytes: int) -> Iterator[Chunk]:
         length = self.dtype.itemsize
         count, rest = divmod(file.bytes - begin, length)
         if rest:
@@ -69,17 +71,19 @@ class Npy(OfSize):
     LOOKS = True
 
     @classmethod
-    def row_of(cls, file: File, sources: Sources) -> str:
+    def row_of(cls, file: InputFile, sources: Sources) -> str:
         """The type that its header says."""
         return text_of(npy_rows(file, sources)[0])
 
-    def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
+    def cut(
+        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+    ) -> Iterator[Chunk]:
         """Cuts after the header, which has to say the same type as the others'."""
         dtype, begin = npy_rows(file, sources)
         self.refuse_others(file, text_of(dtype))
         return self._from(place, file, begin, chunk_bytes)
 
-    def head(self, chunks: Sequence[Chunk], file: File, sources: Sources) -> bytes:
+    def head(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
         """A header that says how many rows there are."""
         count = sum(chunk.rows or 0 for chunk in chunks)
         base, shape = self.dtype.base, self.dtype.shape
@@ -123,7 +127,7 @@ def text_of(dtype: np.dtype[Any]) -> str:
     return f"{shape if len(shape) > 1 else shape[0]}{base.str}" if shape else base.str
 
 
-def npy_rows(file: File, sources: Sources) -> tuple[np.dtype[Any], int]:
+def npy_rows(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
     """The type of a row of a file of NumPy's, and where rows begin.
 
     Raises:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.run.reduce.chunk_pool import Chunk
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 
 Rows = Any
 """A NumPy array of rows of a size, or a `pyarrow.RecordBatch` of rows with named columns."""
@@ -29,17 +29,17 @@ class Format(ABC):
     """
 
     NAME: ClassVar[str]
-    """As ``--format`` has it."""
+    """As ``--input-format`` has it."""
     LOOKS: ClassVar[bool] = True
     """Whether a file has to be looked at where it is cut."""
-    SHORTER: ClassVar[str] = "give less --chunk-bytes"
+    SHORTER: ClassVar[str] = "give less --chunk-size"
     """What makes chunks shorter, for messages."""
 
     def __init__(self, row: str | None) -> None:
         self.row = row
 
     @classmethod
-    def row_of(cls, file: File, sources: Sources) -> str | None:
+    def row_of(cls, file: InputFile, sources: Sources) -> str | None:
         """What a row of a file is, if the file says it.
 
         Raises:
@@ -52,7 +52,9 @@ class Format(ABC):
         return {"name": self.NAME, "dtype": self.row}
 
     @abstractmethod
-    def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
+    def cut(
+        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+    ) -> Iterator[Chunk]:
         """A file's chunks, of about ``chunk_bytes`` each.
 
         Raises:
@@ -60,7 +62,7 @@ class Format(ABC):
         """
 
     @abstractmethod
-    def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
+    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
         """The rows of a chunk.
 
         Args:
@@ -77,7 +79,7 @@ class Format(ABC):
     def extract(
         self,
         chunks: Sequence[Chunk],
-        file: File,
+        file: InputFile,
         sources: Sources,
         into: BufferedIOBase,
         moved: Callable[[int], None],
@@ -106,11 +108,11 @@ class Format(ABC):
                 at += len(piece)
                 moved(len(piece))
 
-    def head(self, chunks: Sequence[Chunk], file: File, sources: Sources) -> bytes:
+    def head(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
         """What a file begins with before rows of these chunks."""
         return b""
 
-    def refuse_others(self, file: File, row: str | None) -> None:
+    def refuse_others(self, file: InputFile, row: str | None) -> None:
         """Refuses a file whose rows are not those of the others."""
         if row != self.row:
             raise core.UsageError(

@@ -14,14 +14,16 @@ from tonnage.base import core
 from tonnage.run.formats.format import Format, Rows, one_of
 from tonnage.run.mapreduce.reader import BEGINNING_BYTES, csv_rows, csv_schema, json_rows, with_row
 from tonnage.run.reduce.chunk_pool import Chunk
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.user_errors import plain
 
 
 class Lines(Format):
     """Text, cut where lines end."""
 
-    def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
+    def cut(
+        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+    ) -> Iterator[Chunk]:
         """Cuts where lines end, after what the file begins with."""
         self.refuse_others(file, self.row_of(file, sources))
         begin = self._begin(file, sources)
@@ -35,7 +37,7 @@ class Lines(Format):
                 begin = end
 
     @abstractmethod
-    def _begin(self, file: File, sources: Sources) -> int:
+    def _begin(self, file: InputFile, sources: Sources) -> int:
         """Where the first row is."""
 
 
@@ -45,22 +47,22 @@ class Json(Lines):
     NAME = "json"
 
     @classmethod
-    def row_of(cls, file: File, sources: Sources) -> str:
+    def row_of(cls, file: InputFile, sources: Sources) -> str:
         """The names of columns, in their order."""
-        return json.dumps(sources.told(file, _json_columns).names)
+        return json.dumps(sources.cached(file, _json_columns).names)
 
-    def refuse_others(self, file: File, row: str | None) -> None:
+    def refuse_others(self, file: InputFile, row: str | None) -> None:
         """Refuses a file that has other keys."""
         if sorted(json.loads(row or "[]")) != sorted(self._names):
             super().refuse_others(file, row)
 
-    def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
+    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
         """Parses the lines, with the types that the beginning of the file tells.
 
         Raises:
             ValueError: There are other keys than in the beginning.
         """
-        rows = json_rows(bytes(data), sources.told(file, _json_columns))
+        rows = json_rows(bytes(data), sources.cached(file, _json_columns))
         if other := {*rows.schema.names} ^ {*self._names}:
             raise ValueError(
                 f"some objects have {sorted(other)} and some do not: have each begin with one that "
@@ -68,7 +70,7 @@ class Json(Lines):
             )
         return one_of(rows.select(self._names))
 
-    def _begin(self, file: File, sources: Sources) -> int:
+    def _begin(self, file: InputFile, sources: Sources) -> int:
         return 0
 
     @property
@@ -83,22 +85,22 @@ class Csv(Lines):
     NAME = "csv"
 
     @classmethod
-    def row_of(cls, file: File, sources: Sources) -> str:
+    def row_of(cls, file: InputFile, sources: Sources) -> str:
         """The names of columns, as they are written."""
-        return sources.told(file, _header).decode("utf-8-sig", "replace").strip()
+        return sources.cached(file, _header).decode("utf-8-sig", "replace").strip()
 
-    def head(self, chunks: Sequence[Chunk], file: File, sources: Sources) -> bytes:
+    def head(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
         """The names of columns."""
-        return sources.told(file, _header)
+        return sources.cached(file, _header)
 
-    def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
+    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
         """Parses the lines, with the types that the beginning of the file tells.
 
         Raises:
             ValueError: A value is of another type.
         """
         try:
-            return one_of(csv_rows(bytes(data), sources.told(file, _csv_columns)))
+            return one_of(csv_rows(bytes(data), sources.cached(file, _csv_columns)))
         except pa.ArrowInvalid as why:
             if "conversion error" not in str(why):
                 raise
@@ -107,11 +109,11 @@ class Csv(Lines):
                 "whose types show later as Parquet"
             ) from why
 
-    def _begin(self, file: File, sources: Sources) -> int:
-        return len(sources.told(file, _header))
+    def _begin(self, file: InputFile, sources: Sources) -> int:
+        return len(sources.cached(file, _header))
 
 
-def _header(file: File, sources: Sources) -> bytes:
+def _header(file: InputFile, sources: Sources) -> bytes:
     """The first line.
 
     Raises:
@@ -121,25 +123,25 @@ def _header(file: File, sources: Sources) -> bytes:
         line = opened.readline()
     if any(each < ord(" ") and each not in b"\t\r\n" for each in line):
         raise core.UsageError(
-            f"input {file.name}: its first line is no text, so it is no csv: give --format as it is"
+            f"input {file.name}: its first line is no text, so it is no csv: give --input-format as it is"
         )
     return line
 
 
-def _csv_columns(file: File, sources: Sources) -> pa.Schema:
+def _csv_columns(file: InputFile, sources: Sources) -> pa.Schema:
     """The columns of a file, as its beginning tells."""
     with _beginning(file, sources, "csv") as text:
         return csv_schema(text)
 
 
-def _json_columns(file: File, sources: Sources) -> pa.Schema:
+def _json_columns(file: InputFile, sources: Sources) -> pa.Schema:
     """The columns of a file, as its beginning tells."""
     with _beginning(file, sources, "json") as text:
         return json_rows(text, None).schema
 
 
 @contextmanager
-def _beginning(file: File, sources: Sources, format: str) -> Iterator[bytes]:
+def _beginning(file: InputFile, sources: Sources, format: str) -> Iterator[bytes]:
     """The lines that a file begins with, to be read meanwhile.
 
     Raises:
@@ -152,5 +154,5 @@ def _beginning(file: File, sources: Sources, format: str) -> Iterator[bytes]:
     except pa.ArrowInvalid as why:
         said = plain(with_row(str(why), format, text, 0))
         raise core.UsageError(
-            f"input {file.name} is no whole {format}: {said}: mend it, or give --format"
+            f"input {file.name} is no whole {format}: {said}: mend it, or give --input-format"
         ) from why

@@ -14,7 +14,7 @@ from tonnage.base import core
 from tonnage.run.formats import row_groups
 from tonnage.run.formats.format import Format, Rows, columns_text, one_of
 from tonnage.run.reduce.chunk_pool import Chunk
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 
 CODECS: dict[str, Any] = {"UNCOMPRESSED": "none"}
 """As a writer names those that a file names otherwise."""
@@ -27,11 +27,13 @@ class Parquet(Format):
     SHORTER = "write files with shorter row groups"
 
     @classmethod
-    def row_of(cls, file: File, sources: Sources) -> str:
+    def row_of(cls, file: InputFile, sources: Sources) -> str:
         """Its columns."""
         return columns_text(_footer(file, sources).schema.to_arrow_schema())
 
-    def cut(self, place: int, file: File, chunk_bytes: int, sources: Sources) -> Iterator[Chunk]:
+    def cut(
+        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+    ) -> Iterator[Chunk]:
         """Cuts where row groups begin."""
         self.refuse_others(file, self.row_of(file, sources))
         about = _footer(file, sources)
@@ -40,7 +42,7 @@ class Parquet(Format):
             if rows:
                 yield Chunk(place, *row_groups.span(about, number), rows, number)
 
-    def rows(self, data: Any, file: File, chunk: Chunk, sources: Sources) -> Rows:
+    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
         """Decodes the row group."""
         about = _footer(file, sources)
         with row_groups.opened(about, file.bytes, chunk.offset, data) as opened:
@@ -49,7 +51,7 @@ class Parquet(Format):
     def extract(
         self,
         chunks: Sequence[Chunk],
-        file: File,
+        file: InputFile,
         sources: Sources,
         into: BufferedIOBase,
         moved: Callable[[int], None],
@@ -73,7 +75,7 @@ class Parquet(Format):
                 moved(chunk.bytes)
 
 
-def _footer(file: File, sources: Sources) -> pq.FileMetaData:
+def _footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
     """What a Parquet file says of itself."""
     try:
         return sources.footer(file)

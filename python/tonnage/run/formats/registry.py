@@ -11,7 +11,7 @@ from tonnage.run.formats.fixed_width import Npy, OfSize
 from tonnage.run.formats.format import Format
 from tonnage.run.formats.lines import Csv, Json
 from tonnage.run.formats.parquet import Parquet
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 
 KINDS: dict[str, type[Format]] = {
     each.NAME: each for each in (OfSize, Npy, Parquet, Arrow, Csv, Json)
@@ -37,12 +37,12 @@ def format_named(name: str, dtype: str | None = None) -> Format:
         UsageError: There is none of the name, or its rows have no type.
     """
     if name not in KINDS:
-        raise core.UsageError(f"--format {name}: there are {', '.join(KINDS)}")
+        raise core.UsageError(f"--input-format {name}: there are {', '.join(KINDS)}")
     return KINDS[name](dtype)
 
 
 def format_of(
-    files: Sequence[File], name: str | None, dtype: str | None, sources: Sources
+    files: Sequence[InputFile], name: str | None, dtype: str | None, sources: Sources
 ) -> Format:
     """What files are: as is said, or as the ends of their names tell, and the first of them says.
 
@@ -53,7 +53,7 @@ def format_of(
     told = {SUFFIXES.get(end.lower(), "rows") for end in ends}
     if name is None and len(told) > 1:
         raise core.UsageError(
-            f"the inputs are {', '.join(sorted(told))}: give those of one format, or --format"
+            f"the inputs are {', '.join(sorted(told))}: give those of one format, or --input-format"
         )
     wanted = name or next(iter(told), "rows")
     row = KINDS[wanted].row_of(files[0], sources) if files and wanted in KINDS else None

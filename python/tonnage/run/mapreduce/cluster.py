@@ -20,9 +20,13 @@ from tonnage.run.mapreduce import blocks
 from tonnage.run.mapreduce.inputs import Input, format_of, input_of, record_bytes
 from tonnage.run.mapreduce.local import Functions, refuse
 from tonnage.run.mapreduce.reducer import bounds_of, first_rows
-from tonnage.run.mapreduce.shuffle import Shares
+from tonnage.run.mapreduce.shuffle import MemoryBudget
 from tonnage.run.mapreduce.worker import MapReducePlace, as_stream, schema_of_text, text_of
-from tonnage.run.storage.object_store import is_url, refuse_read_again, refuse_twice_read
+from tonnage.run.storage.object_store import (
+    is_url,
+    refuse_output_in_input,
+    refuse_overlapping_inputs,
+)
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.job_dir import Over
 from tonnage.run.two_pass.job_spec import NODE, Asked, promised
@@ -115,7 +119,7 @@ class MapReduceAsked(Asked):
         """How many partitions, and if they are ranges, the rows whose keys they begin with."""
         nodes, workers = len(job.workers), self.workers or max(job.workers.values())
         share = -(-sum(split.bytes for split in splits) // nodes)
-        shares = Shares(self.memory_bytes, workers, len(self.scratch))
+        shares = MemoryBudget(self.memory_bytes, workers, len(self.scratch))
         usual = shares.partitions(share) * nodes
         partitions = self.functions.partitions or min(usual, PARTITIONS)
         if not self.functions.ordered:
@@ -196,7 +200,7 @@ class MapReduceAsked(Asked):
         if schedule.read.bytes != schedule.input_bytes:
             raise Over(
                 f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read: nothing is "
-                "called done; begin again with another --out"
+                "called done; begin again with another --job-dir"
             )
 
     def recorded(self, job: Job) -> dict[str, Any]:
@@ -237,11 +241,11 @@ def asked_of(
         UsageError: No node could do it.
     """
     scratch = more["scratch"]
-    shares = Shares(more["memory_bytes"], workers or 1, len(scratch))
+    shares = MemoryBudget(more["memory_bytes"], workers or 1, len(scratch))
     refuse(functions, scratch, shares, format)
     inputs = [replace(each, path=_plain(str(each.path))) for each in inputs]
-    refuse_twice_read([str(each.path) for each in inputs if is_url(str(each.path))])
-    refuse_read_again(
+    refuse_overlapping_inputs([str(each.path) for each in inputs if is_url(str(each.path))])
+    refuse_output_in_input(
         [each for each in more["output"] if is_url(each)],
         [str(each.path) for each in inputs if is_url(str(each.path))],
     )

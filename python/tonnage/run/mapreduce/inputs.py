@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.storage.sources import File, Sources, place_of
+from tonnage.run.storage.sources import InputFile, Sources, containing_input
 
 FORMATS = {
     ".arrow": "arrow",
@@ -62,7 +62,7 @@ class Split:
     """A part of a file: bytes from ``begin`` to ``end``, or the row group or batch ``begin``."""
 
     input: Input
-    file: File
+    file: InputFile
     format: str
     begin: int
     end: int
@@ -90,7 +90,7 @@ def find(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> Found:
     """
     given = [(each, file) for each in inputs for file in sources.find(str(each.path))]
     # Of each object something is asked.
-    cut = sources.of_each(given, lambda each: _cut(each[0], each[1], split_bytes, sources))
+    cut = sources.map_parallel(given, lambda each: _cut(each[0], each[1], split_bytes, sources))
     return Found(
         [split for splits, _ in cut for split in splits],
         sum(file.bytes for _, file in given),
@@ -100,7 +100,7 @@ def find(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> Found:
 
 def input_of(inputs: Sequence[Input], name: str) -> Input:
     """The input that a file is of, or is."""
-    return inputs[place_of([str(each.path) for each in inputs], name)]
+    return inputs[containing_input([str(each.path) for each in inputs], name)]
 
 
 def record_bytes(name: str) -> int:
@@ -125,14 +125,16 @@ def format_of(given: Input, name: str) -> str:
     return found
 
 
-def _cut(given: Input, file: File, split_bytes: int, sources: Sources) -> tuple[list[Split], int]:
+def _cut(
+    given: Input, file: InputFile, split_bytes: int, sources: Sources
+) -> tuple[list[Split], int]:
     """A file's splits, and about how many bytes they are in memory."""
     kind = format_of(given, file.name)
     decoded = refuse_broken(file, kind, sources)
     return splits_of(given, file, kind, (0, file.bytes), split_bytes, sources), decoded
 
 
-def refuse_broken(file: File, kind: str, sources: Sources) -> int:
+def refuse_broken(file: InputFile, kind: str, sources: Sources) -> int:
     """Refuses a file that is none of its format; tells about how many bytes it is in memory."""
     if kind in PARTED:
         try:
@@ -150,7 +152,7 @@ def refuse_broken(file: File, kind: str, sources: Sources) -> int:
 
 def splits_of(
     given: Input,
-    file: File,
+    file: InputFile,
     kind: str,
     span: tuple[int, int],
     split_bytes: int,
@@ -179,7 +181,7 @@ def splits_of(
     return [split(at, min(at + step, end)) for at in range(begin, end, step)]
 
 
-def _parts(file: File, kind: str, sources: Sources) -> tuple[int, int]:
+def _parts(file: InputFile, kind: str, sources: Sources) -> tuple[int, int]:
     """How many parts there are, and about how many bytes they are in memory."""
     if kind == "arrow":
         with sources.arrow(file) as source:

@@ -23,19 +23,19 @@ from tonnage.base.records import Environment, RunRecord
 from tonnage.run.mapreduce.functions import Function
 from tonnage.run.mapreduce.inputs import PARTED, Found, Input, Split, find
 from tonnage.run.mapreduce.mapper import Mapper, called
-from tonnage.run.mapreduce.reducer import Reducing, quantiles
+from tonnage.run.mapreduce.reducer import PassTwo, quantiles
 from tonnage.run.mapreduce.shuffle import (
-    LEAST_MEMORY_BYTES,
-    LEAST_UPLOAD_BYTES,
-    Dealing,
-    Round,
-    Shares,
-    Tally,
+    MIN_MEMORY_BYTES,
+    MIN_UPLOAD_BYTES,
+    MemoryBudget,
+    Partitioner,
+    ShuffleOutput,
+    RowCounts,
     shuffle,
 )
 from tonnage.run.mapreduce.writer import SUFFIXES, Part
 from tonnage.run.sort.local import peak_memory_bytes
-from tonnage.run.storage.object_store import Volumes, summed
+from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
 from tonnage.run.thread_pool import Crew
 
@@ -85,7 +85,7 @@ def map_reduce(
     command: list[str],
     workers: int | None = None,
     format: str = "parquet",
-    volumes: Volumes | None = None,
+    volumes: ObjectStoreOptions | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RunRecord:
     """Does a MapReduce: parts in ``output``, named ``part-00000`` and so on, and a list of them.
@@ -111,9 +111,9 @@ def map_reduce(
     """
     began, cpu_before = time.monotonic(), _cpu_seconds()
     threads = core.workers() if workers is None else workers
-    shares = Shares(memory_bytes, threads, len(scratch))
+    shares = MemoryBudget(memory_bytes, threads, len(scratch))
     refuse(functions, scratch, shares, format)
-    sources = Sources(volumes or Volumes(), threads)
+    sources = Sources(volumes or ObjectStoreOptions(), threads)
     found = find(inputs, shares.split_bytes, sources)
     progress = on_progress or (lambda _done, _of: None)
     with ExitStack() as stack:
@@ -123,7 +123,7 @@ def map_reduce(
         job = _Job(functions, found, sources, shares, rooms, progress)
         round, tally = job.pass_one()
         reducing = job.reducing(round, sealing, format)
-        parts = reducing.parts(round, tally.given)
+        parts = reducing.write_all(round, tally.shuffled)
         rows_out = sum(part.rows for part in parts)
         written = _publish(sealing, parts, rows_out, SUFFIXES[format])
     phases = [*round.phases, *reducing.phases]
@@ -141,7 +141,7 @@ def map_reduce(
             "format": format,
             "key": list(functions.keys),
             "ordered": functions.ordered,
-            "partitions": len(round.came),
+            "partitions": len(round.blocks),
         },
         records=tally.read,
         bytes=found.bytes,
@@ -150,8 +150,8 @@ def map_reduce(
         cpu_seconds=_cpu_seconds() - cpu_before,
         peak_memory_bytes=peak_memory_bytes(),
         repartitioned_bytes=reducing.divided_bytes,
-        requests=summed([sources.requests]),
-        shuffled_records=tally.given,
+        requests=sum_requests([sources.requests]),
+        shuffled_records=tally.shuffled,
         shuffled_bytes=round.bytes,
         written_records=rows_out,
         written_bytes=written,
@@ -167,7 +167,7 @@ class _Job:
         functions: Functions,
         found: Found,
         sources: Sources,
-        shares: Shares,
+        shares: MemoryBudget,
         rooms: list[Path],
         progress: Callable[[int, int], None],
     ) -> None:
@@ -177,9 +177,9 @@ class _Job:
         self._mapper = Mapper(functions.map, functions.keys, sources)
         self._rounds = 0
 
-    def pass_one(self) -> tuple[Round, Tally]:
+    def pass_one(self) -> tuple[ShuffleOutput, RowCounts]:
         """Reads, maps, combines, divides; gives what is in scratch, and counts."""
-        tally = Tally()
+        tally = RowCounts()
         done = 0
 
         def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
@@ -201,7 +201,7 @@ class _Job:
         )
         return round, tally
 
-    def reducing(self, round: Round, output: core.Output, format: str) -> Reducing:
+    def reducing(self, round: ShuffleOutput, output: core.Output, format: str) -> PassTwo:
         """Pass two, to be done."""
         shuffled = round.bytes
 
@@ -212,23 +212,23 @@ class _Job:
 
         hidden = Path(output.part(0)).parent
 
-        return Reducing(
+        return PassTwo(
             key=self._functions.keys,
             schema=self._mapper.schemas.agreed(),
             ordered=self._functions.ordered,
             shares=self._shares,
             combine=called("combine", self._functions.combine, self._functions.keys),
             reduce=called("reduce", self._functions.reduce, ()),
-            place=self._place,
+            new_scratch=self._place,
             path=lambda place: hidden / ("of-" + "-".join(map(str, place))),
             format=format,
             look=look,
         )
 
-    def _dealing(self) -> Dealing:
+    def _dealing(self) -> Partitioner:
         wanted = self._functions.partitions or self._shares.partitions(self._found.memory_bytes)
         if not self._functions.ordered:
-            return Dealing(self._functions.keys, wanted)
+            return Partitioner(self._functions.keys, wanted)
         samples: list[pa.RecordBatch] = []
         crew = self._crew
 
@@ -239,7 +239,7 @@ class _Job:
 
         crew.run(work, lambda: self._progress(0, 2 * self._found.bytes))
         bounds = quantiles(samples, self._functions.keys, wanted)
-        return Dealing(self._functions.keys, len(bounds) + 1, 0, bounds)
+        return Partitioner(self._functions.keys, len(bounds) + 1, 0, bounds)
 
     @property
     def _crew(self) -> Crew:
@@ -256,10 +256,10 @@ class _Job:
         return [room / f"round-{self._rounds}" for room in self._rooms]
 
 
-def refuse(functions: Functions, scratch: Sequence[Any], shares: Shares, format: str) -> None:
+def refuse(functions: Functions, scratch: Sequence[Any], shares: MemoryBudget, format: str) -> None:
     """Refuses what no input can be used with."""
     if format not in SUFFIXES:
-        raise core.UsageError(f"--format {format}: there are {', '.join(SUFFIXES)}")
+        raise core.UsageError(f"--output-format {format}: there are {', '.join(SUFFIXES)}")
     refuse_shares(shares)
     if not functions.keys:
         raise core.UsageError("key: give at least one column")
@@ -269,11 +269,11 @@ def refuse(functions: Functions, scratch: Sequence[Any], shares: Shares, format:
         raise core.UsageError("--scratch: give at least one directory")
 
 
-def refuse_shares(shares: Shares, uploads: bool = False) -> None:
+def refuse_shares(shares: MemoryBudget, uploads: bool = False) -> None:
     """Refuses memory that is too small for so many threads, each of which may upload a part."""
-    least, why = LEAST_MEMORY_BYTES * max(shares.workers // 2, 1), ""
-    if uploads and shares.upload_bytes < LEAST_UPLOAD_BYTES:
-        for_uploads = -(-shares.memory_bytes * LEAST_UPLOAD_BYTES // shares.upload_bytes)
+    least, why = MIN_MEMORY_BYTES * max(shares.workers // 2, 1), ""
+    if uploads and shares.upload_bytes < MIN_UPLOAD_BYTES:
+        for_uploads = -(-shares.memory_bytes * MIN_UPLOAD_BYTES // shares.upload_bytes)
         least, why = max(least, for_uploads), ", each of which puts parts to object storage"
     if shares.memory_bytes < least:
         raise core.UsageError(

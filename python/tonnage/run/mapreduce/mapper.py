@@ -18,7 +18,7 @@ from tonnage.run.mapreduce.functions import Function
 from tonnage.run.mapreduce.inputs import PARTED, Split
 from tonnage.run.mapreduce.reader import Reader
 from tonnage.run.mapreduce.reducer import Call, sampled
-from tonnage.run.mapreduce.shuffle import Tally
+from tonnage.run.mapreduce.shuffle import RowCounts
 from tonnage.run.storage.sources import Sources
 
 SAMPLED_BYTES = 256 << 10
@@ -38,7 +38,7 @@ class Mapper:
         self._function, self._key = function, key
         self._reader, self.schemas = Reader(sources), blocks.Schemas()
 
-    def rows_of(self, split: Split, tally: Tally) -> Iterator[pa.RecordBatch]:
+    def rows_of(self, split: Split, tally: RowCounts) -> Iterator[pa.RecordBatch]:
         """The rows of a split, what is read and mapped one batch at a time; no empty batches."""
         for batch in self._reader.batches(split):
             tally.add(read=batch.num_rows)

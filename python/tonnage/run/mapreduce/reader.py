@@ -23,7 +23,7 @@ from tonnage.base import core
 from tonnage.run.formats import row_groups
 from tonnage.run.mapreduce.blocks import one_batch
 from tonnage.run.mapreduce.inputs import Split, record_bytes
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 
 BEGINNING_BYTES = 1 << 20
 """So much of a file tells the types of its columns."""
@@ -45,7 +45,7 @@ class Reader:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._told: dict[File, pa.Schema] = {}
+        self._told: dict[InputFile, pa.Schema] = {}
 
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The batches of a split; no empty ones.

@@ -17,7 +17,15 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.run.mapreduce import blocks, keys
-from tonnage.run.mapreduce.shuffle import Bounds, Came, Dealing, Round, Shares, Tally, shuffle
+from tonnage.run.mapreduce.shuffle import (
+    BlockStats,
+    Bounds,
+    MemoryBudget,
+    Partitioner,
+    ShuffleOutput,
+    RowCounts,
+    shuffle,
+)
 from tonnage.run.mapreduce.writer import Agreed, Part
 from tonnage.run.thread_pool import Crew
 
@@ -40,7 +48,7 @@ class Leaf:
     does not hold: its rows need no order, and no reduce wants them together.
     """
 
-    round: Round
+    round: ShuffleOutput
     place: tuple[int, ...]
     copied: bool = False
 
@@ -51,7 +59,7 @@ class Leaf:
 
 
 @dataclass
-class Reducing:
+class PassTwo:
     """Pass two, and what it needs.
 
     Args:
@@ -70,16 +78,16 @@ class Reducing:
     key: tuple[str, ...]
     schema: pa.Schema
     ordered: bool
-    shares: Shares
+    shares: MemoryBudget
     combine: Call | None
     reduce: Call | None
-    place: Callable[[], list[Path]]
+    new_scratch: Callable[[], list[Path]]
     path: Callable[[tuple[int, ...]], Path]
     format: str
     look: Callable[[int], None]
     phases: list[dict[str, Any]] = field(default_factory=list)
     divided_bytes: int = 0
-    moved: int = 0
+    steps: int = 0
     """Portions and batches so far, also of what is only divided: whoever watches sees it move."""
     rows: int = 0
     _done_bytes: int = 0
@@ -87,13 +95,13 @@ class Reducing:
     _agreed: Agreed = field(default_factory=Agreed)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def moves(self) -> None:
+    def report_progress(self) -> None:
         """Tells whoever watches that it moves."""
         with self._lock:
-            self.moved += 1
+            self.steps += 1
         self.look(self._done_bytes)
 
-    def parts(self, round: Round, rows: int) -> list[Part]:
+    def write_all(self, round: ShuffleOutput, rows: int) -> list[Part]:
         """Writes all parts, in the order of their partitions.
 
         Args:
@@ -114,9 +122,9 @@ class Reducing:
             )
         return [part for _, part in sorted(self._parts.items()) if part.rows]
 
-    def each(
+    def write_each(
         self,
-        round: Round,
+        round: ShuffleOutput,
         wanted: Sequence[int],
         on_whole: Callable[[int, list[Part], Callable[[], None]], None],
     ) -> None:
@@ -146,28 +154,28 @@ class Reducing:
             on_whole(number, [part for part in parts if part.rows], lambda: None)
 
     def _leaves(
-        self, round: Round, above: tuple[int, ...], partitions: Iterable[int], rows: int
+        self, round: ShuffleOutput, above: tuple[int, ...], partitions: Iterable[int], rows: int
     ) -> tuple[list[Leaf], int]:
         """Partitions of a round, those that are too large divided again; and the round's rows."""
         leaves: list[Leaf] = []
         depth = len(above)
         for partition in partitions:
-            place, size = (*above, partition), round.came[partition].bytes
+            place, size = (*above, partition), round.blocks[partition].bytes
             if round.spans[partition] <= self.shares.portion_bytes:
                 leaves += [Leaf(round, place)] if size else []
                 continue
             again, read, given = self._divided(round, partition, depth + 1)
             self.divided_bytes += size
             shrunk = again.bytes < size / 2
-            if again.single is not None and self.reduce is None and not shrunk:
-                came = enumerate(again.came)
+            if again.single_key is not None and self.reduce is None and not shrunk:
+                came = enumerate(again.blocks)
                 leaves += [Leaf(again, (*place, number), True) for number, of in came if of.bytes]
                 rows += given - read
                 continue
             too_large = max(again.spans) > self.shares.portion_bytes
-            if too_large and ((again.single is not None and not shrunk) or depth > DEPTH):
+            if too_large and ((again.single_key is not None and not shrunk) or depth > DEPTH):
                 raise core.RunError(
-                    f"the rows of key {again.single} take {again.bytes} bytes, a thread has "
+                    f"the rows of key {again.single_key} take {again.bytes} bytes, a thread has "
                     f"memory for {self.shares.portion_bytes}: give combine, which makes fewer of "
                     "them, more --memory or fewer --workers",
                     "reduce",
@@ -179,13 +187,13 @@ class Reducing:
             rows += given - read
         return leaves, rows
 
-    def _divided(self, round: Round, partition: int, depth: int) -> tuple[Round, int, int]:
+    def _divided(self, round: ShuffleOutput, partition: int, depth: int) -> tuple[ShuffleOutput, int, int]:
         """One partition divided again; tells rows before and after combining, too."""
         wanted = min(-(-3 * round.spans[partition] // self.shares.portion_bytes) + 1, 4096)
         bounds = self._bounds(round, partition, wanted) if self.ordered else None
         count = wanted if bounds is None else len(bounds) + 1
-        dealing = Dealing(self.key, count, depth, bounds)
-        tally = Tally()
+        dealing = Partitioner(self.key, count, depth, bounds)
+        tally = RowCounts()
         with self._taking(round, [partition]) as (crew, portions):
 
             def rows_of(portion: tuple[int, bytes]) -> Iterator[pa.RecordBatch]:
@@ -200,14 +208,14 @@ class Reducing:
                 dealing,
                 self.shares,
                 self.combine,
-                self.place(),
+                self.new_scratch(),
                 tally,
                 lambda _: self.look(self._done_bytes),
             )
         self.phases += [phase | {"name": "pass_one_again"} for phase in again.phases]
-        return again, tally.read, tally.given
+        return again, tally.read, tally.shuffled
 
-    def _bounds(self, round: Round, partition: int, wanted: int) -> Bounds:
+    def _bounds(self, round: ShuffleOutput, partition: int, wanted: int) -> Bounds:
         """Quantiles of a partition's keys, some of every portion."""
         samples: list[pa.RecordBatch] = []
         with self._taking(round, [partition]) as (crew, portions):
@@ -254,7 +262,7 @@ class Reducing:
         part = self._part(leaf)
         for batch in self._whole_groups(rows):
             crew.check()
-            self.moved += 1
+            self.steps += 1
             where = f"partition {leaf.place[0]}, keys from {keys.show(batch, self.key, 0)} on"
             reduced = batch if self.reduce is None else self.reduce(batch, where)
             if reduced.num_rows:
@@ -296,7 +304,7 @@ class Reducing:
         with self._lock:
             return self._parts.setdefault(leaf.place, Part(self.path(leaf.place), self.format))
 
-    def _taking(self, round: Round, partitions: list[int], workers: int = 0) -> _Taking:
+    def _taking(self, round: ShuffleOutput, partitions: list[int], workers: int = 0) -> _Taking:
         return _Taking(self, round, partitions, workers or self.shares.workers)
 
 
@@ -307,15 +315,15 @@ class _Taking:
     whole is looked at before it is decoded, one that comes in portions when it is divided.
     """
 
-    def __init__(self, of: Reducing, round: Round, partitions: list[int], workers: int) -> None:
+    def __init__(self, of: PassTwo, round: ShuffleOutput, partitions: list[int], workers: int) -> None:
         config = {
-            "rounds": round.left,
+            "rounds": round.spilled,
             "partitions": partitions,
             "portion_bytes": of.shares.portion_bytes,
-            "memory_bytes": of.shares.taking_bytes,
+            "memory_bytes": of.shares.pass_two_bytes,
         }
         self._of, self._round, self._partitions = of, round, partitions
-        self._came: dict[int, Came] = {}  # of partitions in portions
+        self._came: dict[int, BlockStats] = {}  # of partitions in portions
         self._crew = Crew(workers)
         self._gate = core.Taken()
         self._job = core.Beside("map_reduce_pass_two", config, self._gate)
@@ -327,19 +335,19 @@ class _Taking:
     def _portions(self) -> Iterator[tuple[int, bytes]]:
         while (portion := self._gate.take()) is not None:
             number, data, records, checksum = portion
-            self._of.moved += 1
-            here = Came(records, len(data), checksum)
-            self._came[number] = self._came.get(number, Came()).plus(here)
+            self._of.steps += 1
+            here = BlockStats(records, len(data), checksum)
+            self._came[number] = self._came.get(number, BlockStats()).plus(here)
             if self._round.spans[number] <= self._of.shares.portion_bytes:
                 self._compare(number)
             yield number, data
 
     def _compare(self, number: int) -> None:
-        read = self._came.get(number, Came())
-        if read != self._round.came[number]:
+        read = self._came.get(number, BlockStats())
+        if read != self._round.blocks[number]:
             raise core.RunError(
                 f"what pass two read of a partition, {read.bytes} bytes, is not what "
-                f"came, {self._round.came[number].bytes}, or differs in its checksum: "
+                f"came, {self._round.blocks[number].bytes}, or differs in its checksum: "
                 f"{blocks.CORRUPT}",
                 "taken",
                 None,

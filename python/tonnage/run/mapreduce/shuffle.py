@@ -21,29 +21,29 @@ from tonnage.base import core
 from tonnage.run.mapreduce import blocks, keys
 from tonnage.run.thread_pool import Crew
 
-LEAST_MEMORY_BYTES = 16 << 20
-LEAST_UPLOAD_BYTES = 10 << 20
+MIN_MEMORY_BYTES = 16 << 20
+MIN_UPLOAD_BYTES = 10 << 20
 """Two parts of an object, of which stores take no shorter ones."""
-LONGEST_PORTION = 1 << 30
+MAX_PORTION_BYTES = 1 << 30
 """Beyond this the offsets of Arrow's strings are too small."""
 
 Bounds = list[tuple[Any, ...]]
 
 
-class Came(NamedTuple):
+class BlockStats(NamedTuple):
     """Blocks, their bytes, and the sum of their CRC-32s."""
 
     records: int = 0
     bytes: int = 0
     checksum: int = 0
 
-    def plus(self, more: Came) -> Came:
+    def plus(self, more: BlockStats) -> BlockStats:
         """Both together."""
-        return Came(*(one + other for one, other in zip(self, more, strict=True)))
+        return BlockStats(*(one + other for one, other in zip(self, more, strict=True)))
 
 
 @dataclass(frozen=True)
-class Shares:
+class MemoryBudget:
     """How the memory is divided: an eighth for blocks on their way, and threads have the rest.
 
     On a fleet each connection has a block in its hands, in and out: with many they are shorter.
@@ -62,10 +62,10 @@ class Shares:
     @property
     def block_bytes(self) -> int:
         """The longest block, and so the longest row."""
-        return self.giving_bytes // max(16, 2 * self.links + 8)
+        return self.pass_one_bytes // max(16, 2 * self.links + 8)
 
     @property
-    def giving_bytes(self) -> int:
+    def pass_one_bytes(self) -> int:
         """For the core's buffers in pass one."""
         return self.memory_bytes // 8
 
@@ -79,7 +79,7 @@ class Shares:
         """The largest partition that a thread takes at once: two blocks at least."""
         half = self.memory_bytes // 2
         of_half = half // max(4 * self.workers, self._portions)
-        return min(max(of_half, self.memory_bytes // 64), LONGEST_PORTION)
+        return min(max(of_half, self.memory_bytes // 64), MAX_PORTION_BYTES)
 
     @property
     def upload_bytes(self) -> int:
@@ -87,7 +87,7 @@ class Shares:
         return 4 * self.portion_bytes
 
     @property
-    def taking_bytes(self) -> int:
+    def pass_two_bytes(self) -> int:
         """For the core's buffers in pass two."""
         return min(self._portions * self.portion_bytes, self.memory_bytes // 2)
 
@@ -107,7 +107,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Dealing:
+class Partitioner:
     """How rows are dealt out to partitions: by a hash, or by bounds if they are to be in order."""
 
     key: tuple[str, ...]
@@ -115,7 +115,7 @@ class Dealing:
     depth: int = 0
     bounds: Bounds | None = None
 
-    def deal(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, npt.NDArray[Any]]:
+    def partition(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, npt.NDArray[Any]]:
         """The rows, those of a partition together, and where each partition begins."""
         if self.bounds is not None:
             rows = keys.in_order(rows, self.key)
@@ -127,48 +127,48 @@ class Dealing:
 
 
 @dataclass(frozen=True)
-class Round:
+class ShuffleOutput:
     """What pass one has left in scratch."""
 
-    left: list[dict[str, Any]]
+    spilled: list[dict[str, Any]]
     """Where it lies, as the core takes it: ``scratch`` and ``index``, once or several times."""
-    came: list[Came]
+    blocks: list[BlockStats]
     """Of each partition."""
     spans: list[int]
     """Memory that each partition takes whole."""
     phases: list[dict[str, Any]]
-    single: str | None = None
+    single_key: str | None = None
     """The key, for a message, if all rows have the same."""
 
     @property
     def bytes(self) -> int:
         """Of all partitions."""
-        return sum(each.bytes for each in self.came)
+        return sum(each.bytes for each in self.blocks)
 
     @property
     def checksum(self) -> int:
         """Of all partitions."""
-        return sum(each.checksum for each in self.came)
+        return sum(each.checksum for each in self.blocks)
 
 
-class Tally:
+class RowCounts:
     """Counts that several threads add to, and whether all keys were the same."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.read = 0
-        self.given = 0
+        self.shuffled = 0
         self._first: tuple[Any, ...] | None = None
         self._shown = ""
         self._several = False
 
-    def add(self, read: int = 0, given: int = 0) -> None:
+    def add(self, read: int = 0, shuffled: int = 0) -> None:
         """Counts rows."""
         with self._lock:
             self.read += read
-            self.given += given
+            self.shuffled += shuffled
 
-    def see(self, rows: pa.RecordBatch, key: Sequence[str]) -> None:
+    def note_keys(self, rows: pa.RecordBatch, key: Sequence[str]) -> None:
         """Looks whether keys differ."""
         if self._several or not rows.num_rows:
             return
@@ -179,12 +179,12 @@ class Tally:
             self._first, self._shown = first, keys.show(rows, key, 0)
 
     @property
-    def single(self) -> str | None:
+    def single_key(self) -> str | None:
         """The one key that was seen, for a message."""
         return None if self._several or self._first is None else self._shown
 
 
-class Gathering:
+class ShuffleBuffer:
     """One thread's rows on their way to the core.
 
     Args:
@@ -198,12 +198,12 @@ class Gathering:
 
     def __init__(
         self,
-        dealing: Dealing,
-        shares: Shares,
+        dealing: Partitioner,
+        shares: MemoryBudget,
         combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
         owners: Sequence[int | None],
         gate: core.Given,
-        tally: Tally,
+        tally: RowCounts,
     ) -> None:
         self._owners = owners
         self._dealing, self._shares, self._combine = dealing, shares, combine
@@ -217,9 +217,9 @@ class Gathering:
             self._gathered.append(rows)
             self._bytes += rows.nbytes
         if self._bytes >= self._shares.gather_bytes:
-            self.give(where)
+            self.flush(where)
 
-    def give(self, where: object) -> None:
+    def flush(self, where: object) -> None:
         """Gives blocks of what was gathered."""
         if not self._gathered:
             return
@@ -227,26 +227,26 @@ class Gathering:
         self._gathered, self._bytes = [], 0
         if self._combine is not None:
             rows = self._combine(rows, f"what was gathered up to {where}")
-        self._tally.see(rows, self._dealing.key)
-        rows, begins = self._dealing.deal(rows)
+        self._tally.note_keys(rows, self._dealing.key)
+        rows, begins = self._dealing.partition(rows)
         ends = zip(begins.tolist(), begins[1:].tolist(), strict=False)
         for partition, (begin, end) in enumerate(ends):
             if begin < end and self._owners[partition] is not None:
                 part = rows.slice(begin, end - begin)
-                self._tally.add(given=part.num_rows)
+                self._tally.add(shuffled=part.num_rows)
                 for block in blocks.encode(part, self._dealing.key, self._shares.block_bytes):
                     self._gate.put(partition, block)
 
 
-def gather(
+def send_to_owners(
     crew: Crew,
     things: Iterator[Any],
     rows_of: Callable[[Any], Iterator[pa.RecordBatch]],
-    dealing: Dealing,
-    shares: Shares,
+    dealing: Partitioner,
+    shares: MemoryBudget,
     combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
     config: dict[str, Any],
-    tally: Tally,
+    tally: RowCounts,
     look: Callable[[int], None],
 ) -> dict[str, Any]:
     """Deals the rows of things out to the owners of partitions: what the core tells of it.
@@ -263,17 +263,17 @@ def gather(
         look: Called now and then with the bytes written.
     """
     gate = core.Given(2 * shares.block_bytes)
-    config = config | {"block_bytes": shares.block_bytes, "memory_bytes": shares.giving_bytes}
+    config = config | {"block_bytes": shares.block_bytes, "memory_bytes": shares.pass_one_bytes}
 
     def work() -> None:
-        gathering = Gathering(dealing, shares, combine, config["owners"], gate, tally)
+        gathering = ShuffleBuffer(dealing, shares, combine, config["owners"], gate, tally)
         last: object = "the end"
         for thing in crew.share(things):
             last = thing
             for rows in rows_of(thing):
                 crew.check()
                 gathering.add(rows, thing)
-        gathering.give(last)
+        gathering.flush(last)
 
     with core.Beside("map_reduce_pass_one", config, gate) as job:
         crew.run(work, lambda: look(job.done_bytes()))
@@ -285,13 +285,13 @@ def shuffle(
     crew: Crew,
     things: Iterator[Any],
     rows_of: Callable[[Any], Iterator[pa.RecordBatch]],
-    dealing: Dealing,
-    shares: Shares,
+    dealing: Partitioner,
+    shares: MemoryBudget,
     combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
     place: Sequence[Path],
-    tally: Tally,
+    tally: RowCounts,
     look: Callable[[int], None],
-) -> Round:
+) -> ShuffleOutput:
     """Deals the rows of things out to partitions, all of them in scratch here, as `gather` does.
 
     ``place`` are new files for blocks, one a device; the index lies beside the first.
@@ -301,11 +301,11 @@ def shuffle(
         "index": str(place[0].with_suffix(".index")),
     }
     config = left | {"owners": [0] * dealing.partitions}
-    outcome = gather(crew, things, rows_of, dealing, shares, combine, config, tally, look)
-    return Round(
-        left=[left],
-        came=[Came(**each) for each in outcome["came"]],
+    outcome = send_to_owners(crew, things, rows_of, dealing, shares, combine, config, tally, look)
+    return ShuffleOutput(
+        spilled=[left],
+        blocks=[BlockStats(**each) for each in outcome["came"]],
         spans=outcome["spans"],
         phases=outcome["phases"],
-        single=tally.single,
+        single_key=tally.single_key,
     )

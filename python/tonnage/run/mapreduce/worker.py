@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.base.core.stage_stats import brief
-from tonnage.base.records import flush_names, write_atomically
+from tonnage.base.records import fsync_directory, write_atomically
 from tonnage.run.mapreduce import blocks
 from tonnage.run.mapreduce.inputs import (
     PARTED,
@@ -40,11 +40,18 @@ from tonnage.run.mapreduce.inputs import (
 )
 from tonnage.run.mapreduce.local import Functions, refuse_shares
 from tonnage.run.mapreduce.mapper import Mapper, called
-from tonnage.run.mapreduce.reducer import Reducing, bounds_of
-from tonnage.run.mapreduce.shuffle import Came, Dealing, Round, Shares, Tally, gather
+from tonnage.run.mapreduce.reducer import PassTwo, bounds_of
+from tonnage.run.mapreduce.shuffle import (
+    BlockStats,
+    MemoryBudget,
+    Partitioner,
+    ShuffleOutput,
+    RowCounts,
+    send_to_owners,
+)
 from tonnage.run.mapreduce.writer import SUFFIXES, Part
-from tonnage.run.storage.object_store import summed
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.object_store import sum_requests
+from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import Crew
 from tonnage.run.two_pass.output.names import UNFINISHED_PREFIX
 from tonnage.run.two_pass.splits import Seen
@@ -108,7 +115,7 @@ class MapReduceSite(Site):
         shares = replace(self._shares, links=config.pop("links"))
         firsts = dealing["firsts"]
         bounds = None if firsts is None else bounds_of(rows_of_text(firsts), functions.keys)
-        tally, sources, done = Tally(), self._opened(), 0
+        tally, sources, done = RowCounts(), self._opened(), 0
         mapper = self._mapper(sources)
         own = self._splits(splits, sources, on_progress)
 
@@ -121,11 +128,11 @@ class MapReduceSite(Site):
                 done += split.end - split.begin
 
         with _of_user():
-            told = gather(
+            told = send_to_owners(
                 Crew(self._shares.workers, sources.stop),
                 iter(own),
                 rows_of,
-                Dealing(functions.keys, dealing["partitions"], 0, bounds),
+                Partitioner(functions.keys, dealing["partitions"], 0, bounds),
                 shares,
                 called("combine", functions.combine, functions.keys),
                 config,
@@ -140,7 +147,7 @@ class MapReduceSite(Site):
             "read": {"records": tally.read, "bytes": size, "checksum": 0},
             "input_bytes": size,
             "requests": sources.requests,
-            "rows": tally.given,
+            "rows": tally.shuffled,
             "came": left["came"],
             "schemas": [
                 (text_of(schema.serialize().to_pybytes()), where)
@@ -156,17 +163,17 @@ class MapReduceSite(Site):
         round = self._left(asked["rounds"], numbers)
         functions, _ = self._job
         again = itertools.count()
-        reducing = Reducing(
+        reducing = PassTwo(
             key=functions.keys,
             schema=schema_of_text(asked["schema"]),
             ordered=functions.ordered,
             shares=self._shares,
             combine=called("combine", functions.combine, functions.keys),
             reduce=called("reduce", functions.reduce, ()),
-            place=lambda: self._again(next(again)),
+            new_scratch=lambda: self._again(next(again)),
             path=self._unfinished,
             format=self._place.format,
-            look=lambda done: on_progress(done + reducing.moved),
+            look=lambda done: on_progress(done + reducing.steps),
         )
         lock, output_bytes = threading.Lock(), 0
         asked_for: list[dict[str, Any]] = []
@@ -177,7 +184,7 @@ class MapReduceSite(Site):
             def look(moved: bool) -> None:
                 check()
                 if moved:
-                    reducing.moves()
+                    reducing.report_progress()
 
             if self._place.folder is None:
                 lines = self._named(number, parts)
@@ -185,14 +192,14 @@ class MapReduceSite(Site):
                 lines, requests = self._put(number, parts, look)
                 asked_for.extend(requests)
             with lock:
-                output_bytes += self._list_whole(lines, round.came[number])
+                output_bytes += self._list_whole(lines, round.blocks[number])
                 if round.spans[number] > self._shares.portion_bytes:
                     self._forget_again()
 
         self._forget_again()
         try:
             with _of_user():
-                reducing.each(round, numbers, whole)
+                reducing.write_each(round, numbers, whole)
         finally:
             self._forget_again()
             self._forget_unfinished()
@@ -201,7 +208,7 @@ class MapReduceSite(Site):
                 "phases": reducing.phases,
                 "repartitioned_bytes": reducing.divided_bytes,
                 "output_bytes": output_bytes,
-                "requests": summed(asked_for),
+                "requests": sum_requests(asked_for),
                 "sent": [],
                 "received": [],
             }
@@ -218,7 +225,7 @@ class MapReduceSite(Site):
             path = directory / f"{UNFINISHED_PREFIX}{self._place.job}" / f"part-{number:05}"
             path.touch()
             named.append((path, 0))
-        flush_names(named[0][0].parent)
+        fsync_directory(named[0][0].parent)
         return [
             {"path": str(path), "records": rows, "bytes": path.stat().st_size}
             for path, rows in named
@@ -242,7 +249,7 @@ class MapReduceSite(Site):
                 "place": self._folder,
                 "name": name,
                 "memory_bytes": self._shares.upload_bytes,
-                "requests": max(self._place.volumes.at_once // self._shares.workers, 1),
+                "requests": max(self._place.volumes.concurrency // self._shares.workers, 1),
             }
             put = core.run("upload", config, on_progress)
             part.path.unlink()
@@ -257,7 +264,7 @@ class MapReduceSite(Site):
             more = f"-{place:05}" if len(parts) > 1 else ""
             yield f"part-{number:05}{more}{SUFFIXES[self._place.format]}", part
 
-    def _list_whole(self, files: Sequence[Mapping[str, Any]], came: Came) -> int:
+    def _list_whole(self, files: Sequence[Mapping[str, Any]], came: BlockStats) -> int:
         """Lists the files of a partition, all at once; tells their bytes."""
         shares = [came.checksum] + [0] * (len(files) - 1)
         self._add_lines(
@@ -267,22 +274,22 @@ class MapReduceSite(Site):
         written: int = sum(file["bytes"] for file in files)
         return written
 
-    def _left(self, numbers: Sequence[int], partitions: Sequence[int]) -> Round:
+    def _left(self, numbers: Sequence[int], partitions: Sequence[int]) -> ShuffleOutput:
         """What rounds have left here of these partitions."""
         left: list[dict[str, Any]] = []
-        came: dict[int, Came] = dict.fromkeys(partitions, Came())
+        came: dict[int, BlockStats] = dict.fromkeys(partitions, BlockStats())
         spans = dict.fromkeys(partitions, 0)
         for devices, index in map(self._round, numbers):
             left.append({"scratch": [str(path) for path in devices], "index": str(index)})
             told = json.loads(index.with_suffix(CAME).read_bytes())
             for number in partitions:
-                here = Came(**told["came"][number])
+                here = BlockStats(**told["came"][number])
                 came[number] = came[number].plus(here)
                 spans[number] += told["spans"][number]
         count = max(partitions, default=-1) + 1
-        return Round(
-            left=left,
-            came=[came.get(number, Came()) for number in range(count)],
+        return ShuffleOutput(
+            spilled=left,
+            blocks=[came.get(number, BlockStats()) for number in range(count)],
             spans=[spans.get(number, 0) for number in range(count)],
             phases=[],
         )
@@ -299,10 +306,10 @@ class MapReduceSite(Site):
         sources = self._opened()
 
         def refuse(file: Seen) -> None:
-            found = File(file.path, file.bytes, file.etag)
+            found = InputFile(file.path, file.bytes, file.etag)
             refuse_broken(found, format_of(self._input_of(file.path), file.path), sources)
 
-        sources.of_each(files, refuse, on_progress)
+        sources.map_parallel(files, refuse, on_progress)
         return sources.requests
 
     def _split(self, split: Mapping[str, Any]) -> dict[str, Any]:
@@ -314,7 +321,7 @@ class MapReduceSite(Site):
         """What threads read of these spans of files."""
 
         def cut(span: Mapping[str, Any]) -> list[Split]:
-            file = File(span["path"], span["file_bytes"], span["etag"])
+            file = InputFile(span["path"], span["file_bytes"], span["etag"])
             given = self._input_of(file.name)
             kind, begin = format_of(given, file.name), span["offset"]
             own, most = (begin, begin + span["bytes"]), self._shares.split_bytes
@@ -323,7 +330,7 @@ class MapReduceSite(Site):
             except OSError as why:
                 raise Unread(f"input {file.name}: {why.strerror or why}") from why
 
-        return [split for found in sources.of_each(spans, cut, look) for split in found]
+        return [split for found in sources.map_parallel(spans, cut, look) for split in found]
 
     def _input_of(self, name: str) -> Input:
         return input_of(self._job[1], name)
@@ -349,10 +356,10 @@ class MapReduceSite(Site):
         return Sources(self._place.volumes, self._shares.workers)
 
     @property
-    def _shares(self) -> Shares:
+    def _shares(self) -> MemoryBudget:
         place = self._place
         workers = place.workers or core.workers()
-        return Shares(place.memory_bytes, workers, len(place.scratch))
+        return MemoryBudget(place.memory_bytes, workers, len(place.scratch))
 
     def _again(self, number: int) -> list[Path]:
         return [room / f"{AGAIN}{number}" for room in self._rooms]

@@ -21,7 +21,7 @@ from tonnage.base import core
 from tonnage.run.formats import Format, format_named
 from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.storage.object_store import is_url
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 
 NAME = "_tonnage-index.parquet"
 """In the directory or folder; who reads that leaves it out."""
@@ -51,7 +51,7 @@ class Index:
     """
 
     format: Format
-    files: Sequence[File]
+    files: Sequence[InputFile]
     chunks: Sequence[Chunk]
     known: int = 0
 
@@ -73,7 +73,7 @@ class Index:
 
 
 def build(
-    files: Sequence[File],
+    files: Sequence[InputFile],
     format: Format,
     chunk_bytes: int,
     sources: Sources,
@@ -93,7 +93,7 @@ def build(
     Raises:
         UsageError: A file is none of its format.
     """
-    kept: dict[File, list[Chunk]] = {}
+    kept: dict[InputFile, list[Chunk]] = {}
     if before is not None and before.format == format:
         for chunk in before.chunks:
             kept.setdefault(before.files[chunk.file], []).append(chunk)
@@ -113,7 +113,7 @@ def build(
         look(files, sum(map(len, [*found.values()])))
 
     new = [place for place, file in enumerate(files) if file not in kept]
-    made = sources.of_each(new, cut, seen) if format.LOOKS else map(cut, new)
+    made = sources.map_parallel(new, cut, seen) if format.LOOKS else map(cut, new)
     cuts = dict(zip(new, made, strict=True))
     chunks: list[Chunk] = []
     for place, file in enumerate(files):
@@ -128,7 +128,7 @@ def joined(indexes: Sequence[Index]) -> Index | None:
     """Those that are of one format with the first, as one; ``None`` if there is none."""
     if not indexes:
         return None
-    files: list[File] = []
+    files: list[InputFile] = []
     chunks: list[Chunk] = []
     for index in indexes:
         if index.format == indexes[0].format:
@@ -173,12 +173,12 @@ def from_bytes(content: bytes, where: str) -> Index:
             f"{where} is no index, or of another version: remove it, and index anew"
         ) from why
     format = format_named(**json.loads(said))
-    places: dict[File, int] = {}
+    places: dict[InputFile, int] = {}
     chunks = []
     for name, size, version, *chunk in zip(
         *(table[each].to_pylist() for each in SCHEMA.names), strict=True
     ):
-        place = places.setdefault(File(name, size, version), len(places))
+        place = places.setdefault(InputFile(name, size, version), len(places))
         if chunk[0] is not None:
             chunks.append(Chunk(place, *chunk))
     return Index(format, list(places), chunks)

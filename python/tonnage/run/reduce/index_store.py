@@ -16,14 +16,14 @@ from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.run.formats import Format, format_of
 from tonnage.run.reduce.index import NAME, Index, build, from_bytes, joined, to_bytes
-from tonnage.run.storage.object_store import Volumes, find, is_url, parted
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.object_store import ObjectStoreOptions, find_objects, is_url, split_url
+from tonnage.run.storage.sources import InputFile, Sources
 
 CHUNK_BYTES = 16 << 20
 """Of an index, which does not know who will use it."""
 
 
-def place_of(given: str, files: list[File]) -> str:
+def place_of(given: str, files: list[InputFile]) -> str:
     """Where the index of a file, a directory or a folder is.
 
     Args:
@@ -37,7 +37,7 @@ def place_of(given: str, files: list[File]) -> str:
     return f"{given.rstrip('/')}/{NAME}"
 
 
-def read(place: str, sources: Sources, volumes: Volumes) -> Index | None:
+def read(place: str, sources: Sources, volumes: ObjectStoreOptions) -> Index | None:
     """The index that is there; ``None`` if there is none.
 
     Raises:
@@ -51,14 +51,14 @@ def read(place: str, sources: Sources, volumes: Volumes) -> Index | None:
         here = [replace(each, name=str(path.parent / each.name)) for each in found.files]
         return replace(found, files=here)
     try:
-        (about,) = find([place], volumes)
+        (about,) = find_objects([place], volumes)
     except (core.UsageError, ValueError):
         return None
-    with sources.open(File(place, about.bytes, about.etag)) as opened:
+    with sources.open(InputFile(place, about.bytes, about.etag)) as opened:
         return from_bytes(opened.read(), place)
 
 
-def write(place: str, index: Index, volumes: Volumes) -> None:
+def write(place: str, index: Index, volumes: ObjectStoreOptions) -> None:
     """Writes it, whole or not at all.
 
     Raises:
@@ -71,7 +71,7 @@ def write(place: str, index: Index, volumes: Volumes) -> None:
         except OSError as why:
             raise core.RunError(f"writing {place}: {why.strerror}", None, None, None) from why
         return
-    bucket, key = parted(place)
+    bucket, key = split_url(place)
     folder, _, name = key.rpartition("/")
     with tempfile.TemporaryDirectory(prefix="tonnage-") as directory:
         path = Path(directory) / name
@@ -87,7 +87,7 @@ def write(place: str, index: Index, volumes: Volumes) -> None:
 
 
 def as_before(
-    files: Sequence[File],
+    files: Sequence[InputFile],
     before: Index | None,
     format: str | None,
     dtype: str | None,
@@ -107,7 +107,7 @@ def as_before(
 
 def indexed(
     places: Sequence[str],
-    volumes: Volumes,
+    volumes: ObjectStoreOptions,
     chunk_bytes: int | None = None,
     format: str | None = None,
     dtype: str | None = None,
@@ -146,7 +146,7 @@ def indexed(
 
 
 def _refuse_otherwise(
-    place: str, known: Index | None, files: Sequence[File], wanted: Format
+    place: str, known: Index | None, files: Sequence[InputFile], wanted: Format
 ) -> None:
     """An index says what rows are; whoever says something else may be wrong, and would not see it.
 
@@ -159,12 +159,12 @@ def _refuse_otherwise(
         " ".join(filter(None, each.to_json().values())) for each in (known.format, wanted)
     )
     raise core.UsageError(
-        f"--dtype, --format: {place} says that rows are {told}, and not {asked}: leave the flag "
+        f"--dtype, --input-format: {place} says that rows are {told}, and not {asked}: leave the flag "
         "out, or have tonnage index say it, too"
     )
 
 
-def _refuse_twice(found: Mapping[str, Sequence[File]]) -> None:
+def _refuse_twice(found: Mapping[str, Sequence[InputFile]]) -> None:
     """Rows that are in two places would count twice.
 
     Raises:

@@ -25,8 +25,8 @@ from tonnage.run.reduce.chunk_pool import SELECTIVE, Chunk
 from tonnage.run.reduce.compute_flag import Working
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import Tuner
-from tonnage.run.storage.object_store import Volumes, is_url
-from tonnage.run.storage.sources import File, Sources, is_as_found
+from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
+from tonnage.run.storage.sources import InputFile, Sources, is_unchanged
 from tonnage.run.thread_pool import Crew
 from tonnage.run.user_errors import CHANGED, given_back, of_user, place_of
 
@@ -54,7 +54,7 @@ class Settings:
     memory_bytes: int
     workers: int
     assignment: str = SELECTIVE
-    volumes: Volumes = field(default_factory=Volumes)
+    volumes: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
     measured: int | None = None
 
     @property
@@ -117,7 +117,7 @@ class Machine:
     def __init__(
         self,
         reduction: Reduction[Any],
-        files: Sequence[File],
+        files: Sequence[InputFile],
         format: Format,
         settings: Settings,
         working: Working | None = None,
@@ -132,7 +132,7 @@ class Machine:
         self.workers = [Worker() for _ in range(settings.workers)]
         self.phases: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
-        self._read: set[File] = set()
+        self._read: set[InputFile] = set()
         self.clients = core.Clients()
         self.tuner: Tuner | None = None
         if settings.volumes.requests is None:
@@ -149,7 +149,7 @@ class Machine:
         """Bytes reduced so far, of all rounds."""
         return sum(worker.bytes for worker in self.workers)
 
-    def reads(self, file: File) -> None:
+    def reads(self, file: InputFile) -> None:
         """Notes that a file is read; of an object each request looks whether it was changed."""
         if not is_url(file.name):
             self._read.add(file)
@@ -161,7 +161,7 @@ class Machine:
             RunError: One is not.
         """
         for file in self._read:
-            if not is_as_found(file):
+            if not is_unchanged(file):
                 said = f"input {file.name} was changed while it was read"
                 raise core.RunError(said, CHANGED, file.name, None)
 
@@ -169,14 +169,14 @@ class Machine:
     def tuned(self) -> tuple[int, str]:
         """How many requests at once there were in the end, and why."""
         if self.tuner is None:
-            return self.settings.volumes.at_once, "as given"
+            return self.settings.volumes.concurrency, "as given"
         return self.tuner.at_once, self.tuner.why
 
     @property
     def fetched(self) -> int:
         """Chunks that keep all requests busy."""
         settings = self.settings
-        at_once = settings.volumes.at_once if self.tuner is None else self.tuner.at_once
+        at_once = settings.volumes.concurrency if self.tuner is None else self.tuner.at_once
         return min(-(-at_once * settings.range_bytes // settings.chunk_bytes), settings.most_ahead)
 
     @property
@@ -186,7 +186,7 @@ class Machine:
         return min(self.fetched + waiting, self.settings.most_ahead)
 
     @property
-    def volumes(self) -> Volumes:
+    def volumes(self) -> ObjectStoreOptions:
         """With as many requests at once as there may come to be."""
         volumes = self.settings.volumes
         return volumes if self.tuner is None else replace(volumes, requests=self.tuner.most)
@@ -391,6 +391,6 @@ def _refuse_long(settings: Settings, allowed: int, format: Format) -> None:
         )
 
 
-def _source(file: File) -> dict[str, Any]:
+def _source(file: InputFile) -> dict[str, Any]:
     """A file as the core takes it, which looks whether an object is what was found."""
     return {"path": file.name, "etag": file.version if is_url(file.name) else None}

@@ -14,7 +14,7 @@ from tonnage.run.formats import Rows
 from tonnage.run.mapreduce.blocks import one_batch
 from tonnage.run.reduce.index import Index
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 from tonnage.run.user_errors import of_user, place_of
 
@@ -22,7 +22,10 @@ SAMPLED_CHUNKS = 16
 
 
 def sampled(
-    index: Index, volumes: Volumes, count: int, look: Callable[[int], None] = lambda _: None
+    index: Index,
+    volumes: ObjectStoreOptions,
+    count: int,
+    look: Callable[[int], None] = lambda _: None,
 ) -> Rows:
     """Some rows: of the beginnings of chunks that are spread evenly.
 

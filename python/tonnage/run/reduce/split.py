@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.base.records import flush_names
+from tonnage.base.records import fsync_directory
 from tonnage.run.formats import Format, format_of
 from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.storage.object_store import is_url
-from tonnage.run.storage.sources import File, Sources
+from tonnage.run.storage.sources import InputFile, Sources
 
 PIECES = 64
 """Of a part: it is off by half of one at most, unless the format cuts in few places only."""
@@ -78,7 +78,7 @@ def divided(chunks: Sequence[Chunk], parts: int) -> list[Sequence[Chunk]]:
 
 
 def split(
-    file: File,
+    file: InputFile,
     output: Path,
     parts: int,
     sources: Sources,
@@ -120,9 +120,9 @@ def split(
         try:
             written = _written(divided(chunks, parts), of, file, room, sources, moved)
             _refuse_changed(file, sources)
-            flush_names(room)
+            fsync_directory(room)
             room.rename(output)
-            flush_names(output.absolute().parent)
+            fsync_directory(output.absolute().parent)
         except (OSError, pa.ArrowException) as why:
             said = f"splitting {file.name} into {output}: {getattr(why, 'strerror', None) or why}"
             raise core.RunError(said, "split", file.name, None) from why
@@ -132,7 +132,7 @@ def split(
 def _written(
     groups: Sequence[Sequence[Chunk]],
     of: Format,
-    file: File,
+    file: InputFile,
     room: Path,
     sources: Sources,
     moved: Callable[[int], None],
@@ -152,7 +152,7 @@ def _written(
     return written
 
 
-def _refuse_changed(file: File, sources: Sources) -> None:
+def _refuse_changed(file: InputFile, sources: Sources) -> None:
     """A file that was changed is not what its parts are; of an object each request looks."""
     if not is_url(file.name) and list(sources.find(file.name)) != [file]:
         raise core.RunError("it was changed while it was read", "read", file.name, None)

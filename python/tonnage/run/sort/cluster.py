@@ -59,7 +59,7 @@ class SortAsked(Asked):
 
     @property
     def _devices(self) -> sizing.Devices:
-        own, at_once = len(self.scratch), self.volumes.at_once
+        own, at_once = len(self.scratch), self.volumes.concurrency
         return sizing.Devices(
             at_once if self.urls else 1,
             own,
@@ -153,7 +153,7 @@ class SortAsked(Asked):
             raise Over(
                 f"what was written ({_in_words(written)}) is not what was read "
                 f"({_in_words(read)}) of {schedule.input_bytes} bytes: nothing is called done; "
-                "begin again with another --out"
+                "begin again with another --job-dir"
             )
 
     def recorded(self, job: Job) -> dict[str, Any]:
@@ -235,5 +235,5 @@ class SortSite(Site):
         return {
             "layout": dict(place.layout),
             "memory_bytes": place.memory_bytes,
-            "requests": place.volumes.at_once,
+            "requests": place.volumes.concurrency,
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.run.sort.local import Layout
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 
 RECORD_BYTES = 100
 
@@ -50,7 +50,7 @@ def validate(
     paths: Sequence[Path | str],
     *,
     layout: Layout,
-    volumes: Volumes | None = None,
+    volumes: ObjectStoreOptions | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> dict[str, Any]:
     """Whether the records of ``paths``, files in the order given or directories, are in order.
@@ -65,7 +65,7 @@ def validate(
     config = {
         "inputs": [str(path) for path in paths],
         "layout": layout.to_json(),
-        "volumes": (volumes or Volumes()).to_json(),
+        "volumes": (volumes or ObjectStoreOptions()).to_json(),
     }
     return core.run("valsort", config, on_progress)
 

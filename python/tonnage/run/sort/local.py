@@ -11,7 +11,7 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Environment, RunRecord
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def sort(
     environment: Environment,
     began_at: str,
     command: list[str],
-    volumes: Volumes | None = None,
+    volumes: ObjectStoreOptions | None = None,
     faults: dict[str, Any] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Sorted:
@@ -84,7 +84,7 @@ def sort(
         "scratch": [str(path) for path in scratch],
         "layout": layout.to_json(),
         "memory_bytes": memory_bytes,
-        "volumes": (volumes or Volumes()).to_json(),
+        "volumes": (volumes or ObjectStoreOptions()).to_json(),
     }
     disk = {} if faults is None else {"disk": {"faults": faults}}
     cpu_before = _cpu_seconds()

@@ -26,7 +26,7 @@ COUNTS = ("requests", "retries", "hedged")
 
 
 @dataclass(frozen=True)
-class Volumes:
+class ObjectStoreOptions:
     """How stores are reached. Keys and region are the environment's.
 
     Attributes:
@@ -39,14 +39,14 @@ class Volumes:
 
     def to_json(self) -> dict[str, Any]:
         """As the core takes it."""
-        return {"store": self._store, "requests": self.at_once}
+        return {"store": self._store, "requests": self.concurrency}
 
     def store(self, bucket: str) -> dict[str, Any]:
         """A bucket, as the core takes it."""
         return {"bucket": bucket} | self._store
 
     @property
-    def at_once(self) -> int:
+    def concurrency(self) -> int:
         """Requests at once."""
         return self.requests or REQUESTS
 
@@ -61,7 +61,7 @@ class Volumes:
 
 
 @dataclass(frozen=True)
-class Found:
+class ObjectInfo:
     """An object that is there.
 
     Attributes:
@@ -77,14 +77,14 @@ class Found:
     etag: str | None
 
 
-def find(urls: Sequence[str], volumes: Volumes) -> list[Found]:
+def find_objects(urls: Sequence[str], volumes: ObjectStoreOptions) -> list[ObjectInfo]:
     """The objects that urls mean: the one of that name, or all of a folder, in the order of names.
 
     Raises:
         UsageError: A url means none, or a part of an output only, or the store lets nobody in.
     """
     outcome = core.run("object_find", {"urls": list(urls), "volumes": volumes.to_json()})
-    return [Found(**each) for each in outcome["objects"]]
+    return [ObjectInfo(**each) for each in outcome["objects"]]
 
 
 def is_url(place: str) -> bool:
@@ -92,13 +92,13 @@ def is_url(place: str) -> bool:
     return place.startswith(SCHEME)
 
 
-def parted(url: str) -> tuple[str, str]:
+def split_url(url: str) -> tuple[str, str]:
     """The bucket of a url, and the key or the folder in it."""
     bucket, _, key = url.removeprefix(SCHEME).partition("/")
     return bucket, key
 
 
-def summed(asked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def sum_requests(asked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """What was asked of object storage in all; nothing if it was not used."""
     used = [each for each in asked if each.get("requests")]
     errors: Counter[str] = Counter()
@@ -108,7 +108,7 @@ def summed(asked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return counts | {"errors": dict(errors)} if counts["requests"] else {}
 
 
-def parse_place(text: str) -> tuple[str, str]:
+def parse_url(text: str) -> tuple[str, str]:
     """The bucket and the folder in it that ``s3://BUCKET/PREFIX`` names."""
     found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", text)
     prefix = (found[2] or "").strip("/") if found else ""
@@ -117,7 +117,7 @@ def parse_place(text: str) -> tuple[str, str]:
     return found[1], prefix
 
 
-def refuse_twice_read(urls: list[str]) -> None:
+def refuse_overlapping_inputs(urls: list[str]) -> None:
     """Refuses urls of which one holds another: its objects would be read twice."""
     for place, url in enumerate(urls):
         for other in urls[:place]:
@@ -125,7 +125,7 @@ def refuse_twice_read(urls: list[str]) -> None:
                 raise core.UsageError(f"input {url} is given twice, also by {other}: give it once")
 
 
-def refuse_read_again(outputs: list[str], inputs: list[str]) -> None:
+def refuse_output_in_input(outputs: list[str], inputs: list[str]) -> None:
     """Refuses outputs that would be taken for records of a folder that is an input."""
     for output in outputs:
         for folder in inputs:
@@ -138,7 +138,7 @@ def refuse_read_again(outputs: list[str], inputs: list[str]) -> None:
 
 def _within(url: str, folder: str) -> list[str] | None:
     """The names that lead from a folder to what is read with it; ``None`` if it is not."""
-    (bucket, key), (other_bucket, other) = parse_place(url), parse_place(folder)
+    (bucket, key), (other_bucket, other) = parse_url(url), parse_url(folder)
     names, above = ([part for part in each.split("/") if part] for each in (key, other))
     inside = names[len(above) :]
     if bucket != other_bucket or names[: len(above)] != above:

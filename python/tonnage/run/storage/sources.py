@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 
 from tonnage.base import core
 from tonnage.run.storage import object_store
-from tonnage.run.storage.object_store import HIDDEN, Volumes, is_url, parted
+from tonnage.run.storage.object_store import HIDDEN, ObjectStoreOptions, is_url, split_url
 from tonnage.run.thread_pool import Crew
 
-REMEMBERED = 4096
+CACHED_FILES = 4096
 """Files of which it is remembered what they say of themselves."""
 LINE_BYTES = 256 << 10
 """Read of an object at once where a line is to be found."""
@@ -32,7 +32,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class File:
+class InputFile:
     """A file or an object, as it was found.
 
     Attributes:
@@ -55,21 +55,21 @@ class Sources:
         readers: Threads that read at the same time: each has its share of the requests at once.
     """
 
-    def __init__(self, reached: Volumes, readers: int) -> None:
-        self._volumes, self.at_once = reached, reached.at_once
-        each = max(self.at_once // readers, 1)
+    def __init__(self, reached: ObjectStoreOptions, readers: int) -> None:
+        self._volumes, self.concurrency = reached, reached.concurrency
+        each = max(self.concurrency // readers, 1)
         self._ranges = core.Ranges(json.dumps(reached.store("")), each)
-        self._told: dict[tuple[Any, File], Any] = {}
+        self._told: dict[tuple[Any, InputFile], Any] = {}
 
-    def find(self, place: str) -> Iterator[File]:
+    def find(self, place: str) -> Iterator[InputFile]:
         """The file or object of this name, or those in the directory or folder.
 
         Raises:
             UsageError: There is none.
         """
         if is_url(place):
-            for each in object_store.find([place], self._volumes):
-                yield File(f"s3://{each.bucket}/{each.key}", each.bytes, each.etag)
+            for each in object_store.find_objects([place], self._volumes):
+                yield InputFile(f"s3://{each.bucket}/{each.key}", each.bytes, each.etag)
             return
         for path in _files(Path(place)):
             if not path.is_file():
@@ -77,25 +77,25 @@ class Sources:
                     f"input {path} is no regular file: give files, or directories of them"
                 )
             about = path.stat()
-            yield File(str(path), about.st_size, str(about.st_mtime_ns))
+            yield InputFile(str(path), about.st_size, str(about.st_mtime_ns))
 
-    def open(self, file: File) -> BinaryIO:
+    def open(self, file: InputFile) -> BinaryIO:
         """The file, to read and seek in."""
         if not is_url(file.name):
             return Path(file.name).open("rb")
         return cast("BinaryIO", self._object(file))
 
-    def arrow(self, file: File) -> pa.NativeFile:
+    def arrow(self, file: InputFile) -> pa.NativeFile:
         """The file as Arrow's readers take it."""
         if not is_url(file.name):
             return pa.OSFile(file.name, "rb")
         return pa.PythonFile(self._object(file), "r")
 
-    def footer(self, file: File) -> pq.FileMetaData:
+    def footer(self, file: InputFile) -> pq.FileMetaData:
         """What a Parquet file says of itself."""
-        return self.told(file, _footer)
+        return self.cached(file, _footer)
 
-    def told(self, file: File, read: Callable[[File, Sources], Made]) -> Made:
+    def cached(self, file: InputFile, read: Callable[[InputFile, Sources], Made]) -> Made:
         """What a file says of itself, which is remembered.
 
         Args:
@@ -105,12 +105,12 @@ class Sources:
         found = self._told.get((read, file))
         if found is None:
             found = read(file, self)
-            if len(self._told) >= REMEMBERED:
+            if len(self._told) >= CACHED_FILES:
                 self._told.clear()
             self._told[read, file] = found
         return cast("Made", found)
 
-    def of_each(
+    def map_parallel(
         self,
         things: Sequence[Thing],
         work: Callable[[Thing], Made],
@@ -124,7 +124,7 @@ class Sources:
             look: Called now and then with how many are done; what it raises ends it.
         """
         made: dict[int, Made] = {}
-        crew = Crew(min(self.at_once, len(things)), self.stop)
+        crew = Crew(min(self.concurrency, len(things)), self.stop)
 
         def some() -> None:
             for place, thing in crew.share(iter(enumerate(things))):
@@ -143,16 +143,16 @@ class Sources:
         told: dict[str, Any] = json.loads(self._ranges.requests())
         return told
 
-    def _object(self, file: File) -> _Object:
+    def _object(self, file: InputFile) -> _Object:
         return _Object(self._ranges, file)
 
 
 class _Object(io.RawIOBase):
     """An object as a file."""
 
-    def __init__(self, ranges: core.Ranges, file: File) -> None:
+    def __init__(self, ranges: core.Ranges, file: InputFile) -> None:
         self._ranges, self._file, self._at = ranges, file, 0
-        self._bucket, self._key = parted(file.name)
+        self._bucket, self._key = split_url(file.name)
 
     def readable(self) -> bool:
         return True
@@ -193,7 +193,7 @@ class _Object(io.RawIOBase):
         return len(found)
 
 
-def is_as_found(file: File) -> bool:
+def is_unchanged(file: InputFile) -> bool:
     """Whether a file on disk is what it was when it was found."""
     try:
         about = os.stat(file.name)
@@ -206,7 +206,7 @@ def is_as_found(file: File) -> bool:
     )
 
 
-def place_of(places: Sequence[str], name: str) -> int:
+def containing_input(places: Sequence[str], name: str) -> int:
     """Which of these places is this file or object, or the directory or folder that it is in.
 
     Of folders of which one is in the other it is the inner one.
@@ -237,6 +237,6 @@ def _files(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _footer(file: File, sources: Sources) -> pq.FileMetaData:
+def _footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
     with sources.arrow(file) as opened:
         return pq.read_metadata(opened)

@@ -30,8 +30,7 @@ def machines(
         found = sorted(found, key=lambda machine: (machine.name not in began, machine.name))
     elif instances is not None and len(found) < instances:
         raise core.UsageError(
-            f"--instances {instances}: the fleet has {len(found)} machines: add some, or ask for "
-            "fewer"
+            f"--nodes {instances}: the fleet has {len(found)} machines: add some, or ask for fewer"
         )
     return found[:instances]
 

@@ -1,4 +1,4 @@
-"""A job's own directory, ``--out``: all that its driver knows, so that the same command goes on.
+"""A job's own directory, ``--job-dir``: all that its driver knows, so that the same command goes on.
 
 ::
 
@@ -43,20 +43,20 @@ FLAGS = {
     "record_bytes": "--record-bytes",
     "key": "--key",
     "memory_bytes": "--memory",
-    "instances": "--instances",
+    "instances": "--nodes",
     "weights": "--capacities",
     "durability": "--durability",
-    "endpoint": "--endpoint",
+    "endpoint": "--endpoint-url",
     "code": "MapReduce, in files that are as they were",
     "functions": "MapReduce",
     "input_formats": "--input-format",
-    "format": "--format",
+    "format": "--output-format",
     "workers": "--workers",
     "reduction": "JOB, of code that is as it was",
     "of_reduction": "flags of JOB",
     "state": "reduction, made of the same",
     "dtype": "--dtype",
-    "chunk_bytes": "--chunk-bytes",
+    "chunk_bytes": "--chunk-size",
 }
 """What says each setting."""
 
@@ -88,7 +88,7 @@ class Claimed:
             return None
         except ValueError as why:
             raise core.UsageError(
-                f"--out {self._out}: {name} is not whole ({why}): give another directory"
+                f"--job-dir {self._out}: {name} is not whole ({why}): give another directory"
             ) from why
 
     def _write(self, name: str, values: Any) -> None:
@@ -172,7 +172,7 @@ def claimed(
                 was, given = job["settings"].get(name), wanted.get(name)
                 if was != given:
                     raise core.UsageError(
-                        f"--out {out} was begun with {name} {was}, not {given}: give the same "
+                        f"--job-dir {out} was begun with {name} {was}, not {given}: give the same "
                         f"{FLAGS[name]} to go on with it, or another directory"
                     )
         else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tonnage.base import core
-from tonnage.run.storage.object_store import Volumes, is_url
+from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
 from tonnage.run.two_pass.splits import Seen
 from tonnage.run.two_pass.worker import Look, Place
@@ -34,7 +34,7 @@ def refuse_nowhere(flag: str, paths: Iterable[str]) -> None:
     for path in paths:
         if not path.startswith("/"):
             raise core.UsageError(
-                f"{flag} {path}: with --fleet give a path from / on: it is each machine's own"
+                f"{flag} {path}: with --cluster give a path from / on: it is each machine's own"
             )
         unknown = [each for each in re.findall(r"\{[^{}/]*\}", path) if each != NODE]
         if unknown:
@@ -91,7 +91,7 @@ class Asked(ABC):
     """Shares of the partitions; ``None`` for equal ones."""
     durability: str = NONE
     """What is promised of the output when a node is lost."""
-    volumes: Volumes = field(default_factory=Volumes)
+    volumes: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
     """How nodes reach object storage."""
 
     @property

@@ -427,4 +427,4 @@ class Job:
     def refuse_changed(self, node: str, end: Ended) -> None:
         """Ends the job if a node has found that the input is not what it was."""
         if end.kind == CHANGED:
-            raise Over(f"{node}: {end.why}: begin again with another --out")
+            raise Over(f"{node}: {end.why}: begin again with another --job-dir")

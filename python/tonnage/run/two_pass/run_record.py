@@ -9,7 +9,7 @@ from tonnage.base.core import stage_stats
 from tonnage.base.records import NodeRun, RoundRun, RunRecord
 from tonnage.cluster.step_worker import Ended
 from tonnage.measure.trial import environment
-from tonnage.run.storage.object_store import summed
+from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.two_pass.job_dir import Home
 from tonnage.run.two_pass.schedule import Schedule
 
@@ -90,7 +90,7 @@ def recorded(
         rounds=rounds,
         labels=labels,
         durability=settings["durability"],
-        requests=summed(step["requests"] for of_node in steps.values() for step in of_node),
+        requests=sum_requests(step["requests"] for of_node in steps.values() for step in of_node),
         network_bytes=sum(node.sent_bytes for node in nodes),
         commands=1 + sum(event["event"] == "command" for event in kept.events),
     )

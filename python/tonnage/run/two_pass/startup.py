@@ -13,7 +13,7 @@ from typing import Any
 from tonnage.base import core
 from tonnage.cluster.step_worker import DISK, FAILED, FULL, REFUSED, Ended
 from tonnage.cluster.worker_pool import GONE, foremost, refuse
-from tonnage.run.storage.object_store import is_url, parted
+from tonnage.run.storage.object_store import is_url, split_url
 from tonnage.run.two_pass import admission
 from tonnage.run.two_pass.job_dir import Over, heirs_from, replay, seen_from, seen_json
 from tonnage.run.two_pass.job_spec import NODE, REPLICATED
@@ -78,7 +78,7 @@ def _reached(job: Job, looks: Mapping[str, Look]) -> None:
     elif asked.urls:
         nodes = tuple(sorted(looks))
         job.held = dict.fromkeys(job.once("find", asked.urls)["objects"], nodes)
-    of_buckets = {parted(each.path)[0]: each.path for each in job.held if is_url(each.path)}
+    of_buckets = {split_url(each.path)[0]: each.path for each in job.held if is_url(each.path)}
     wanted = list(of_buckets.values())
     if asked.folder is not None:
         claimed = job.once("claim", None)
@@ -132,7 +132,7 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
             if node in nodes and each not in there and not is_url(each.path):
                 raise Over(
                     f"input {each.path} on {node} is not what it was when the job began: "
-                    "begin again with another --out"
+                    "begin again with another --job-dir"
                 )
         for line in look.finished:
             # Of nothing there is no object.

@@ -31,7 +31,7 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.core.stage_stats import brief
 from tonnage.base.records import write_atomically
-from tonnage.run.storage.object_store import HIDDEN, Volumes, is_url
+from tonnage.run.storage.object_store import HIDDEN, ObjectStoreOptions, is_url
 from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.output.object_store import Changed, Objects
 from tonnage.run.two_pass.output.replication import Copies
@@ -77,7 +77,7 @@ class Place(ABC):
     memory_bytes: int
     folder: str | None = None
     """Where in object storage the output goes, if not to directories."""
-    volumes: Volumes = field(default_factory=Volumes)
+    volumes: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
 
     @abstractmethod
     def site(self) -> Site:
@@ -458,7 +458,7 @@ class Site(Objects, Copies):
             if name.startswith(UNFINISHED_PREFIX):
                 raise core.UsageError(
                     f"--output {directory}: another job writes there, or was interrupted: wait for "
-                    "it, go on with it (the same command with --out of the first), or remove "
+                    "it, go on with it (the same command with --job-dir of the first), or remove "
                     f"{name} and the parts"
                 )
             has_copies = name == COPIES and any(Path(directory, name).iterdir())

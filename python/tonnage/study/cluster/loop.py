@@ -12,7 +12,7 @@ from typing import Any
 
 from tonnage.base import core, formatting
 from tonnage.base.records import RecordError, RunRecord, write_atomically
-from tonnage.base.records.cluster_study import STEPS, FleetStudy, Step
+from tonnage.base.records.cluster_study import STEPS, ClusterStudy, StudyStep
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.cluster.ray_adapter import OF, attached
 from tonnage.measure.trial.session import locked
@@ -38,7 +38,7 @@ REHEARSALS = 2
 """Two tell how runs vary; more would take longer than the job."""
 
 
-def study_fleet(settings: Settings, command: list[str], until: str) -> FleetStudy:
+def study_fleet(settings: Settings, command: list[str], until: str) -> ClusterStudy:
     """Does the steps that are left, up to one; gives the study's record, `STUDY` in ``out``.
 
     Raises:
@@ -58,19 +58,19 @@ class _Loop:
         self._commands: list[list[str]] = []  # of the step that is being done
         self._study = self._begun(command)
 
-    def _begun(self, command: list[str]) -> FleetStudy:
+    def _begun(self, command: list[str]) -> ClusterStudy:
         """The study as an earlier command left it, or a new one."""
         place = self._out / STUDY
         if not place.exists():
             made = PLACE_PREFIX + secrets.token_hex(4)
-            return FleetStudy(
+            return ClusterStudy(
                 began_at=now(), command=command, settings=self._settings.kept, place=made
             )
         try:
-            found = FleetStudy.read(place)
+            found = ClusterStudy.read(place)
         except RecordError as why:
             raise core.UsageError(
-                f"--out {self._out} holds something else ({why}): give another directory"
+                f"--output {self._out} holds something else ({why}): give another directory"
             ) from None
         kept = self._settings.kept
         is_planned = any(step.name == "plan" for step in found.steps)
@@ -78,19 +78,19 @@ class _Loop:
             is_free = name == "deadline_seconds" and not is_planned
             if not is_free and (earlier := found.settings.get(name)) != value:
                 raise core.UsageError(
-                    f"--out {self._out} holds a study with other settings ({name} was {earlier}, "
+                    f"--output {self._out} holds a study with other settings ({name} was {earlier}, "
                     f"now {value}): give them as they were, or another directory"
                 )
         return dataclasses.replace(found, settings=found.settings | kept)
 
-    def run(self, until: str) -> FleetStudy:
+    def run(self, until: str) -> ClusterStudy:
         done = {step.name for step in self._study.steps}
         for name, do in DOING.items():
             if name not in done:
                 self._commands, began = [], time.monotonic()
                 found = do(self)
                 seconds = time.monotonic() - began
-                step = Step(name=name, commands=self._commands, seconds=seconds)
+                step = StudyStep(name=name, commands=self._commands, seconds=seconds)
                 self._keep(steps=[*self._study.steps, step], **found)
             if name == until:
                 break
@@ -110,15 +110,15 @@ class _Loop:
             self._tonnage(
                 *("measure", "disk", *self._on(kind)),
                 *("--dir", *map(str, self._settings.directories), "--mode", *MODES),
-                *("--rounds", str(ROUNDS), "--seconds", f"{DISK_SECONDS:g}"),
+                *("--repetitions", str(ROUNDS), "--seconds", f"{DISK_SECONDS:g}"),
                 *("--size", str(min(self._share(kind), DISK_BYTES)), "--memory", self._memory),
-                *("--out", str(self._disk(kind))),
+                *("--output", str(self._disk(kind))),
             )
             say(f"Measuring the network between {kind}")
             self._tonnage(
                 *("measure", "net", *self._on(kind), "--connections", "1"),
-                *("--rounds", str(ROUNDS), "--seconds", f"{NET_SECONDS:g}"),
-                *("--out", str(self._net(kind))),
+                *("--repetitions", str(ROUNDS), "--seconds", f"{NET_SECONDS:g}"),
+                *("--output", str(self._net(kind))),
             )
         for kind in self._types:
             for place in self._rehearsals(kind):
@@ -139,7 +139,7 @@ class _Loop:
         done = self._tonnage(
             *("plan", "sort", "--data", str(self._size), "--durability", self._settings.durability),
             *(*aim, "--max-nodes", str(max(map(self._count, self._types)))),
-            *("--measured", "--all", *self._catalogs(), "--profiles", str(self._out / PROFILE)),
+            *("--measured", "--all", *self._catalogs(), "--profile", str(self._out / PROFILE)),
             "--json",
             is_kept=True,
         )
@@ -154,7 +154,7 @@ class _Loop:
         if chosen is None:
             raise core.RunError(
                 f"no candidate of {self._out / PLAN} is of these machines, with room for it: give "
-                "a later --deadline; or a smaller --size, and another --out"
+                "a later --deadline; or a smaller --data, and another --output"
             )
         seconds = chosen.seconds
         between = formatting.seconds_between(seconds.low, seconds.high)
@@ -183,14 +183,14 @@ class _Loop:
         page = self._out / "report.html"
         measured = [*map(self._disk, self._types), *map(self._net, self._types)]
         self._profile([*self._measured(), self._out / SORT], self._out / CALIBRATED)
-        self._tonnage("report", *map(str, measured), "--out", str(self._out / "machines.html"))
-        self._tonnage("report", str(self._out / SORT), "--out", str(page))
+        self._tonnage("report", *map(str, measured), "--output", str(self._out / "machines.html"))
+        self._tonnage("report", str(self._out / SORT), "--output", str(page))
         return {"report": str(page)}
 
     def _rehearse(self, kind: str, out: Path) -> None:
         say(f"Rehearsing on {REHEARSING} x {kind}")
         size = self._share(kind) * REHEARSING
-        flags = ("--instances", str(REHEARSING), "--durability", self._settings.durability)
+        flags = ("--nodes", str(REHEARSING), "--durability", self._settings.durability)
         self._sort(*flags, kind=kind, nodes=REHEARSING, size=size, out=out)
 
     def _sort(self, *flags: str, kind: str, nodes: int, size: int, out: Path) -> None:
@@ -202,7 +202,7 @@ class _Loop:
         command = [
             *("run", "sort", *inputs, *self._on(kind), "--output", *output),
             *("--scratch", *(str(each / place / "scratch") for each in self._settings.scratch)),
-            *("--memory", self._memory, *flags, "--out", str(out)),
+            *("--memory", self._memory, *flags, "--job-dir", str(out)),
         ]
         names = [each.node for each in self._study.machines if each.type == kind][:nodes]
         record = out / RUN
@@ -238,7 +238,7 @@ class _Loop:
                 there = formatting.listing(each.name for each in first)
                 raise core.RunError(
                     f"the first {nodes} machines of {kind} are {there}, and the survey had "
-                    f"{formatting.listing(names)}: have these back, or give another --out"
+                    f"{formatting.listing(names)}: have these back, or give another --output"
                 )
             with hands(cluster, first) as all_of, core.Progress("generating", size) as progress:
                 all_of.lay_out(shares, directories, progress)
@@ -260,7 +260,7 @@ class _Loop:
 
     def _profile(self, measured: Sequence[Path], out: Path) -> None:
         paths = map(str, measured)
-        self._tonnage("profile", *paths, *self._catalogs(), "--out", str(out))
+        self._tonnage("profile", *paths, *self._catalogs(), "--output", str(out))
 
     def _measured(self) -> list[Path]:
         """All that profiles are made of, but the job itself."""
@@ -310,7 +310,7 @@ class _Loop:
         return [self._out / f"rehearsal-{kind}-{number + 1}" for number in range(REHEARSALS)]
 
     def _on(self, kind: str) -> list[str]:
-        return ["--fleet", self._at(kind)]
+        return ["--cluster", self._at(kind)]
 
     def _at(self, kind: str) -> str:
         """The address of the machines of a type."""

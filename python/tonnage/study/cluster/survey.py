@@ -44,7 +44,7 @@ def survey(settings: Settings) -> tuple[list[SurveyedMachine], int]:
     counts = Counter(each.type for each in machines)
     for each in machines:
         if lacks := lack(settings, each, size // counts[each.type]):
-            raise core.UsageError(f"{lacks}: free some, or give a smaller --size")
+            raise core.UsageError(f"{lacks}: free some, or give a smaller --data")
     for (provider, name), number in sorted(Counter(kinds.values()).items()):
         say(f"{formatting.several(number, 'machine')}: {provider}/{name}")
     return machines, size
@@ -76,9 +76,9 @@ def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[s
         kind, provider = machine.labels.get(MACHINE_TYPE), machine.labels.get(PROVIDER)
         if kind is None or provider is None:
             raise core.UsageError(
-                f"--fleet {settings.fleet}: {machine.name} does not say what it was rented as: "
+                f"--cluster {settings.fleet}: {machine.name} does not say what it was rented as: "
                 f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study "
-                f"those of a type alone: --fleet TYPE{OF}{settings.fleet.rpartition(OF)[2]}"
+                f"those of a type alone: --cluster TYPE{OF}{settings.fleet.rpartition(OF)[2]}"
             )
         try:
             offer = catalog.find(catalogs, f"{provider}/{kind}")[1]
@@ -93,7 +93,7 @@ def _refuse_few(settings: Settings, kinds: dict[str, tuple[str, str]]) -> None:
     for (one, kind), (other, same) in itertools.combinations(sorted({*kinds.values()}), 2):
         if kind == same:
             raise core.UsageError(
-                f"--fleet {settings.fleet}: {one} and {other} both have a {kind}: study "
+                f"--cluster {settings.fleet}: {one} and {other} both have a {kind}: study "
                 "one of them at a time"
             )
     counts = Counter(kinds.values())
@@ -103,14 +103,14 @@ def _refuse_few(settings: Settings, kinds: dict[str, tuple[str, str]]) -> None:
             del kinds[node]
     if not kinds:
         raise core.UsageError(
-            f"--fleet {settings.fleet}: there are no two machines of a type: add some; "
-            "of one machine alone tonnage study, without --fleet, tells"
+            f"--cluster {settings.fleet}: there are no two machines of a type: add some; "
+            "of one machine alone tonnage study, without --cluster, tells"
         )
 
 
 def _refuse_small(share: int) -> None:
     if share < LEAST_SHARE:
         raise core.UsageError(
-            f"--size: a machine would sort {formatting.size(share)}: give {formatting.size(LEAST_SHARE)} for "
+            f"--data: a machine would sort {formatting.size(share)}: give {formatting.size(LEAST_SHARE)} for "
             "each at least"
         )

@@ -26,7 +26,7 @@ from tonnage.run.reduce.cluster.driver import reduce_fleet
 from tonnage.run.reduce.index import build
 from tonnage.run.reduce.local import Job
 from tonnage.run.reduce.local_round import Settings
-from tonnage.run.storage.object_store import Volumes, summed
+from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
 from tonnage.run.two_pass.job_dir import Over
 
@@ -52,7 +52,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch, seed: int) -> Iterator[Bucket]:
 def job(reduction: Checksum, bucket: Bucket, seed: int, **more: Any) -> Job:
     """A reduction in chunks and ranges of a few rows, drawn like the number of requests at once."""
     draw = random.Random(seed)
-    volumes = Volumes(bucket.endpoint, requests=draw.choice([None, 1, 3, 16]))
+    volumes = ObjectStoreOptions(bucket.endpoint, requests=draw.choice([None, 1, 3, 16]))
     sources, chunk_bytes = Sources(volumes, 1), draw.randrange(1000, 9000)
     files = list(sources.find(f"s3://{BUCKET}/in/"))
     index = build(files, format_named("rows", f"{COLUMNS}f8"), chunk_bytes, sources)
@@ -71,7 +71,7 @@ def test_each_row_counts_once_whatever_the_store_answers(faulty: Bucket, seed: i
     rows = put(faulty, OBJECTS, ROWS)
     run = job(Checksum(rounds=2), faulty, seed)
     assert run.run().result == total(rows, rounds=2)
-    requests = summed(run.machine.requests)
+    requests = sum_requests(run.machine.requests)
     assert requests["retries"] > 0 and requests["errors"]
 
 

@@ -1,4 +1,4 @@
-"""`run reduce --fleet --plan`: as many machines as planned, and the plan beside what came."""
+"""`run reduce --cluster --plan`: as many machines as planned, and the plan beside what came."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_what_contradicts_the_plan_is_refused(
     plan = planned(5, 1000)
     with pytest.raises(core.UsageError, match="is of 5 nodes, and the fleet has 3 machines"):
         run(tmp_path, points, plan, machines, monkeypatch)
-    with pytest.raises(core.UsageError, match="--instances 2"):
+    with pytest.raises(core.UsageError, match="--nodes 2"):
         run(tmp_path, points, plan, machines, monkeypatch, instances=2)
     with pytest.raises(core.UsageError, match="it is of sort"):
         run(tmp_path, points, plan_of(2), machines, monkeypatch)

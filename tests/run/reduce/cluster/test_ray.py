@@ -96,8 +96,8 @@ def command(job: str, out: Path, cluster: Rays, s3: Bucket, *more: str) -> list[
     """What reduces the objects."""
     return [
         *("run", "reduce", job, f"s3://{BUCKET}/in/", "--dtype", f"{COLUMNS}f8", *more),
-        *("--endpoint", s3.endpoint, "--chunk-bytes", "16KiB", "--workers", "2"),
-        *("--fleet", cluster.address, "--out", str(out), "--json"),
+        *("--endpoint-url", s3.endpoint, "--chunk-size", "16KiB", "--workers", "2"),
+        *("--cluster", cluster.address, "--job-dir", str(out), "--json"),
     ]
 
 

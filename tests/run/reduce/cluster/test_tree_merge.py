@@ -28,7 +28,7 @@ from tonnage.run.reduce.cluster.worker import ReducePlace
 from tonnage.run.reduce.cluster.worker_actor import Reducer
 from tonnage.run.reduce.compute_flag import Working
 from tonnage.run.reduce.index import build, to_bytes
-from tonnage.run.storage.object_store import Volumes
+from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
 NODES = ("a", "b", "c")
@@ -175,7 +175,7 @@ def test_who_computes_does_not_hang(tmp_path: Path) -> None:
     job = asked(Busy(), [str(tmp_path / "rows")], workers=1)
     place = job.place("a")
     assert isinstance(place, ReducePlace)
-    sources = Sources(Volumes(), 1)
+    sources = Sources(ObjectStoreOptions(), 1)
     files = list(sources.find(str(tmp_path / "rows")))
     index = build(files, format_named("rows", f"{COLUMNS}f8"), 4096, sources)
     reducer = Reducer()

@@ -159,7 +159,7 @@ class _Driver:
         if missing := [each for each in found.files if each not in known]:
             raise Over(
                 f"input {missing[0].path} is not what it was when the job began: begin again with "
-                "another --out"
+                "another --job-dir"
             )
         return replace(before, workers=found.workers)
 
@@ -277,7 +277,7 @@ class _Driver:
             Over: What it met all others would meet, too.
         """
         if end.kind == CHANGED:
-            raise Over(f"{node}: {end.why}: begin again with another --out")
+            raise Over(f"{node}: {end.why}: begin again with another --job-dir")
         if end.kind == DETERMINISTIC:
             raise Over(f"{node}: {end.why}")
         if end.kind == REFUSED:

@@ -14,7 +14,7 @@ from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.reduce.cluster.job_spec import ReduceAsked
 from tonnage.run.reduce.index import Index, from_bytes, to_bytes
 from tonnage.run.storage.object_store import is_url
-from tonnage.run.storage.sources import File
+from tonnage.run.storage.sources import InputFile
 from tonnage.run.two_pass import admission
 from tonnage.run.two_pass.job_dir import seen_from, seen_json
 from tonnage.run.two_pass.splits import Seen
@@ -100,7 +100,7 @@ def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
     """The indexes of all nodes in one, of files that are the same once."""
     chunks: dict[Seen, list[Chunk]] = {}
     holders: dict[Seen, list[str]] = {}
-    files: dict[Seen, File] = {}
+    files: dict[Seen, InputFile] = {}
     formats: dict[Format, str] = {}
     for node, answer in sorted(answers.items()):
         seen = {each.path: each for each in answer["files"]}
@@ -116,14 +116,14 @@ def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
             version: str | None = f"{each.mtime_ns} {each.inode} of {node}"
             if is_url(each.path):
                 version = each.etag  # None if the store says none: nothing is made up.
-            files.setdefault(each, File(each.path, each.bytes, version))
+            files.setdefault(each, InputFile(each.path, each.bytes, version))
             chunks.setdefault(each, [])
         for chunk in index.chunks:
             if chunk.file in new:
                 chunks[own[chunk.file]].append(chunk)
     if len(formats) > 1:
         told = ", ".join(f"{format.to_json()} on {node}" for format, node in formats.items())
-        raise core.UsageError(f"the inputs are {told}: give those of one format, or --format")
+        raise core.UsageError(f"the inputs are {told}: give those of one format, or --input-format")
     order = sorted(files, key=lambda each: not chunks[each])  # As an index is read again.
     cut = [chunk._replace(file=place) for place, each in enumerate(order) for chunk in chunks[each]]
     if not formats:

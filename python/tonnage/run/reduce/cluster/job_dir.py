@@ -1,4 +1,4 @@
-"""A reduction's own directory, ``--out``: all that its driver knows; the same command goes on.
+"""A reduction's own directory, ``--job-dir``: all that its driver knows; the same command goes on.
 
 ::
 

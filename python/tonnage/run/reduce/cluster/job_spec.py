@@ -13,7 +13,7 @@ from tonnage.run.reduce.chunk_pool import SELECTIVE
 from tonnage.run.reduce.cluster.worker import ReducePlace
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.sampling import Sampled
-from tonnage.run.storage.object_store import Volumes, is_url
+from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
 from tonnage.run.two_pass.job_spec import NODE
 
 KEEP_SECONDS = 5.0
@@ -55,7 +55,7 @@ class ReduceAsked:
     assignment: str = SELECTIVE
     keep_seconds: float = KEEP_SECONDS
     instances: int | None = None
-    volumes: Volumes = field(default_factory=Volumes)
+    volumes: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
     measured: int | None = None
 
     @property

@@ -14,7 +14,7 @@ from tonnage.measure.trial import environment
 from tonnage.run.reduce import tuning
 from tonnage.run.reduce.cluster.job_spec import ReduceAsked
 from tonnage.run.reduce.index import Index
-from tonnage.run.storage.object_store import summed
+from tonnage.run.storage.object_store import sum_requests
 
 SECONDS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
 
@@ -132,7 +132,7 @@ def recorded(
             threads=threads,
             why=f"{tuning.why_chunks(largest, asked.chunk_bytes)}; {first}: {why}",
         ),
-        requests=summed(told.requests),
+        requests=sum_requests(told.requests),
         phases=[stage_stats.phase(phase) for phase in told.phases],
         lost=dict(lost),
         labels=labels,

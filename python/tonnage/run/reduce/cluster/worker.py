@@ -25,8 +25,8 @@ from tonnage.run.reduce.index import from_bytes, to_bytes
 from tonnage.run.reduce.local_round import Machine, Numbered, Round, Settings, Worker
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.sampling import sampled
-from tonnage.run.storage.object_store import Volumes, is_url, summed
-from tonnage.run.storage.sources import File
+from tonnage.run.storage.object_store import ObjectStoreOptions, is_url, sum_requests
+from tonnage.run.storage.sources import InputFile
 from tonnage.run.two_pass.output.object_store import Changed
 from tonnage.run.two_pass.splits import Seen, of_url, seen
 from tonnage.run.two_pass.worker import Deterministic, of_disk
@@ -53,7 +53,7 @@ class ReducePlace:
     workers: int | None
     keep_seconds: float
     """How often at most the driver gets what a worker has so far."""
-    volumes: Volumes
+    volumes: ObjectStoreOptions
     measured: int | None = None
     """Requests at once that were enough when the store was measured."""
 
@@ -191,7 +191,7 @@ class ReduceSite:
         return {
             "chunks": done,
             "workers": [asdict(worker) for worker in machine.workers],
-            "requests": summed(machine.requests),
+            "requests": sum_requests(machine.requests),
             "phases": machine.phases,
             "threads": at_once,
             "why": why,
@@ -345,7 +345,7 @@ def _of_user() -> Iterator[None]:
         raise
 
 
-def _seen(file: File) -> Seen:
+def _seen(file: InputFile) -> Seen:
     """A file as it was found.
 
     Raises:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
-from tonnage.run.storage.object_store import is_url, parted, summed
+from tonnage.run.storage.object_store import is_url, split_url, sum_requests
 from tonnage.run.two_pass.output.names import MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.splits import Seen, of_url
 
@@ -56,7 +56,7 @@ class Objects(ABC):
             for each in found["objects"]
         ]
         more = self._refuse_inputs(objects, on_progress)
-        return {"objects": objects, "requests": summed([found["requests"], more])}
+        return {"objects": objects, "requests": sum_requests([found["requests"], more])}
 
     def reach(self, urls: Sequence[str], on_progress: OnProgress) -> dict[str, Any]:
         """Looks at these objects: it is let in.
@@ -154,7 +154,7 @@ class Objects(ABC):
         """A part of the input as the core takes it."""
         if not is_url(split["path"]):
             return {name: split[name] for name in ("path", "offset", "bytes")}
-        bucket, key = parted(split["path"])
+        bucket, key = split_url(split["path"])
         store = self._place.volumes.store(bucket)
         of_object = {name: split[name] for name in ("etag", "offset", "bytes")}
         return {"store": store, "key": key} | of_object
@@ -170,7 +170,7 @@ class Objects(ABC):
     @property
     def _folder(self) -> dict[str, Any]:
         assert self._place.folder is not None
-        bucket, key = parted(self._place.folder)
+        bucket, key = split_url(self._place.folder)
         return {"store": self._place.volumes.store(bucket), "folder": key.strip("/")}
 
     @property
@@ -196,7 +196,7 @@ class Objects(ABC):
         if name.startswith(UNFINISHED_PREFIX):
             raise core.UsageError(
                 f"{place}: another job writes there, or was interrupted: wait for it, go on "
-                "with it (the same command with --out of the first), or remove "
+                "with it (the same command with --job-dir of the first), or remove "
                 f"{name} and the parts"
             )
         raise core.UsageError(

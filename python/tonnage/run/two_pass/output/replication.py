@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
 from tonnage.base.core.stage_stats import brief
-from tonnage.base.records import flush_names
+from tonnage.base.records import fsync_directory
 from tonnage.run.two_pass.output.names import COPIES
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Copies(ABC):
             own = Path(path)
             if (copy := own.parent / COPIES / own.name).exists():
                 copy.rename(own)
-                flush_names(own.parent)
+                fsync_directory(own.parent)
             about = {"records": records, "bytes": size, "checksum": f"{checksum:x}"}
             if os.stat(own).st_size != size:
                 raise OSError(errno.EIO, "it is not whole", path)
