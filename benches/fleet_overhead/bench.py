@@ -33,7 +33,7 @@ from typing import Any
 
 from tonnage.base.records import write_atomically
 from tonnage.base.stats.quantiles import quantile_estimate
-from tonnage.base.system.cgroups import members
+from tonnage.base.system.cgroups import processes_in
 from tonnage.measure.trial.environment import capture
 from tonnage.provision import lab as labs
 from tonnage.provision.lab.throttling import controllers, directories
@@ -67,12 +67,12 @@ class Case:
 
 def cases(options: argparse.Namespace) -> list[Case]:
     """Reads, operations, cores alone."""
-    once = ("--seconds", f"{options.seconds}", "--rounds", "1")
+    once = ("--seconds", f"{options.seconds}", "--repetitions", "1")
     disk = ("disk", "--mode", "ro", "--size", "1GB", *once)
-    ops = ("ops", "--operation", "read4k", "--outstanding")
+    ops = ("ops", "--operation", "read4k", "--queue-depth")
     threads = str(len(os.sched_getaffinity(0)))
     many = ("16", "--file-size", "256MB", *once)
-    short = ("--engine", "sync", "--file-size", "1MB", "--seconds", "0.5", "--rounds", "5")
+    short = ("--engine", "sync", "--file-size", "1MB", "--seconds", "0.5", "--repetitions", "5")
     return [
         Case("reads", disk, "ro", options.rounds),
         Case("operations", (*ops, *many), "read4k x16", options.rounds),
@@ -107,8 +107,8 @@ def measured(name: str, directory: str, case: Case, with_ray: bool) -> float:
     """One measurement on the node: its figure, in bytes a second."""
     with tempfile.TemporaryDirectory() as kept, tempfile.TemporaryDirectory(dir=MEMORY) as memory:
         where = memory if case.in_memory else directory
-        command = ["measure", *case.command, "--dir", where, "--out", f"{kept}/out", "--json"]
-        command += ["--fleet", "auto"] if with_ray else []
+        command = ["measure", *case.command, "--dir", where, "--output", f"{kept}/out", "--json"]
+        command += ["--cluster", "auto"] if with_ray else []
         said = json.loads(tonnage("lab", "exec", "--lab", name, NODE, "--", *TONNAGE, *command))
     whole: dict[str, Any] = said["nodes"][0] if with_ray else said
     (figure,) = [each for each in whole["figures"] if each["name"] == case.figure]
@@ -120,7 +120,7 @@ def measured(name: str, directory: str, case: Case, with_ray: bool) -> float:
 def stopped(name: str) -> Iterator[None]:
     """Inside, none of the processes that are on the node now gets a core."""
     node = labs.node_of(labs.standing(labs.ROOM, name), NODE)
-    there = members(directories(node, controllers().values()))
+    there = processes_in(directories(node, controllers().values()))
 
     def tell(what: signal.Signals) -> None:
         for process in there:

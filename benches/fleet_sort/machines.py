@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import stores
 
 from tonnage.base.records import RunRecord
-from tonnage.base.system.procfs import cores
+from tonnage.base.system.procfs import core_seconds
 from tonnage.provision import lab as labs
 from tonnage.provision.lab.nodes import Node
 
@@ -154,16 +154,16 @@ class Fleet:
         """Measures disks and links; gives where that is kept."""
         found = [str(self._kept / "disk")]
         self._measure(
-            *("disk", "--dir", self._disk, "--out", found[0], "--instances", self._count),
+            *("disk", "--dir", self._disk, "--output", found[0], "--nodes", self._count),
             *("--mode", "ro", "wo", "rw", "--size", "360MB", "--seconds", "6"),
         )
         if len(self._nodes) > 1:
             found.append(str(self._kept / "net"))
             self._measure(
-                *("net", "--out", found[1], "--instances", self._count, "--sizes", self._count),
+                *("net", "--output", found[1], "--nodes", self._count, "--sizes", self._count),
                 *("--seconds", "3", "--connections", str(self._setting.connections or 1)),
                 # Every pair is measured by itself: of many machines once has to do.
-                *("--rounds", "3" if len(self._nodes) <= MEASURED_OFTEN else "1"),
+                *("--repetitions", "3" if len(self._nodes) <= MEASURED_OFTEN else "1"),
             )
         return found
 
@@ -178,13 +178,13 @@ class Fleet:
         with tempfile.TemporaryDirectory() as kept:
             command = [
                 *("run", "sort", place.input, "--output", place.output, *place.flags),
-                *("--scratch", f"{self._disk}/scratch", "--fleet", "auto", "--json"),
-                *("--instances", self._count, "--memory", setting.memory),
-                *("--capacities", *capacities, "--out", f"{kept}/job"),
+                *("--scratch", f"{self._disk}/scratch", "--cluster", "auto", "--json"),
+                *("--nodes", self._count, "--memory", setting.memory),
+                *("--capacities", *capacities, "--job-dir", f"{kept}/job"),
             ]
             if setting.connections:
                 command += ["--connections", str(setting.connections)]
-            began, before = time.monotonic(), cores()
+            began, before = time.monotonic(), core_seconds()
             process = subprocess.Popen(
                 self._command(self._nodes[0].name, *TONNAGE, *command),
                 stdout=subprocess.DEVNULL,
@@ -193,11 +193,11 @@ class Fleet:
             assert process.stderr
             why = process.stderr.read()
             _, status, used = os.wait4(process.pid, 0)
-            seconds, stolen = time.monotonic() - began, cores().stolen_share_since(before)
+            seconds, stolen = time.monotonic() - began, core_seconds().stolen_share_since(before)
             if status:
                 raise RuntimeError(why.decode().strip())
             record = RunRecord.read(Path(kept) / "job" / "run.json").to_json()
-        endpoint = () if self._store is None else ("--endpoint", self._store[0])
+        endpoint = () if self._store is None else ("--endpoint-url", self._store[0])
         judge = self._nodes[0].name if endpoint == () else STORE
         judging = [*TONNAGE, "valsort", *place.outputs, *endpoint, "--json"]
         found = json.loads(self._on(judge, *judging))
@@ -219,7 +219,7 @@ class Fleet:
             assert self._store
             output = f"s3://{stores.BUCKET}/out"
             return Place(
-                f"s3://{stores.BUCKET}/in/", output, [output], ["--endpoint", self._store[0]]
+                f"s3://{stores.BUCKET}/in/", output, [output], ["--endpoint-url", self._store[0]]
             )
         outputs = [f"{disk}/out" for disk in self._disks]
         flags = ["--durability", durability]
@@ -234,7 +234,7 @@ class Fleet:
         os.sync()
 
     def _measure(self, what: str, *more: str) -> None:
-        command = [*TONNAGE, "measure", what, "--fleet", "auto", *more]
+        command = [*TONNAGE, "measure", what, "--cluster", "auto", *more]
         self._on(self._nodes[0].name, *command)
 
     def _on(self, node: str, *command: str) -> str:

@@ -228,9 +228,9 @@ def pair(
     row["load_before"] = os.getloadavg()[0]
     device = environment.device_name(options.dir)
     for name in names:
-        with activity.Watch(device) as watch:
+        with activity.ActivityMonitor(device) as watch:
             sample = sides[name](options.seconds)
-        happened = watch.beside
+        happened = watch.activity
         assert happened
         # Of the cores' time that passed, the run's own is not foreign.
         foreign = max(happened.foreign_cpu_seconds - sample.cpu_seconds, 0.0)

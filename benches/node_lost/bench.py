@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base.records import write_atomically
-from tonnage.base.system.loop_devices import loops, mounted
-from tonnage.base.system.procfs import cores
+from tonnage.base.system.loop_devices import loop_devices, mount_steps
+from tonnage.base.system.procfs import core_seconds
 from tonnage.measure.trial.environment import capture
 from tonnage.provision import lab as labs
 from tonnage.provision.lab.config import Disk
@@ -118,7 +118,7 @@ class Fleet:
         self._volume = self.nodes[0].devices[1]
         self.input = self._volume.mount / "in"
         self.records = int(options.gigabytes_per_node * GB) // RECORD_BYTES * options.nodes
-        attached = loops()
+        attached = loop_devices()
         self._devices = {each.name: attached[each.devices[0].image] for each in self.nodes}
         self._hold(attached[self._volume.image])
 
@@ -128,7 +128,7 @@ class Fleet:
         disk = Disk(self._volume.disk.size_bytes, "xfs", read_bytes_per_second=rate)
         for node in self.nodes:
             for step in throttled(controllers()["io"], node.group, number_of(device), disk, 1.0):
-                subprocess.run(step.do, check=True)
+                subprocess.run(step.command, check=True)
 
     def lay_out(self) -> None:
         """Writes the input."""
@@ -157,8 +157,8 @@ class Fleet:
     def bring_back(self, node: Node) -> None:
         """It is there again."""
         each = node.devices[0]
-        _, mount = mounted(each.disk.file_system, [self._devices[node.name]], each.mount)
-        subprocess.run(mount.do, check=True)
+        _, mount = mount_steps(each.disk.file_system, [self._devices[node.name]], each.mount)
+        subprocess.run(mount.command, check=True)
         labs.heal(LAB, node.name, lambda *_: None)
 
 
@@ -203,10 +203,10 @@ def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed:
         command = [
             *("lab", "exec", "--lab", LAB, fleet.nodes[0].name, "--", *TONNAGE, "run", "sort"),
             *(str(fleet.input), "--output", f"{disk}/out", "--scratch", f"{disk}/scratch"),
-            *("--fleet", "auto", "--memory", options.memory, "--out", f"{kept}/job"),
+            *("--cluster", "auto", "--memory", options.memory, "--job-dir", f"{kept}/job"),
             *("--durability", options.durability, "--json"),
         ]
-        at, began, before = fleet.written_bytes + half, time.monotonic(), cores()
+        at, began, before = fleet.written_bytes + half, time.monotonic(), core_seconds()
         with subprocess.Popen(
             [*TONNAGE, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
@@ -216,7 +216,7 @@ def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed:
                     fleet.lose(victim)
                 time.sleep(0.01)
             said, why = process.communicate()
-        seconds, stolen = time.monotonic() - began, cores().stolen_share_since(before)
+        seconds, stolen = time.monotonic() - began, core_seconds().stolen_share_since(before)
         if process.returncode:
             raise RuntimeError(why.strip())
         record: dict[str, Any] = json.loads(said)

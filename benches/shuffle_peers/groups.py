@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tonnage.base.system.cgroups import end, mounted
+from tonnage.base.system.cgroups import kill_all, group_dir
 
 MOUNTS = Path("/proc/self/mountinfo")
 OWN = Path("/proc/self/cgroup")
@@ -74,7 +74,7 @@ def grouped(nodes: Mapping[str, Iterable[Path]], limit_bytes: int) -> Iterator[d
             memory = stack.enter_context(_group("memory", name, known))
             found[name] = Groups(memory, stack.enter_context(_group("cpuacct", name, known)))
             stack.callback(_release, memory)
-            stack.callback(end, [memory])
+            stack.callback(kill_all, [memory])
             _limit(memory, limit_bytes)
         yield found
 
@@ -105,11 +105,11 @@ def _own(controller: str) -> Path:
     for line in OWN.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
-            found = mounted(mounts, "cgroup", controller, path)
+            found = group_dir(mounts, "cgroup", controller, path)
             if found:
                 return found
     # A group of version 2 that holds processes may not hold limited children.
-    found = mounted(mounts, "cgroup2", "", "/")
+    found = group_dir(mounts, "cgroup2", "", "/")
     if found is None:
         raise Unable(f"no control group counts {controller}: mount cgroup2, or version 1's")
     return found

@@ -33,7 +33,7 @@ from throttle import loop_device, member, throttled
 
 from tonnage.base import core
 from tonnage.base.records import write_atomically
-from tonnage.base.system.activity import Watch
+from tonnage.base.system.activity import ActivityMonitor
 from tonnage.measure.random_io.trial import lay_out
 from tonnage.measure.trial.environment import capture
 
@@ -122,11 +122,11 @@ def main() -> int:
                 with (
                     throttled(device, {case.unit: case.limit}) as group,
                     member(group),
-                    Watch(Path(device).name) as watch,
+                    ActivityMonitor(Path(device).name) as watch,
                 ):
                     ratios[case].append(ratio(file, case, options, options.seed + number))
                 seconds = options.warm_up_seconds + options.seconds
-                busy.append(watch.beside.foreign_cpu_seconds / seconds if watch.beside else 0.0)
+                busy.append(watch.activity.foreign_cpu_seconds / seconds if watch.activity else 0.0)
                 known = {"environment": here, "options": told, "foreign_cores": busy}
                 by_name = {each.name: found for each, found in ratios.items()}
                 # After each trial: one that is killed leaves what it had.

@@ -166,12 +166,12 @@ def test_devices_below_a_file_system_without_one_are_those_of_its_source(
         "vdx": unknown,
     }.items():
         (disk / "mounts").write_text(f"{source} / any rw 0 0\n")
-        assert block_devices.holding(disk) == found
+        assert block_devices.devices_of(disk) == found
 
 
 def test_what_was_stolen_is_a_share_of_the_time_between() -> None:
-    before = procfs.Cores(user=1.0, system=1.0, idle=5.0, waiting=1.0, stolen=2.0)
-    after = procfs.Cores(user=2.0, system=2.0, idle=7.0, waiting=1.0, stolen=3.0)
+    before = procfs.CoreSeconds(user=1.0, system=1.0, idle=5.0, waiting=1.0, stolen=2.0)
+    after = procfs.CoreSeconds(user=2.0, system=2.0, idle=7.0, waiting=1.0, stolen=3.0)
     assert after.stolen_share_since(before) == pytest.approx(0.2)
     assert after.stolen_share_since(after) == 0
 
@@ -181,10 +181,10 @@ def test_counters_of_devices_are_added_up(monkeypatch: pytest.MonkeyPatch, disk:
         " 8 0 sda 1 0 2 0 3 0 4 0 5 6 0\n 8 16 sdb 10 0 20 0 30 0 40 0 50 60 0 0 0\n"
     )
     monkeypatch.setattr(procfs, "DISKS", disk / "counters")
-    assert procfs.together(["sda"]) == (1, 2 * 512, 3, 4 * 512, 5, 6)
-    assert procfs.together(["sda", "sdb"]) == (11, 22 * 512, 33, 44 * 512, 55, 66)
-    assert procfs.together(["sda", "0:45"]) is None
-    assert procfs.together([]) is None
+    assert procfs.disk_totals(["sda"]) == (1, 2 * 512, 3, 4 * 512, 5, 6)
+    assert procfs.disk_totals(["sda", "sdb"]) == (11, 22 * 512, 33, 44 * 512, 55, 66)
+    assert procfs.disk_totals(["sda", "0:45"]) is None
+    assert procfs.disk_totals([]) is None
 
 
 @pytest.mark.parametrize(

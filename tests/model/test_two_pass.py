@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.disk import ROOT
 from support.measurements import PHASE, measurement
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study
-from tonnage.base.system.sampler import Watch
+from tonnage.base.system.sampler import MachineSampler
 from tonnage.model.capacity import Capacity, cpu_per_byte, rate
 from tonnage.model.findings import CPU_STOLEN, CPU_UNUSED, CPU_USED, HIGH_LOAD, findings, warnings
 from tonnage.model.two_pass import CPU as CPU_LIMIT
@@ -326,7 +326,7 @@ def test_a_machine_that_was_busy_while_it_sorted_is_told_of(
 
 
 def test_watching_lasts_until_the_job_ends() -> None:
-    with Watch([]) as watch:
+    with MachineSampler([]) as watch:
         began = time.process_time()
         while time.process_time() - began < 0.1:
             pass

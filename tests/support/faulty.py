@@ -25,8 +25,8 @@ from typing import Any
 from support.labs import untouched
 from support.processes import PATIENCE_SECONDS, Running
 from tonnage.base.system import RunError
-from tonnage.base.system.cgroups import end, members
-from tonnage.base.system.loop_devices import loops, mounted
+from tonnage.base.system.cgroups import kill_all, processes_in
+from tonnage.base.system.loop_devices import loop_devices, mount_steps
 from tonnage.provision import lab
 from tonnage.provision.lab import ROOM
 from tonnage.provision.lab.enter_node import enter, inside
@@ -83,7 +83,7 @@ class Faulty:
 
     def __init__(self) -> None:
         self.nodes = lab.standing(ROOM, LAB).nodes(ROOM)
-        attached = loops()
+        attached = loop_devices()
         self._devices = {each.name: attached[each.devices[0].image] for each in self.nodes}
 
     @property
@@ -133,7 +133,7 @@ class Faulty:
 
     def kill_all(self, number: int) -> None:
         """All its processes are gone at once."""
-        end(_groups(self.nodes[number]))
+        kill_all(_groups(self.nodes[number]))
 
     def cut(self, number: int) -> None:
         """The switch's port is down."""
@@ -174,7 +174,7 @@ class Faulty:
     def start_anew(self, number: int) -> None:
         """The machine is on, linked, and has a new Ray; what its disk has stays."""
         _said("ip", "-n", switch_of(LAB), "link", "set", f"port{number}", "up")
-        end(_groups(self.nodes[number]))
+        kill_all(_groups(self.nodes[number]))
         with suppress(RunError):
             return _start_ray()
         _start_ray()  # On a busy machine it does not always come up at once.
@@ -182,7 +182,7 @@ class Faulty:
     def mend_disk(self, number: int) -> None:
         """It answers again, with what it has; the machine is off until `start_anew`."""
         node = self.nodes[number]
-        end(_groups(node))
+        kill_all(_groups(node))
         (each,) = node.devices
         for _ in range(100):  # The namespaces of those processes go a little after them.
             with suppress(subprocess.CalledProcessError):
@@ -190,8 +190,8 @@ class Faulty:
                 break
             time.sleep(0.1)
         _limit(self._devices[node.name], 0)
-        _, mount = mounted(each.disk.file_system, [self._devices[node.name]], each.mount)
-        _said(*mount.do)
+        _, mount = mount_steps(each.disk.file_system, [self._devices[node.name]], each.mount)
+        _said(*mount.command)
 
     # Where it stands.
 
@@ -217,7 +217,7 @@ class Faulty:
 
     def _named(self, node: Node, name: bytes) -> list[int]:
         found = []
-        for process in sorted(members(_groups(node))):
+        for process in sorted(processes_in(_groups(node))):
             with suppress(OSError):
                 said = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[0]
                 if Path(os.fsdecode(said)).name.startswith(os.fsdecode(name)):

@@ -228,7 +228,7 @@ def _record(
         ],
         tuning=tuned,
         requests=sum_requests(machine.requests),
-        phases=[stage_stats.phase(phase) for phase in machine.phases],
+        phases=[stage_stats.phase_record(phase) for phase in machine.phases],
     )
 
 

@@ -57,7 +57,7 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
 
     Without LAUNCH, the only one in the region.
     """
-    from tonnage.base.system.signals import undisturbed
+    from tonnage.base.system.signals import signals_deferred
     from tonnage.provision.aws.requests import TARIFF_TAG, tariff_of
     from tonnage.provision.aws.teardown import Kept, end, left, now
     from tonnage.provision.cost import cost_usd
@@ -76,7 +76,7 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
             return
         kept = Kept(record, file) if record else None
         before = standing.get(name)
-        with undisturbed():
+        with signals_deferred():
             end(ec2, name, kept, lambda said: print(said, file=sys.stderr, flush=True))
     if kept:
         cost: float | None = kept.record.cost_usd

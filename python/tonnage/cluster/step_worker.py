@@ -40,7 +40,7 @@ NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True)
-class Ended:
+class StepResult:
     """How a step ended."""
 
     answer: Any = None
@@ -56,7 +56,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Told:
+class Heartbeat:
     """How far a step is."""
 
     number: int
@@ -65,7 +65,7 @@ class Told:
     """Since something was last moved."""
     finished: tuple[Mapping[str, Any], ...]
     """Lines of its list of finished files that who asks does not have."""
-    ended: Ended | None
+    ended: StepResult | None
 
 
 class Steps(Protocol):
@@ -96,18 +96,18 @@ class _Stopped(KeyboardInterrupt):
     """It was told to end: what runs cleans up as on Ctrl-C."""
 
 
-class Sorter:
+class StepWorker:
     """Does steps. Its methods are called one after another; only `tell` takes a while."""
 
     def __init__(self) -> None:
         self._site: Steps | None = None
-        self._port: core.Port | None = None
+        self._port: core.ReservedPort | None = None
         self._number = -1
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._halted = False
         self._news = threading.Event()
-        self._ended: Ended | None = None
+        self._ended: StepResult | None = None
         self._done = 0
         self._moved = time.monotonic()
 
@@ -127,7 +127,7 @@ class Sorter:
         """An address of this machine on which nobody else listens."""
         if self._port is not None:
             self._port.close()
-        self._port = core.Port(host)
+        self._port = core.ReservedPort(host)
         return str(self._port)
 
     def begin(self, number: int, step: str, asked: Any) -> None:
@@ -145,7 +145,7 @@ class Sorter:
         self._thread = threading.Thread(target=self._run, args=(step, asked), daemon=True)
         self._thread.start()
 
-    def tell(self, known: int, seconds: float) -> Told:
+    def tell(self, known: int, seconds: float) -> Heartbeat:
         """How far it is, with the finished files that come after so many.
 
         It waits for news, like the step's end, but no longer than ``seconds``.
@@ -161,7 +161,7 @@ class Sorter:
             # What is finished nobody can tell any more, however well it was done.
             if ended and ended.kind is None:
                 ended = replace(ended, answer=None, kind=DISK, why=_in_words(why))
-        return Told(
+        return Heartbeat(
             number=self._number,
             done_bytes=self._done,
             quiet_seconds=time.monotonic() - self._moved,
@@ -183,28 +183,28 @@ class Sorter:
             os.setpriority(os.PRIO_PROCESS, 0, 0)
         began, cpu = time.monotonic(), _cpu_seconds()
         try:
-            ended = Ended(getattr(self._site, step)(asked, self._progress))
+            ended = StepResult(getattr(self._site, step)(asked, self._progress))
         except _Stopped:
-            ended = Ended(kind=STOPPED, why="was told to end")
+            ended = StepResult(kind=STOPPED, why="was told to end")
         except core.UsageError as why:
-            ended = Ended(kind=REFUSED, why=str(why.args[0]))
+            ended = StepResult(kind=REFUSED, why=str(why.args[0]))
         except Unread as why:
-            ended = Ended(kind=INPUT, why=str(why))
+            ended = StepResult(kind=INPUT, why=str(why))
         except Changed as why:
-            ended = Ended(kind=CHANGED, why=str(why))
+            ended = StepResult(kind=CHANGED, why=str(why))
         except Deterministic as why:
             error = "".join(traceback.format_exception(why))
-            ended = Ended(kind=DETERMINISTIC, why=str(why), error=error)
+            ended = StepResult(kind=DETERMINISTIC, why=str(why), error=error)
         except core.RunError as why:
             # What names a file is the disk's; of a peer there is none.
             of_disk = len(why.args) > 2 and why.args[2]
-            ended = Ended(kind=_of_disk(why.args[0]) if of_disk else FAILED, why=why.args[0])
+            ended = StepResult(kind=_of_disk(why.args[0]) if of_disk else FAILED, why=why.args[0])
         except OSError as why:
-            ended = Ended(kind=FULL if why.errno in NO_SPACE else DISK, why=_in_words(why))
+            ended = StepResult(kind=FULL if why.errno in NO_SPACE else DISK, why=_in_words(why))
         except Exception as why:
             error = "".join(traceback.format_exception(why))
-            ended = Ended(kind=FAILED, why=f"{type(why).__name__}: {why}", error=error)
-        self._ended = Ended(
+            ended = StepResult(kind=FAILED, why=f"{type(why).__name__}: {why}", error=error)
+        self._ended = StepResult(
             **{**vars(ended)}
             | {
                 "seconds": time.monotonic() - began,

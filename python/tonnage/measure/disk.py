@@ -30,9 +30,9 @@ from tonnage.base.records import (
     TrialSpec,
 )
 from tonnage.base.system import procfs
-from tonnage.base.system.activity_windows import beside
-from tonnage.base.system.block_devices import holding
-from tonnage.base.system.sampler import Watch
+from tonnage.base.system.activity_windows import activity_during
+from tonnage.base.system.block_devices import devices_of
+from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.trial import repetition as rounds
 from tonnage.measure.trial.cache_detection import not_proved
 from tonnage.measure.trial.environment import capture
@@ -139,7 +139,7 @@ def measure_disks(
             if modes := _left(settings, trials.trials, number):
                 for each in _tried(settings, modes, number, watched):
                     yield trials.keep(each)
-                watched = core.after(settings.size_bytes, on_progress)
+                watched = core.offset_progress(settings.size_bytes, on_progress)
         yield trials.close(page_cache=_page_cache(trials.trials))
 
 
@@ -228,10 +228,10 @@ def _tried(
     }
     halves = (settings.read, settings.write)
     each = [(half, settings.size_bytes // max(len(half), 1)) for half in halves]
-    core.refuse_full(((path, share) for half, share in each for path in half), "measuring")
-    names = sorted({name for half in halves for path in half for name in holding(path)})
+    core.require_free_space(((path, share) for half, share in each for path in half), "measuring")
+    names = sorted({name for half in halves for path in half for name in devices_of(path)})
     began = now()
-    with Watch(names) as watch:
+    with MachineSampler(names) as watch:
         outcome = core.run("disk_bench", config, on_progress)
     phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
     done = [trial(phase, settings.seconds) for phase in phases]
@@ -265,11 +265,11 @@ def outstanding(phase: Phase) -> int:
     )
 
 
-def _beside(phase: Phase, names: Sequence[str], watch: Watch) -> SystemActivity:
+def _beside(phase: Phase, names: Sequence[str], watch: MachineSampler) -> SystemActivity:
     """What happened during one trial, cut out of what was seen of all; its devices, if counted."""
-    if procfs.together(names):
-        return beside(phase, names, watch)
-    unknown = beside(phase, [], watch)
+    if procfs.disk_totals(names):
+        return activity_during(phase, names, watch)
+    unknown = activity_during(phase, [], watch)
     return dataclasses.replace(
         unknown, device=", ".join(names), device_read_bytes=None, device_written_bytes=None
     )

@@ -172,7 +172,7 @@ def measure_object(
         with _emptied(store, folder):
             # So that a killed command's objects are found by the one that goes on with it.
             trials.begin()
-            watched = core.after(settings.laid_out_bytes, on_progress)
+            watched = core.offset_progress(settings.laid_out_bytes, on_progress)
             laid_out = False
             for _, step in rounds.not_done(agenda(settings, trials.trials), trials.trials):
                 if settings.laid_out_bytes and not laid_out:
@@ -237,9 +237,9 @@ def _run(
         "warm_up_seconds": warm_up(settings.seconds),
     }
     began_at = now()
-    with activity.Watch() as watch:  # There is no device below a store that this machine could ask.
+    with activity.ActivityMonitor() as watch:  # There is no device below a store that this machine could ask.
         outcome = core.run("object_bench", config, on_progress)
-    return trial_of(outcome, config, step, began_at, watch.beside)
+    return trial_of(outcome, config, step, began_at, watch.activity)
 
 
 def trial_of(
@@ -250,7 +250,7 @@ def trial_of(
     happened: SystemActivity | None = None,
 ) -> Trial:
     """A trial from the core's report of requests, and what happened beside it."""
-    phase = stage_stats.phase(outcome["phases"][0])
+    phase = stage_stats.phase_record(outcome["phases"][0])
     cpu = sum(stage.cpu_seconds for stage in phase.stages)
     moved = next(stage for stage in phase.stages if stage.kind in ("get", "put"))
     reading = reading_of(outcome, config, step)

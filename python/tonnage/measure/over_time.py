@@ -96,7 +96,7 @@ def measure_over_time(
         ExitStack() as stack,
     ):
         file = None
-        watched = core.after(settings.file_bytes, on_progress)
+        watched = core.offset_progress(settings.file_bytes, on_progress)
         manner = Manner(settings.blocking, batched=False, seed=settings.seed)
         began = datetime.fromisoformat(trials.begun.began_at).timestamp()
         while (step := following(settings, trials, time.time() - began)) is not None:
@@ -108,7 +108,7 @@ def measure_over_time(
             yield trials.keep(
                 operate(
                     file,
-                    block_devices.holding(directory),
+                    block_devices.devices_of(directory),
                     step,
                     settings.seconds,
                     manner,

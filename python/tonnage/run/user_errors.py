@@ -42,7 +42,7 @@ def of_user(stage: str, where: str, rows: Any = None) -> Iterator[None]:
     """
     try:
         yield
-    except (core.RunError, core.UsageError, core.Shut, Cancelled):
+    except (core.RunError, core.UsageError, core.GateClosed, Cancelled):
         raise
     except Exception as why:
         said = f"{type(why).__name__}: {plain(str(why))}"

@@ -29,8 +29,8 @@ from tonnage.base.records import (
     Validation,
     write_table,
 )
-from tonnage.base.system.block_devices import holding
-from tonnage.base.system.sampler import Watch
+from tonnage.base.system.block_devices import devices_of
+from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.cpu import measure_cpu
 from tonnage.measure.disk import halves, measure_disk
 from tonnage.measure.trial import environment as environments
@@ -183,7 +183,7 @@ class _Loop:
         # input; a rehearsal sorts half of it.
         wanted = [(path, 2 * self._bytes // len(self._data)) for path in self._data]
         wanted += [(path, self._bytes // len(self._scratch)) for path in self._scratch]
-        core.refuse_full(wanted, "the study")
+        core.require_free_space(wanted, "the study")
         try:
             self._keep("begun")
         except OSError as why:
@@ -325,8 +325,8 @@ class _Loop:
     def _sort(self, inputs: list[Path]) -> Sorted:
         _say("Sorting")
         directories = [*self._data, *self._scratch]
-        names = sorted({name for directory in directories for name in holding(directory)})
-        with Watch(names) as watch:
+        names = sorted({name for directory in directories for name in devices_of(directory)})
+        with MachineSampler(names) as watch:
             outputs = [directory / "output" for directory in self._data]
             job = self._run_sort(inputs, outputs, self._bytes)
         self._host = watch.host

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tonnage.base.core import Port
+from tonnage.base.core import ReservedPort
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -15,7 +15,7 @@ def test_it_is_for_who_listens_there(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if ":" in host and not Path("/proc/net/if_inet6").exists():
         pytest.skip("this machine has no IPv6")
-    with Port(host) as port:
+    with ReservedPort(host) as port:
         with socket.socket(family) as other, pytest.raises(OSError, match="in use"):
             other.bind((host, port.number))
         with (
@@ -27,7 +27,7 @@ def test_it_is_for_who_listens_there(host: str) -> None:
 
 
 def test_two_are_never_the_same() -> None:
-    held = [Port("127.0.0.1") for _ in range(100)]
+    held = [ReservedPort("127.0.0.1") for _ in range(100)]
     try:
         assert len({port.number for port in held}) == len(held)
     finally:

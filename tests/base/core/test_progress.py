@@ -103,7 +103,7 @@ def test_time_left_is_of_all_rounds(
         clock.now = 3.0  # It was looked at what there is.
         for number in range(5, 11):
             for done in (0, 50):
-                shown.round(number, 24, done * MB, 100 * MB)
+                shown.update_round(number, 24, done * MB, 100 * MB)
                 clock.now += 0.6
     assert capsys.readouterr().err.splitlines() == [
         "reducing, round 6 of 24 at most: 5%, 83 MB/s, 23 s left",
@@ -118,7 +118,7 @@ def test_time_left_is_of_the_round_where_nobody_knows_how_many_there_are(
     moments = [(0.0, 1, 0), (2.0, 1, 40), (8.0, 2, 0), (18.0, 2, 50)]
     with core.Progress("reducing") as shown:
         for clock.now, number, done in moments:
-            shown.round(number, None, done * MB, 100 * MB)
+            shown.update_round(number, None, done * MB, 100 * MB)
     assert capsys.readouterr().err.splitlines() == [
         "reducing, round 1: 40%, 20 MB/s, 3 s left of this round",
         "reducing, round 2: time left unknown",

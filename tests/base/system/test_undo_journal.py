@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 
 from support.processes import PATIENCE_SECONDS
 from tonnage.base import core
-from tonnage.base.system import Command, Journal, Step, Undo, locked, opened, undo_journal
+from tonnage.base.system import Command, UndoJournal, Change, Undo, locked_room, open_journal, undo_journal
 from tonnage.measure.layouts import COMMAND, ROOM
 from tonnage.measure.layouts.steps import Manner, arrange
 
@@ -60,9 +60,9 @@ class Machine:
         return thing
 
 
-def step(thing: str) -> Step:
+def step(thing: str) -> Change:
     """Makes a thing."""
-    return Step(("make", thing), (Undo((("remove", thing),), ("is there", thing), (thing,)),))
+    return Change(("make", thing), (Undo((("remove", thing),), ("is there", thing), (thing,)),))
 
 
 @given(
@@ -79,13 +79,13 @@ def test_killed_anywhere_and_again_it_ends_as_it_began(
         for number, death in enumerate([*deaths, 1000]):
             machine = Machine(things, death)
             try:
-                noted = Journal(file, machine.execute, COMMAND)
+                noted = UndoJournal(file, machine.execute, COMMAND)
                 noted.undo()
                 assert things == ["theirs"]
                 if number == 0:
                     outer = [step(f"outer {n}") for n in range(count)]
                     inner = [step(f"inner {n}") for n in range(nested)]
-                    with noted.standing(outer), noted.standing(inner):
+                    with noted.applied(outer), noted.applied(inner):
                         assert len(things) == 1 + count + nested
             except Killed:
                 continue
@@ -102,7 +102,7 @@ def test_what_undoes_a_step_is_on_disk_before_the_step_is_done(tmp_path: Path) -
             seen.append([each["answers"][0] for each in json.loads(file.read_text())])
         return ""
 
-    with Journal(file, execute, COMMAND).standing([step("a"), step("b")]):
+    with UndoJournal(file, execute, COMMAND).applied([step("a"), step("b")]):
         pass
     assert seen == [["a"], ["a", "b"]]
     assert json.loads(file.read_text()) == []
@@ -119,7 +119,7 @@ def test_what_is_busy_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
             raise core.RunError("busy")
         return machine.execute(command)
 
-    with Journal(tmp_path / "journal.json", execute, COMMAND).standing([step("a")]):
+    with UndoJournal(tmp_path / "journal.json", execute, COMMAND).applied([step("a")]):
         assert machine.things == ["a"]
     assert (machine.things, busy) == ([], 0)
 
@@ -137,35 +137,35 @@ def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
 
     with (
         pytest.raises(core.RunError, match=r"cannot undo .*: busy for ever; run .* again"),
-        Journal(file, stuck, COMMAND).standing([step("a"), step("b"), step("c")]),
+        UndoJournal(file, stuck, COMMAND).applied([step("a"), step("b"), step("c")]),
     ):
         pass
     assert machine.things == ["a", "b"]
-    Journal(file, machine.execute, COMMAND).undo()
+    UndoJournal(file, machine.execute, COMMAND).undo()
     assert machine.things == []
 
 
 def test_what_is_made_to_stand_stays_until_another_process_undoes_it(tmp_path: Path) -> None:
     file, machine = tmp_path / "journal.json", Machine([], 1000)
-    Journal(file, machine.execute, COMMAND).make([step("a"), step("b")])
+    UndoJournal(file, machine.execute, COMMAND).apply([step("a"), step("b")])
     with pytest.raises(core.RunError, match="it is there"):
-        Journal(file, machine.execute, COMMAND).make([step("c"), Step(("make", "a"))])
+        UndoJournal(file, machine.execute, COMMAND).apply([step("c"), Change(("make", "a"))])
     assert machine.things == ["a", "b", "c"]
-    Journal(file, machine.execute, COMMAND).undo()
+    UndoJournal(file, machine.execute, COMMAND).undo()
     assert machine.things == []
 
 
 def test_a_lock_is_waited_for_and_is_of_the_room_that_is_there(tmp_path: Path) -> None:
     room = tmp_path / "room"
-    with locked(room, COMMAND) as lock:
+    with locked_room(room, COMMAND) as lock:
         # Who held it removed it at the end: another one's is another room.
         room.rmdir()
-        with locked(room, COMMAND) as other:
+        with locked_room(room, COMMAND) as other:
             assert not os.path.samestat(os.fstat(lock), os.fstat(other))
             begin = time.monotonic()
             with (
                 pytest.raises(core.UsageError, match="wait until it ends"),
-                locked(room, COMMAND, patience_seconds=0.2),
+                locked_room(room, COMMAND, patience_seconds=0.2),
             ):
                 pass
             assert time.monotonic() >= begin + 0.2
@@ -173,11 +173,11 @@ def test_a_lock_is_waited_for_and_is_of_the_room_that_is_there(tmp_path: Path) -
 
 def test_a_room_is_one_process_s_and_goes_with_it(tmp_path: Path) -> None:
     room = tmp_path / "room"
-    with opened(room, COMMAND):
+    with open_journal(room, COMMAND):
         assert room.stat().st_mode & 0o777 == 0o700
         with (
             pytest.raises(core.UsageError, match="another tonnage measure layouts"),
-            opened(room, COMMAND),
+            open_journal(room, COMMAND),
         ):
             pass
     assert not room.exists()
@@ -195,7 +195,7 @@ def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> No
     holder.wait()
     with (
         pytest.raises(core.UsageError, match="another tonnage measure layouts"),
-        opened(room, COMMAND),
+        open_journal(room, COMMAND),
     ):
         pass
     handle = os.pidfd_open(program)
@@ -204,16 +204,16 @@ def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> No
         assert time.monotonic() < deadline
         time.sleep(0.01)
     os.close(handle)
-    with opened(room, COMMAND):
+    with open_journal(room, COMMAND):
         pass
     assert not room.exists()
 
 
-def noted(file: Path, steps: list[Step]) -> None:
+def noted(file: Path, steps: list[Change]) -> None:
     """What a killed process left: the changes stand, and how they are undone is on file."""
-    kept = Journal(file, lambda _: "", COMMAND)
+    kept = UndoJournal(file, lambda _: "", COMMAND)
     kept.undo = lambda keep=0: None  # type: ignore[method-assign]  # It is gone by then.
-    with kept.standing(steps):
+    with kept.applied(steps):
         pass
 
 
@@ -234,7 +234,7 @@ def test_after_a_reboot_files_are_wiped_of_what_was_made_in_them_and_of_nothing_
     # Loop devices are gone by then: these names stand for nothing.
     gone = {"/dev/tonnage-gone-1": ours, "/dev/tonnage-gone-2": theirs}
     steps = arrange("separate", list(gone), manner, room, gone).steps
-    makes = [step.do for step in steps if step.do[0] == "mkfs.ext4"]
+    makes = [step.command for step in steps if step.command[0] == "mkfs.ext4"]
     for file in gone.values():
         file.touch()
         os.truncate(file, 8 << 20)
@@ -242,7 +242,7 @@ def test_after_a_reboot_files_are_wiped_of_what_was_made_in_them_and_of_nothing_
     subprocess.run(["mkfs.ext4", "-q", theirs], check=True)
     room.mkdir()
     noted(room / "journal.json", list(steps))
-    with opened(room, COMMAND):
+    with open_journal(room, COMMAND):
         pass
     assert [_signatures(file) for file in gone.values()] == ["", "ext4"]
     assert not room.exists()

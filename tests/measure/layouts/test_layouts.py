@@ -24,9 +24,9 @@ from support.processes import started
 from tonnage.base import core
 from tonnage.base.records import Measurement, Stage
 from tonnage.base.system import Command, undo_journal
-from tonnage.base.system.activity_windows import beside
-from tonnage.base.system.loop_devices import attached
-from tonnage.base.system.sampler import Watch
+from tonnage.base.system.activity_windows import activity_during
+from tonnage.base.system.loop_devices import attach_loop_device
+from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure import layouts
 from tonnage.measure.layouts import COMMAND, ROOM, Settings, measure_layouts, steps
 from tonnage.measure.layouts.device_checks import look_at
@@ -81,7 +81,7 @@ def out(*command: str | Path) -> str:
 def on_this_machine(*command: str) -> str:
     """Runs a program as the journal does."""
     with open(os.devnull) as nothing:
-        return undo_journal.execute(nothing.fileno(), command)
+        return undo_journal.run_command(nothing.fileno(), command)
 
 
 def flags(command: Command) -> str:
@@ -114,26 +114,26 @@ def test_lvm_makes_volumes_of_devices() -> None:
     for step, device in ((join_a, "/dev/a"), (join_b, "/dev/b")):
         identity = step.undos[0].answers[0]
         assert [len(part) for part in identity.split("-")] == [6, 4, 4, 4, 4, 4, 6]
-        assert flags(step.do) == f"lvm pvcreate --uuid {identity} --norestorefile {device}"
+        assert flags(step.command) == f"lvm pvcreate --uuid {identity} --norestorefile {device}"
         assert flags(step.undos[0].question).endswith(device)
     name = group.undos[0].answers[0]
-    assert flags(group.do) == f"lvm vgcreate {name} /dev/a /dev/b"
+    assert flags(group.command) == f"lvm vgcreate {name} /dev/a /dev/b"
     assert flags(group.undos[0].commands[0]) == f"lvm vgremove --yes --force {name}"
-    assert flags(volume.do) == (
+    assert flags(volume.command) == (
         f"lvm lvcreate --yes --extents 100%FREE --name data --stripes 2 --stripesize 262144b {name}"
     )
     assert volume.undos == ()
-    assert flags(format_.do) == (
+    assert flags(format_.command) == (
         f"mkfs.xfs -q -m uuid={format_.undos[0].answers[0]} /dev/{name}/data"
     )
-    assert [flags(step.do) for step in mounted] == [
+    assert [flags(step.command) for step in mounted] == [
         "mkdir /room/raid0-0",
         f"mount -t xfs -o noatime /dev/{name}/data /room/raid0-0",
     ]
     assert made.mounts == (room / "raid0-0",)
     assert made_by("raid0", JOINED) == "xfs on LVM, striped by 256 KiB"
     linear = arrange("jbod", ["/dev/a", "/dev/b"], JOINED, room)
-    assert not any("--stripes" in step.do for step in linear.steps)
+    assert not any("--stripes" in step.command for step in linear.steps)
     assert made_by("jbod", JOINED) == "xfs on LVM, linear"
 
 
@@ -142,12 +142,12 @@ def test_btrfs_joins_devices_itself(layout: str, profile: str) -> None:
     made = arrange(layout, ["/dev/a", "/dev/b"], ITSELF, Path("/room"))
     format_, _, mount = made.steps
     identity = format_.undos[0].answers[0]
-    assert flags(format_.do) == (
+    assert flags(format_.command) == (
         f"mkfs.btrfs -q -U {identity} -d {profile} -m {profile} /dev/a /dev/b"
     )
     assert [undo.question[-1] for undo in format_.undos] == ["/dev/a", "/dev/b"]
     options = "noatime,nodatasum,device=/dev/a,device=/dev/b"
-    assert flags(mount.do) == f"mount -t btrfs -o {options} /dev/a /room/{layout}-0"
+    assert flags(mount.command) == f"mount -t btrfs -o {options} /dev/a /room/{layout}-0"
     assert made_by(layout, ITSELF) == f"btrfs {profile} (this kernel has no device mapper)"
 
 
@@ -240,7 +240,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, programs: str, has_mapper: bool) ->
 
 
 def test_what_happened_beside_a_phase_is_cut_out_of_what_happened_beside_all() -> None:
-    watch = Watch(["a", "b"])
+    watch = MachineSampler(["a", "b"])
     watch.host |= {
         "seconds": [0.0, 1.0, 2.0, 3.0],
         "cpu_user_seconds": [5.0, 5.0, 6.0, 9.0],
@@ -253,7 +253,7 @@ def test_what_happened_beside_a_phase_is_cut_out_of_what_happened_beside_all() -
         "read_bytes": [0, 0, 100, 0, 300, 20],
         "written_bytes": [7] * 6,
     }
-    found = beside(replace(PHASE, began_seconds=0.5, seconds=1.0, stages=[WORK]), ["a", "b"], watch)
+    found = activity_during(replace(PHASE, began_seconds=0.5, seconds=1.0, stages=[WORK]), ["a", "b"], watch)
     assert found.device == "a, b"
     # From half of the first second to half of the next: 50 and 100 of a, 10 of b.
     assert (found.device_read_bytes, found.device_written_bytes) == (160, 0)
@@ -263,7 +263,7 @@ def test_what_happened_beside_a_phase_is_cut_out_of_what_happened_beside_all() -
 
 
 def test_cpu_is_told_of_the_threads_that_measured_and_of_the_whole_machine() -> None:
-    happened = beside(replace(PHASE, stages=[WORK]), [], idle())
+    happened = activity_during(replace(PHASE, stages=[WORK]), [], idle())
     trials = [
         replace(
             trial,
@@ -280,9 +280,9 @@ def test_cpu_is_told_of_the_threads_that_measured_and_of_the_whole_machine() -> 
     assert cost.machine == pytest.approx((WORK.cpu_seconds + 0.3) / WORK.bytes)
 
 
-def idle() -> Watch:
+def idle() -> MachineSampler:
     """A watch that saw nothing happen."""
-    watch = Watch([])
+    watch = MachineSampler([])
     watch.host = {name: [0.0, 0.0] for name in watch.host}
     return watch
 
@@ -468,7 +468,7 @@ def test_when_a_step_fails_all_is_undone(
     file_system: str,
     is_done: bool,
 ) -> None:
-    real = undo_journal.execute
+    real = undo_journal.run_command
     monkeypatch.setattr(layouts, "measure_disk", pretended)
     monkeypatch.setattr(undo_journal, "PAUSE_SECONDS", 0.01)
     changes: dict[str, Any] = {"layouts": (layout,), "file_system": file_system}
@@ -524,7 +524,7 @@ def test_whenever_it_is_killed_the_next_undoes_what_is_left(
         assert done.returncode == -signal.SIGKILL, done.stderr
         killed += 1
         assert ROOM.exists()
-        with undo_journal.opened(ROOM, COMMAND):
+        with undo_journal.open_journal(ROOM, COMMAND):
             pass  # As every next one begins.
         assert_nothing_is_left(disk, images)
         bystanders.assert_untouched()
@@ -638,7 +638,7 @@ def test_what_was_made_by_others_since_is_not_undone(disk: Path, images: list[Pa
     room.mkdir()
     made = arrange("single", [str(images[0])], replace(JOINED, file_system="ext4"), room)
     stale = [undo for step in made.steps for undo in step.undos]
-    with undo_journal.opened(room, COMMAND) as noted:
+    with undo_journal.open_journal(room, COMMAND) as noted:
         noted._write(stale)  # As if killed, and then someone else made a file system there.
         out("mkfs.ext4", "-q", images[0])
         before = sums(images[0])
@@ -785,6 +785,6 @@ def test_users_of_a_device_and_of_its_partitions_are_found() -> None:
 
 
 def test_a_loop_device_is_known_by_its_file() -> None:
-    [undo] = attached(Path("/images/a"), "/dev/loop7").undos
+    [undo] = attach_loop_device(Path("/images/a"), "/dev/loop7").undos
     assert undo.question == ("cat", "/sys/block/loop7/loop/backing_file")
     assert undo.answers == ("/images/a", "/images/a (deleted)")

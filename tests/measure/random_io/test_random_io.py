@@ -339,7 +339,7 @@ def test_what_nobody_counts_is_not_proved(tonnage: Tonnage, disk: Path) -> None:
 def test_all_devices_of_btrfs_are_watched(disk: Path) -> None:
     few = replace(SETTINGS, operations=("write4m",), outstanding=(2,), rounds=1)
     with btrfs(disk, 2) as (mount, names):
-        assert block_devices.holding(mount) == sorted(names)
+        assert block_devices.devices_of(mount) == sorted(names)
         whole = measured(mount, disk / "out", few)
     (only,) = whole.trials
     assert only.beside and only.reading and only.beside.device == ", ".join(sorted(names))

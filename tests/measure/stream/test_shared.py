@@ -235,14 +235,14 @@ def test_who_fails_is_not_waited_for_nor_read(disk: Path, shared: bool) -> None:
 
 
 def test_the_last_one_that_leaves_removes_it_all(disk: Path) -> None:
-    room = lease.made("--dir", disk, PREFIX, lambda: None)
-    with lease.held(room, "a") as first:
-        with lease.held(room, "b"):
+    room = lease.create_leased_dir("--dir", disk, PREFIX, lambda: None)
+    with lease.hold_lease(room, "a") as first:
+        with lease.hold_lease(room, "b"):
             (room / "file").touch()
         assert (room / "file").exists()
         # Of one that was killed nothing is known but that it is gone.
         (room / f"{lease.PREFIX}c").touch()
-        first.others = {"a", "b"}
+        first.known_holders = {"a", "b"}
     assert list(disk.iterdir()) == []
 
 
@@ -250,13 +250,13 @@ def test_several_that_leave_at_one_moment_leave_nothing_and_none_stumbles(disk: 
     at_once = threading.Barrier(3, timeout=60)
 
     def use(room: Path, who: str) -> None:
-        with lease.held(room, who):
+        with lease.hold_lease(room, who):
             (room / who).touch()
             at_once.wait()
 
     with ThreadPoolExecutor() as pool:
         for _ in range(200):
-            room = lease.made("--dir", disk, PREFIX, lambda: None)
+            room = lease.create_leased_dir("--dir", disk, PREFIX, lambda: None)
             list(pool.map(use, [room] * 3, NODES_BY_NAME))
             assert list(disk.iterdir()) == []
 
@@ -274,12 +274,12 @@ def test_what_killed_ones_left_goes_and_what_is_in_use_stays(
     for path in (old / f"{lease.PREFIX}0", old):
         os.utime(path, (1, 1))
     waits: list[bool] = []
-    used = lease.made("--dir", disk, PREFIX, lambda: waits.append(True))
+    used = lease.create_leased_dir("--dir", disk, PREFIX, lambda: waits.append(True))
     # Of the young one it was not sure at first that nobody used it.
     assert list(disk.iterdir()) == [used] and waits
-    with lease.held(used, "0"):
+    with lease.hold_lease(used, "0"):
         time.sleep(0.8)
-        other = lease.made("--dir", disk, PREFIX, lambda: None)
+        other = lease.create_leased_dir("--dir", disk, PREFIX, lambda: None)
         assert set(disk.iterdir()) == {used, other}
     shutil.rmtree(other)
     assert list(disk.iterdir()) == []
@@ -287,4 +287,4 @@ def test_what_killed_ones_left_goes_and_what_is_in_use_stays(
 
 def test_a_directory_that_cannot_be_written_to_is_refused(disk: Path) -> None:
     with pytest.raises(core.UsageError, match=r"--dir \S+/none: No such file or directory; give"):
-        lease.made("--dir", disk / "none", PREFIX, lambda: None)
+        lease.create_leased_dir("--dir", disk / "none", PREFIX, lambda: None)

@@ -25,8 +25,8 @@ from support.labs import needs_lab
 from support.processes import PATIENCE_SECONDS, started
 from tonnage.base import core
 from tonnage.base.system import loop_devices
-from tonnage.base.system.cgroups import members
-from tonnage.base.system.netns import NAMESPACES, shaped, wire_rate
+from tonnage.base.system.cgroups import processes_in
+from tonnage.base.system.netns import NAMESPACES, rate_limit_commands, wire_rate
 from tonnage.catalog import load
 from tonnage.provision.lab import ROOM, faults, lifecycle, preflight, ray_cluster, record
 from tonnage.provision.lab.catalog import write
@@ -174,16 +174,16 @@ def test_labs_and_nodes_have_names_of_their_own() -> None:
 def test_a_rate_is_of_payload() -> None:
     # A full packet of 1500 bytes has 1448 of payload, and Ethernet's 14 come on top.
     assert wire_rate(1448) == 8 * 1514
-    ends = shaped("node", "switch", 3, wire_rate(40e6))
+    ends = rate_limit_commands("node", "switch", 3, wire_rate(40e6))
     assert [(each[2], each[6]) for each in ends] == [("node", "eth0"), ("switch", "port3")]
     assert {each[each.index("rate") + 1] for each in ends} == {f"{wire_rate(40e6)}bit"}
 
 
 def test_limits_of_both_versions() -> None:
     disk = Disk(1 << 30, "xfs", 60 * MB, 40 * MB, write_operations_per_second=200)
-    second = [line(step.do) for step in throttled(SECOND["io"], "g", "7:1", disk, 2.0)]
+    second = [line(step.command) for step in throttled(SECOND["io"], "g", "7:1", disk, 2.0)]
     assert second == ["7:1 rbps=30000000 wbps=20000000 wiops=100 > /cg/g/io.max"]
-    first = [line(step.do) for step in throttled(FIRST["io"], "g", "7:1", disk, 1.0)]
+    first = [line(step.command) for step in throttled(FIRST["io"], "g", "7:1", disk, 1.0)]
     assert first == [
         "7:1 60000000 > /cg/blkio/g/blkio.throttle.read_bps_device",
         "7:1 40000000 > /cg/blkio/g/blkio.throttle.write_bps_device",
@@ -202,7 +202,7 @@ def test_limits_of_both_versions() -> None:
     assert line(cores(FIRST["cpu"], "g", None)[1]) == "-1 > /cg/cpu/g/cpu.cfs_quota_us"
     # No group is made twice where one hierarchy has both.
     groups = grouped(nodes()[0], SECOND.values())
-    assert [step.do[0] for step in groups] == ["mkdir", "sh"]
+    assert [step.command[0] for step in groups] == ["mkdir", "sh"]
 
 
 def line(command: Sequence[str]) -> str:
@@ -246,18 +246,18 @@ def test_whatever_outlasts_the_lab_is_undone(known: dict[str, Controller]) -> No
     loops = iter(f"/dev/loop{number}" for number in range(9))
     plan = list(steps("test-lab", nodes(), known, lambda: next(loops), lambda device: device[-1]))
     for step in plan:
-        made = step.do[:3] == ("ip", "netns", "add") or step.do[0] in (
+        made = step.command[:3] == ("ip", "netns", "add") or step.command[0] in (
             *("fallocate", "losetup", "mkdir", "mount"),
         )
-        of_the_top = step.do[-1].startswith("/cg/blkio/blkio.")
-        assert bool(step.undos) == (made or of_the_top), step.do
-    made_file_systems = [step.do for step in plan if step.do[0].startswith("mkfs.")]
+        of_the_top = step.command[-1].startswith("/cg/blkio/blkio.")
+        assert bool(step.undos) == (made or of_the_top), step.command
+    made_file_systems = [step.command for step in plan if step.command[0].startswith("mkfs.")]
     assert [each[0] for each in made_file_systems] == ["mkfs.xfs", "mkfs.ext4"]
     # A discard would give back the space that the files have taken.
     assert "-K" in made_file_systems[0] and "nodiscard" in made_file_systems[1][-2]
     # Limits come last: a file system is made as fast as the machine can.
-    first = [step.do[0] for step in plan].index("mkfs.xfs")
-    assert not any("throttle" in step.do[-1] or "io.max" in step.do[-1] for step in plan[:first])
+    first = [step.command[0] for step in plan].index("mkfs.xfs")
+    assert not any("throttle" in step.command[-1] or "io.max" in step.command[-1] for step in plan[:first])
 
 
 def test_its_machines_are_offers(tmp_path: Path) -> None:
@@ -606,7 +606,7 @@ def test_killed_at_any_moment_nothing_stays_behind(
             tonnage.run("lab", "up", file, check=True)
             holder = subprocess.Popen([tonnage.path, "lab", "exec", "a-1", "--", "sleep", "600"])
             groups = [each.top / "tonnage-lab.test-tiny.a-1" for each in tops]
-            while holder.pid not in members(groups[:1]) & members(groups[-1:]):
+            while holder.pid not in processes_in(groups[:1]) & processes_in(groups[-1:]):
                 assert holder.poll() is None
                 time.sleep(0.01)
         args = [tonnage.path, "lab", verb, *([file] if verb == "up" else [])]

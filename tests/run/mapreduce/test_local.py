@@ -470,9 +470,9 @@ def test_a_device_that_fails_or_corrupts_leaves_nothing(
     pq.write_table(rows, disk / "in.parquet", row_group_size=5_000)
     effect: Any = "corrupt" if operation == "read" else {"error": {"errno": 28}}
     rule = {"operation": operation, "effect": effect, "path_contains": "round-"}
-    beside = core.Beside
+    beside = core.BackgroundJob
 
-    def faulty(name: str, config: dict[str, Any], gate: Any) -> core.Beside:
+    def faulty(name: str, config: dict[str, Any], gate: Any) -> core.BackgroundJob:
         return beside(name, config | {"disk": {"faults": {"seed": 1, "rules": [rule]}}}, gate)
 
     monkeypatch.setattr(core, "Beside", faulty)
@@ -510,11 +510,11 @@ def test_portions_are_within_the_memory(workers: int) -> None:
 
 @pytest.mark.parametrize("ends", ["awaited", "shut", "raises"])
 def test_what_the_core_refuses_is_told_as_that(disk: Path, ends: str) -> None:
-    gate = core.Given(1 << 20)
+    gate = core.HostInput(1 << 20)
     paths = {"scratch": [str(disk / "device")], "index": str(disk / "index")}
     config = {"owners": [0], "block_bytes": 1 << 20, "memory_bytes": 1 << 20} | paths
     raises, why = (ValueError, "mine") if ends == "raises" else (core.UsageError, "hold no block")
-    with pytest.raises(raises, match=why), core.Beside("map_reduce_pass_one", config, gate):
+    with pytest.raises(raises, match=why), core.BackgroundJob("map_reduce_pass_one", config, gate):
         while ends == "shut":
             gate.put(0, b"until nothing passes any more")
         if ends == "raises":

@@ -9,7 +9,7 @@ from pathlib import Path
 from tonnage.base.core.errors import UsageError
 
 
-def refuse_full(wanted: Iterable[tuple[Path, int]], what: str) -> None:
+def require_free_space(needs: Iterable[tuple[Path, int]], purpose: str) -> None:
     """Refuses if a device has less room than the bytes wanted in its directories together.
 
     Args:
@@ -20,7 +20,7 @@ def refuse_full(wanted: Iterable[tuple[Path, int]], what: str) -> None:
         UsageError: There is too little room.
     """
     devices: dict[int, tuple[Path, int]] = {}
-    for directory, size in wanted:
+    for directory, size in needs:
         if directory.is_dir():
             first, sum_of_sizes = devices.get(directory.stat().st_dev, (directory, 0))
             devices[directory.stat().st_dev] = (first, sum_of_sizes + size)
@@ -29,6 +29,6 @@ def refuse_full(wanted: Iterable[tuple[Path, int]], what: str) -> None:
         free = about.f_bavail * about.f_frsize
         if about.f_blocks and free < size:
             raise UsageError(
-                f"{directory} has {free} bytes free, {what} needs {size} there: free some, or give "
+                f"{directory} has {free} bytes free, {purpose} needs {size} there: free some, or give "
                 "a directory elsewhere"
             )

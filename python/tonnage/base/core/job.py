@@ -15,18 +15,18 @@ from typing import Any
 from tonnage import _core
 from tonnage.base.core.errors import Cancelled, RunError, UsageError
 
-Centres = _core.Centres
+NearestCentres = _core.Centres
 Chunk = _core.Chunk
-Clients = _core.Clients
+ConnectionPool = _core.Clients
 count_edges = _core.count_edges
 count_in_bins = _core.count_in_bins
-give_rank = _core.give_rank
-Given = _core.Given
-Output = _core.Output
-Ranges = _core.Ranges
+assign_rank = _core.give_rank
+HostInput = _core.Given
+OutputFiles = _core.Output
+RangeReader = _core.Ranges
 Retrieval = _core.Retrieval
-Shut = _core.Shut
-Taken = _core.Taken
+GateClosed = _core.Shut
+HostOutput = _core.Taken
 is_debug_build = _core.is_debug_build
 mix_rows = _core.mix_rows
 version = _core.version
@@ -39,7 +39,7 @@ OnProgress = Callable[[int], None]
 """Called with the bytes done, now and then."""
 
 
-def after(done: int, on_progress: OnProgress | None) -> OnProgress | None:
+def offset_progress(done: int, on_progress: OnProgress | None) -> OnProgress | None:
     """What to call with a job's bytes if ``done`` others were moved before it."""
     return (lambda more: on_progress(done + more)) if on_progress else None
 
@@ -64,7 +64,7 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
     return outcome
 
 
-class Beside:
+class BackgroundJob:
     """A job that runs while this thread does something else, until the context ends.
 
     If that is by an exception the job is cancelled, and has cleaned up by then; else it is awaited.
@@ -79,17 +79,17 @@ class Beside:
         RunError: The job failed. Both also where its gate was shut for that (`Shut`).
     """
 
-    def __init__(self, name: str, config: dict[str, Any], gate: Given | Taken | Retrieval) -> None:
+    def __init__(self, name: str, config: dict[str, Any], gate: HostInput | HostOutput | Retrieval) -> None:
         self._job = _core.Job(name, _as_json(config), gate)
         self.outcome: dict[str, Any] = {}
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> BackgroundJob:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, why: BaseException | None, _: TracebackType | None
     ) -> None:
-        if not (why is None or isinstance(why, Shut)):
+        if not (why is None or isinstance(why, GateClosed)):
             _end(self._job)
             return
         try:

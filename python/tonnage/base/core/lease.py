@@ -35,24 +35,24 @@ class Lease:
 
     def __init__(self, room: Path, who: str) -> None:
         self._room, self._file = room, room / f"{PREFIX}{who}"
-        self.others: set[str] | None = None
+        self.known_holders: set[str] | None = None
         """Who else is known to use it; ``None`` is whoever has a lease."""
         self._ended = threading.Event()
         self._touching = threading.Thread(target=self._renew, daemon=True)
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Begins to touch the lease."""
         self._file.touch()
         self._touching.start()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Gives it back; if no other has any, the directory goes."""
         self._ended.set()
         self._touching.join()
         with suppress(OSError):  # It is gone with the directory; or it ends by itself.
             self._file.unlink()
         left = {path.name.removeprefix(PREFIX) for path in _leases(self._room)}
-        if not (left if self.others is None else left & self.others):
+        if not (left if self.known_holders is None else left & self.known_holders):
             shutil.rmtree(self._room, ignore_errors=True)  # Another may do so at the same time.
 
     def _renew(self) -> None:
@@ -61,7 +61,7 @@ class Lease:
                 os.utime(self._file)
 
 
-def made(flag: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> Path:
+def create_leased_dir(flag: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> Path:
     """A new directory under ``parent``, which nobody holds yet; what killed ones left goes.
 
     Args:
@@ -86,7 +86,7 @@ def made(flag: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> P
 
 
 @contextmanager
-def held(room: Path, who: str) -> Iterator[Lease]:
+def hold_lease(room: Path, who: str) -> Iterator[Lease]:
     """Holds a lease of ``room``; whoever leaves last removes it.
 
     Args:
@@ -94,11 +94,11 @@ def held(room: Path, who: str) -> Iterator[Lease]:
         who: A name that no other user of the room has.
     """
     lease = Lease(room, who)
-    lease.take()
+    lease.acquire()
     try:
         yield lease
     finally:
-        lease.leave()
+        lease.release()
 
 
 def _is_left(other: Path, own: Path, on_wait: Callable[[], None]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 
 
-class Port:
+class ReservedPort:
     """A port of an address of this machine, until it is closed."""
 
     def __init__(self, host: str) -> None:
@@ -31,7 +31,7 @@ class Port:
         """Lets go of it."""
         self._socket.close()
 
-    def __enter__(self) -> Port:
+    def __enter__(self) -> ReservedPort:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -79,12 +79,12 @@ class Progress:
             self._next_line = passed + PLAIN_EVERY_SECONDS
             print(f"{self._name}: {said}", file=sys.stderr)
 
-    def of(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int) -> None:
         """Shows that ``done`` bytes are done, of a number that is known by now."""
         self._whole = total
         self(done)
 
-    def round(self, number: int, most: int | None, done: int, total: int) -> None:
+    def update_round(self, number: int, most: int | None, done: int, total: int) -> None:
         """Shows that ``done`` of ``total`` bytes of a round are done.
 
         Args:

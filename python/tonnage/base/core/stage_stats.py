@@ -7,7 +7,7 @@ from typing import Any
 from tonnage.base.records import Phase, Stage
 
 
-def phase(reported: dict[str, Any]) -> Phase:
+def phase_record(reported: dict[str, Any]) -> Phase:
     """A phase as the core reports it, without its timeline."""
     return Phase(
         name=reported["name"],
@@ -17,11 +17,11 @@ def phase(reported: dict[str, Any]) -> Phase:
         bottleneck=reported["bottleneck"],
         memory_bytes=reported["memory_bytes"],
         disk_modes=reported["disk_modes"],
-        stages=[stage(values) for values in reported["stages"]],
+        stages=[stage_record(values) for values in reported["stages"]],
     )
 
 
-def stage(values: dict[str, Any]) -> Stage:
+def stage_record(values: dict[str, Any]) -> Stage:
     """A stage as the core reports it."""
     return Stage(
         name=values["name"],
@@ -38,7 +38,7 @@ def stage(values: dict[str, Any]) -> Stage:
     )
 
 
-def timeline(phases: list[dict[str, Any]]) -> dict[str, list[Any]]:
+def timeline_table(phases: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """The samples of all phases as columns: one row for each stage and moment."""
     counters = (
         "bytes",
@@ -62,7 +62,7 @@ def timeline(phases: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return columns
 
 
-def brief(outcome: dict[str, Any]) -> dict[str, Any]:
+def without_samples(outcome: dict[str, Any]) -> dict[str, Any]:
     """An outcome without its samples over time, which are most of it."""
     phases = [{**phase, "timeline": []} for phase in outcome["phases"]]
     return outcome | {"phases": phases}

@@ -7,16 +7,16 @@ ends as the engine's jobs do: `UsageError` before anything is changed, `RunError
 """
 
 from tonnage.base.core import RunError, UsageError
-from tonnage.base.system.undo_journal import Command, Execute, Journal, Step, Undo, locked, opened
+from tonnage.base.system.undo_journal import Command, Execute, UndoJournal, Change, Undo, locked_room, open_journal
 
 __all__ = [
     "Command",
     "Execute",
-    "Journal",
+    "UndoJournal",
     "RunError",
-    "Step",
+    "Change",
     "Undo",
     "UsageError",
-    "locked",
-    "opened",
+    "locked_room",
+    "open_journal",
 ]

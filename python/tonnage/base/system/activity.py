@@ -13,10 +13,10 @@ from pathlib import Path
 from tonnage.base.records import SystemActivity
 from tonnage.base.system import block_devices as devices
 from tonnage.base.system import procfs
-from tonnage.base.system.procfs import Disk
+from tonnage.base.system.procfs import DiskCounters
 
 
-class Watch:
+class ActivityMonitor:
     """Reads the kernel's counters on entering and on leaving.
 
     Used as::
@@ -31,20 +31,20 @@ class Watch:
 
     def __init__(self, *devices: str) -> None:
         self._devices = devices
-        self.beside: SystemActivity | None = None
+        self.activity: SystemActivity | None = None
 
-    def __enter__(self) -> Watch:
-        self._disk, self._cores = procfs.together(self._devices), procfs.cores()
+    def __enter__(self) -> ActivityMonitor:
+        self._disk, self._cores = procfs.disk_totals(self._devices), procfs.core_seconds()
         self._own = _own_seconds()
         self._dirty = _dirty_bytes()
         return self
 
     def __exit__(self, *_: object) -> None:
-        cores, early = procfs.cores(), self._cores
-        late = procfs.together(self._devices)
+        cores, early = procfs.core_seconds(), self._cores
+        late = procfs.disk_totals(self._devices)
         moved = _grown(self._disk, late) if self._disk and late else None
         own = _own_seconds() - self._own
-        self.beside = SystemActivity(
+        self.activity = SystemActivity(
             device=", ".join(self._devices),
             device_reads=moved.reads if moved else None,
             device_read_bytes=moved.read_bytes if moved else None,
@@ -54,13 +54,13 @@ class Watch:
             stolen_cpu_seconds=cores.stolen - early.stolen,
             dirty_bytes_before=self._dirty,
             dirty_bytes_after=_dirty_bytes(),
-            queue=queue_settings(self._devices[0]) if self._devices else {},
+            queue=queue_options(self._devices[0]) if self._devices else {},
         )
 
 
-def queue_settings(device: str) -> dict[str, str]:
+def queue_options(device: str) -> dict[str, str]:
     """How the kernel treats the device's queue; empty for what has none."""
-    queue = devices.queue(device)
+    queue = devices.queue_dir(device)
     names = (
         "scheduler",
         "nr_requests",
@@ -78,8 +78,8 @@ def queue_settings(device: str) -> dict[str, str]:
     return found
 
 
-def _grown(early: Disk, late: Disk) -> Disk:
-    return Disk(*(after - before for before, after in zip(early, late, strict=True)))
+def _grown(early: DiskCounters, late: DiskCounters) -> DiskCounters:
+    return DiskCounters(*(after - before for before, after in zip(early, late, strict=True)))
 
 
 def _own_seconds() -> float:

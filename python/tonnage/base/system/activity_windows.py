@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tonnage.base.records import Phase, SystemActivity
-from tonnage.base.system.activity import queue_settings
-from tonnage.base.system.sampler import Watch
+from tonnage.base.system.activity import queue_options
+from tonnage.base.system.sampler import MachineSampler
 
 
-def beside(phase: Phase, devices: Sequence[str], watch: Watch) -> SystemActivity:
+def activity_during(phase: Phase, devices: Sequence[str], watch: MachineSampler) -> SystemActivity:
     """The counters of devices, together, and of the machine during a phase.
 
     Args:
@@ -53,5 +53,5 @@ def beside(phase: Phase, devices: Sequence[str], watch: Watch) -> SystemActivity
         stolen_cpu_seconds=of_host("cpu_steal_seconds"),
         dirty_bytes_before=None,
         dirty_bytes_after=None,
-        queue=queue_settings(devices[0]) if devices else {},
+        queue=queue_options(devices[0]) if devices else {},
     )

@@ -24,7 +24,7 @@ class Mount(NamedTuple):
     options: str
 
 
-def holding(directory: Path) -> list[str]:
+def devices_of(directory: Path) -> list[str]:
     """The kernel's names of all block devices that hold ``directory``.
 
     Where none can be seen it is the number of what holds it, of which nothing is counted.
@@ -34,10 +34,10 @@ def holding(directory: Path) -> list[str]:
     own = NUMBERED / numbers
     if own.exists():
         return [own.resolve().name]
-    return _named(mount(directory).source) or [numbers]
+    return _named(mount_of(directory).source) or [numbers]
 
 
-def mount(directory: Path) -> Mount:
+def mount_of(directory: Path) -> Mount:
     """The mount that holds ``directory``."""
     found, longest = Mount("unknown", "unknown", ""), -1
     resolved = str(directory.resolve())
@@ -49,7 +49,7 @@ def mount(directory: Path) -> Mount:
     return found
 
 
-def queue(device: str) -> Path:
+def queue_dir(device: str) -> Path:
     """Where the kernel tells of a device's queue; of a partition it is that of its disk."""
     block = BLOCK / device
     own = block / "queue"

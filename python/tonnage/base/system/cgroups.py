@@ -10,14 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from tonnage.base.core import RunError
-from tonnage.base.system.undo_journal import Command, Step, Undo
+from tonnage.base.system.undo_journal import Command, Change, Undo
 
 PATIENCE_SECONDS = 30.0
 """How long processes may take to end: one that waits for a device ends when that has answered."""
 PAUSE_SECONDS = 0.01
 
 
-def mounted(mounts: str, kind: str, controller: str, group: str) -> Path | None:
+def group_dir(mounts: str, kind: str, controller: str, group: str) -> Path | None:
     """Where a group of a hierarchy is, if that is mounted.
 
     Args:
@@ -38,7 +38,7 @@ def mounted(mounts: str, kind: str, controller: str, group: str) -> Path | None:
     return None
 
 
-def members(directories: Iterable[Path]) -> set[int]:
+def processes_in(directories: Iterable[Path]) -> set[int]:
     """The processes in these groups, and in groups that were made in them."""
     found: set[int] = set()
     for directory in directories:
@@ -48,7 +48,7 @@ def members(directories: Iterable[Path]) -> set[int]:
     return found
 
 
-def made(directory: Path) -> Step:
+def create_group(directory: Path) -> Change:
     """A group, which goes with all groups that were made in it, once nothing is in them."""
     path = str(directory)
     undo = Undo(
@@ -56,15 +56,15 @@ def made(directory: Path) -> Step:
         question=("stat", "--format=%F", path),
         answers=("directory",),
     )
-    return Step(("mkdir", path), (undo,))
+    return Change(("mkdir", path), (undo,))
 
 
-def written(file: Path, text: str) -> Command:
+def write_setting(file: Path, text: str) -> Command:
     """What writes a line to one of a group's files."""
     return ("sh", "-c", 'printf "%s\\n" "$1" > "$2"', "sh", text, str(file))
 
 
-def end(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
+def kill_all(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
     """Kills all that is in these groups, and waits until it is gone.
 
     Args:
@@ -76,7 +76,7 @@ def end(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
     """
     groups, stay = list(directories), set(spared)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while left := members(groups) - stay:
+    while left := processes_in(groups) - stay:
         if time.monotonic() > deadline:
             raise RunError(
                 f"processes {sorted(left)} do not end: see what they wait for, try again"

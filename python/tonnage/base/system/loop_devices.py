@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tonnage.base.system.undo_journal import Command, Step, Undo
+from tonnage.base.system.undo_journal import Command, Change, Undo
 
 OPTIONS = {"xfs": "noatime", "ext4": "noatime", "btrfs": "noatime,nodatasum"}
 """With checksums of data, btrfs takes what is to go past the page cache through it (Linux 6.18)."""
@@ -16,9 +16,9 @@ LOOPS = Path("/sys/block")
 MOUNTS = Path("/proc/self/mountinfo")
 
 
-def attached(file: Path, device: str) -> Step:
+def attach_loop_device(file: Path, device: str) -> Change:
     """A file as a loop device, past the page cache if what holds the file can do that."""
-    return Step(
+    return Change(
         ("losetup", "--direct-io=on", device, str(file)),
         (
             Undo(
@@ -30,7 +30,7 @@ def attached(file: Path, device: str) -> Step:
     )
 
 
-def loops() -> dict[Path, str]:
+def loop_devices() -> dict[Path, str]:
     """The files that loop devices stand for, each with its device."""
     found = {}
     for backing in LOOPS.glob("loop*/loop/backing_file"):
@@ -48,13 +48,13 @@ def mounts_below(directory: Path) -> list[Path]:
     return [path for path in paths if path.is_relative_to(directory)]
 
 
-def is_buffered(device: str) -> bool:
+def uses_page_cache(device: str) -> bool:
     """Whether a loop device's file has the page cache in the way."""
     direct = LOOPS / Path(device).name / "loop" / "dio"
     return direct.exists() and direct.read_text().strip() == "0"
 
 
-def formatted(name: str, identity: str, *, discard: bool = True) -> Command:
+def mkfs_command(name: str, identity: str, *, discard: bool = True) -> Command:
     """What makes a file system of this name and identity; the devices follow.
 
     Without ``discard`` (not of btrfs) a file below a device keeps the space that it has.
@@ -68,17 +68,17 @@ def formatted(name: str, identity: str, *, discard: bool = True) -> Command:
     return ("mkfs.btrfs", "-q", "-U", identity)
 
 
-def directory(path: Path) -> Step:
+def make_dir(path: Path) -> Change:
     """A directory that is empty when it is to go."""
     made = Undo(
         commands=(("rmdir", str(path)),),
         question=("stat", "--format=%F", str(path)),
         answers=("directory",),
     )
-    return Step(("mkdir", str(path)), (made,))
+    return Change(("mkdir", str(path)), (made,))
 
 
-def mounted(name: str, devices: Sequence[str], point: Path) -> list[Step]:
+def mount_steps(name: str, devices: Sequence[str], point: Path) -> list[Change]:
     """A file system on a directory of its own."""
     path = str(point)
     together = [f"device={device}" for device in devices] if name == "btrfs" else []
@@ -89,6 +89,6 @@ def mounted(name: str, devices: Sequence[str], point: Path) -> list[Step]:
         answers=(path,),
     )
     return [
-        directory(point),
-        Step(("mount", "-t", name, "-o", options, devices[0], path), (undo,)),
+        make_dir(point),
+        Change(("mount", "-t", name, "-o", options, devices[0], path), (undo,)),
     ]

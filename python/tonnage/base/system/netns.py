@@ -38,7 +38,7 @@ def wire_rate(payload_bytes_per_second: float) -> int:
     return round(8 * payload_bytes_per_second * packet / (packet - sum(HEADERS.values())))
 
 
-def switch(namespace: str) -> list[Command]:
+def bridge_commands(namespace: str) -> list[Command]:
     """The switch, in a namespace that is there."""
     return [
         ("ip", "-n", namespace, "link", "add", "switch", "type", "bridge"),
@@ -46,7 +46,7 @@ def switch(namespace: str) -> list[Command]:
     ]
 
 
-def linked(namespace: str, to: str, number: int, address: str) -> list[Command]:
+def link_commands(namespace: str, to: str, number: int, address: str) -> list[Command]:
     """A link of a machine's namespace to a port of the switch in the namespace ``to``."""
     port = f"port{number}"
     pair = ("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", namespace)
@@ -58,7 +58,7 @@ def linked(namespace: str, to: str, number: int, address: str) -> list[Command]:
     ]
 
 
-def shaped(namespace: str, to: str, number: int, bits_per_second: int) -> list[Command]:
+def rate_limit_commands(namespace: str, to: str, number: int, bits_per_second: int) -> list[Command]:
     """A rate for both ways of that link, in place of the one it has, if any."""
     burst = max(LEAST_BURST_BYTES, int(bits_per_second / 8 * BURST_SECONDS))
     rate = ("rate", f"{bits_per_second}bit", "burst", f"{burst}b", "latency", QUEUE)

@@ -11,7 +11,7 @@ DISKS = Path("/proc/diskstats")
 SECTOR_BYTES = 512
 
 
-class Disk(NamedTuple):
+class DiskCounters(NamedTuple):
     """What a device did since it was there; ``in_flight`` is what it is doing."""
 
     reads: int
@@ -22,7 +22,7 @@ class Disk(NamedTuple):
     busy_milliseconds: int
 
 
-class Cores(NamedTuple):
+class CoreSeconds(NamedTuple):
     """Core seconds of all cores together; those stolen the hypervisor gave to others."""
 
     user: float
@@ -36,33 +36,33 @@ class Cores(NamedTuple):
         """Spent on anything."""
         return self.user + self.system
 
-    def stolen_share_since(self, earlier: Cores) -> float:
+    def stolen_share_since(self, earlier: CoreSeconds) -> float:
         """What part of the time between the hypervisor gave to others; 0 of none."""
         return (self.stolen - earlier.stolen) / ((sum(self) - sum(earlier)) or 1.0)
 
 
-def disks() -> dict[str, Disk]:
+def disks() -> dict[str, DiskCounters]:
     """Each block device by the kernel's name (Documentation/admin-guide/iostats)."""
     found = {}
     for line in DISKS.read_text().splitlines():
         _, _, name, *fields = line.split()
         reads, _, read, _, writes, _, written, _, in_flight, busy = map(int, fields[:10])
-        found[name] = Disk(
+        found[name] = DiskCounters(
             reads, read * SECTOR_BYTES, writes, written * SECTOR_BYTES, in_flight, busy
         )
     return found
 
 
-def together(names: Sequence[str]) -> Disk | None:
+def disk_totals(names: Sequence[str]) -> DiskCounters | None:
     """The counters of these devices added up; None if one of them has none."""
     known = disks()
     if not names or not known.keys() >= {*names}:
         return None
     columns = zip(*(known[name] for name in names), strict=True)
-    return Disk(*(sum(column) for column in columns))
+    return DiskCounters(*(sum(column) for column in columns))
 
 
-def cores() -> Cores:
+def core_seconds() -> CoreSeconds:
     """What all cores did since the machine was started."""
     tick = os.sysconf("SC_CLK_TCK")
     # man proc: user nice system idle iowait irq softirq steal, in ticks over all cores.
@@ -70,4 +70,4 @@ def cores() -> Cores:
     user, nice, system, idle, waiting, irq, softirq, stolen = (
         int(value) / tick for value in cpu[:8]
     )
-    return Cores(user + nice, system + irq + softirq, idle, waiting, stolen)
+    return CoreSeconds(user + nice, system + irq + softirq, idle, waiting, stolen)

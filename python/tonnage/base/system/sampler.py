@@ -17,7 +17,7 @@ from tonnage.base.system import procfs
 EVERY_SECONDS = 0.25
 
 
-class Watch:
+class MachineSampler:
     """Samples the kernel's counters between entering and leaving.
 
     Used as::
@@ -58,7 +58,7 @@ class Watch:
             )
         }
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> MachineSampler:
         self._began = time.monotonic()
         self._sample()  # By whoever enters and leaves: the thread may come to run late.
         self._thread.start()
@@ -100,15 +100,15 @@ class Watch:
                 sent += int(fields.split()[8])
         row = (
             seconds,
-            *procfs.cores(),
+            *procfs.core_seconds(),
             received,
             sent,
-            memory_now(),
+            resident_memory(),
         )
         _append(self.host, row)
 
 
-def memory_now() -> int:
+def resident_memory() -> int:
     """Resident memory of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 

@@ -11,7 +11,7 @@ WAITING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def undisturbed(*, forgets: bool = False) -> Iterator[None]:
+def signals_deferred(*, discard: bool = False) -> Iterator[None]:
     """What interrupts meanwhile does so at the end; with ``forgets`` not even then."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -25,5 +25,5 @@ def undisturbed(*, forgets: bool = False) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if came and not forgets:
+        if came and not discard:
             signal.raise_signal(came[0])

@@ -57,14 +57,14 @@ class Undo:
 
 
 @dataclass(frozen=True)
-class Step:
+class Change:
     """A command that changes the machine, and all that undoes it, to be undone last to first."""
 
-    do: Command
+    command: Command
     undos: tuple[Undo, ...] = ()
 
 
-class Journal:
+class UndoJournal:
     """What stands and how it is undone.
 
     ``owner`` is the command that undoes first what a killed one left, for messages.
@@ -76,7 +76,7 @@ class Journal:
         self._owner = owner
         self._undos = _read(file)
 
-    def make(self, steps: Iterable[Step]) -> None:
+    def apply(self, steps: Iterable[Change]) -> None:
         """Does ``steps``, which stand until they are undone, whoever does that.
 
         A step is asked for when the one before it is done, so it may depend on that.
@@ -86,10 +86,10 @@ class Journal:
         """
         for step in steps:
             self._write([*self._undos, *step.undos])
-            self.execute(step.do)
+            self.execute(step.command)
 
     @contextmanager
-    def standing(self, steps: Iterable[Step]) -> Iterator[None]:
+    def applied(self, steps: Iterable[Change]) -> Iterator[None]:
         """What ``steps`` make stands inside, and is gone afterwards; see `make`.
 
         Raises:
@@ -97,7 +97,7 @@ class Journal:
         """
         before = len(self._undos)
         try:
-            self.make(steps)
+            self.apply(steps)
             yield
         finally:
             self.undo(before)
@@ -143,7 +143,7 @@ class Journal:
 
 
 @contextmanager
-def opened(room: Path, owner: str) -> Iterator[Journal]:
+def open_journal(room: Path, owner: str) -> Iterator[UndoJournal]:
     """The journal in the directory ``room``, when what a killed process left is undone.
 
     Args:
@@ -154,8 +154,8 @@ def opened(room: Path, owner: str) -> Iterator[Journal]:
         UsageError: Another process is at work there.
         RunError: What was left could not be undone.
     """
-    with locked(room, owner) as lock:
-        journal = Journal(room / "journal.json", partial(execute, lock), owner)
+    with locked_room(room, owner) as lock:
+        journal = UndoJournal(room / "journal.json", partial(run_command, lock), owner)
         try:
             journal.undo()
             yield journal
@@ -167,7 +167,7 @@ def opened(room: Path, owner: str) -> Iterator[Journal]:
 
 
 @contextmanager
-def locked(room: Path, owner: str, patience_seconds: float = 0.0) -> Iterator[int]:
+def locked_room(room: Path, owner: str, patience_seconds: float = 0.0) -> Iterator[int]:
     """Holds the lock of the directory ``room``, which is made if need be: gives its handle.
 
     Args:
@@ -205,7 +205,7 @@ def _hold(lock: int, room: Path) -> bool:
         return False
 
 
-def execute(lock: int, command: Command) -> str:
+def run_command(lock: int, command: Command) -> str:
     """Runs a command, which holds the lock too; gives what it printed."""
     done = subprocess.run(
         command,

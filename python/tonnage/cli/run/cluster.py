@@ -136,7 +136,7 @@ def run_asked(
             for said in filter(None, (f"as planned: {followed.said}", doubt, elsewhere)):
                 print(formatting.sentence(said), file=sys.stderr)
         with core.Progress(doing) as progress:
-            record = sort_fleet(cluster, out, asked, progress.of)
+            record = sort_fleet(cluster, out, asked, progress.update)
     if done:
         said = "an earlier command had done all of it, and this tells what that one did"
         print(f"tonnage: {out}: {said}", file=sys.stderr)

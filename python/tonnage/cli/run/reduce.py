@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from tonnage.base import core, formatting
 from tonnage.cli.measure.cluster import refuse_without_ray
@@ -32,6 +31,7 @@ from tonnage.cli.options.object_store import (
     refuse_endpoint,
     refuse_of_nodes,
 )
+from tonnage.cli.options.parser import Command
 from tonnage.cli.options.plan_file import Followed, follow, refuse_other_fleet
 from tonnage.cli.options.types import (
     Json,
@@ -93,7 +93,7 @@ ChunkBytes = Annotated[
 ]
 
 
-class JobFirst(TyperCommand):
+class JobFirst(Command):
     """A command whose usage line shows the order of its arguments."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -279,7 +279,7 @@ def run_reduce(
             endpoint=endpoint,
             fleet=where,
             named=(job, own | ({"columns": names} if names else {})),
-            on_progress=lambda number, *moved: progress.round(
+            on_progress=lambda number, *moved: progress.update_round(
                 number, most_rounds(job, own), *moved
             ),
             **more,

@@ -24,8 +24,8 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import SINGLE, Environment, Measurement, Trial, TrialSpec
-from tonnage.base.system import Journal, opened
-from tonnage.base.system.loop_devices import is_buffered
+from tonnage.base.system import UndoJournal, open_journal
+from tonnage.base.system.loop_devices import uses_page_cache
 from tonnage.measure.disk import OPERATIONS, measure_disk, outstanding
 from tonnage.measure.layouts.device_checks import Given, look_at, made_ready
 from tonnage.measure.layouts.steps import Arrangement, Manner, arrange, choose, made_by
@@ -92,7 +92,7 @@ def measure_layouts(
     """
     if os.geteuid():
         raise core.UsageError("only root may lay out devices: use sudo")
-    with opened(room, COMMAND) as journal:
+    with open_journal(room, COMMAND) as journal:
         if not settings.devices:
             return []
         manner = choose(settings.layouts, settings.file_system, settings.stripe_bytes)
@@ -102,7 +102,7 @@ def measure_layouts(
                 devices = devices or stack.enter_context(_ready(settings, destroy, journal))
                 arrangement = arrange(layout, list(devices), manner, room, _files(devices))
                 label = f"{layout}, round {number + 1} of {settings.rounds}"
-                with journal.standing(arrangement.steps), on_round(label) as on_progress:
+                with journal.applied(arrangement.steps), on_round(label) as on_progress:
                     done = _measure(
                         arrangement, number, modes, settings, command, labels, on_progress
                     )
@@ -166,12 +166,12 @@ def _turns(
 
 
 @contextmanager
-def _ready(settings: Settings, destroy: bool, journal: Journal) -> Iterator[dict[str, Given]]:
+def _ready(settings: Settings, destroy: bool, journal: UndoJournal) -> Iterator[dict[str, Given]]:
     """The devices to lay out, each with what it was given as, once all were found usable."""
     given = look_at(settings.devices, journal.execute, destroy=destroy)
     _refuse_few(settings, given)
     devices: dict[str, Given] = {}
-    with journal.standing(made_ready(given, devices, journal.execute)):
+    with journal.applied(made_ready(given, devices, journal.execute)):
         yield devices
 
 
@@ -219,7 +219,7 @@ def _measure(
     )
     told = {
         "devices": list(arrangement.devices),
-        "commands": [shlex.join(step.do) for step in arrangement.steps],
+        "commands": [shlex.join(step.command) for step in arrangement.steps],
         "page_cache": _page_cache(done, arrangement.devices),
     }
     trials = [
@@ -259,7 +259,7 @@ def _versions(here: Environment) -> dict[str, str]:
 
 def _page_cache(done: Measurement, devices: Sequence[str]) -> str:
     """What was found, and whether a loop device's file has one in the way."""
-    buffered = [device for device in devices if is_buffered(device)]
+    buffered = [device for device in devices if uses_page_cache(device)]
     below = f"; in the way below {', '.join(buffered)}, by the page cache of its file"
     return done.page_cache + (below if buffered else "")
 

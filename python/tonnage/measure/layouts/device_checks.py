@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
-from tonnage.base.system import Execute, Step
-from tonnage.base.system.loop_devices import attached
+from tonnage.base.system import Execute, Change
+from tonnage.base.system.loop_devices import attach_loop_device
 
 DEVICES = Path("/sys/dev/block")
 LOOPS = Path("/sys/block")
@@ -51,15 +51,15 @@ def look_at(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[G
 
 def made_ready(
     given: Sequence[Given], devices: dict[str, Given], execute: Execute
-) -> Iterator[Step]:
+) -> Iterator[Change]:
     """Files become loop devices, and what may be destroyed goes; ``devices`` are filled in."""
     for each in given:
         device = str(each.path)
         if each.is_file:
             device = execute(("losetup", "--find"))
-            yield attached(each.path, device)
+            yield attach_loop_device(each.path, device)
         if each.signatures:
-            yield Step(("wipefs", "--all", device))
+            yield Change(("wipefs", "--all", device))
         devices[device] = each
 
 

@@ -28,8 +28,8 @@ from types import MappingProxyType
 
 from tonnage.base import core
 from tonnage.base.records import SINGLE
-from tonnage.base.system import Command, Step, Undo
-from tonnage.base.system.loop_devices import formatted, mounted
+from tonnage.base.system import Command, Change, Undo
+from tonnage.base.system.loop_devices import mkfs_command, mount_steps
 
 LAYOUTS = (SINGLE, "separate", "jbod", "raid0")
 JOINED = ("jbod", "raid0")
@@ -61,7 +61,7 @@ class Manner:
 class Arrangement:
     """A layout as it can be made."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Change, ...]
     mounts: tuple[Path, ...]
     devices: tuple[str, ...]
 
@@ -130,7 +130,7 @@ def arrange(
     """
     used = (devices[0],) if layout == SINGLE else tuple(devices)
     groups = [used] if layout in JOINED else [(device,) for device in used]
-    steps: list[Step] = []
+    steps: list[Change] = []
     if layout in JOINED and manner.joined_by == "lvm":
         joining, volume = _joined_by_lvm(layout, used, manner.stripe_bytes or STRIPE_BYTES, files)
         steps, groups = joining, [(volume,)]
@@ -138,7 +138,7 @@ def arrange(
     for number, group in enumerate(groups):
         mounts.append(room / f"{layout}-{number}")
         steps.append(_file_system(manner.file_system, group, files, layout == "raid0"))
-        steps += mounted(manner.file_system, group, mounts[-1])
+        steps += mount_steps(manner.file_system, group, mounts[-1])
     return Arrangement(tuple(steps), tuple(mounts), used)
 
 
@@ -155,7 +155,7 @@ def made_by(layout: str, manner: Manner) -> str:
 
 def _joined_by_lvm(
     layout: str, devices: Sequence[str], stripe_bytes: int, files: Mapping[str, Path]
-) -> tuple[list[Step], str]:
+) -> tuple[list[Change], str]:
     """Steps that make one volume of the devices, and its name."""
     group = f"tonnage-{secrets.token_hex(6)}"
     steps = []
@@ -163,31 +163,31 @@ def _joined_by_lvm(
         identity = _lvm_identity()
         make = ("lvm", "pvcreate", "--uuid", identity, "--norestorefile", device)
         wiped = _wiped(device, identity, ("lvm", "pvremove", "--yes", "--force", device))
-        steps.append(Step(make, (*_wiped_in(files, [device], identity), wiped)))
+        steps.append(Change(make, (*_wiped_in(files, [device], identity), wiped)))
     undo = Undo(
         commands=(("lvm", "vgremove", "--yes", "--force", group),),
         question=("lvm", "vgs", "--noheadings", "--options", "vg_name", group),
         answers=(group,),
     )
-    steps.append(Step(("lvm", "vgcreate", group, *devices), (undo,)))
+    steps.append(Change(("lvm", "vgcreate", group, *devices), (undo,)))
     volume = ("lvm", "lvcreate", "--yes", "--extents", "100%FREE", "--name", "data")
     striped = ("--stripes", str(len(devices)), "--stripesize", f"{stripe_bytes}b")
-    steps.append(Step((*volume, *(striped if layout == "raid0" else ()), group)))
+    steps.append(Change((*volume, *(striped if layout == "raid0" else ()), group)))
     return steps, f"/dev/{group}/data"
 
 
 def _file_system(
     name: str, devices: Sequence[str], files: Mapping[str, Path], striped: bool
-) -> Step:
+) -> Change:
     identity = str(uuid.uuid4())
-    make = formatted(name, identity)
+    make = mkfs_command(name, identity)
     forget: list[Command] = []
     if name == "btrfs":
         profile = "raid0" if striped else "single"
         make = (*make, "-d", profile, "-m", profile)
         forget = [("btrfs", "device", "scan", "--forget", *devices)]
     undos = [_wiped(device, identity, *forget) for device in devices]
-    return Step((*make, *devices), (*_wiped_in(files, devices, identity), *undos))
+    return Change((*make, *devices), (*_wiped_in(files, devices, identity), *undos))
 
 
 def _wiped(device: str, identity: str, *first: Command) -> Undo:

@@ -195,7 +195,7 @@ def _round(
     )
     began_at = now()
     before = _children_seconds()
-    with _addresses(places, settings) as addresses, activity.Watch("lo") as watch:
+    with _addresses(places, settings) as addresses, activity.ActivityMonitor("lo") as watch:
         configs = configurations(addresses, together, MEETING_SECONDS)
         answers = run_together(
             places,
@@ -203,7 +203,7 @@ def _round(
             most_seconds=MEETING_SECONDS + settings.seconds + ENDING_SECONDS,
             on_progress=on_progress,
         )
-    happened = watch.beside
+    happened = watch.activity
     if happened:
         foreign = happened.foreign_cpu_seconds - (_children_seconds() - before)
         happened = dataclasses.replace(happened, foreign_cpu_seconds=max(foreign, 0.0))
@@ -219,7 +219,7 @@ def _addresses(places: Sequence[Place], settings: Settings) -> Iterator[list[str
         yield [f"{place.host}:{PORT}" for place in places]
         return
     with ExitStack() as stack:
-        yield [str(stack.enter_context(core.Port(place.host))) for place in places]
+        yield [str(stack.enter_context(core.ReservedPort(place.host))) for place in places]
 
 
 def _children_seconds() -> float:

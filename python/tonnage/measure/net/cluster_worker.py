@@ -136,7 +136,7 @@ class Endpoint(Agent):
     def __init__(self) -> None:
         super().__init__()
         self._parts: queue.SimpleQueue[Part | None] = queue.SimpleQueue()
-        self._port: core.Port | None = None
+        self._port: core.ReservedPort | None = None
 
     def listen(self, host: str) -> tuple[str, int, str]:
         """An address of this machine, a port that nobody else has, and the machine's type."""
@@ -144,7 +144,7 @@ class Endpoint(Agent):
         type_ = environment.capture([], self._task.labels).machine_type or UNKNOWN_TYPE
         if self._port is not None:
             self._port.close()
-        self._port = core.Port(host)
+        self._port = core.ReservedPort(host)
         return host, self._port.number, type_
 
     def do(self, each: Part | None) -> None:

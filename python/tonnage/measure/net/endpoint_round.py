@@ -127,7 +127,7 @@ def trials(
                 suite="net",
             ),
             settings={name: answer[name] for name in ("congestion_control", "mtu")},
-            phase=stage_stats.phase(reported),
+            phase=stage_stats.phase_record(reported),
             reading=reading,
         )
 

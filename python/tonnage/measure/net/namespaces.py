@@ -74,14 +74,14 @@ def _remove_left() -> None:
 def _build(prefix: str, count: int, rate: int | None) -> list[Place]:
     to = f"{prefix}switch"
     _call("ip", "netns", "add", to)
-    for command in netns.switch(to):
+    for command in netns.bridge_commands(to):
         _call(*command)
     places = []
     for number in range(count):
         name, host = f"{prefix}{number}", f"{netns.NETWORK}.0.{number + 1}"
         _call("ip", "netns", "add", name)
-        shaping = netns.shaped(name, to, number, rate) if rate else []
-        for command in [*netns.linked(name, to, number, host), *shaping]:
+        shaping = netns.rate_limit_commands(name, to, number, rate) if rate else []
+        for command in [*netns.link_commands(name, to, number, host), *shaping]:
             _call(*command)
         places.append(Place(host, ("ip", "netns", "exec", name)))
     return places

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tonnage.base.system.cgroups import members, mounted
+from tonnage.base.system.cgroups import processes_in, group_dir
 from tonnage.measure.observe.host_counters import device_numbers
 from tonnage.measure.observe.processes import PROC, process
 
@@ -61,7 +61,7 @@ class Group:
 
     def members(self) -> list[int]:
         """The processes in it, and in groups that they made in it."""
-        return sorted(members(self.directories[:1]))
+        return sorted(processes_in(self.directories[:1]))
 
     def charged(self) -> Charged:
         """What those in it have used so far, and those that have ended."""
@@ -121,9 +121,9 @@ def places(membership: str, mounts: str) -> tuple[int, list[Path]]:
     for line in membership.splitlines():
         _, controllers, group = line.split(":", 2)
         for controller in {"cpuacct", "blkio"} & {*controllers.split(",")}:
-            first.append(mounted(mounts, "cgroup", controller, group))
+            first.append(group_dir(mounts, "cgroup", controller, group))
         if not controllers:
-            second.append(mounted(mounts, "cgroup2", "", group))
+            second.append(group_dir(mounts, "cgroup2", "", group))
     seen = [sorted({path for path in found if path}) for found in (first, second)]
     return (1, seen[0] + seen[1]) if seen[0] else (2, seen[1])
 

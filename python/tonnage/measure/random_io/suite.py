@@ -141,12 +141,12 @@ def measure_ops(
             yield trials.keep(
                 operate(
                     file,
-                    block_devices.holding(directory),
+                    block_devices.devices_of(directory),
                     step,
                     seconds,
                     manner,
                     number,
-                    core.after(settings.file_bytes, on_progress),
+                    core.offset_progress(settings.file_bytes, on_progress),
                 )
             )
         yield trials.close()

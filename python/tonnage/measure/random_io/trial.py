@@ -73,7 +73,7 @@ def warm_up(seconds: float) -> float:
 
 def lay_out(room: Path, file_bytes: int, on_progress: core.OnProgress | None) -> Path:
     """A file of so many bytes in ``room``, all of it written, none of it zeros."""
-    core.refuse_full([(room, file_bytes)], "the file to be operated on")
+    core.require_free_space([(room, file_bytes)], "the file to be operated on")
     file = room / "file"
     config = {
         "records": -(-file_bytes // RECORD_BYTES),
@@ -124,12 +124,12 @@ def operate(
         "seed": manner.seed + number,
     }
     began_at = now()
-    with activity.Watch(*devices) as watch:
+    with activity.ActivityMonitor(*devices) as watch:
         outcome = core.run("ops_bench", config, on_progress)
     reading = reading_of(
-        outcome, config, "randwrite" if operation.writes else "randread", watch.beside
+        outcome, config, "randwrite" if operation.writes else "randread", watch.activity
     )
-    return trial_of(outcome, config, reading, step, watch.beside, began_at)
+    return trial_of(outcome, config, reading, step, watch.activity, began_at)
 
 
 def trial_of(
@@ -141,7 +141,7 @@ def trial_of(
     began_at: str,
 ) -> Trial:
     """A trial from the core's report of operations."""
-    phase = stage_stats.phase(outcome["phases"][0])
+    phase = stage_stats.phase_record(outcome["phases"][0])
     stage = phase.stages[0]
     cpu = stage.cpu_seconds / stage.records if stage.records else 0.0
     return Trial(
@@ -166,7 +166,7 @@ def reading_of(
     outcome: dict[str, Any], config: dict[str, Any], operation: str, happened: SystemActivity | None
 ) -> Metric:
     """What the core's report of operations comes to, in the vocabulary of all tools."""
-    phase = stage_stats.phase(outcome["phases"][0])
+    phase = stage_stats.phase_record(outcome["phases"][0])
     rate = outcome["operations_per_second"]
     bandwidth = rate * config["block_bytes"]
     asked = phase.stages[0].bytes

@@ -91,7 +91,7 @@ def _alone(
             writes = step.operation == "write"
             if not files:
                 room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
-                core.refuse_full([(room, settings.bytes)], "the files to be written and read")
+                core.require_free_space([(room, settings.bytes)], "the files to be written and read")
                 count = 1 if settings.shared else settings.workers
                 files = [room / f"file-{place}" for place in range(count)]
                 if not writes:
@@ -99,7 +99,7 @@ def _alone(
             if not writes and not settings.direct:
                 for file in files:
                     drop(file)
-            watched = core.after(number * settings.bytes, on_progress)
+            watched = core.offset_progress(number * settings.bytes, on_progress)
             yield trials.keep(
                 trial(config(files, settings, writes), step, settings, directory, watched)
             )

@@ -51,7 +51,7 @@ def trials(
     if not todo:
         return
     with _room(directory, peers, nodes, on_progress) as (room, held):
-        core.refuse_full([(room, len(nodes) * settings.bytes)], "what all write and read")
+        core.require_free_space([(room, len(nodes) * settings.bytes)], "what all write and read")
         share = _Share(room, held, peers, nodes, settings)
         if todo[0][1].operation == "read":
             share.ready(writes=True)
@@ -60,7 +60,7 @@ def trials(
             writes = step.operation == "write"
             met = share.ready(writes)
             of = peers.node if writes else _next(list(met.said), peers.node)
-            watched = core.after(number * settings.bytes, on_progress)
+            watched = core.offset_progress(number * settings.bytes, on_progress)
             own = share.config(of, writes)
             found = trial(own, step, settings, directory, watched)
             took = found.phase.stages[0].bytes / found.bytes_per_second
@@ -90,7 +90,7 @@ class _Share:
     def gather(self) -> list[str]:
         """Waits until all are done with what they did; who they are."""
         there = list(self.peers.meet(None).said)
-        self.held.others = {str(self.nodes.index(each)) for each in there}
+        self.held.known_holders = {str(self.nodes.index(each)) for each in there}
         return there
 
     def ready(self, writes: bool) -> Met:
@@ -143,9 +143,9 @@ def _room(
     name = None
     with ExitStack() as stack:
         if peers.node == first:
-            wait = core.after(0, on_progress) or (lambda _: None)
-            room = lease.made("--dir", directory, DATA_PREFIX, lambda: wait(0))
-            held = stack.enter_context(lease.held(room, "0"))
+            wait = core.offset_progress(0, on_progress) or (lambda _: None)
+            room = lease.create_leased_dir("--dir", directory, DATA_PREFIX, lambda: wait(0))
+            held = stack.enter_context(lease.hold_lease(room, "0"))
             name = room.name
         name = peers.meet(name).said.get(first)
         if name is None:
@@ -153,7 +153,7 @@ def _room(
         room = directory / name
         sees = room.is_dir()
         if sees and peers.node != first:
-            held = stack.enter_context(lease.held(room, str(nodes.index(peers.node))))
+            held = stack.enter_context(lease.hold_lease(room, str(nodes.index(peers.node))))
         if blind := [node for node, each in peers.meet(sees).said.items() if not each]:
             raise core.UsageError(
                 f"--dir {directory} is not the same for all: what {first} made there is not seen "

@@ -65,12 +65,12 @@ def trial(
 ) -> Trial:
     """Goes through files once, as ``config`` says; ``directory`` is where they are."""
     began_at = now()
-    with activity.Watch(*block_devices.holding(directory)) as watch:
+    with activity.ActivityMonitor(*block_devices.devices_of(directory)) as watch:
         outcome = core.run("ops_bench", config, on_progress)
-    reading = reading_of(outcome, config, step.operation, watch.beside)
+    reading = reading_of(outcome, config, step.operation, watch.activity)
     layout = {"shared": settings.shared, "segments": settings.segments, "flush": settings.flush}
     reading = dataclasses.replace(reading, details=reading.details | layout)
-    return trial_of(outcome, config, reading, step, watch.beside, began_at)
+    return trial_of(outcome, config, reading, step, watch.activity, began_at)
 
 
 def config(files: Sequence[Path], settings: Settings, writes: bool) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None
 
 def device_name(directory: Path) -> str:
     """The kernel's names for the block devices that hold ``directory``, or their number."""
-    return ", ".join(block_devices.holding(directory))
+    return ", ".join(block_devices.devices_of(directory))
 
 
 def _devices(directories: Iterable[Path]) -> list[Device]:
@@ -74,11 +74,11 @@ def _devices(directories: Iterable[Path]) -> list[Device]:
 
 def _device(directories: list[Path]) -> Device:
     """What holds directories: of several block devices the size is that of all together."""
-    names = block_devices.holding(directories[0])
-    queue = block_devices.queue(names[0])
+    names = block_devices.devices_of(directories[0])
+    queue = block_devices.queue_dir(names[0])
     rotational = _text(queue / "rotational")
     sectors = [_text(block_devices.BLOCK / name / "size") for name in names]
-    mount = block_devices.mount(directories[0])
+    mount = block_devices.mount_of(directories[0])
     return Device(
         name=", ".join(names),
         directories=[str(directory) for directory in directories],

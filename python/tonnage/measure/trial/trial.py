@@ -54,7 +54,7 @@ def trial(reported: dict[str, Any], seconds: float) -> Trial:
         cpu_seconds_per_byte=(cpu[-1] - cpu[0]) / moved if moved else 0.0,
         warm_up_seconds=steady[0][0],
         rates=_windows(steady),
-        phase=stage_stats.phase(reported),
+        phase=stage_stats.phase_record(reported),
     )
 
 

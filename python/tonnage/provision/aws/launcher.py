@@ -28,7 +28,7 @@ from typing import Any
 from tonnage.base import core, formatting
 from tonnage.base.records import write_atomically
 from tonnage.base.records.launch import Launch, RentedNode
-from tonnage.base.system.signals import undisturbed
+from tonnage.base.system.signals import signals_deferred
 from tonnage.provision import bootstrap, cost
 from tonnage.provision.aws import requests, teardown
 from tonnage.provision.aws.ec2 import AwsError, Ec2, has_ended, node_of, why_ended
@@ -50,7 +50,7 @@ FULL = {
     *("SpotMaxPriceTooLow", "InsufficientFreeAddressesInSubnet", "Unsupported"),
 }
 """Refusals that another zone, offer or price may mend."""
-MENDS = "give another --subnet, --candidate, or --spot or --on-demand"
+MENDS = "give another --subnet, --candidate, or --purchase"
 
 Tell = Callable[[str], None]
 """Shows a line of what is being done."""
@@ -107,7 +107,7 @@ class Launching:
         self._step("preparing", "preparing groups")
         subnet = ask("describe_subnets", **requests.describe_subnets(order))["Subnets"][0]
         self._zone = subnet["AvailabilityZone"]
-        with undisturbed():
+        with signals_deferred():
             made = ask(
                 "create_security_group", **requests.create_security_group(order, subnet["VpcId"])
             )
@@ -115,7 +115,7 @@ class Launching:
         let_in = requests.authorize_security_group_ingress(order, self._group)
         ask("authorize_security_group_ingress", **let_in)
         if placed := requests.create_placement_group(order):
-            with undisturbed():
+            with signals_deferred():
                 ask("create_placement_group", **placed)
 
     def _rent(self, count: int) -> None:
@@ -125,7 +125,7 @@ class Launching:
         self._step("renting", f"renting {count} x {rental.offer.type}")
         wanted = requests.run_instances(order, self._group, count, self._requests)
         self._requests += 1
-        with undisturbed():
+        with signals_deferred():
             self._kept.note(unheard_since=now().isoformat())
             try:
                 answer = self._ec2.ask("run_instances", **wanted)
@@ -301,7 +301,7 @@ class Launching:
             )
         refuse_above(self._asked, self._kept.record, len(bad))
         self._rent(len(bad))
-        with undisturbed():
+        with signals_deferred():
             rented = [each.instance for each in self._rented if each.instance in bad]
             if rented:
                 self._ec2.ask("terminate_instances", InstanceIds=rented)
@@ -399,11 +399,11 @@ def launched(asked: Asked, ec2: Ec2, kept: Kept, tell: Tell, *, stays: bool) -> 
         Launching(asked, ec2, kept, tell).carry_out()
         yield kept.record
         if not stays:
-            with undisturbed():
+            with signals_deferred():
                 end(ec2, kept.record.name, kept, tell)
     except BaseException as why:
         # What interrupts again is no reason to leave anything rented.
-        with undisturbed(forgets=True):
+        with signals_deferred(forgets=True):
             said = _taken_down(ec2, kept, tell, " ".join(str(why).split()) or type(why).__name__)
         if isinstance(why, (core.RunError, AwsError)):
             raise core.RunError(f"{why}; {said}") from why

@@ -23,10 +23,10 @@ from functools import partial
 from pathlib import Path
 
 from tonnage.base.system import Command, RunError, UsageError
-from tonnage.base.system.cgroups import end
-from tonnage.base.system.loop_devices import loops
-from tonnage.base.system.netns import shaped, wire_rate
-from tonnage.base.system.undo_journal import execute
+from tonnage.base.system.cgroups import kill_all
+from tonnage.base.system.loop_devices import loop_devices
+from tonnage.base.system.netns import rate_limit_commands, wire_rate
+from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import ray_cluster
 from tonnage.provision.lab.lifecycle import changing, node_of
 from tonnage.provision.lab.nodes import Node, switch_of
@@ -78,7 +78,7 @@ def fault(
         record = dataclasses.replace(
             record, faults={**record.faults, name: of_node}, cut_since=cut | record.cut_since
         ).write(room)
-        _apply(what, node, record.description.name, times or 1.0, partial(execute, lock))
+        _apply(what, node, record.description.name, times or 1.0, partial(run_command, lock))
         return record
 
 
@@ -98,7 +98,7 @@ def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = R
     with changing(room) as lock:
         record = standing(room, lab)
         node = node_of(record, name, room)
-        of_lab, run = record.description.name, partial(execute, lock)
+        of_lab, run = record.description.name, partial(run_command, lock)
         _link(node, of_lab, "up", run)
         if node.machine.link_bytes_per_second is not None:
             _slow_link(node, of_lab, 1.0, run)
@@ -117,7 +117,7 @@ def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = R
         healed = standing(room, of_lab)
         there = _with_ray(healed, room)
         return (
-            ray_cluster.whole(healed, there, partial(execute, lock), on_wait, room)
+            ray_cluster.whole(healed, there, partial(run_command, lock), on_wait, room)
             if there
             else healed
         )
@@ -165,7 +165,7 @@ def _apply(what: str, node: Node, lab: str, factor: float, run: Callable[[Comman
         for mount in node.mounts:
             _fill(mount / FILLER)
     else:
-        end(directories(node, controllers().values()))
+        kill_all(directories(node, controllers().values()))
 
 
 def _link(node: Node, lab: str, state: str, run: Callable[[Command], str]) -> None:
@@ -174,17 +174,17 @@ def _link(node: Node, lab: str, state: str, run: Callable[[Command], str]) -> No
 
 def _slow_link(node: Node, lab: str, factor: float, run: Callable[[Command], str]) -> None:
     rate = wire_rate((node.machine.link_bytes_per_second or 0.0) / factor)
-    _all(shaped(node.namespace, switch_of(lab), node.number, max(rate, 1)), run)
+    _all(rate_limit_commands(node.namespace, switch_of(lab), node.number, max(rate, 1)), run)
 
 
 def _slow_disk(node: Node, factor: float, run: Callable[[Command], str]) -> None:
-    io, attached = controllers().get("io"), loops()
+    io, attached = controllers().get("io"), loop_devices()
     for each in node.devices:
         device = attached.get(each.image)
         if io is None or device is None:
             continue
         steps = throttled(io, node.group, number_of(device), each.disk, factor)
-        _all((step.do for step in steps), run)
+        _all((step.command for step in steps), run)
 
 
 def _all(commands: Iterable[Command], run: Callable[[Command], str]) -> None:

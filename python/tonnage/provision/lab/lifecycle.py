@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import formatting
-from tonnage.base.system import Journal, RunError, Step, UsageError, locked
-from tonnage.base.system.cgroups import end, members
-from tonnage.base.system.loop_devices import is_buffered, loops, mounts_below
-from tonnage.base.system.undo_journal import execute
+from tonnage.base.system import UndoJournal, RunError, Change, UsageError, locked_room
+from tonnage.base.system.cgroups import kill_all, processes_in
+from tonnage.base.system.loop_devices import uses_page_cache, loop_devices, mounts_below
+from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import catalog
 from tonnage.provision.lab.config import Disk, parse
 from tonnage.provision.lab.nodes import GROUP, Device, Node, groups_of, nodes_of
@@ -84,7 +84,7 @@ def up(file: Path, on_step: OnStep, room: Path = ROOM) -> LabRecord:
         journal = _journal(room, name, lock)
         plan = steps(name, nodes, known, lambda: journal.execute(("losetup", "--find")), number_of)
         try:
-            journal.make(_told(plan, count(nodes, known), on_step))
+            journal.apply(_told(plan, count(nodes, known), on_step))
             catalog.write(room / name, made.description)
             return dataclasses.replace(made, is_whole=True).write(room)
         except BaseException:
@@ -137,7 +137,7 @@ def changing(room: Path = ROOM) -> Iterator[int]:
         raise UsageError("only root may change a lab: use sudo")
     if f"/{GROUP}." in OWN_GROUPS.read_text():
         raise UsageError("this process is on a lab's node: change labs without lab exec")
-    with locked(room, OWNER, PATIENCE_SECONDS) as lock:
+    with locked_room(room, OWNER, PATIENCE_SECONDS) as lock:
         try:
             yield lock
         finally:
@@ -157,7 +157,7 @@ def status(name: str | None, room: Path = ROOM) -> dict[str, Any]:
 def told(record: LabRecord, room: Path = ROOM) -> dict[str, Any]:
     """The same of a lab's record."""
     lab = record.description.name
-    known, attached = controllers().values(), loops()
+    known, attached = controllers().values(), loop_devices()
     nodes = record.nodes(room)
     return {
         "name": lab,
@@ -173,7 +173,7 @@ def told(record: LabRecord, room: Path = ROOM) -> dict[str, Any]:
                 "cpus": node.machine.cpus,
                 "link_bytes_per_second": node.machine.link_bytes_per_second,
                 "disks": [_device(each, attached.get(each.image)) for each in node.devices],
-                "processes": len(members(directories(node, known))),
+                "processes": len(processes_in(directories(node, known))),
                 "faults": [
                     {"fault": fault, "factor": factor}
                     for fault, factor in record.faults.get(node.name, {}).items()
@@ -211,7 +211,7 @@ def _notes(nodes: list[Node], attached: Mapping[Path, str]) -> list[str]:
             "get less"
         )
     devices = [attached.get(each.image) for node in nodes for each in node.devices]
-    if any(device and is_buffered(device) for device in devices):
+    if any(device and uses_page_cache(device) for device in devices):
         found.append("the disks' files do without direct I/O: this machine's page cache is below")
     return found
 
@@ -225,11 +225,11 @@ def _text(file: Path) -> str:
         raise UsageError(f"{file} is no text: give a lab's file, in TOML") from None
 
 
-def _journal(room: Path, name: str, lock: int) -> Journal:
-    return Journal(room / name / "journal.json", partial(execute, lock), DOWN)
+def _journal(room: Path, name: str, lock: int) -> UndoJournal:
+    return UndoJournal(room / name / "journal.json", partial(run_command, lock), DOWN)
 
 
-def _told(plan: Iterator[Step], whole: int, on_step: OnStep) -> Iterator[Step]:
+def _told(plan: Iterator[Change], whole: int, on_step: OnStep) -> Iterator[Change]:
     for done, step in enumerate(plan):
         on_step(done, whole)
         yield step
@@ -241,10 +241,10 @@ def _clear(room: Path, name: str, lock: int) -> None:
         if found := read(room, name):
             dataclasses.replace(found, is_whole=False).write(room)
     directory, pattern, known = room / name, groups_of(name), controllers()
-    devices = [device for file, device in loops().items() if file.parent == directory]
+    devices = [device for file, device in loop_devices().items() if file.parent == directory]
     if "io" in known:
         lift(known["io"], pattern, map(number_of, devices))
-    end(path for each in known.values() for path in each.top.glob(pattern))
+    kill_all(path for each in known.values() for path in each.top.glob(pattern))
     if directory.is_dir():
         _journal(room, name, lock).undo()
         if left := mounts_below(directory):

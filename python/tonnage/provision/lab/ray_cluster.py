@@ -26,8 +26,8 @@ from pathlib import Path
 
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.system import Command, RunError, UsageError
-from tonnage.base.system.cgroups import end, members
-from tonnage.base.system.undo_journal import execute
+from tonnage.base.system.cgroups import kill_all, processes_in
+from tonnage.base.system.undo_journal import run_command
 from tonnage.catalog.providers.schemas import LAB
 from tonnage.provision.lab.enter_node import enter, inside
 from tonnage.provision.lab.lifecycle import changing
@@ -86,7 +86,7 @@ def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> LabRecord:
     """
     with changing(room) as lock:
         record = standing(room, lab)
-        return whole(record, record.nodes(room), partial(execute, lock), on_wait, room)
+        return whole(record, record.nodes(room), partial(run_command, lock), on_wait, room)
 
 
 def whole(
@@ -112,7 +112,7 @@ def whole(
         return record
     if record.ray_address and nodes[0] in missing:
         _end(all_nodes, set())  # What is left of a cluster whose head is gone.
-    before = members(_groups(all_nodes))
+    before = processes_in(_groups(all_nodes))
     made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
     if not there:
         _draw_token(room / record.description.name / TOKEN)
@@ -278,7 +278,7 @@ def _alive(record: LabRecord, head: Node, room: Path) -> list[str]:
 
 def _has_ray(node: Node) -> bool:
     """Whether Ray's own process is on a node."""
-    for process in members(_groups([node])):
+    for process in processes_in(_groups([node])):
         with suppress(FileNotFoundError, ProcessLookupError):
             if Path(f"/proc/{process}/comm").read_text().strip() == RAYLET:
                 return True
@@ -305,4 +305,4 @@ def _groups(nodes: Sequence[Node]) -> list[Path]:
 
 def _end(nodes: Sequence[Node], spared: set[int]) -> None:
     """Ends the processes of nodes, but those that are spared."""
-    end(_groups(nodes), spared)
+    kill_all(_groups(nodes), spared)

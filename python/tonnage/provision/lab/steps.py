@@ -11,9 +11,9 @@ import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tonnage.base.system import Step, Undo
-from tonnage.base.system.loop_devices import attached, formatted, mounted
-from tonnage.base.system.netns import NAMESPACES, linked, shaped, switch, wire_rate
+from tonnage.base.system import Change, Undo
+from tonnage.base.system.loop_devices import attach_loop_device, mkfs_command, mount_steps
+from tonnage.base.system.netns import NAMESPACES, link_commands, rate_limit_commands, bridge_commands, wire_rate
 from tonnage.provision.lab.nodes import Device, Node, switch_of
 from tonnage.provision.lab.throttling import Controller, grouped, handed_out, throttled
 
@@ -24,7 +24,7 @@ def steps(
     known: Mapping[str, Controller],
     free_loop: Callable[[], str],
     number_of: Callable[[str], str],
-) -> Iterator[Step]:
+) -> Iterator[Change]:
     """What makes a lab; each step is to be done before the next is asked for.
 
     Args:
@@ -36,15 +36,15 @@ def steps(
     """
     to = switch_of(lab)
     yield _namespace(to)
-    yield from map(Step, switch(to))
-    yield from map(Step, handed_out(known.values()))
+    yield from map(Change, bridge_commands(to))
+    yield from map(Change, handed_out(known.values()))
     for node in nodes:
         yield _namespace(node.namespace)
-        yield Step(("ip", "-n", node.namespace, "link", "set", "lo", "up"))
-        yield from map(Step, linked(node.namespace, to, node.number, node.address))
+        yield Change(("ip", "-n", node.namespace, "link", "set", "lo", "up"))
+        yield from map(Change, link_commands(node.namespace, to, node.number, node.address))
         if node.machine.link_bytes_per_second is not None:
             rate = wire_rate(node.machine.link_bytes_per_second)
-            yield from map(Step, shaped(node.namespace, to, node.number, rate))
+            yield from map(Change, rate_limit_commands(node.namespace, to, node.number, rate))
         yield from grouped(node, known.values())
         for each in node.devices:
             device = yield from _device(each, free_loop)
@@ -58,32 +58,32 @@ def count(nodes: Sequence[Node], known: Mapping[str, Controller]) -> int:
     return sum(1 for _ in steps("x", nodes, known, lambda: "/dev/loop0", lambda _: "7:0"))
 
 
-def _namespace(name: str) -> Step:
+def _namespace(name: str) -> Change:
     undo = Undo(
         commands=(("ip", "netns", "delete", name),),
         question=("stat", "--format=%F", str(NAMESPACES / name)),
         answers=("regular empty file", "regular file"),
     )
-    return Step(("ip", "netns", "add", name), (undo,))
+    return Change(("ip", "netns", "add", name), (undo,))
 
 
-def _device(each: Device, free_loop: Callable[[], str]) -> Generator[Step, None, str]:
+def _device(each: Device, free_loop: Callable[[], str]) -> Generator[Change, None, str]:
     """A disk, and at last its device's name."""
     disk = each.disk
     yield _file(each.image, disk.size_bytes)
     device = free_loop()
-    yield attached(each.image, device)
+    yield attach_loop_device(each.image, device)
     if disk.file_system != "none":
-        make = formatted(disk.file_system, str(uuid.uuid4()), discard=False)
-        yield Step((*make, device))
-        yield from mounted(disk.file_system, [device], each.mount)
+        make = mkfs_command(disk.file_system, str(uuid.uuid4()), discard=False)
+        yield Change((*make, device))
+        yield from mount_steps(disk.file_system, [device], each.mount)
     return device
 
 
-def _file(path: Path, size_bytes: int) -> Step:
+def _file(path: Path, size_bytes: int) -> Change:
     undo = Undo(
         commands=(("rm", str(path)),),
         question=("stat", "--format=%F", str(path)),
         answers=("regular file", "regular empty file"),
     )
-    return Step(("fallocate", "--length", str(size_bytes), str(path)), (undo,))
+    return Change(("fallocate", "--length", str(size_bytes), str(path)), (undo,))

@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tonnage.base.system import Command, Step, Undo
-from tonnage.base.system.cgroups import made, mounted, written
+from tonnage.base.system import Command, Change, Undo
+from tonnage.base.system.cgroups import create_group, group_dir, write_setting
 from tonnage.provision.lab.config import Disk
 from tonnage.provision.lab.nodes import Node
 
@@ -51,13 +51,13 @@ def controllers(mounts: str | None = None) -> dict[str, Controller]:
         mounts: As ``/proc/self/mountinfo`` has it, which is asked if it is not given.
     """
     mounts = MOUNTS.read_text() if mounts is None else mounts
-    second = mounted(mounts, "cgroup2", "", "/")
+    second = group_dir(mounts, "cgroup2", "", "/")
     has = set()
     with suppress(OSError):
         has = set((second / "cgroup.controllers").read_text().split() if second else ())
     found = {}
     for name, first in FIRST.items():
-        top = mounted(mounts, "cgroup", first, "/")
+        top = group_dir(mounts, "cgroup", first, "/")
         if second and name in has:
             found[name] = Controller(name, 2, second)
         elif top:
@@ -78,19 +78,19 @@ def handed_out(known: Iterable[Controller]) -> list[Command]:
     They stay handed out: others may count on them by the time that the lab goes.
     """
     return [
-        written(each.top / "cgroup.subtree_control", f"+{each.name}")
+        write_setting(each.top / "cgroup.subtree_control", f"+{each.name}")
         for each in known
         if each.version == 2
     ]
 
 
-def grouped(node: Node, known: Iterable[Controller]) -> list[Step]:
+def grouped(node: Node, known: Iterable[Controller]) -> list[Change]:
     """A node's groups, with its share of cores."""
     known = list(known)
-    steps = [made(directory) for directory in directories(node, known)]
+    steps = [create_group(directory) for directory in directories(node, known)]
     for each in known:
         if each.name == "cpu" and node.machine.cpus is not None:
-            steps += map(Step, cores(each, node.group, node.machine.cpus))
+            steps += map(Change, cores(each, node.group, node.machine.cpus))
     return steps
 
 
@@ -100,14 +100,14 @@ def cores(cpu: Controller, group: str, cpus: float | None) -> list[Command]:
     quota = None if cpus is None else max(round(cpus * period), LEAST_QUOTA_MICROSECONDS)
     directory = cpu.top / group
     if cpu.version == 2:
-        return [written(directory / "cpu.max", f"{'max' if quota is None else quota} {period}")]
+        return [write_setting(directory / "cpu.max", f"{'max' if quota is None else quota} {period}")]
     return [
-        written(directory / "cpu.cfs_period_us", str(period)),
-        written(directory / "cpu.cfs_quota_us", str(-1 if quota is None else quota)),
+        write_setting(directory / "cpu.cfs_period_us", str(period)),
+        write_setting(directory / "cpu.cfs_quota_us", str(-1 if quota is None else quota)),
     ]
 
 
-def throttled(io: Controller, group: str, device: str, disk: Disk, factor: float) -> Iterator[Step]:
+def throttled(io: Controller, group: str, device: str, disk: Disk, factor: float) -> Iterator[Change]:
     """A device's rates for a group, ``factor`` times slower than the disk's own.
 
     Args:
@@ -129,11 +129,11 @@ def throttled(io: Controller, group: str, device: str, disk: Disk, factor: float
     if io.version == 2:
         text = " ".join(f"{way[0]}{unit}={rate}" for (way, _, unit), rate in _split(rates))
         if text:
-            yield Step(written(io.top / group / "io.max", f"{device} {text}"))
+            yield Change(write_setting(io.top / group / "io.max", f"{device} {text}"))
         return
     for name, rate in rates.items():
         file = f"blkio.throttle.{name}_device"
-        yield Step(written(io.top / group / file, f"{device} {rate}"))
+        yield Change(write_setting(io.top / group / file, f"{device} {rate}"))
         if name.startswith("write"):
             yield _of_the_top(io.top / file, device, rate)
 
@@ -170,11 +170,11 @@ def _split(rates: dict[str, int]) -> Iterator[tuple[tuple[str, str, str], int]]:
         yield name.partition("_"), rate
 
 
-def _of_the_top(file: Path, device: str, rate: int) -> Step:
+def _of_the_top(file: Path, device: str, rate: int) -> Change:
     """A device's rate in the top group, which stays with the device when the lab is gone."""
     undo = Undo(
-        commands=(written(file, f"{device} 0"),),
+        commands=(write_setting(file, f"{device} 0"),),
         question=("sh", "-c", FIRST_WORDS, "sh", device, str(file)),
         answers=(device,),
     )
-    return Step(written(file, f"{device} {rate}"), (undo,))
+    return Change(write_setting(file, f"{device} {rate}"), (undo,))

@@ -21,8 +21,8 @@ from tonnage.base import core
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Environment, RunRecord
 from tonnage.run.mapreduce.functions import Function
-from tonnage.run.mapreduce.inputs import PARTED, Found, Input, Split, find
-from tonnage.run.mapreduce.mapper import Mapper, called
+from tonnage.run.mapreduce.inputs import PARTED, InputSplits, Input, Split, find_splits
+from tonnage.run.mapreduce.mapper import Mapper, wrap_function
 from tonnage.run.mapreduce.reducer import PassTwo, quantiles
 from tonnage.run.mapreduce.shuffle import (
     MIN_MEMORY_BYTES,
@@ -33,7 +33,7 @@ from tonnage.run.mapreduce.shuffle import (
     RowCounts,
     shuffle,
 )
-from tonnage.run.mapreduce.writer import SUFFIXES, Part
+from tonnage.run.mapreduce.writer import SUFFIXES, PartWriter
 from tonnage.run.sort.local import peak_memory_bytes
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
@@ -41,7 +41,7 @@ from tonnage.run.thread_pool import Crew
 
 UNFINISHED = ".tonnage-unfinished-scratch-"
 SAMPLED_SPLITS = 64
-PARTITIONS_AT_MOST = 4096
+MAX_PARTITIONS = 4096
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Functions:
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
 
-def map_reduce(
+def run_map_reduce(
     functions: Functions,
     inputs: Sequence[Input],
     output: Path,
@@ -112,15 +112,15 @@ def map_reduce(
     began, cpu_before = time.monotonic(), _cpu_seconds()
     threads = core.workers() if workers is None else workers
     shares = MemoryBudget(memory_bytes, threads, len(scratch))
-    refuse(functions, scratch, shares, format)
+    check_settings(functions, scratch, shares, format)
     sources = Sources(volumes or ObjectStoreOptions(), threads)
-    found = find(inputs, shares.split_bytes, sources)
+    found = find_splits(inputs, shares.split_bytes, sources)
     progress = on_progress or (lambda _done, _of: None)
     with ExitStack() as stack:
-        sealing = core.Output([str(output)], SUFFIXES[format])
+        sealing = core.OutputFiles([str(output)], SUFFIXES[format])
         stack.callback(sealing.abandon)
         rooms = [stack.enter_context(_room(directory)) for directory in scratch]
-        job = _Job(functions, found, sources, shares, rooms, progress)
+        job = _LocalJob(functions, found, sources, shares, rooms, progress)
         round, tally = job.pass_one()
         reducing = job.reducing(round, sealing, format)
         parts = reducing.write_all(round, tally.shuffled)
@@ -155,17 +155,17 @@ def map_reduce(
         shuffled_bytes=round.bytes,
         written_records=rows_out,
         written_bytes=written,
-        phases=[stage_stats.phase(phase) for phase in phases],
+        phases=[stage_stats.phase_record(phase) for phase in phases],
     )
 
 
-class _Job:
+class _LocalJob:
     """The steps up to pass two."""
 
     def __init__(
         self,
         functions: Functions,
-        found: Found,
+        found: InputSplits,
         sources: Sources,
         shares: MemoryBudget,
         rooms: list[Path],
@@ -194,14 +194,14 @@ class _Job:
             rows_of,
             self._dealing(),
             self._shares,
-            called("combine", self._functions.combine, self._functions.keys),
+            wrap_function("combine", self._functions.combine, self._functions.keys),
             self._place(),
             tally,
             lambda _: self._progress(done, 2 * self._found.bytes),
         )
         return round, tally
 
-    def reducing(self, round: ShuffleOutput, output: core.Output, format: str) -> PassTwo:
+    def reducing(self, round: ShuffleOutput, output: core.OutputFiles, format: str) -> PassTwo:
         """Pass two, to be done."""
         shuffled = round.bytes
 
@@ -214,15 +214,15 @@ class _Job:
 
         return PassTwo(
             key=self._functions.keys,
-            schema=self._mapper.schemas.agreed(),
+            schema=self._mapper.schemas.unified(),
             ordered=self._functions.ordered,
             shares=self._shares,
-            combine=called("combine", self._functions.combine, self._functions.keys),
-            reduce=called("reduce", self._functions.reduce, ()),
+            combine=wrap_function("combine", self._functions.combine, self._functions.keys),
+            reduce=wrap_function("reduce", self._functions.reduce, ()),
             new_scratch=self._place,
-            path=lambda place: hidden / ("of-" + "-".join(map(str, place))),
+            part_path=lambda place: hidden / ("of-" + "-".join(map(str, place))),
             format=format,
-            look=look,
+            on_progress=look,
         )
 
     def _dealing(self) -> Partitioner:
@@ -234,7 +234,7 @@ class _Job:
 
         def work() -> None:
             for split in crew.share(iter(self._sampled())):
-                sample = self._mapper.sampled(split)
+                sample = self._mapper.sample(split)
                 samples.extend([] if sample is None else [sample])
 
         crew.run(work, lambda: self._progress(0, 2 * self._found.bytes))
@@ -256,20 +256,20 @@ class _Job:
         return [room / f"round-{self._rounds}" for room in self._rooms]
 
 
-def refuse(functions: Functions, scratch: Sequence[Any], shares: MemoryBudget, format: str) -> None:
+def check_settings(functions: Functions, scratch: Sequence[Any], shares: MemoryBudget, format: str) -> None:
     """Refuses what no input can be used with."""
     if format not in SUFFIXES:
         raise core.UsageError(f"--output-format {format}: there are {', '.join(SUFFIXES)}")
-    refuse_shares(shares)
+    check_memory(shares)
     if not functions.keys:
         raise core.UsageError("key: give at least one column")
-    if functions.partitions is not None and not 0 < functions.partitions <= PARTITIONS_AT_MOST:
-        raise core.UsageError(f"partitions: give 1 to {PARTITIONS_AT_MOST}")
+    if functions.partitions is not None and not 0 < functions.partitions <= MAX_PARTITIONS:
+        raise core.UsageError(f"partitions: give 1 to {MAX_PARTITIONS}")
     if not scratch:
         raise core.UsageError("--scratch: give at least one directory")
 
 
-def refuse_shares(shares: MemoryBudget, uploads: bool = False) -> None:
+def check_memory(shares: MemoryBudget, uploads: bool = False) -> None:
     """Refuses memory that is too small for so many threads, each of which may upload a part."""
     least, why = MIN_MEMORY_BYTES * max(shares.workers // 2, 1), ""
     if uploads and shares.upload_bytes < MIN_UPLOAD_BYTES:
@@ -290,7 +290,7 @@ def _room(directory: Path) -> Any:
     return core.workspace("--scratch", directory, UNFINISHED)
 
 
-def _publish(output: core.Output, parts: list[Part], rows: int, suffix: str) -> int:
+def _publish(output: core.OutputFiles, parts: list[PartWriter], rows: int, suffix: str) -> int:
     """Names the parts in their order, then lists them; tells their bytes."""
     size = 0
     for number, part in enumerate(parts):

@@ -26,17 +26,17 @@ from tonnage.run.mapreduce.shuffle import (
     RowCounts,
     shuffle,
 )
-from tonnage.run.mapreduce.writer import Agreed, Part
+from tonnage.run.mapreduce.writer import OutputSchema, PartWriter
 from tonnage.run.thread_pool import Crew
 
 BATCH_ROWS = 1 << 17
 """Rows that reduce gets at once, about: more if a group has more."""
 SAMPLED_ROWS = 1000
 """Of a portion, to find bounds."""
-DEPTH = 16
+MAX_DEPTH = 16
 """How often a partition may be divided again."""
 
-Call = Callable[[pa.RecordBatch, str], pa.RecordBatch]
+WrappedFunction = Callable[[pa.RecordBatch, str], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Leaf:
 
     round: ShuffleOutput
     place: tuple[int, ...]
-    copied: bool = False
+    unordered: bool = False
 
     @property
     def partition(self) -> int:
@@ -79,29 +79,29 @@ class PassTwo:
     schema: pa.Schema
     ordered: bool
     shares: MemoryBudget
-    combine: Call | None
-    reduce: Call | None
+    combine: WrappedFunction | None
+    reduce: WrappedFunction | None
     new_scratch: Callable[[], list[Path]]
-    path: Callable[[tuple[int, ...]], Path]
+    part_path: Callable[[tuple[int, ...]], Path]
     format: str
-    look: Callable[[int], None]
+    on_progress: Callable[[int], None]
     phases: list[dict[str, Any]] = field(default_factory=list)
     divided_bytes: int = 0
     steps: int = 0
     """Portions and batches so far, also of what is only divided: whoever watches sees it move."""
     rows: int = 0
     _done_bytes: int = 0
-    _parts: dict[tuple[int, ...], Part] = field(default_factory=dict)
-    _agreed: Agreed = field(default_factory=Agreed)
+    _parts: dict[tuple[int, ...], PartWriter] = field(default_factory=dict)
+    _agreed: OutputSchema = field(default_factory=OutputSchema)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def report_progress(self) -> None:
         """Tells whoever watches that it moves."""
         with self._lock:
             self.steps += 1
-        self.look(self._done_bytes)
+        self.on_progress(self._done_bytes)
 
-    def write_all(self, round: ShuffleOutput, rows: int) -> list[Part]:
+    def write_all(self, round: ShuffleOutput, rows: int) -> list[PartWriter]:
         """Writes all parts, in the order of their partitions.
 
         Args:
@@ -126,7 +126,7 @@ class PassTwo:
         self,
         round: ShuffleOutput,
         wanted: Sequence[int],
-        on_whole: Callable[[int, list[Part], Callable[[], None]], None],
+        on_whole: Callable[[int, list[PartWriter], Callable[[], None]], None],
     ) -> None:
         """Writes the parts of each of these partitions; tells of each as soon as it is whole.
 
@@ -173,7 +173,7 @@ class PassTwo:
                 rows += given - read
                 continue
             too_large = max(again.spans) > self.shares.portion_bytes
-            if too_large and ((again.single_key is not None and not shrunk) or depth > DEPTH):
+            if too_large and ((again.single_key is not None and not shrunk) or depth > MAX_DEPTH):
                 raise core.RunError(
                     f"the rows of key {again.single_key} take {again.bytes} bytes, a thread has "
                     f"memory for {self.shares.portion_bytes}: give combine, which makes fewer of "
@@ -210,7 +210,7 @@ class PassTwo:
                 self.combine,
                 self.new_scratch(),
                 tally,
-                lambda _: self.look(self._done_bytes),
+                lambda _: self.on_progress(self._done_bytes),
             )
         self.phases += [phase | {"name": "pass_one_again"} for phase in again.phases]
         return again, tally.read, tally.shuffled
@@ -222,9 +222,9 @@ class PassTwo:
 
             def work() -> None:
                 for _, data in crew.share(portions):
-                    samples.append(sampled(blocks.decode(data, self.schema), self.key))
+                    samples.append(sample_keys(blocks.decode(data, self.schema), self.key))
 
-            crew.run(work, lambda: self.look(self._done_bytes))
+            crew.run(work, lambda: self.on_progress(self._done_bytes))
         return quantiles(samples, self.key, wanted)
 
     def _reduce_all(
@@ -236,7 +236,7 @@ class PassTwo:
         rounds = {id(leaf.round): leaf.round for leaf in leaves}
         for round in rounds.values():
             own = [leaf for leaf in leaves if leaf.round is round]
-            whole = {leaf.partition: leaf for leaf in own if not leaf.copied}
+            whole = {leaf.partition: leaf for leaf in own if not leaf.unordered}
 
             def work(crew: Crew, portions: Any, whole: dict[int, Leaf] = whole) -> None:
                 for partition, data in crew.share(portions):
@@ -248,22 +248,22 @@ class PassTwo:
                 with self._taking(round, list(whole)) as (crew, portions):
                     crew.run(
                         lambda crew=crew, portions=portions: work(crew, portions),  # type: ignore[misc]
-                        lambda: self.look(self._done_bytes),
+                        lambda: self.on_progress(self._done_bytes),
                     )
             for leaf in own:
-                if leaf.copied:
+                if leaf.unordered:
                     self._copy(leaf)
 
     def _reduce(self, crew: Crew, leaf: Leaf, data: bytes) -> None:
         rows = blocks.decode(data, self.schema)
         count, size = rows.num_rows, len(data)
         del data
-        rows = keys.in_order(rows, self.key)
+        rows = keys.sort_by_key(rows, self.key)
         part = self._part(leaf)
         for batch in self._whole_groups(rows):
             crew.check()
             self.steps += 1
-            where = f"partition {leaf.place[0]}, keys from {keys.show(batch, self.key, 0)} on"
+            where = f"partition {leaf.place[0]}, keys from {keys.format_key(batch, self.key, 0)} on"
             reduced = batch if self.reduce is None else self.reduce(batch, where)
             if reduced.num_rows:
                 part.write(self._agreed.cast(reduced, where))
@@ -277,7 +277,7 @@ class PassTwo:
         if self.reduce is None:
             yield rows
             return
-        begins = np.append(keys.starts(rows, self.key), rows.num_rows)
+        begins = np.append(keys.group_starts(rows, self.key), rows.num_rows)
         at = 0
         while at < rows.num_rows:
             wanted = np.searchsorted(begins, min(at + BATCH_ROWS, rows.num_rows))
@@ -296,19 +296,19 @@ class PassTwo:
                     part.write(self._agreed.cast(rows, f"partition {leaf.partition}"))
                     self.rows += rows.num_rows
 
-            crew.run(work, lambda: self.look(self._done_bytes))
+            crew.run(work, lambda: self.on_progress(self._done_bytes))
         part.end()
 
-    def _part(self, leaf: Leaf) -> Part:
+    def _part(self, leaf: Leaf) -> PartWriter:
         """A part by a name of its own until all are known: those with no rows get none."""
         with self._lock:
-            return self._parts.setdefault(leaf.place, Part(self.path(leaf.place), self.format))
+            return self._parts.setdefault(leaf.place, PartWriter(self.part_path(leaf.place), self.format))
 
-    def _taking(self, round: ShuffleOutput, partitions: list[int], workers: int = 0) -> _Taking:
-        return _Taking(self, round, partitions, workers or self.shares.workers)
+    def _taking(self, round: ShuffleOutput, partitions: list[int], workers: int = 0) -> _PartitionReader:
+        return _PartitionReader(self, round, partitions, workers or self.shares.workers)
 
 
-class _Taking:
+class _PartitionReader:
     """The core reads partitions, and a crew takes them.
 
     Blocks are what they were when they came, or nothing is made of them: a partition that comes
@@ -325,8 +325,8 @@ class _Taking:
         self._of, self._round, self._partitions = of, round, partitions
         self._came: dict[int, BlockStats] = {}  # of partitions in portions
         self._crew = Crew(workers)
-        self._gate = core.Taken()
-        self._job = core.Beside("map_reduce_pass_two", config, self._gate)
+        self._gate = core.HostOutput()
+        self._job = core.BackgroundJob("map_reduce_pass_two", config, self._gate)
 
     def __enter__(self) -> tuple[Crew, Iterator[tuple[int, bytes]]]:
         self._job.__enter__()
@@ -362,7 +362,7 @@ class _Taking:
                 self._compare(number)
 
 
-def sampled(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.RecordBatch:
+def sample_keys(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.RecordBatch:
     """The keys of some rows, evenly spread."""
     every = max(rows.num_rows // SAMPLED_ROWS, 1)
     return rows.select(list(key)).take(np.arange(every // 2, rows.num_rows, every))
@@ -381,7 +381,7 @@ def first_rows(
     samples = [sample for sample in samples if sample.num_rows]
     if not samples:
         return None
-    ordered = keys.in_order(blocks.joined(samples), key)
+    ordered = keys.sort_by_key(blocks.concat(samples), key)
     places = [place * ordered.num_rows // partitions for place in range(1, partitions)]
     return ordered.take(np.array(places, np.int64))
 
@@ -390,7 +390,7 @@ def bounds_of(firsts: pa.RecordBatch, key: tuple[str, ...]) -> Bounds:
     """The keys of rows that are in order, each once."""
     bounds: Bounds = []
     for place in range(firsts.num_rows):
-        bound = keys.value(firsts, key, place)
+        bound = keys.comparable_key(firsts, key, place)
         if not bounds or bounds[-1] < bound:
             bounds.append(bound)
     return bounds

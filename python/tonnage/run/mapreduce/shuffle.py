@@ -118,8 +118,8 @@ class Partitioner:
     def partition(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, npt.NDArray[Any]]:
         """The rows, those of a partition together, and where each partition begins."""
         if self.bounds is not None:
-            rows = keys.in_order(rows, self.key)
-            return rows, np.array(keys.cuts(rows, self.key, self.bounds))
+            rows = keys.sort_by_key(rows, self.key)
+            return rows, np.array(keys.partition_starts(rows, self.key, self.bounds))
         numbers = keys.partitions_of(rows, self.key, self.partitions, self.depth)
         order = np.argsort(numbers, kind="stable")  # by radix, since they have 16 bits
         begins = np.searchsorted(numbers[order], np.arange(self.partitions + 1))
@@ -172,11 +172,11 @@ class RowCounts:
         """Looks whether keys differ."""
         if self._several or not rows.num_rows:
             return
-        alike = len(keys.starts(rows, key)) == 1
-        first = keys.value(rows, key, 0)
+        alike = len(keys.group_starts(rows, key)) == 1
+        first = keys.comparable_key(rows, key, 0)
         with self._lock:
             self._several = not alike or self._first not in (None, first)
-            self._first, self._shown = first, keys.show(rows, key, 0)
+            self._first, self._shown = first, keys.format_key(rows, key, 0)
 
     @property
     def single_key(self) -> str | None:
@@ -202,7 +202,7 @@ class ShuffleBuffer:
         shares: MemoryBudget,
         combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
         owners: Sequence[int | None],
-        gate: core.Given,
+        gate: core.HostInput,
         tally: RowCounts,
     ) -> None:
         self._owners = owners
@@ -223,7 +223,7 @@ class ShuffleBuffer:
         """Gives blocks of what was gathered."""
         if not self._gathered:
             return
-        rows = blocks.joined(self._gathered)
+        rows = blocks.concat(self._gathered)
         self._gathered, self._bytes = [], 0
         if self._combine is not None:
             rows = self._combine(rows, f"what was gathered up to {where}")
@@ -262,7 +262,7 @@ def send_to_owners(
         tally: Counts.
         look: Called now and then with the bytes written.
     """
-    gate = core.Given(2 * shares.block_bytes)
+    gate = core.HostInput(2 * shares.block_bytes)
     config = config | {"block_bytes": shares.block_bytes, "memory_bytes": shares.pass_one_bytes}
 
     def work() -> None:
@@ -275,7 +275,7 @@ def send_to_owners(
                 gathering.add(rows, thing)
         gathering.flush(last)
 
-    with core.Beside("map_reduce_pass_one", config, gate) as job:
+    with core.BackgroundJob("map_reduce_pass_one", config, gate) as job:
         crew.run(work, lambda: look(job.done_bytes()))
         gate.close()
     return job.outcome

@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.base.core.stage_stats import brief
+from tonnage.base.core.stage_stats import without_samples
 from tonnage.base.records import fsync_directory, write_atomically
 from tonnage.run.mapreduce import blocks
 from tonnage.run.mapreduce.inputs import (
@@ -38,8 +38,8 @@ from tonnage.run.mapreduce.inputs import (
     refuse_broken,
     splits_of,
 )
-from tonnage.run.mapreduce.local import Functions, refuse_shares
-from tonnage.run.mapreduce.mapper import Mapper, called
+from tonnage.run.mapreduce.local import Functions, check_memory
+from tonnage.run.mapreduce.mapper import Mapper, wrap_function
 from tonnage.run.mapreduce.reducer import PassTwo, bounds_of
 from tonnage.run.mapreduce.shuffle import (
     BlockStats,
@@ -49,7 +49,7 @@ from tonnage.run.mapreduce.shuffle import (
     RowCounts,
     send_to_owners,
 )
-from tonnage.run.mapreduce.writer import SUFFIXES, Part
+from tonnage.run.mapreduce.writer import SUFFIXES, PartWriter
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import Crew
@@ -65,7 +65,7 @@ USERS = ("map", "combine", "reduce")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapReducePlace(Place):
+class MapReduceConfig(Place):
     """A MapReduce as one of its machines has it."""
 
     packed: bytes
@@ -74,19 +74,19 @@ class MapReducePlace(Place):
     format: str
     workers: int | None
 
-    def site(self) -> MapReduceSite:
+    def site(self) -> MapReduceWorker:
         """The machine's part."""
-        return MapReduceSite(self)
+        return MapReduceWorker(self)
 
 
-class MapReduceSite(Site):
+class MapReduceWorker(Site):
     """A machine's part in a MapReduce."""
 
-    _place: MapReducePlace
+    _place: MapReduceConfig
 
     def prepare(self, _: None, on_progress: OnProgress) -> None:
         """Makes itself at home; see `Site.prepare`."""
-        refuse_shares(self._shares, uploads=self._place.folder is not None)
+        check_memory(self._shares, uploads=self._place.folder is not None)
         assert self._job
         super().prepare(None, on_progress)
 
@@ -102,8 +102,8 @@ class MapReduceSite(Site):
 
         def work() -> None:
             for split in crew.share(iter(splits[every // 2 :: every])):
-                if (sample := mapper.sampled(split)) is not None:
-                    found.append(as_stream(sample))
+                if (sample := mapper.sample(split)) is not None:
+                    found.append(to_ipc(sample))
 
         with self._unchanged(asked["splits"]), _of_user():
             crew.run(work, lambda: on_progress(len(found)))
@@ -114,7 +114,7 @@ class MapReduceSite(Site):
         splits, dealing = config.pop("splits"), config.pop("dealing")
         shares = replace(self._shares, links=config.pop("links"))
         firsts = dealing["firsts"]
-        bounds = None if firsts is None else bounds_of(rows_of_text(firsts), functions.keys)
+        bounds = None if firsts is None else bounds_of(rows_from_base64(firsts), functions.keys)
         tally, sources, done = RowCounts(), self._opened(), 0
         mapper = self._mapper(sources)
         own = self._splits(splits, sources, on_progress)
@@ -134,7 +134,7 @@ class MapReduceSite(Site):
                 rows_of,
                 Partitioner(functions.keys, dealing["partitions"], 0, bounds),
                 shares,
-                called("combine", functions.combine, functions.keys),
+                wrap_function("combine", functions.combine, functions.keys),
                 config,
                 tally,
                 lambda _: on_progress(done),
@@ -150,8 +150,8 @@ class MapReduceSite(Site):
             "rows": tally.shuffled,
             "came": left["came"],
             "schemas": [
-                (text_of(schema.serialize().to_pybytes()), where)
-                for schema, where in mapper.schemas.seen
+                (to_base64(schema.serialize().to_pybytes()), where)
+                for schema, where in mapper.schemas.first_seen
             ],
         }
 
@@ -165,20 +165,20 @@ class MapReduceSite(Site):
         again = itertools.count()
         reducing = PassTwo(
             key=functions.keys,
-            schema=schema_of_text(asked["schema"]),
+            schema=schema_from_base64(asked["schema"]),
             ordered=functions.ordered,
             shares=self._shares,
-            combine=called("combine", functions.combine, functions.keys),
-            reduce=called("reduce", functions.reduce, ()),
+            combine=wrap_function("combine", functions.combine, functions.keys),
+            reduce=wrap_function("reduce", functions.reduce, ()),
             new_scratch=lambda: self._again(next(again)),
-            path=self._unfinished,
+            part_path=self._unfinished,
             format=self._place.format,
-            look=lambda done: on_progress(done + reducing.steps),
+            on_progress=lambda done: on_progress(done + reducing.steps),
         )
         lock, output_bytes = threading.Lock(), 0
         asked_for: list[dict[str, Any]] = []
 
-        def whole(number: int, parts: list[Part], check: Callable[[], None]) -> None:
+        def whole(number: int, parts: list[PartWriter], check: Callable[[], None]) -> None:
             nonlocal output_bytes
 
             def look(moved: bool) -> None:
@@ -203,7 +203,7 @@ class MapReduceSite(Site):
         finally:
             self._forget_again()
             self._forget_unfinished()
-        return brief(
+        return without_samples(
             {
                 "phases": reducing.phases,
                 "repartitioned_bytes": reducing.divided_bytes,
@@ -214,7 +214,7 @@ class MapReduceSite(Site):
             }
         )
 
-    def _named(self, number: int, parts: Sequence[Part]) -> list[dict[str, Any]]:
+    def _named(self, number: int, parts: Sequence[PartWriter]) -> list[dict[str, Any]]:
         """Gives a partition's parts their names, durably; what the list says of them."""
         directory = self._directory(number)
         named = []
@@ -232,7 +232,7 @@ class MapReduceSite(Site):
         ]
 
     def _put(
-        self, number: int, parts: Sequence[Part], look: Callable[[bool], None]
+        self, number: int, parts: Sequence[PartWriter], look: Callable[[bool], None]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Puts a partition's parts where all see them; what the list says, and requests."""
         lines, requests = [], []
@@ -258,7 +258,7 @@ class MapReduceSite(Site):
         nothing = {"path": self._url(f"part-{number:05}"), "records": 0, "bytes": 0}
         return lines or [nothing], requests
 
-    def _names(self, number: int, parts: Sequence[Part]) -> Iterator[tuple[str, Part]]:
+    def _names(self, number: int, parts: Sequence[PartWriter]) -> Iterator[tuple[str, PartWriter]]:
         """What a partition's parts are called."""
         for place, part in enumerate(parts):
             more = f"-{place:05}" if len(parts) > 1 else ""
@@ -400,7 +400,7 @@ def _of_user() -> Iterator[None]:
         raise
 
 
-def as_stream(rows: pa.RecordBatch) -> bytes:
+def to_ipc(rows: pa.RecordBatch) -> bytes:
     """Rows as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
@@ -409,16 +409,16 @@ def as_stream(rows: pa.RecordBatch) -> bytes:
     return found
 
 
-def rows_of_text(text: str) -> pa.RecordBatch:
+def rows_from_base64(text: str) -> pa.RecordBatch:
     """The rows of a stream that `text_of` made a string."""
     return next(blocks.batches(base64.b64decode(text)))
 
 
-def schema_of_text(text: str) -> pa.Schema:
+def schema_from_base64(text: str) -> pa.Schema:
     """The schema that `text_of` made a string."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
-def text_of(data: bytes) -> str:
+def to_base64(data: bytes) -> str:
     """Bytes as a string that JSON takes."""
     return base64.b64encode(data).decode()

@@ -133,7 +133,7 @@ class Machine:
         self.phases: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self._read: set[InputFile] = set()
-        self.clients = core.Clients()
+        self.clients = core.ConnectionPool()
         self.tuner: Tuner | None = None
         if settings.volumes.requests is None:
             of_stores = any(is_url(file.name) for file in files)
@@ -276,7 +276,7 @@ class Round:
                 place = next(places)
             self._wholes[place] = self._reduce(place), time.monotonic()
 
-        with core.Beside("retrieval", config, self._retrieval) as job:
+        with core.BackgroundJob("retrieval", config, self._retrieval) as job:
             self.ask()
             self._crew.run(work, lambda: self._look(look))
         if self._under_way:

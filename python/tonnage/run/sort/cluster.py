@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
-from tonnage.base.core.stage_stats import brief
+from tonnage.base.core.stage_stats import without_samples
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass import admission, sizing
 from tonnage.run.two_pass.job_dir import Over
@@ -218,7 +218,7 @@ class SortSite(Site):
         }
         if "mesh" in asked:
             config["copies"] = self._copies(asked["mesh"])
-        return brief(core.run("fleet_pass_two", config | self._common, on_progress))
+        return without_samples(core.run("fleet_pass_two", config | self._common, on_progress))
 
     def _refuse_input(self, file: Seen) -> None:
         record = self._place.layout["record_bytes"]

@@ -35,7 +35,7 @@ def generate(
         KeyboardInterrupt: Ctrl-C; no file is left.
     """
     share = -(-records // max(len(files), 1)) * RECORD_BYTES
-    core.refuse_full(((path.parent, share - _left(path)) for path in files), "generating")
+    core.require_free_space(((path.parent, share - _left(path)) for path in files), "generating")
     config = {
         "records": records,
         "start": str(start),

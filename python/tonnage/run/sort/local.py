@@ -104,9 +104,9 @@ def sort(
         peak_memory_bytes=peak_memory_bytes(),
         repartitioned_bytes=outcome["repartitioned_bytes"],
         requests=outcome["requests"],
-        phases=[stage_stats.phase(phase) for phase in outcome["phases"]],
+        phases=[stage_stats.phase_record(phase) for phase in outcome["phases"]],
     )
-    return Sorted(record=record, timeline=stage_stats.timeline(outcome["phases"]))
+    return Sorted(record=record, timeline=stage_stats.timeline_table(outcome["phases"]))
 
 
 def peak_memory_bytes() -> int:

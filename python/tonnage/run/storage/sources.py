@@ -58,7 +58,7 @@ class Sources:
     def __init__(self, reached: ObjectStoreOptions, readers: int) -> None:
         self._volumes, self.concurrency = reached, reached.concurrency
         each = max(self.concurrency // readers, 1)
-        self._ranges = core.Ranges(json.dumps(reached.store("")), each)
+        self._ranges = core.RangeReader(json.dumps(reached.store("")), each)
         self._told: dict[tuple[Any, InputFile], Any] = {}
 
     def find(self, place: str) -> Iterator[InputFile]:
@@ -150,7 +150,7 @@ class Sources:
 class _Object(io.RawIOBase):
     """An object as a file."""
 
-    def __init__(self, ranges: core.Ranges, file: InputFile) -> None:
+    def __init__(self, ranges: core.RangeReader, file: InputFile) -> None:
         self._ranges, self._file, self._at = ranges, file, 0
         self._bucket, self._key = split_url(file.name)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from tonnage.base.core import stage_stats
 from tonnage.base.records import NodeRun, RoundRun, RunRecord
-from tonnage.cluster.step_worker import Ended
+from tonnage.cluster.step_worker import StepResult
 from tonnage.measure.trial import environment
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.two_pass.job_dir import Home
 from tonnage.run.two_pass.schedule import Schedule
 
 
-def told(end: Ended) -> dict[str, Any]:
+def told(end: StepResult) -> dict[str, Any]:
     """What there is to keep of a step on a node."""
     answer = end.answer if isinstance(end.answer, dict) else {}
     phases = answer.get("phases", [])
@@ -99,7 +99,7 @@ def recorded(
 def _node(node: str, steps: list[Mapping[str, Any]], lost: str | None) -> NodeRun:
     return NodeRun(
         node=node,
-        phases=[stage_stats.phase(phase) for step in steps for phase in step["phases"]],
+        phases=[stage_stats.phase_record(phase) for step in steps for phase in step["phases"]],
         read_bytes=sum(step["read_bytes"] for step in steps),
         sent_bytes=sum(step["sent_bytes"] for step in steps),
         received_bytes=sum(step["received_bytes"] for step in steps),

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
-from tonnage.base.core.stage_stats import brief
+from tonnage.base.core.stage_stats import without_samples
 from tonnage.base.records import write_atomically
 from tonnage.run.storage.object_store import HIDDEN, ObjectStoreOptions, is_url
 from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
@@ -240,7 +240,7 @@ class Site(Objects, Copies):
             if isinstance(why, core.RunError) and inputs & {str(each) for each in why.args[1:]}:
                 raise Unread(why.args[0]) from why
             raise
-        return brief(done)
+        return without_samples(done)
 
     @abstractmethod
     def _gather(self, config: dict[str, Any], on_progress: OnProgress) -> dict[str, Any]:

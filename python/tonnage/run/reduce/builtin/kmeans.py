@@ -91,7 +91,7 @@ class KMeans(Reduction[Sums]):
             ValueError: A row is no point.
         """
         centres = into["centres"]
-        nearest = core.Centres(centres, centres.shape[1])
+        nearest = core.NearestCentres(centres, centres.shape[1])
         for first, points in blocks_of_points(rows, self._columns):
             if points.shape[1] != centres.shape[1]:
                 raise ValueError(

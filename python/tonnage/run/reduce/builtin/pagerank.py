@@ -149,7 +149,7 @@ class PageRank(Reduction[Counted | Given]):
         """
         found = edges(rows, self._columns)
         if isinstance(into, Given):
-            bad = core.give_rank(found, into.share, into.rank)
+            bad = core.assign_rank(found, into.share, into.rank)
             if bad is not None:
                 said = f"row {bad} of these is {found[bad].tolist()}"
                 raise ValueError(f"{said}: there was no such node before")

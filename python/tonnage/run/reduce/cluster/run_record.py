@@ -9,7 +9,7 @@ from typing import Any
 
 from tonnage.base.core import stage_stats
 from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
-from tonnage.cluster.step_worker import Ended
+from tonnage.cluster.step_worker import StepResult
 from tonnage.measure.trial import environment
 from tonnage.run.reduce import tuning
 from tonnage.run.reduce.cluster.job_spec import ReduceAsked
@@ -31,7 +31,7 @@ class Told:
     tuned: dict[str, tuple[int, str]] = field(default_factory=dict)
     _waits: dict[str, float] = field(default_factory=dict)
 
-    def note(self, node: str, end: Ended, ended_at: float | None) -> None:
+    def note(self, node: str, end: StepResult, ended_at: float | None) -> None:
         """A node has done a step, at some moment."""
         for place, worker in enumerate(end.answer["workers"]):
             before = self.workers.setdefault((node, place), dict.fromkeys(worker, 0))
@@ -133,7 +133,7 @@ def recorded(
             why=f"{tuning.why_chunks(largest, asked.chunk_bytes)}; {first}: {why}",
         ),
         requests=sum_requests(told.requests),
-        phases=[stage_stats.phase(phase) for phase in told.phases],
+        phases=[stage_stats.phase_record(phase) for phase in told.phases],
         lost=dict(lost),
         labels=labels,
     )

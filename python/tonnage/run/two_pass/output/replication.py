@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
-from tonnage.base.core.stage_stats import brief
+from tonnage.base.core.stage_stats import without_samples
 from tonnage.base.records import fsync_directory
 from tonnage.run.two_pass.output.names import COPIES
 
@@ -50,7 +50,7 @@ class Copies(ABC):
             "copies": self._copies(asked["mesh"]),
             "memory_bytes": self._place.memory_bytes,
         }
-        return brief(core.run("fleet_copy", config, on_progress))
+        return without_samples(core.run("fleet_copy", config, on_progress))
 
     def inherit(self, files: Sequence[Sequence[Any]], on_progress: OnProgress) -> None:
         """Has copies be its own output; those that are so already stay.
