@@ -11,10 +11,10 @@ import pytest
 
 from support.machines import Machines
 from tonnage.cluster import worker_pool
-from tonnage.cluster.ray_adapter import found_here
-from tonnage.cluster.step_worker import Ended, Told
-from tonnage.cluster.version_check import Found, Seat
-from tonnage.cluster.worker_pool import GONE, Crew
+from tonnage.cluster.ray_adapter import installed_here
+from tonnage.cluster.step_worker import StepResult, Heartbeat
+from tonnage.cluster.version_check import InstalledVersion, ActorShell
+from tonnage.cluster.worker_pool import LOST, Crew
 from tonnage.run.two_pass.output import object_store
 from tonnage.run.two_pass.worker import STEPS
 
@@ -27,8 +27,8 @@ def test_why_there_is_no_agent_is_told() -> None:
         def __init__(self) -> None:
             raise OSError("no such directory")
 
-    seat = Seat()
-    assert Found(*seat.look()) == found_here()
+    seat = ActorShell()
+    assert InstalledVersion(*seat.look()) == installed_here()
     seat.become(Broken)
     with pytest.raises(RuntimeError, match="could not start an agent: OSError: no such directory"):
         seat.call("tell", 0, 0.0)
@@ -55,11 +55,11 @@ class Quiet:
     def stop(self) -> None:
         """It ends soon."""
 
-    def tell(self, known: int, seconds: float) -> Told:
+    def tell(self, known: int, seconds: float) -> Heartbeat:
         """That it is at it, or, then, at the end."""
         self._told += 1
-        ended = Ended("the answer") if self._told > TELLS else None
-        return Told(self._number, 0, self.quiet_seconds, (), ended)
+        ended = StepResult("the answer") if self._told > TELLS else None
+        return Heartbeat(self._number, 0, self.quiet_seconds, (), ended)
 
 
 class Stuck(Quiet):
@@ -92,9 +92,9 @@ def test_who_waits_for_a_store_moves_nothing_and_does_not_hang(
     with crew_of(Stuck, "a") as made:
         end = made.do(step, {"a": None})["a"]
     if step in object_store.STEPS:
-        assert end == Ended("the answer")
+        assert end == StepResult("the answer")
     else:
-        assert end.kind == GONE and end.why.startswith("hangs: it moved nothing for")
+        assert end.kind == LOST and end.why.startswith("hangs: it moved nothing for")
 
 
 def test_who_answered_while_the_driver_was_busy_is_not_silent(clock: SimpleNamespace) -> None:

@@ -11,7 +11,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoo
 from typing import Any
 
 from tonnage.cluster import version_check
-from tonnage.cluster.ray_adapter import Cluster, Lost, Machine
+from tonnage.cluster.ray_adapter import Cluster, WorkerLost, Machine
 
 
 class Actor:
@@ -66,4 +66,4 @@ class Machines(Cluster):
         except TimeoutError:
             raise
         except Exception as why:
-            raise Lost(str(why)) from why
+            raise WorkerLost(str(why)) from why

@@ -20,9 +20,9 @@ from support.machines import Actor, Machines
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cluster.ray_adapter import Machine
-from tonnage.cluster.step_worker import Part, Sorter, Steps
+from tonnage.cluster.step_worker import Part, StepWorker, Steps
 from tonnage.cluster.worker_pool import Crew
-from tonnage.run.mapreduce.worker import MapReduceSite
+from tonnage.run.mapreduce.worker import MapReduceWorker
 from tonnage.run.sort.cluster import SortPlace, SortSite
 from tonnage.run.two_pass.worker import Place, Site
 
@@ -143,7 +143,7 @@ class FaultySort(Faulty, SortSite):
     """One that sorts."""
 
 
-class FaultyMapReduce(Faulty, MapReduceSite):
+class FaultyMapReduce(Faulty, MapReduceWorker):
     """One that does a MapReduce."""
 
 
@@ -168,10 +168,10 @@ class SorterActor(Actor):
         self._place: Place | None = None
         super().__init__(self._sorter)
 
-    def _sorter(self) -> Sorter:
+    def _sorter(self) -> StepWorker:
         actor = self
 
-        class FaultySorter(Sorter):
+        class FaultySorter(StepWorker):
             def settle(self, place: Part) -> Steps:
                 assert isinstance(place, Place)
                 actor._place = place

@@ -14,11 +14,11 @@ from tonnage.base.formatting import bytes_of
 from tonnage.base.records import RunRecord
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import now
-from tonnage.run.mapreduce import Functions, Input, map_reduce
+from tonnage.run.mapreduce import Functions, Input, run_map_reduce
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
 
 if TYPE_CHECKING:
-    from tonnage.run.mapreduce.cluster import MapReduceAsked
+    from tonnage.run.mapreduce.cluster import MapReduceJob
 
 Source = Path | str | Input
 
@@ -108,10 +108,10 @@ class MapReduce(Functions):
                 workers,
                 format,
             )
-            from tonnage.cluster.ray_adapter import attached
+            from tonnage.cluster.ray_adapter import connect
             from tonnage.run.two_pass.driver import sort_fleet
 
-            with attached(fleet.address) as cluster:
+            with connect(fleet.address) as cluster:
                 return sort_fleet(cluster, Path(fleet.out), asked, on_progress or (lambda *_: None))
         if is_url(str(output)):
             raise core.UsageError(
@@ -120,7 +120,7 @@ class MapReduce(Functions):
             )
         directories = [Path(output), *map(Path, places)]
         near = (path if path.exists() else path.parent for path in directories)
-        return map_reduce(
+        return run_map_reduce(
             self,
             given,
             directories[0],
@@ -146,7 +146,7 @@ def asked_of_fleet(
     memory_bytes: int,
     workers: int | None,
     format: str,
-) -> MapReduceAsked:
+) -> MapReduceJob:
     """What is asked of the machines of a fleet, whoever attaches to them.
 
     Args:
@@ -165,13 +165,13 @@ def asked_of_fleet(
     """
     if importlib.util.find_spec("ray") is None:
         raise core.UsageError("a fleet needs Ray: pip install 'tonnage[cluster]'")
-    from tonnage.run.mapreduce.cluster import asked_of
+    from tonnage.run.mapreduce.cluster import map_reduce_job
     from tonnage.run.two_pass.job_spec import refuse_nowhere
 
     for flag, given in (("input", (str(each.path) for each in inputs)), ("--output", [output])):
         refuse_nowhere(flag, (each for each in given if not is_url(each)))
     refuse_nowhere("--scratch", scratch)
-    return asked_of(
+    return map_reduce_job(
         functions,
         inputs,
         format=format,

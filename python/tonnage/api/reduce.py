@@ -163,7 +163,7 @@ def reduce(
 
 
 def _on_fleet(fleet: OnFleet, on_progress: OnRound, **asked: Any) -> Reduced:
-    from tonnage.cluster.ray_adapter import attached
+    from tonnage.cluster.ray_adapter import connect
     from tonnage.run.reduce.cluster.driver import reduce_fleet
     from tonnage.run.reduce.cluster.job_spec import ReduceAsked
 
@@ -173,7 +173,7 @@ def _on_fleet(fleet: OnFleet, on_progress: OnRound, **asked: Any) -> Reduced:
         command=list(sys.argv),
         **asked,
     )
-    with attached(fleet.address) as cluster:
+    with connect(fleet.address) as cluster:
         fleet.on_machines([(each.name, each.labels) for each in cluster.machines])
         return Reduced(*reduce_fleet(cluster, fleet.out, job, on_progress))
 

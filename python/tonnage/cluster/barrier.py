@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tonnage.cluster.peers import Met
+from tonnage.cluster.peers import BarrierResult
 
 LOOK_SECONDS = 0.1
 """So long a stop may go unnoticed."""
 
 
-class Waits(NamedTuple):
+class BarrierWait(NamedTuple):
     """Somebody waits for the others."""
 
     number: int
@@ -24,7 +24,7 @@ class Waits(NamedTuple):
     says: Any
 
 
-class Meeting:
+class WorkerBarrier:
     """What an agent's work is given as its peers.
 
     Args:
@@ -38,9 +38,9 @@ class Meeting:
     ) -> None:
         self._node, self._on_wait, self._wait_until = node, on_wait, wait_until
         self._number = 0
-        self._met: Met | None = None
+        self._met: BarrierResult | None = None
         self._goes = threading.Event()
-        self.waits: Waits | None = None
+        self.waits: BarrierWait | None = None
         """What there is to tell the driver."""
 
     @property
@@ -48,11 +48,11 @@ class Meeting:
         """The machine's name."""
         return self._node
 
-    def meet(self, says: Any) -> Met:
+    def meet(self, says: Any) -> BarrierResult:
         """Waits for all others."""
         self._number += 1
         self._goes.clear()
-        self.waits = Waits(self._number, says)
+        self.waits = BarrierWait(self._number, says)
         self._on_wait()
         while not self._goes.wait(LOOK_SECONDS):
             self._wait_until(0.0)  # It may be told to stop.
@@ -63,5 +63,5 @@ class Meeting:
     def go(self, number: int, at: float, said: Mapping[str, Any]) -> None:
         """Has all go on that wait there: the driver may say so more than once."""
         if self.waits and self.waits.number == number:
-            self._met, self.waits = Met(said, at), None
+            self._met, self.waits = BarrierResult(said, at), None
             self._goes.set()

@@ -16,12 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from tonnage.base import core
-from tonnage.cluster.ray_adapter import packed
+from tonnage.cluster.ray_adapter import pickle_with_modules
 
 Called = Callable[..., Any] | None
 
 
-class Code:
+class ShippedCode:
     """What is sent along with objects of a user's.
 
     Args:
@@ -38,7 +38,7 @@ class Code:
             UsageError: It cannot be sent.
         """
         try:
-            return packed(thing, self._modules)
+            return pickle_with_modules(thing, self._modules)
         except Exception as why:
             raise core.UsageError(
                 f"the functions cannot be sent to other machines: {type(why).__name__}: {why}"

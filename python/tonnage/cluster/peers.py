@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 
-class Met(NamedTuple):
+class BarrierResult(NamedTuple):
     """What came of a meeting."""
 
     said: Mapping[str, Any]
@@ -20,7 +20,7 @@ class Met(NamedTuple):
     """When all went on, as this machine's monotonic clock has it."""
 
 
-class Peers(Protocol):
+class Barrier(Protocol):
     """The machines that measure with this one, this one among them."""
 
     @property
@@ -28,6 +28,6 @@ class Peers(Protocol):
         """This one's name."""
         ...
 
-    def meet(self, says: Any) -> Met:
+    def wait(self, says: Any) -> BarrierResult:
         """Waits for all that have not ended; what is said is plain data."""
         ...

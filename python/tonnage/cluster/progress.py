@@ -13,7 +13,7 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.core.progress import PLAIN_EVERY_SECONDS, SHOW_AFTER_SECONDS
-from tonnage.measure.cluster.driver import Row
+from tonnage.measure.cluster.driver import NodeStatus
 
 LIVE_EVERY_SECONDS = 0.25
 OVER_SECONDS = 3.0
@@ -23,7 +23,7 @@ Rates = Mapping[str, float | None]
 """What each node moves a second; ``None`` of those that move nothing now."""
 
 
-class View:
+class ClusterProgress:
     """Shows rows; a context manager around one measurement.
 
     Args:
@@ -37,14 +37,14 @@ class View:
         self._seen: dict[str, deque[tuple[float, int]]] = {}
         self._live: Any = None
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> ClusterProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.stop()
 
-    def __call__(self, rows: Sequence[Row]) -> None:
+    def __call__(self, rows: Sequence[NodeStatus]) -> None:
         """Shows how far all nodes are."""
         now = time.monotonic()
         rates = {row.node: self._rate(row, now) for row in rows}
@@ -57,7 +57,7 @@ class View:
             self._next_line = now - self._began + PLAIN_EVERY_SECONDS
             print(f"{self._label}: {in_line(rows, rates)}", file=sys.stderr, flush=True)
 
-    def _rate(self, row: Row, now: float) -> float | None:
+    def _rate(self, row: NodeStatus, now: float) -> float | None:
         """Bytes a second lately; of a node that waits for others none."""
         if row.state != "measuring" or row.waits:
             self._seen.pop(row.node, None)
@@ -71,7 +71,7 @@ class View:
         moved, passed = row.done_bytes - seen[0][1], now - seen[0][0]
         return moved / passed if passed else None
 
-    def _show(self, rows: Sequence[Row], rates: Rates) -> None:
+    def _show(self, rows: Sequence[NodeStatus], rates: Rates) -> None:
         from rich.console import Console
         from rich.live import Live
 
@@ -87,7 +87,7 @@ class View:
         self._live.update(_table(rows, rates), refresh=True)
 
 
-def in_line(rows: Sequence[Row], rates: Rates) -> str:
+def in_line(rows: Sequence[NodeStatus], rates: Rates) -> str:
     """All nodes in a line: how many are how far, and what they move."""
     counts: dict[str, int] = {}
     for row in rows:
@@ -103,7 +103,7 @@ def in_line(rows: Sequence[Row], rates: Rates) -> str:
     return "; ".join(parts)
 
 
-def _table(rows: Sequence[Row], rates: Rates) -> Any:
+def _table(rows: Sequence[NodeStatus], rates: Rates) -> Any:
     from rich.table import Table
     from rich.text import Text
 

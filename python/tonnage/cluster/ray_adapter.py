@@ -29,10 +29,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from tonnage.base import core
 from tonnage.base.records.environment import MACHINE_TYPE
 from tonnage.cluster import version_check
-from tonnage.cluster.version_check import Found
+from tonnage.cluster.version_check import InstalledVersion
 
 AUTO = "auto"
-OF = "@"
+TYPE_SEPARATOR = "@"
 """In an address, between the type of machines and where their cluster is."""
 NO_CLUSTER = "no cluster answers there: start one with ray start --head"
 LISTENING_SECONDS = 5.0
@@ -45,7 +45,7 @@ RAYS_NAMES = {
 """Labels that Ray has names for, as ours are called; its others say nothing of a machine."""
 
 
-class Lost(Exception):
+class WorkerLost(Exception):
     """A machine, or what runs on it, that is gone, or refused.
 
     Args:
@@ -74,7 +74,7 @@ Call = Any
 """What was asked of a machine and is not answered yet."""
 
 
-class Actor:
+class RemoteWorker:
     """An object that lives on a machine; its methods are called there, one after another."""
 
     def __init__(self, handle: Any, kind: type[Any]) -> None:
@@ -120,12 +120,12 @@ class Cluster:
         if kind:
             self.machines = _of_kind(kind, self.machines)
 
-    def place(self, machine: Machine, kind: type[Any]) -> Actor:
+    def place(self, machine: Machine, kind: type[Any]) -> RemoteWorker:
         """A process on a machine for an object of this kind; not there yet when this returns."""
         # Who lists processes sees what each is for.
-        named = type(kind.__name__, (version_check.Seat,), {"__module__": version_check.__name__})
+        named = type(kind.__name__, (version_check.ActorShell,), {"__module__": version_check.__name__})
         made = ray.remote(named).options(**_bound(machine), max_restarts=0, max_task_retries=0)
-        return Actor(made.remote(), kind)
+        return RemoteWorker(made.remote(), kind)
 
     def wait(self, calls: Sequence[Call], seconds: float, least: int = 1) -> list[Call]:
         """Those whose answers are here; returns when so many are at least, or after so long."""
@@ -148,13 +148,13 @@ class Cluster:
             raise TimeoutError from why
         except RayTaskError as why:
             cause = why.as_instanceof_cause()
-            raise Lost(_first_line(cause.args[0] if cause.args else cause), str(why)) from why
+            raise WorkerLost(_first_line(cause.args[0] if cause.args else cause), str(why)) from why
         except RayError as why:
-            raise Lost("died: its machine, or Ray's process there, is gone", str(why)) from why
+            raise WorkerLost("died: its machine, or Ray's process there, is gone", str(why)) from why
 
 
 @contextmanager
-def attached(address: str) -> Iterator[Cluster]:
+def connect(address: str) -> Iterator[Cluster]:
     """Attaches to the cluster at an address, or, `AUTO`, to the one that this machine is in.
 
     Args:
@@ -165,7 +165,7 @@ def attached(address: str) -> Iterator[Cluster]:
         UsageError: There is none, it has another version, or it does not let us in; or no machine is
             of that type.
     """
-    kind, _, address = address.rpartition(OF)
+    kind, _, address = address.rpartition(TYPE_SEPARATOR)
     if address.startswith("ray://"):
         raise core.UsageError(
             f"--cluster {address}: give the address of the cluster itself, HOST:PORT, on a machine "
@@ -196,7 +196,7 @@ def attached(address: str) -> Iterator[Cluster]:
         ray.shutdown()
 
 
-def packed(thing: object, modules: Iterable[ModuleType]) -> bytes:
+def pickle_with_modules(thing: object, modules: Iterable[ModuleType]) -> bytes:
     """Something as it is sent to machines that have none of these modules; pickle unpacks it."""
     own = list(modules)
     for module in own:
@@ -209,9 +209,9 @@ def packed(thing: object, modules: Iterable[ModuleType]) -> bytes:
             ray.cloudpickle.unregister_pickle_by_value(module)
 
 
-def found_here() -> Found:
+def installed_here() -> InstalledVersion:
     """What this machine has of Tonnage."""
-    return Found(*version_check.look())
+    return InstalledVersion(*version_check.look())
 
 
 def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
@@ -220,7 +220,7 @@ def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
     if not found:
         known = sorted({each.labels.get(MACHINE_TYPE, "of no type") for each in machines})
         raise core.UsageError(
-            f"--cluster {kind}{OF}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
+            f"--cluster {kind}{TYPE_SEPARATOR}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
             f"{', '.join(known)}: leave the type out, or start Ray there with that label"
         )
     return found

@@ -43,10 +43,10 @@ NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 class StepResult:
     """How a step ended."""
 
-    answer: Any = None
+    value: Any = None
     kind: str | None = None
     """What kind of failure it was."""
-    why: str = ""
+    reason: str = ""
     error: str | None = None
     """All of what went wrong, if it was not foreseen."""
     seconds: float = 0.0
@@ -61,11 +61,11 @@ class Heartbeat:
 
     number: int
     done_bytes: int
-    quiet_seconds: float
+    idle_seconds: float
     """Since something was last moved."""
-    finished: tuple[Mapping[str, Any], ...]
+    news: tuple[Mapping[str, Any], ...]
     """Lines of its list of finished files that who asks does not have."""
-    ended: StepResult | None
+    result: StepResult | None
 
 
 class Steps(Protocol):
@@ -164,9 +164,9 @@ class StepWorker:
         return Heartbeat(
             number=self._number,
             done_bytes=self._done,
-            quiet_seconds=time.monotonic() - self._moved,
-            finished=tuple(finished),
-            ended=ended,
+            idle_seconds=time.monotonic() - self._moved,
+            news=tuple(finished),
+            result=ended,
         )
 
     def stop(self) -> None:
@@ -185,25 +185,25 @@ class StepWorker:
         try:
             ended = StepResult(getattr(self._site, step)(asked, self._progress))
         except _Stopped:
-            ended = StepResult(kind=STOPPED, why="was told to end")
+            ended = StepResult(kind=STOPPED, reason="was told to end")
         except core.UsageError as why:
-            ended = StepResult(kind=REFUSED, why=str(why.args[0]))
+            ended = StepResult(kind=REFUSED, reason=str(why.args[0]))
         except Unread as why:
-            ended = StepResult(kind=INPUT, why=str(why))
+            ended = StepResult(kind=INPUT, reason=str(why))
         except Changed as why:
-            ended = StepResult(kind=CHANGED, why=str(why))
+            ended = StepResult(kind=CHANGED, reason=str(why))
         except Deterministic as why:
             error = "".join(traceback.format_exception(why))
-            ended = StepResult(kind=DETERMINISTIC, why=str(why), error=error)
+            ended = StepResult(kind=DETERMINISTIC, reason=str(why), error=error)
         except core.RunError as why:
             # What names a file is the disk's; of a peer there is none.
             of_disk = len(why.args) > 2 and why.args[2]
-            ended = StepResult(kind=_of_disk(why.args[0]) if of_disk else FAILED, why=why.args[0])
+            ended = StepResult(kind=_of_disk(why.args[0]) if of_disk else FAILED, reason=why.args[0])
         except OSError as why:
-            ended = StepResult(kind=FULL if why.errno in NO_SPACE else DISK, why=_in_words(why))
+            ended = StepResult(kind=FULL if why.errno in NO_SPACE else DISK, reason=_in_words(why))
         except Exception as why:
             error = "".join(traceback.format_exception(why))
-            ended = StepResult(kind=FAILED, why=f"{type(why).__name__}: {why}", error=error)
+            ended = StepResult(kind=FAILED, reason=f"{type(why).__name__}: {why}", error=error)
         self._ended = StepResult(
             **{**vars(ended)}
             | {

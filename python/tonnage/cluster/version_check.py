@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 
-class Found(NamedTuple):
+class InstalledVersion(NamedTuple):
     """What is there; ``None`` for what is not."""
 
     host: str
@@ -35,7 +35,7 @@ def look() -> tuple[str, str | None, str | None]:
     return platform.node(), version, digest[:16]
 
 
-class Seat:
+class ActorShell:
     """A process on a machine: tells what is there, then becomes an object whose methods it calls.
 
     One process does both: each that Python starts in costs seconds.
@@ -63,7 +63,7 @@ class Seat:
         return getattr(self._made, method)(*arguments)
 
 
-def difference(here: Found, there: Found) -> str | None:
+def difference(here: InstalledVersion, there: InstalledVersion) -> str | None:
     """What has to be mended on a machine before it can measure with this one; None: nothing."""
     if there.tonnage is None:
         return f"has no Tonnage: install it there (pip install tonnage=={here.tonnage})"

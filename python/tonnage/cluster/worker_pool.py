@@ -41,7 +41,7 @@ AGAIN_SECONDS = 0.1
 TRIES = 3
 """How often a step is asked for again that an agent knows nothing of."""
 
-GONE = "gone"
+LOST = "gone"
 """The kind of an end that an agent did not tell: there is none, or none that answers."""
 
 OnTold = Callable[[str, Told], None]
@@ -49,7 +49,7 @@ Accuses = Callable[[Ended], Collection[str]]
 """Names those with whom a node that has come to an end could not exchange data."""
 
 
-class Member:
+class WorkerHandle:
     """A machine with its agent."""
 
     def __init__(self, machine: Machine) -> None:
@@ -80,7 +80,7 @@ class Member:
         self.heard_at = time.monotonic()
 
 
-class Crew:
+class WorkerPool:
     """The agents; a context manager, after which none of them is at work.
 
     Args:
@@ -98,12 +98,12 @@ class Crew:
         kind: type[Sorter] = Sorter,
     ) -> None:
         self._cluster, self._patience, self._kind = cluster, patience_seconds, kind
-        self.members = {machine.name: Member(machine) for machine in machines}
+        self.workers = {machine.name: WorkerHandle(machine) for machine in machines}
         self._step = 0
         self._moves = True
         """Whether who does the step and moves nothing hangs."""
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -112,12 +112,12 @@ class Crew:
     @property
     def nodes(self) -> list[str]:
         """Who is there, in order."""
-        return sorted(node for node, each in self.members.items() if each.gone is None)
+        return sorted(node for node, each in self.workers.items() if each.gone is None)
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
         """Those of each machine, gone or not, as its cluster has them."""
-        return {node: dict(each.machine.labels) for node, each in self.members.items()}
+        return {node: dict(each.machine.labels) for node, each in self.workers.items()}
 
     def ready(self, place: Callable[[str], Part]) -> None:
         """Has an agent, in its place, on each machine that has what it needs.
@@ -134,19 +134,19 @@ class Crew:
                 self.lose(member.node, lacking)
         self._settle(self._left, place)
 
-    def renew(self, nodes: Iterable[str], place: Callable[[str], Part]) -> list[str]:
+    def restart(self, nodes: Iterable[str], place: Callable[[str], Part]) -> list[str]:
         """Has a new agent on each of these machines, whose own is gone; gives those that have one.
 
         Args:
             nodes: Which.
             place: The place of a node.
         """
-        renewed = [Member(self.members[node].machine) for node in nodes]
-        self.members |= {member.node: member for member in renewed}
+        renewed = [WorkerHandle(self.workers[node].machine) for node in nodes]
+        self.workers |= {member.node: member for member in renewed}
         self._settle(renewed, place)
         return [member.node for member in renewed if member.gone is None]
 
-    def _settle(self, members: Sequence[Member], place: Callable[[str], Part]) -> None:
+    def _settle(self, members: Sequence[WorkerHandle], place: Callable[[str], Part]) -> None:
         for member in members:
             member.actor = member.actor or self._cluster.place(member.machine, self._kind)
             member.actor.become()
@@ -154,10 +154,10 @@ class Crew:
         for _ in self._answers(taken):
             pass
 
-    def addresses(self, nodes: Sequence[str]) -> dict[str, str]:
+    def reserve_addresses(self, nodes: Sequence[str]) -> dict[str, str]:
         """A free address on each of these nodes; those that do not tell are gone."""
         there = set(self.nodes).intersection(nodes)
-        return self.ask("listen", {node: [self.members[node].machine.address] for node in there})
+        return self.ask("listen", {node: [self.workers[node].machine.address] for node in there})
 
     def ask(
         self, method: str, arguments: Mapping[str, Sequence[Any]], bytes_: int = 0
@@ -169,7 +169,7 @@ class Crew:
             arguments: Of each node.
             bytes_: About how many are on their way to a node, or from it.
         """
-        calls = {node: self.members[node].ask(method, *of) for node, of in arguments.items()}
+        calls = {node: self.workers[node].ask(method, *of) for node, of in arguments.items()}
         return {member.node: answer for member, answer in self._answers(calls, bytes_)}
 
     def hand(
@@ -192,8 +192,8 @@ class Crew:
             bytes_: About how many are on their way to a node.
         """
         calls = {
-            node: self.members[node].ask(
-                takes, *arguments, self.members[giver].ask(gives, *arguments)
+            node: self.workers[node].ask(
+                takes, *arguments, self.workers[giver].ask(gives, *arguments)
             )
             for node, giver in givers.items()
         }
@@ -207,7 +207,7 @@ class Crew:
             if {node, givers[node]} <= {*self.nodes}:
                 self.lose(givers[node], f"did not give what it had: {why}")
 
-    def do(
+    def run_step(
         self,
         step: str,
         asked: Mapping[str, Any],
@@ -227,10 +227,10 @@ class Crew:
         ended: dict[str, Ended] = {}
         doing = []
         for node in sorted(asked):
-            member = self.members.get(node)
+            member = self.workers.get(node)
             if member is None or member.gone is not None:
                 why = "is not in the cluster" if member is None else member.gone
-                ended[node] = Ended(kind=GONE, why=why or "")
+                ended[node] = Ended(kind=LOST, why=why or "")
                 continue
             member.begun, member.asked_again = (self._step, step, asked[node]), 0
             member.ask("begin", *member.begun)
@@ -245,7 +245,7 @@ class Crew:
             patient_until = self._judge(doing, accused, heard_until, patient_until)
             for member in list(doing):
                 if member.gone is not None:
-                    ended[member.node] = Ended(kind=GONE, why=member.gone)
+                    ended[member.node] = Ended(kind=LOST, why=member.gone)
                 elif member.told and member.told.ended:
                     ended[member.node] = member.told.ended
                     accused.update(accuses(member.told.ended))
@@ -256,7 +256,7 @@ class Crew:
 
     def lose(self, node: str, why: str) -> None:
         """Ends a node's agent, and asks it no more."""
-        member = self.members[node]
+        member = self.workers[node]
         if member.gone is None:
             member.gone = why
             if member.actor:
@@ -270,7 +270,7 @@ class Crew:
 
     def halt(self, node: str) -> None:
         """Has a node end its step early; it is there for others afterwards."""
-        member = self.members[node]
+        member = self.workers[node]
         if member.gone is None and member.actor:
             member.ask("halt", self._step)
 
@@ -289,10 +289,10 @@ class Crew:
                 member.actor.kill()
 
     @property
-    def _left(self) -> list[Member]:
-        return [each for each in self.members.values() if each.gone is None]
+    def _left(self) -> list[WorkerHandle]:
+        return [each for each in self.workers.values() if each.gone is None]
 
-    def _hear(self, doing: Sequence[Member], on_told: OnTold) -> float:
+    def _hear(self, doing: Sequence[WorkerHandle], on_told: OnTold) -> float:
         """What these have to tell, as soon as one of them has something, or nobody for a while.
 
         Gives until when was listened: what is done with the answers takes its time, too, and who
@@ -332,13 +332,13 @@ class Crew:
 
     def _judge(
         self,
-        doing: Sequence[Member],
+        doing: Sequence[WorkerHandle],
         accused: Collection[str],
         now: float,
         patient_until: float,
     ) -> float:
         """Gives up who says nothing, or hangs; gives until when nobody else is said to hang."""
-        silent: list[tuple[float, Member]] = []
+        silent: list[tuple[float, WorkerHandle]] = []
         for member in doing:
             if member.gone is not None:
                 continue
@@ -363,7 +363,7 @@ class Crew:
         calls: Mapping[str, Call],
         bytes_: int = 0,
         on_lost: Callable[[str, str], None] | None = None,
-    ) -> Iterator[tuple[Member, Any]]:
+    ) -> Iterator[tuple[WorkerHandle, Any]]:
         """What each answered; who did not is gone, or whatever else is to become of it."""
         lose, longer = on_lost or self.lose, bytes_ / SLOWEST_BYTES_PER_SECOND
         seconds = max(READY_SECONDS, self._patience) + longer
@@ -374,7 +374,7 @@ class Crew:
             for node in [node for node, call in left.items() if call in done]:
                 within = ANSWER_SECONDS + longer
                 try:
-                    yield self.members[node], self._cluster.answer(left.pop(node), within)
+                    yield self.workers[node], self._cluster.answer(left.pop(node), within)
                 except TimeoutError:
                     lose(node, f"did not answer within {within:.0f} s")
                 except Lost as why:
@@ -383,13 +383,13 @@ class Crew:
             lose(node, f"was not ready within {seconds:.0f} s")
 
 
-def foremost(ended: Mapping[str, Ended], *kinds: str) -> tuple[str, Ended] | None:
+def first_failure(ended: Mapping[str, Ended], *kinds: str) -> tuple[str, Ended] | None:
     """The first node whose end was of these kinds."""
     return next(((node, ended[node]) for node in sorted(ended) if ended[node].kind in kinds), None)
 
 
-def refuse(ended: Mapping[str, Ended], kind: str) -> None:
+def raise_refusal(ended: Mapping[str, Ended], kind: str) -> None:
     """Refuses what a node has refused, naming it."""
-    if found := foremost(ended, kind):
+    if found := first_failure(ended, kind):
         node, why = found
         raise core.UsageError(f"{node}: {why.why}")

@@ -19,10 +19,10 @@ from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, Trial
 from tonnage.cli.measure.cluster import fail_if_missing, summary
 from tonnage.cli.options.inputs import read_fleets
-from tonnage.cluster.progress import View, in_line
-from tonnage.measure.cluster.aggregate import across
-from tonnage.measure.cluster.driver import Asked, OnRows, Row, measure_fleet
-from tonnage.measure.cluster.measure_worker import Agent, Task, Work
+from tonnage.cluster.progress import ClusterProgress, in_line
+from tonnage.measure.cluster.aggregate import aggregate_nodes
+from tonnage.measure.cluster.driver import MeasurementRequest, OnStatus, NodeStatus, measure_cluster
+from tonnage.measure.cluster.measure_worker import MeasureWorker, MeasureTask, Work
 from tonnage.measure.trial.environment import capture
 from tonnage.measure.trial.session import kept
 from tonnage.model.analysis import analyse
@@ -85,11 +85,11 @@ def measured(
     machines: Machines,
     out: Path,
     of: Mapping[str, Work] | None = None,
-    on_rows: OnRows = lambda _: None,
+    on_rows: OnStatus = lambda _: None,
     **more: Any,
 ) -> ClusterMeasurement:
     """What the machines come to that do this work, or, if nothing is said, the usual."""
-    asked = Asked(
+    asked = MeasurementRequest(
         kind="ops",
         work=lambda node: (of or {}).get(node, works()),
         settings={},
@@ -98,7 +98,7 @@ def measured(
         instances=None,
         patience_seconds=10.0,
     )
-    *_, whole = measure_fleet(machines, out, replace(asked, **more), on_rows)
+    *_, whole = measure_cluster(machines, out, replace(asked, **more), on_rows)
     assert isinstance(whole, ClusterMeasurement)
     return whole
 
@@ -158,10 +158,10 @@ def test_who_is_given_up_stops_before_the_next_begins_and_cleans_up(tmp_path: Pa
 
 
 def test_an_agent_is_asked_for_what_comes_after_so_many_files() -> None:
-    agent = Agent()
+    agent = MeasureWorker()
     # It has a trial that comes after all others by name.
     files = {"begun.json": b"1", "trial-00009.json": b"2"}
-    agent.prepare(Task(works(), ["test"], {}, files, "kept/a"))
+    agent.prepare(MeasureTask(works(), ["test"], {}, files, "kept/a"))
     assert agent.tell(0, 0).files == files
     room = agent._out
     told = dict(files)
@@ -264,22 +264,22 @@ def test_of_unlike_machines_each_type_has_its_own_middle() -> None:
         )
         for node, rate in rates.items()
     ]
-    (found,) = across(rows)
+    (found,) = aggregate_nodes(rows)
     assert found.medians_of_types == {"fast": 110e6, "slow": 10e6}
     made = ClusterMeasurement(id="f", kind="disk", began_at="", command=[], settings={}, nodes=rows)
     said = summary(replace(made, across=[found]), Path())[0]
     assert "110 MB/s (fast) and 10.0 MB/s (slow) are the median nodes' of each type" in said
-    alike = across([row for row in rows if row.machine_type == "fast"])
+    alike = aggregate_nodes([row for row in rows if row.machine_type == "fast"])
     assert "110 MB/s is the median node's" in summary(replace(made, across=alike), Path())[0]
 
 
 def test_who_waits_for_others_has_no_rate_and_who_is_stalled_has_none_to_show() -> None:
-    rows = [Row(node, "measuring", 0, 0, None) for node in "ab"]
+    rows = [NodeStatus(node, "measuring", 0, 0, None) for node in "ab"]
     assert in_line(rows, {"a": None, "b": None}) == "2 nodes: 2 measuring; 0 trials"
     assert in_line(rows, {"a": 5e6, "b": None}) == (
         "2 nodes: 2 measuring; 5.00 MB/s together; slowest a 5.00 MB/s; 0 trials"
     )
-    view, now = View("measuring"), time.monotonic()
+    view, now = ClusterProgress("measuring"), time.monotonic()
     told = [(0, 0, True), (0, 5, False), (10, 10, False), (10, 11, True), (10, 12, False)]
     rates = [
         view._rate(rows[0]._replace(done_bytes=done, waits=waits), now + passed)

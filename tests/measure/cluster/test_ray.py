@@ -35,9 +35,9 @@ from tonnage.base.records import (
 from tonnage.base.records.discovery import find_measurements, load_measurement, load_measurements
 from tonnage.base.stats.histograms import merged, percentile
 from tonnage.cluster import clock_sync, version_check
-from tonnage.cluster.version_check import Found
-from tonnage.measure.cluster.aggregate import across
-from tonnage.measure.cluster.store import directory
+from tonnage.cluster.version_check import InstalledVersion
+from tonnage.measure.cluster.aggregate import aggregate_nodes
+from tonnage.measure.cluster.store import node_directory
 from tonnage.model.analysis import analyse
 
 NODES = ("beta", "gamma")
@@ -347,7 +347,7 @@ def test_a_percentile_of_all_is_none_of_the_nodes_and_not_their_mean() -> None:
     rows.append(
         ClusterNode(node="c", ok=False, why="died", measurement=_with_bins("c", [(9.0, 9)]))
     )
-    (found,) = across(rows)
+    (found,) = aggregate_nodes(rows)
     assert found.bins == [(0.001, 1980), (1.0, 20)]
     assert (found.nodes, found.latency_seconds.count) == (2, 2000)
     # The mean of both nodes' would be 0.5 s.
@@ -404,25 +404,25 @@ def test_a_clock_is_known_to_within_its_error(
 
 
 def test_what_differs_between_machines_is_told_with_what_mends_it() -> None:
-    here = Found("here", "1.2.0", "abc")
-    assert version_check.difference(here, Found("there", "1.2.0", "abc")) is None
-    assert version_check.difference(here, Found("there", None, None)) == (
+    here = InstalledVersion("here", "1.2.0", "abc")
+    assert version_check.difference(here, InstalledVersion("there", "1.2.0", "abc")) is None
+    assert version_check.difference(here, InstalledVersion("there", None, None)) == (
         "has no Tonnage: install it there (pip install tonnage==1.2.0)"
     )
     assert "has Tonnage 1.1.0, this machine 1.2.0" in str(
-        version_check.difference(here, Found("there", "1.1.0", "abc"))
+        version_check.difference(here, InstalledVersion("there", "1.1.0", "abc"))
     )
-    assert version_check.difference(here, Found("there", "1.2.0", "abd")) == (
+    assert version_check.difference(here, InstalledVersion("there", "1.2.0", "abd")) == (
         "has another build of Tonnage 1.2.0: install the same wheel there"
     )
-    assert Found(*version_check.look()).core is not None
+    assert InstalledVersion(*version_check.look()).core is not None
 
 
 @pytest.mark.parametrize(
     ("node", "name"), [("10.0.0.1", "10.0.0.1"), ("::1", "__1"), ("../up", "_up"), ("..", "node")]
 )
 def test_a_nodes_directory_lies_in_the_fleets(node: str, name: str) -> None:
-    assert directory(node) == name
+    assert node_directory(node) == name
 
 
 def test_labels_are_compared_side_by_side() -> None:

@@ -8,12 +8,12 @@ import pytest
 from support.measurements import measurement
 from tonnage.base import core
 from tonnage.base.records import ClusterNode
-from tonnage.measure.cluster.store import Kept, kept
+from tonnage.measure.cluster.store import ClusterMeasurementDir, open_measurement_dir
 
 
-def on_file(out: Path, *nodes: str) -> AbstractContextManager[Kept]:
+def on_file(out: Path, *nodes: str) -> AbstractContextManager[ClusterMeasurementDir]:
     """The directory, for a command on these nodes."""
-    return kept(out, "ops", {}, nodes, command=["test"], labels={}, one_at_a_time=False)
+    return open_measurement_dir(out, "ops", {}, nodes, command=["test"], labels={}, one_at_a_time=False)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ from tonnage.base.records.network_rounds import (
 from tonnage.cli.measure.cluster import document
 from tonnage.cli.measure.net import shuffled
 from tonnage.cluster.ray_adapter import Machine
-from tonnage.measure.cluster.driver import Heard, Member
-from tonnage.measure.cluster.measure_worker import Said, Told
+from tonnage.measure.cluster.driver import TrialDone, MeasuringNode
+from tonnage.measure.cluster.measure_worker import RoundResult, Told
 from tonnage.measure.net.cluster import (
     MOST_ALONE,
     MOST_ALONE_BRIEFLY,
@@ -291,32 +291,32 @@ class Failing:
     """A run whose machines all answer: that all went well, or these words."""
 
     def __init__(self, names: Sequence[str], says: Callable[[str, Part], str | None]) -> None:
-        self.left = [Member(Machine(name, {}, "198.18.0.1", name)) for name in names]
+        self.left = [MeasuringNode(Machine(name, {}, "198.18.0.1", name)) for name in names]
         self.closed: dict[str, str | None] = {}
         self.tries = 0
         self._says, self._parts = says, dict[str, Part]()
 
-    def trials(self, _: Member) -> list[Trial]:
+    def trials(self, _: MeasuringNode) -> list[Trial]:
         return []
 
-    def answers(self, asked: Mapping[Member, Any]) -> Iterator[tuple[Member, Any]]:
+    def answers(self, asked: Mapping[MeasuringNode, Any]) -> Iterator[tuple[MeasuringNode, Any]]:
         yield from [(member, ("198.18.0.1", 7411, "large")) for member in asked]
 
-    def give(self, member: Member, part: Part) -> None:
+    def give(self, member: MeasuringNode, part: Part) -> None:
         self._parts[member.node] = part
 
-    def hear(self, waiting: Sequence[Member]) -> Iterator[Any]:
+    def hear(self, waiting: Sequence[MeasuringNode]) -> Iterator[Any]:
         self.tries += 1
         for member in waiting:
             part = self._parts[member.node]
             why = self._says(member.node, part)
             member.told = Told(
-                0.0, 0, 0.0, {}, False, None, None, said={part.number: Said(why, None)}
+                0.0, 0, 0.0, {}, False, None, None, said={part.number: RoundResult(why, None)}
             )
             for way in part.ways if why is None else ():
-                yield Heard(member.node, trial_of(part, way))
+                yield TrialDone(member.node, trial_of(part, way))
 
-    def close(self, member: Member, why: str | None) -> ClusterNode:
+    def close(self, member: MeasuringNode, why: str | None) -> ClusterNode:
         self.closed[member.node] = why
         self.left.remove(member)
         member.row = ClusterNode(node=member.node, ok=False, why=why)
@@ -326,7 +326,7 @@ class Failing:
 def failing(says: Callable[[str, Part], str | None]) -> tuple[Failing, dict[str, str]]:
     """A round of four machines: what became of them, and who lacks something."""
     run = Failing("abcd", says)
-    with patch.object(Member, "ask", lambda *_: None):
+    with patch.object(MeasuringNode, "ask", lambda *_: None):
         rounds = _Shuffle(run, SETTINGS)  # type: ignore[arg-type]
         list(rounds.round(0))
     return run, rounds.lacking

@@ -16,8 +16,8 @@ from tonnage.base import core
 from tonnage.base.core import lease
 from tonnage.base.records import ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import LATE, NODES
-from tonnage.cluster.peers import Met
-from tonnage.measure.cluster.aggregate import across
+from tonnage.cluster.peers import BarrierResult
+from tonnage.measure.cluster.aggregate import aggregate_nodes
 from tonnage.measure.stream import Settings, measure_stream
 
 MIB = 1 << 20
@@ -43,11 +43,11 @@ class Table:
     def __init__(self, names: tuple[str, ...]) -> None:
         self._there = set(names)
         self._says: dict[str, Any] = {}
-        self._met = Met({}, 0.0)
+        self._met = BarrierResult({}, 0.0)
         self._change = threading.Condition()
         self.meetings = 0
 
-    def meet(self, name: str, says: Any) -> Met:
+    def meet(self, name: str, says: Any) -> BarrierResult:
         """Waits for all that are there."""
         with self._change:
             mine = self.meetings
@@ -65,7 +65,7 @@ class Table:
 
     def _close(self) -> None:
         if self._there and self._says.keys() == self._there:
-            self._met = Met(dict(sorted(self._says.items())), time.monotonic())
+            self._met = BarrierResult(dict(sorted(self._says.items())), time.monotonic())
             self._says = {}
             self.meetings += 1
             self._change.notify_all()
@@ -78,7 +78,7 @@ class Seat:
     node: str
     table: Table
 
-    def meet(self, says: Any) -> Met:
+    def meet(self, says: Any) -> BarrierResult:
         return self.table.meet(self.node, says)
 
 
@@ -126,7 +126,7 @@ def rows_of(found: Mapping[str, Measurement]) -> list[ClusterNode]:
 
 def together(found: Mapping[str, Measurement]) -> dict[str, float | None]:
     """What all carried together, by what they did."""
-    return {each.name: each.together_bytes_per_second for each in across(rows_of(found))}
+    return {each.name: each.together_bytes_per_second for each in aggregate_nodes(rows_of(found))}
 
 
 @pytest.fixture
@@ -176,13 +176,13 @@ def test_each_machine_writes_its_part_and_reads_the_next_ones(
 def test_what_all_carried_together_is_from_the_first_beginning_to_the_last_end(disk: Path) -> None:
     found = whole(measured(disk, SETTINGS))
     rows = rows_of(found)
-    for each in across(rows):
+    for each in aggregate_nodes(rows):
         together = each.together_bytes_per_second
         # Whoever is done first carries nothing while the others go on.
         assert together is not None and together <= each.sum_bytes_per_second * 1.001
         assert together > each.low_bytes_per_second
     # A round of three is none of two.
-    for each in across(rows[:2]):
+    for each in aggregate_nodes(rows[:2]):
         assert each.together_bytes_per_second is None
 
 

@@ -22,7 +22,7 @@ from tonnage.cli.measure.options import Measure, More, Where, line
 from tonnage.cli.options.extras import refuse_without
 
 if TYPE_CHECKING:
-    from tonnage.measure.cluster.driver import Heard, Hearing
+    from tonnage.measure.cluster.driver import TrialDone, MeasurementEvents
 
 
 def measure(
@@ -46,9 +46,9 @@ def measure(
         RunError: A machine is missing; what the others gave is kept and shown by then.
     """
     refuse_without_ray()
-    from tonnage.measure.cluster.driver import Asked, measure_fleet
+    from tonnage.measure.cluster.driver import MeasurementRequest, measure_cluster
 
-    asked = Asked(
+    asked = MeasurementRequest(
         kind=kind,
         work=work,
         settings=settings,
@@ -57,7 +57,7 @@ def measure(
         pause_seconds=pause_seconds,
         in_step=in_step,
     )
-    measured = partial(measure_fleet, out=out, asked=asked)
+    measured = partial(measure_cluster, out=out, asked=asked)
     show(address, out, kind, measured, as_json, more=more, in_line=in_line)
 
 
@@ -70,7 +70,7 @@ def show(
     address: str,
     out: Path,
     kind: str,
-    measured: Callable[..., Hearing],
+    measured: Callable[..., MeasurementEvents],
     as_json: bool,
     *,
     more: Callable[[Measurement], More] = lambda _: ({}, []),
@@ -96,18 +96,18 @@ def show(
 def carried_out(
     address: str,
     kind: str,
-    measured: Callable[..., Hearing],
+    measured: Callable[..., MeasurementEvents],
     as_json: bool,
     in_line: Callable[[Metric], str] = line,
 ) -> list[ClusterMeasurement]:
     """What a fleet measures, each trial and each node shown as it comes; as `show`."""
-    from tonnage.cluster.progress import View
-    from tonnage.cluster.ray_adapter import attached
+    from tonnage.cluster.progress import ClusterProgress
+    from tonnage.cluster.ray_adapter import connect
 
     wholes = []
     with (
-        attached(address) as cluster,
-        View(f"measuring {kind}") as view,
+        connect(address) as cluster,
+        ClusterProgress(f"measuring {kind}") as view,
         closing(measured(cluster, on_rows=view)) as found,
     ):
         for each in found:
@@ -177,9 +177,9 @@ def summary(
 
 
 def _missing(row: ClusterNode, out: Path) -> str:
-    from tonnage.measure.cluster.store import directory
+    from tonnage.measure.cluster.store import node_directory
 
-    whole = f" (in full: {out / directory(row.node) / NODE_FILE})" if row.error else ""
+    whole = f" (in full: {out / node_directory(row.node) / NODE_FILE})" if row.error else ""
     return f"Missing: {row.node}: {row.why}{whole}"
 
 
@@ -194,7 +194,7 @@ def _besides(values: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in values.items() if name not in told}
 
 
-def _line(each: Heard | ClusterNode, in_line: Callable[[Metric], str]) -> str:
+def _line(each: TrialDone | ClusterNode, in_line: Callable[[Metric], str]) -> str:
     if isinstance(each, ClusterNode):
         if each.ok:
             return f"{each.node}: done in {formatting.seconds(each.seconds or 0.0)}"

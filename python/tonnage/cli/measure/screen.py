@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.catalog import Catalog
     from tonnage.cluster.ray_adapter import Cluster, Machine
-    from tonnage.measure.cluster.driver import Hearing, OnRows
+    from tonnage.measure.cluster.driver import MeasurementEvents, OnStatus
     from tonnage.model.outlier_nodes import Screened, Suspect
     from tonnage.plan.drop_nodes import Forecast, Gain
 
@@ -121,7 +121,7 @@ def measure_screen(
     refuse_directories(at, directories)
     fleets.refuse_without_ray()
     from tonnage.measure.cluster import driver
-    from tonnage.measure.cluster.screening import DISK, screen_fleet
+    from tonnage.measure.cluster.screening import DISK, screen_cluster
     from tonnage.measure.disk import Settings
     from tonnage.measure.net import cluster as net
 
@@ -134,7 +134,7 @@ def measure_screen(
         size_bytes=size,
         memory_bytes=memory,
     )
-    disks = driver.Asked(
+    disks = driver.MeasurementRequest(
         kind=DISK,
         work=work_on(settings),
         settings=settings.told,
@@ -152,10 +152,10 @@ def measure_screen(
     )
     out = output("screen", out)
 
-    def measured(cluster: Cluster, on_rows: OnRows) -> Hearing:
+    def measured(cluster: Cluster, on_rows: OnStatus) -> MeasurementEvents:
         if why := unjudged(cluster.machines, at):
             print(f"Nobody can be found slow, only who does not measure: {why}", file=sys.stderr)
-        return screen_fleet(cluster, out, disks, network, on_rows)
+        return screen_cluster(cluster, out, disks, network, on_rows)
 
     of_disks, *of_network = fleets.carried_out(fleet, "screen", measured, as_json)
     show(of_disks, of_network[0] if of_network else None, out, asked, as_json)

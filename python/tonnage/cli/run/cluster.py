@@ -120,12 +120,12 @@ def run_asked(
         RunError: It cannot be done any more, or what came out is not what went in.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
-    from tonnage.cluster.ray_adapter import attached
+    from tonnage.cluster.ray_adapter import connect
     from tonnage.run.two_pass.driver import sort_fleet
     from tonnage.run.two_pass.job_dir import PLAN, RUN
 
     done = (out / RUN).exists()
-    with going_on(out), attached(address) as cluster:
+    with going_on(out), connect(address) as cluster:
         if followed and not (out / PLAN).exists():  # Else it goes on, with whom there is.
             machines = [(each.name, each.labels) for each in cluster.machines]
             doubt = refuse_other_fleet(followed, machines)

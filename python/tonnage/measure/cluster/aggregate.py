@@ -14,7 +14,7 @@ from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
 from tonnage.base.stats.histograms import Bins, merged, percentile
 
 
-def across(nodes: Sequence[ClusterNode]) -> list[ClusterSummary]:
+def aggregate_nodes(nodes: Sequence[ClusterNode]) -> list[ClusterSummary]:
     """Each kind of trial over all nodes that are ``ok``, in the order in which kinds were tried."""
     types = {node.node: node.type for node in nodes}
     kinds: dict[str, dict[str, list[Trial]]] = {}

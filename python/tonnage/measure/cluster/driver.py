@@ -21,12 +21,12 @@ from tonnage.base.records import ClusterMeasurement, ClusterNode, Trial
 from tonnage.base.records.discovery import TRIALS
 from tonnage.base.records.environment import HOST, MACHINE_TYPE, PROVIDER
 from tonnage.cluster import clock_sync, version_check
-from tonnage.cluster.barrier import Waits
+from tonnage.cluster.barrier import BarrierWait
 from tonnage.cluster.clock_sync import Clock
-from tonnage.cluster.ray_adapter import Actor, Call, Cluster, Lost, Machine, found_here
-from tonnage.cluster.version_check import Found
-from tonnage.measure.cluster.measure_worker import Agent, Task, Told, Work
-from tonnage.measure.cluster.store import Kept, kept
+from tonnage.cluster.ray_adapter import RemoteWorker, Call, Cluster, WorkerLost, Machine, installed_here
+from tonnage.cluster.version_check import InstalledVersion
+from tonnage.measure.cluster.measure_worker import MeasureWorker, MeasureTask, Told, Work
+from tonnage.measure.cluster.store import ClusterMeasurementDir, open_measurement_dir
 
 ASK_SECONDS = 1.0
 """So long a machine that is asked may wait for news."""
@@ -47,7 +47,7 @@ LATE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasurementRequest:
     """What is asked of a fleet."""
 
     kind: str
@@ -73,14 +73,14 @@ class Asked:
     meets the others on its own is called by its name."""
 
 
-class Heard(NamedTuple):
+class TrialDone(NamedTuple):
     """A trial that is done on a node."""
 
     node: str
     trial: Trial
 
 
-class Row(NamedTuple):
+class NodeStatus(NamedTuple):
     """How far a node is, to be shown."""
 
     node: str
@@ -92,18 +92,18 @@ class Row(NamedTuple):
     """Whether it moves nothing since others are to come."""
 
 
-OnRows = Callable[[Sequence[Row]], None]
-Hearing = Generator[Heard | ClusterNode | ClusterMeasurement, None, None]
+OnStatus = Callable[[Sequence[NodeStatus]], None]
+MeasurementEvents = Generator[TrialDone | ClusterNode | ClusterMeasurement, None, None]
 """Each trial and each node when it is done, and at last what all come to."""
 
 
-class Member:
+class MeasuringNode:
     """A machine on its way from being looked at to its row."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.node = machine, machine.name
         self.host: str | None = None
-        self.actor: Actor | None = None
+        self.actor: RemoteWorker | None = None
         self.clock: Clock | None = None
         self.call: Call | None = None
         self.heard_at = 0.0
@@ -135,13 +135,13 @@ class Member:
         return self.together > 0 and not (self.told and self.told.ended)
 
     @property
-    def waits(self) -> Waits | None:
+    def waits(self) -> BarrierWait | None:
         """Where it waits for the others, which have not met there yet."""
         waits = self.told.waits if self.told else None
         return waits if waits and waits.number > self.met else None
 
     @property
-    def shown(self) -> Row:
+    def shown(self) -> NodeStatus:
         """How far it is."""
         told = self.told
         state = "measuring" if told else "ready" if self.clock else "starting"
@@ -149,10 +149,10 @@ class Member:
         if self.row:
             state, why = ("done" if self.row.ok else "lost"), self.row.why
         waits = told is not None and (told.waits is not None or not told.done_bytes)
-        return Row(self.node, state, self.trials, told.done_bytes if told else 0, why, waits)
+        return NodeStatus(self.node, state, self.trials, told.done_bytes if told else 0, why, waits)
 
 
-def measure_fleet(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Hearing:
+def measure_cluster(cluster: Cluster, out: Path, asked: MeasurementRequest, on_rows: OnStatus) -> MeasurementEvents:
     """Has the machines of a fleet measure; gives what is heard of them.
 
     Args:
@@ -165,7 +165,7 @@ def measure_fleet(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) ->
         UsageError: There are fewer machines than asked for, or ``out`` holds something else.
         KeyboardInterrupt: Ctrl-C; machines have been told to end, and what came is kept.
     """
-    with running(cluster, out, asked, on_rows) as run:
+    with measurement_run(cluster, out, asked, on_rows) as run:
         yield from run.ready()
         groups = [[each] for each in run.left] if asked.one_at_a_time else [run.left]
         for group in groups:
@@ -174,7 +174,7 @@ def measure_fleet(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) ->
 
 
 @contextmanager
-def running(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Iterator[Run]:
+def measurement_run(cluster: Cluster, out: Path, asked: MeasurementRequest, on_rows: OnStatus) -> Iterator[MeasurementRun]:
     """A run on the machines that are left to measure; none of them is at work afterwards.
 
     Args:
@@ -184,7 +184,7 @@ def running(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Itera
         on_rows: As `measure_fleet`.
     """
     there = [each for each in cluster.machines if asked.only is None or each.name in asked.only]
-    with kept(
+    with open_measurement_dir(
         out,
         asked.kind,
         asked.settings,
@@ -208,14 +208,14 @@ def running(cluster: Cluster, out: Path, asked: Asked, on_rows: OnRows) -> Itera
             machines = machines[: max(asked.instances - len(done), 0)]
         keep.begin()
         begun = {node: row.host for node, row in rows.items() if row.measurement and row.host}
-        run = Run(cluster, keep, asked, [Member(each) for each in machines], begun, on_rows)
+        run = MeasurementRun(cluster, keep, asked, [MeasuringNode(each) for each in machines], begun, on_rows)
         try:
             yield run
         finally:
             run.end()
 
 
-def host_of(node: str, hosts: Mapping[str, str], begun: Mapping[str, str]) -> str:
+def unique_host(node: str, hosts: Mapping[str, str], begun: Mapping[str, str]) -> str:
     """What a node's machine is called, by which machines are told apart wherever they are compared.
 
     Its host's name; with the node's, if another machine's host is called so too. Once it has begun
@@ -234,37 +234,37 @@ def host_of(node: str, hosts: Mapping[str, str], begun: Mapping[str, str]) -> st
     return apart if host in {name.partition("/")[0] for name in others} else host
 
 
-class Run:
+class MeasurementRun:
     """One command's dealings with the machines that are left to measure."""
 
     def __init__(
         self,
         cluster: Cluster,
-        keep: Kept,
-        asked: Asked,
-        members: list[Member],
+        keep: ClusterMeasurementDir,
+        asked: MeasurementRequest,
+        members: list[MeasuringNode],
         begun: Mapping[str, str],
-        on_rows: OnRows,
+        on_rows: OnStatus,
     ) -> None:
         self.cluster, self._keep, self._asked = cluster, keep, asked
         self.members, self._begun, self._on_rows = members, begun, on_rows
 
     @property
-    def left(self) -> list[Member]:
+    def left(self) -> list[MeasuringNode]:
         """The members that have no row yet."""
         return [each for each in self.members if each.row is None]
 
-    def ready(self, kind: type[Agent] = Agent) -> Iterator[ClusterNode]:
+    def ready(self, kind: type[MeasureWorker] = MeasureWorker) -> Iterator[ClusterNode]:
         """Has an agent of this kind on each machine that has what it needs, its task taken."""
-        here, looks = found_here(), {}
+        here, looks = installed_here(), {}
         for member in self.left:
             member.actor = self.cluster.place(member.machine, kind)
             looks[member] = member.actor.look()
         for member, answer in self.answers(looks):
-            if isinstance(answer, Lost):
+            if isinstance(answer, WorkerLost):
                 yield self.close(member, str(answer), answer.error)
                 continue
-            there = Found(*answer)
+            there = InstalledVersion(*answer)
             member.host = there.host
             if lacking := version_check.difference(here, there):
                 yield self.close(member, lacking)
@@ -274,12 +274,12 @@ class Run:
             assert member.actor is not None
             member.actor.become()
             labels = {**member.machine.labels, **self._asked.labels}
-            if (called := host_of(member.node, hosts, self._begun)) != member.host:
+            if (called := unique_host(member.node, hosts, self._begun)) != member.host:
                 labels[HOST] = called
             files = self._keep.files(member.node)
             member.has(files)
             name = member.node if self._asked.in_step else None
-            task = Task(
+            task = MeasureTask(
                 self._asked.work(member.node),
                 self._asked.command,
                 labels,
@@ -289,23 +289,23 @@ class Run:
             )
             prepared[member] = member.ask("prepare", task)
         for member, answer in self.answers(prepared):
-            if isinstance(answer, Lost):
+            if isinstance(answer, WorkerLost):
                 yield self.close(member, str(answer), answer.error)
         for member in self.left:
             try:
                 member.clock = clock_sync.read(partial(self._now, member))
             except TimeoutError:
                 yield self.close(member, f"did not answer within {ANSWER_SECONDS:g} s")
-            except Lost as why:
+            except WorkerLost as why:
                 yield self.close(member, str(why), why.error)
 
-    def measure(self, group: Sequence[Member]) -> Iterator[Heard | ClusterNode]:
+    def measure(self, group: Sequence[MeasuringNode]) -> Iterator[TrialDone | ClusterNode]:
         """Has these begin at one moment, and hears of them until each has its row."""
         self.begin(group)
         while waiting := [each for each in group if each.row is None]:
             yield from self.hear(waiting)
 
-    def begin(self, group: Sequence[Member]) -> None:
+    def begin(self, group: Sequence[MeasuringNode]) -> None:
         """Has these begin at one moment."""
         at = clock_sync.moment(each.clock for each in group if each.clock)
         for member in group:
@@ -313,16 +313,16 @@ class Run:
             member.ask("start", member.clock.at(at))
             member.together, member.heard_at = len(group), at
 
-    def give(self, member: Member, part: Any) -> None:
+    def give(self, member: MeasuringNode, part: Any) -> None:
         """Gives a member its next part; None: there is none."""
         member.ask("do", part)
         member.heard_at = time.monotonic()  # It was not asked since its last one.
 
-    def trials(self, member: Member) -> list[Trial]:
+    def trials(self, member: MeasuringNode) -> list[Trial]:
         """What is on file of a member."""
         return self._keep.trials(member.node)
 
-    def hear(self, waiting: Sequence[Member]) -> Iterator[Heard | ClusterNode]:
+    def hear(self, waiting: Sequence[MeasuringNode]) -> Iterator[TrialDone | ClusterNode]:
         """What these have to tell, as soon as one of them has something, or nobody for a while."""
         for member in waiting:
             if member.call is None:
@@ -338,7 +338,7 @@ class Run:
         """Writes what all machines come to, those of earlier commands too."""
         return self._keep.close()
 
-    def _let_go(self, group: Sequence[Member]) -> None:
+    def _let_go(self, group: Sequence[MeasuringNode]) -> None:
         """Has all go on that wait for each other, if all do."""
         if not group or not all(each.waits for each in group):
             return
@@ -366,11 +366,11 @@ class Run:
             if member.actor:
                 member.actor.kill()
 
-    def _stop(self, member: Member) -> None:
+    def _stop(self, member: MeasuringNode) -> None:
         if member.measures:
             member.ask("stop")
 
-    def _hear(self, member: Member, answered: bool) -> Iterator[Heard | ClusterNode]:
+    def _hear(self, member: MeasuringNode, answered: bool) -> Iterator[TrialDone | ClusterNode]:
         """Takes what a member has answered, if it has; gives it up if it has not for too long."""
         patience = self._asked.patience_seconds
         told: Told | None = None
@@ -381,7 +381,7 @@ class Run:
             except TimeoutError:
                 # The question, or its answer, got lost on the way: it is asked again.
                 time.sleep(AGAIN_SECONDS)
-            except Lost as why:
+            except WorkerLost as why:
                 yield self.close(member, str(why), why.error)
                 return
         if told is None:
@@ -393,7 +393,7 @@ class Run:
             member.late_seconds = told.began_late_seconds
         self._keep.take(member.node, told.files)
         for name in member.has(told.files):
-            yield Heard(member.node, self._keep.trial(member.node, name))
+            yield TrialDone(member.node, self._keep.trial(member.node, name))
         late = told.began_late_seconds or 0.0
         if told.ended:
             if told.why is None and member.together > 1 and late > self._asked.late_seconds:
@@ -403,7 +403,7 @@ class Run:
         elif told.quiet_seconds > patience + self._asked.pause_seconds:
             yield self.close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
 
-    def close(self, member: Member, why: str | None, error: str | None = None) -> ClusterNode:
+    def close(self, member: MeasuringNode, why: str | None, error: str | None = None) -> ClusterNode:
         """Writes how it went on a machine: all well, or why not; then it is to end."""
         self._stop(member)
         told, labels = member.told, {**member.machine.labels, **self._asked.labels}
@@ -426,7 +426,7 @@ class Run:
         self._on_rows([each.shown for each in self.members])
         return member.row
 
-    def answers(self, calls: Mapping[Member, Call]) -> Iterator[tuple[Member, Any]]:
+    def answers(self, calls: Mapping[MeasuringNode, Call]) -> Iterator[tuple[MeasuringNode, Any]]:
         """What each answered within `READY_SECONDS`, in the order of answers; or why not.
 
         Whoever asks more of a member that failed finds it with its row.
@@ -441,14 +441,14 @@ class Run:
                 try:
                     yield member, self.cluster.answer(call, ANSWER_SECONDS)
                 except TimeoutError:
-                    yield member, Lost(f"did not answer within {ANSWER_SECONDS:g} s")
-                except Lost as why:
+                    yield member, WorkerLost(f"did not answer within {ANSWER_SECONDS:g} s")
+                except WorkerLost as why:
                     yield member, why
             self._on_rows([each.shown for each in self.members])
         for member in left:
-            yield member, Lost(f"was not ready within {seconds:g} s")
+            yield member, WorkerLost(f"was not ready within {seconds:g} s")
 
-    def _now(self, member: Member) -> float:
+    def _now(self, member: MeasuringNode) -> float:
         shown: float = self.cluster.answer(member.ask("clock"), ANSWER_SECONDS)
         return shown
 
@@ -457,6 +457,6 @@ class Run:
             told: Told = self.cluster.answer(call, 0)
         except TimeoutError:
             return False
-        except Lost:
+        except WorkerLost:
             return True
         return told.ended

@@ -21,7 +21,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
-from tonnage.cluster.barrier import Meeting, Waits
+from tonnage.cluster.barrier import WorkerBarrier, BarrierWait
 
 Work = Callable[..., Iterator[Trial | Measurement]]
 """Measures into a directory; also takes ``command``, ``labels`` and ``on_progress`` by name, and
@@ -33,7 +33,7 @@ WAKE_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
-class Task:
+class MeasureTask:
     """What one machine is to do."""
 
     work: Work
@@ -48,7 +48,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Said:
+class RoundResult:
     """How a part went that a machine took in what several do at once."""
 
     why: str | None
@@ -75,9 +75,9 @@ class Told:
     """Why it did not measure all, in a line."""
     error: str | None = None
     """All of what went wrong, if it was not foreseen."""
-    said: Mapping[int, Said] = field(default_factory=dict)
+    said: Mapping[int, RoundResult] = field(default_factory=dict)
     """Of each part that it was given one after another, and has done, by its number."""
-    waits: Waits | None = None
+    waits: BarrierWait | None = None
     """If it waits for other machines, and is not quiet meanwhile."""
 
 
@@ -85,14 +85,14 @@ class _Stopped(KeyboardInterrupt):
     """It was told to end: what runs cleans up as on Ctrl-C."""
 
 
-class Agent:
+class MeasureWorker:
     """Measures once. Its methods are called one after another; only `tell` takes a while."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._out = Path()
-        self._task: Task | None = None
-        self._meeting: Meeting | None = None
+        self._task: MeasureTask | None = None
+        self._meeting: WorkerBarrier | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._news = threading.Event()
@@ -103,9 +103,9 @@ class Agent:
         self._files: dict[str, None] = {}  # Their names, in the order in which they are told.
         self._why: str | None = None
         self._error: str | None = None
-        self._said: dict[int, Said] = {}
+        self._said: dict[int, RoundResult] = {}
 
-    def prepare(self, task: Task) -> None:
+    def prepare(self, task: MeasureTask) -> None:
         """Takes the task; all that it needs is loaded when this returns.
 
         Raises:
@@ -121,7 +121,7 @@ class Agent:
             (self._out / name).write_bytes(content)
         self._files = dict.fromkeys(task.files)
         if task.in_step_as is not None:
-            self._meeting = Meeting(task.in_step_as, self._news.set, self._wait_until)
+            self._meeting = WorkerBarrier(task.in_step_as, self._news.set, self._wait_until)
 
     def clock(self) -> float:
         """This machine's monotonic clock, in seconds."""
@@ -200,7 +200,7 @@ class Agent:
             self._ended = time.monotonic()
             self._news.set()
 
-    def _work(self, task: Task) -> Iterator[Trial | Measurement]:
+    def _work(self, task: MeasureTask) -> Iterator[Trial | Measurement]:
         peers = {"peers": self._meeting} if self._meeting else {}
         return task.work(
             self._out,

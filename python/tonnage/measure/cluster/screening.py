@@ -13,7 +13,7 @@ from pathlib import Path
 from tonnage.base.records import ClusterMeasurement
 from tonnage.base.records.network_rounds import NET
 from tonnage.cluster.ray_adapter import Cluster
-from tonnage.measure.cluster.driver import Asked, Hearing, OnRows, measure_fleet
+from tonnage.measure.cluster.driver import MeasurementRequest, MeasurementEvents, OnStatus, measure_cluster
 from tonnage.measure.net import cluster as net
 from tonnage.measure.trial.session import parted
 
@@ -21,15 +21,15 @@ DISK = "disk"
 """What a part's directory is called; the other one's is the network's kind."""
 
 
-def screen_fleet(
-    cluster: Cluster, out: Path, disks: Asked, network: net.Settings, on_rows: OnRows
-) -> Hearing:
+def screen_cluster(
+    cluster: Cluster, out: Path, disks: MeasurementRequest, network: net.Settings, on_rows: OnStatus
+) -> MeasurementEvents:
     """As `measure_fleet`, of both: the disks' measurement ends first, then the network's.
 
     With fewer than two machines left there is no network, and nothing comes of it.
     """
     with parted(out, (DISK, NET)):
-        found = measure_fleet(cluster, out / DISK, disks, on_rows)
+        found = measure_cluster(cluster, out / DISK, disks, on_rows)
         left: Iterable[str] = ()
         with closing(found):
             for each in found:

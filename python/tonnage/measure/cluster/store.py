@@ -27,18 +27,18 @@ from tonnage.base.records import (
 from tonnage.base.records.cluster_measurement import CLUSTER_BEGUN_FILE, CLUSTER_FILE, NODE_FILE
 from tonnage.base.records.discovery import BEGUN, TRIALS
 from tonnage.base.records.network_rounds import NET
-from tonnage.measure.cluster.aggregate import across
+from tonnage.measure.cluster.aggregate import aggregate_nodes
 from tonnage.measure.net.shuffle_analysis import shuffle
 from tonnage.measure.trial.session import parted, refuse_settings
 from tonnage.measure.trial.trial import new_id, now
 
 
-class Kept:
+class ClusterMeasurementDir:
     """A fleet's directory, held by one command at a time; made by `kept`."""
 
     def __init__(self, out: Path, begun: ClusterMeasurement, nodes: Sequence[str]) -> None:
         self._out, self._begun = out, begun
-        self._there = {directory(node): node for node in nodes}
+        self._there = {node_directory(node): node for node in nodes}
 
     def begin(self) -> None:
         """Writes what was begun, if nobody has."""
@@ -47,7 +47,7 @@ class Kept:
 
     def place(self, node: str) -> Path:
         """A node's directory."""
-        return self._out / directory(node)
+        return self._out / node_directory(node)
 
     def files(self, node: str) -> dict[str, bytes]:
         """What an earlier command has of a node, for it to go on with; the whole is made anew."""
@@ -97,7 +97,7 @@ class Kept:
         whole = dataclasses.replace(
             self._begun,
             nodes=rows,
-            across=across(rows),
+            across=aggregate_nodes(rows),
             skew_seconds=max(began) - min(began) if began else None,
             clock_error_seconds=max(errors, default=None),
             first_done_seconds=first,
@@ -138,7 +138,7 @@ class Kept:
 
 
 @contextmanager
-def kept(
+def open_measurement_dir(
     out: Path,
     kind: str,
     settings: Mapping[str, Any],
@@ -147,13 +147,13 @@ def kept(
     command: list[str],
     labels: Mapping[str, str],
     one_at_a_time: bool,
-) -> Iterator[Kept]:
+) -> Iterator[ClusterMeasurementDir]:
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
         UsageError: It holds something else, or is in use; or nodes' names cannot be told apart.
     """
-    places = [directory(node) for node in nodes]
+    places = [node_directory(node) for node in nodes]
     if len(set(places)) < len(places):
         raise core.UsageError("nodes have names that are alike: start Ray there with --node-name")
     # Whoever wrote there may have been killed at the first of its files.
@@ -179,9 +179,9 @@ def kept(
                 labels=dict(labels),
                 one_at_a_time=one_at_a_time,
             )
-        yield Kept(out, begun, nodes)
+        yield ClusterMeasurementDir(out, begun, nodes)
 
 
-def directory(node: str) -> str:
+def node_directory(node: str) -> str:
     """What a node's directory is called."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", node).lstrip(".") or "node"

@@ -38,9 +38,9 @@ from tonnage.base.records.network_rounds import (
     SEND,
     UNEVENLY,
 )
-from tonnage.cluster.ray_adapter import Cluster, Lost
-from tonnage.measure.cluster.driver import Asked, Heard, Hearing, Member, OnRows, Run, running
-from tonnage.measure.cluster.measure_worker import Said
+from tonnage.cluster.ray_adapter import Cluster, WorkerLost
+from tonnage.measure.cluster.driver import MeasurementRequest, TrialDone, MeasurementEvents, MeasuringNode, OnStatus, MeasurementRun, measurement_run
+from tonnage.measure.cluster.measure_worker import RoundResult
 from tonnage.measure.net.cluster_worker import ENDING_SECONDS, Endpoint, Part, take_part
 from tonnage.measure.net.endpoint_round import (
     Round,
@@ -155,8 +155,8 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
 
 
 def measure_net(
-    cluster: Cluster, out: Path, settings: Settings, on_rows: OnRows, **more: Any
-) -> Hearing:
+    cluster: Cluster, out: Path, settings: Settings, on_rows: OnStatus, **more: Any
+) -> MeasurementEvents:
     """As `measure_fleet`, of the network between machines; ``more`` is what else `Asked` takes.
 
     Raises:
@@ -168,7 +168,7 @@ def measure_net(
         raise core.UsageError(
             f"--sizes {max(settings.sizes)}: the fleet has {there} machines: give no more"
         )
-    with running(cluster, out, asked, on_rows) as run:
+    with measurement_run(cluster, out, asked, on_rows) as run:
         yield from run.ready(Endpoint)
         run.begin(run.left)
         shuffle = _Shuffle(run, settings)
@@ -183,13 +183,13 @@ def measure_net(
         yield run.whole()
 
 
-def _asked(settings: Settings, **more: Any) -> Asked:
+def _asked(settings: Settings, **more: Any) -> MeasurementRequest:
     """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
     told = dataclasses.asdict(settings)
     work = partial(take_part, settings=told, stopping_rule=settings.rule)
     # Until a part is given up by itself, which may be for a peer that moves nothing.
     pause = STARTING_SECONDS + MEETING_SECONDS + settings.seconds + ENDING_SECONDS
-    return Asked(
+    return MeasurementRequest(
         kind=NET,
         work=lambda _: work,
         settings=told,
@@ -203,7 +203,7 @@ def _asked(settings: Settings, **more: Any) -> Asked:
 class _Shuffle:
     """The rounds of one run."""
 
-    def __init__(self, run: Run, settings: Settings) -> None:
+    def __init__(self, run: MeasurementRun, settings: Settings) -> None:
         self._run, self._settings = run, settings
         self.late: dict[str, float] = {}
         """How much later than the first each began, of what began furthest apart."""
@@ -219,7 +219,7 @@ class _Shuffle:
         self._blame: Counter[str] = Counter()
         self._parts = 0
 
-    def round(self, number: int) -> Iterator[Heard | ClusterNode]:
+    def round(self, number: int) -> Iterator[TrialDone | ClusterNode]:
         """One round: all that is wanted of the machines that are there."""
         failed: set[frozenset[str]] = set()
         while True:
@@ -261,7 +261,7 @@ class _Shuffle:
         attempts = self._have[node].setdefault(_key(trial), set())
         attempts.add(trial.reading.details["attempt"])
 
-    def _do(self, wanted: Wanted) -> Iterator[Heard | ClusterNode]:
+    def _do(self, wanted: Wanted) -> Iterator[TrialDone | ClusterNode]:
         """Has machines do it; gives what came of it, and who is lost."""
         members = {each.node: each for each in self._run.left}
         taking = [members[node] for node in wanted.nodes]
@@ -273,7 +273,7 @@ class _Shuffle:
             waiting = taking
             while waiting := [each for each in waiting if not self._has_said(each)]:
                 for heard in self._run.hear(waiting):
-                    if isinstance(heard, Heard):
+                    if isinstance(heard, TrialDone):
                         self._note(heard.node, heard.trial)
                     yield heard
             if any(member.row for member in taking):
@@ -285,7 +285,7 @@ class _Shuffle:
             self._addresses.clear()
         yield from self._give_up(wanted, members, said)
 
-    def _find_addresses(self, taking: Sequence[Member]) -> Iterator[ClusterNode]:
+    def _find_addresses(self, taking: Sequence[MeasuringNode]) -> Iterator[ClusterNode]:
         """Where each will listen."""
         asked = {
             each: each.ask("listen", each.machine.address)
@@ -293,14 +293,14 @@ class _Shuffle:
             if each.node not in self._addresses
         }
         for member, answer in self._run.answers(asked):
-            if isinstance(answer, Lost):
+            if isinstance(answer, WorkerLost):
                 yield self._run.close(member, str(answer), answer.error)
             else:
                 host, port, self._types[member.node] = answer
                 name = f"[{host}]" if ":" in host else host
                 self._addresses[member.node] = f"{name}:{port}"
 
-    def _give(self, wanted: Wanted, taking: Sequence[Member]) -> None:
+    def _give(self, wanted: Wanted, taking: Sequence[MeasuringNode]) -> None:
         """Gives each its part; the secret is new each time."""
         self._parts += 1
         addresses = [self._addresses[node] for node in wanted.nodes]
@@ -324,11 +324,11 @@ class _Shuffle:
                 ),
             )
 
-    def _has_said(self, member: Member) -> bool:
+    def _has_said(self, member: MeasuringNode) -> bool:
         """Whether a member has said how its part went, or never will."""
         return member.row is not None or bool(member.told and self._parts in member.told.said)
 
-    def _note_skew(self, taking: Sequence[Member], said: Mapping[str, Said]) -> None:
+    def _note_skew(self, taking: Sequence[MeasuringNode], said: Mapping[str, RoundResult]) -> None:
         """How much later than the first each began, if never before they began so far apart."""
         began = {
             each.node: each.clock.ours(moment)
@@ -340,7 +340,7 @@ class _Shuffle:
             self.late = late
 
     def _give_up(
-        self, wanted: Wanted, members: Mapping[str, Member], said: Mapping[str, Said]
+        self, wanted: Wanted, members: Mapping[str, MeasuringNode], said: Mapping[str, RoundResult]
     ) -> Iterator[ClusterNode]:
         """Gives up whom more could not speak to than anybody else; if nobody, all lack this."""
         whys = {node: each.why for node, each in said.items() if each.why is not None}

@@ -18,7 +18,7 @@ from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import NET
-from tonnage.measure.cluster.measure_worker import Agent, Said, Task
+from tonnage.measure.cluster.measure_worker import MeasureWorker, RoundResult, MeasureTask
 from tonnage.measure.net import endpoint_round
 from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.endpoint_round import Round
@@ -60,7 +60,7 @@ class Part:
         return self.patience_seconds + self.together.seconds + ENDING_SECONDS
 
 
-Keep = Callable[[Part, Said], None]
+Keep = Callable[[Part, RoundResult], None]
 """Told how each part went, when its trials are kept."""
 
 
@@ -100,12 +100,12 @@ def take_part(
                     on_progress=on_progress,
                 )
             except (core.RunError, core.UsageError) as why:
-                said(each, Said(_own_words(str(why.args[0]), place), None))
+                said(each, RoundResult(_own_words(str(why.args[0]), place), None))
                 continue
             for found in endpoint_round.trials(each.endpoint, each.together, answer, began_at):
                 if found.step and found.step.operation in each.ways:
                     yield trials.keep(_named(found, each))
-            said(each, Said(None, answer["began"]))
+            said(each, RoundResult(None, answer["began"]))
         yield trials.close()
 
 
@@ -130,7 +130,7 @@ def _named(found: Trial, each: Part) -> Trial:
     )
 
 
-class Endpoint(Agent):
+class Endpoint(MeasureWorker):
     """An agent whose work is to take part."""
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class Endpoint(Agent):
         self._has_moved()
         self._parts.put(each)
 
-    def _work(self, task: Task) -> Iterator[Trial | Measurement]:
+    def _work(self, task: MeasureTask) -> Iterator[Trial | Measurement]:
         return task.work(
             self._out,
             command=task.command,
@@ -173,6 +173,6 @@ class Endpoint(Agent):
                 return
             yield each
 
-    def _keep_said(self, each: Part, said: Said) -> None:
+    def _keep_said(self, each: Part, said: RoundResult) -> None:
         self._said[each.number] = said
         self._has_moved()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial, TrialSpec
-from tonnage.cluster.peers import Peers
+from tonnage.cluster.peers import Barrier
 from tonnage.measure.stream import shared
 from tonnage.measure.stream.trial import OPERATIONS, Settings, config, drop, trial
 from tonnage.measure.trial import environment, repetition
@@ -35,7 +35,7 @@ def measure_stream(
     command: list[str],
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
-    peers: Peers | None = None,
+    peers: Barrier | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
 

@@ -22,7 +22,7 @@ from tonnage.base.core import lease
 from tonnage.base.core.lease import Lease
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
-from tonnage.cluster.peers import Met, Peers
+from tonnage.cluster.peers import BarrierResult, Barrier
 from tonnage.measure.stream.trial import Settings, config, drop, trial
 from tonnage.measure.trial.session import Kept
 
@@ -34,7 +34,7 @@ def trials(
     settings: Settings,
     steps: Iterable[TrialSpec],
     kept: Kept,
-    peers: Peers,
+    peers: Barrier,
     on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
     """Does the steps that any machine does not have on file; gives those that are new here.
@@ -45,7 +45,7 @@ def trials(
         UsageError: A machine does not see what another one made in the directory, or there is no room.
         RunError: The file system failed, or the machine that was to make something is gone.
     """
-    said = peers.meet(len(kept.trials)).said
+    said = peers.wait(len(kept.trials)).said
     nodes = list(said)
     todo = list(enumerate(steps))[min(said.values()) :]
     if not todo:
@@ -82,18 +82,18 @@ class _Share:
 
     room: Path
     held: Lease
-    peers: Peers
+    peers: Barrier
     nodes: Sequence[str]
     """All that began; where their parts are follows from their order."""
     settings: Settings
 
     def gather(self) -> list[str]:
         """Waits until all are done with what they did; who they are."""
-        there = list(self.peers.meet(None).said)
+        there = list(self.peers.wait(None).said)
         self.held.known_holders = {str(self.nodes.index(each)) for each in there}
         return there
 
-    def ready(self, writes: bool) -> Met:
+    def ready(self, writes: bool) -> BarrierResult:
         """Once all are done with the last trial: makes ready for the next, and waits for all."""
         there = self.gather()
         if not writes:
@@ -105,7 +105,7 @@ class _Share:
                 file.unlink(missing_ok=True)
                 with file.open("xb") as made:
                     made.truncate(self._file_bytes)
-        return self.peers.meet(None)
+        return self.peers.wait(None)
 
     def settle(self) -> None:
         """Has what was written reach the file system, where others read it."""
@@ -136,7 +136,7 @@ class _Share:
 
 @contextmanager
 def _room(
-    directory: Path, peers: Peers, nodes: Sequence[str], on_progress: core.OnProgress | None
+    directory: Path, peers: Barrier, nodes: Sequence[str], on_progress: core.OnProgress | None
 ) -> Iterator[tuple[Path, Lease]]:
     """A directory in ``directory`` that the first node makes and all see; gone afterwards."""
     first = nodes[0]
@@ -147,14 +147,14 @@ def _room(
             room = lease.create_leased_dir("--dir", directory, DATA_PREFIX, lambda: wait(0))
             held = stack.enter_context(lease.hold_lease(room, "0"))
             name = room.name
-        name = peers.meet(name).said.get(first)
+        name = peers.wait(name).said.get(first)
         if name is None:
             raise core.RunError(f"{first} did not make a directory in {directory}")
         room = directory / name
         sees = room.is_dir()
         if sees and peers.node != first:
             held = stack.enter_context(lease.hold_lease(room, str(nodes.index(peers.node))))
-        if blind := [node for node, each in peers.meet(sees).said.items() if not each]:
+        if blind := [node for node, each in peers.wait(sees).said.items() if not each]:
             raise core.UsageError(
                 f"--dir {directory} is not the same for all: what {first} made there is not seen "
                 f"by {', '.join(blind)}"

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
-from tonnage.cluster.code_shipping import Code
+from tonnage.cluster.code_shipping import ShippedCode
 from tonnage.run.mapreduce import blocks
 from tonnage.run.mapreduce.inputs import Input, format_of, input_of, record_bytes
-from tonnage.run.mapreduce.local import Functions, refuse
+from tonnage.run.mapreduce.local import Functions, check_settings
 from tonnage.run.mapreduce.reducer import bounds_of, first_rows
 from tonnage.run.mapreduce.shuffle import MemoryBudget
-from tonnage.run.mapreduce.worker import MapReducePlace, as_stream, schema_of_text, text_of
+from tonnage.run.mapreduce.worker import MapReduceConfig, to_ipc, schema_from_base64, to_base64
 from tonnage.run.storage.object_store import (
     is_url,
     refuse_output_in_input,
@@ -38,14 +38,14 @@ from tonnage.run.two_pass.worker import Deterministic, Look
 if TYPE_CHECKING:
     from tonnage.run.two_pass.job_state import Job
 
-PARTITIONS = 1 << 15
+MAX_PARTITIONS = 1 << 15
 """At most: numbers of partitions have 16 bits."""
 SAMPLES = 64
 """Beginnings of splits that are sampled, at least; more if there are more partitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapReduceAsked(Asked):
+class MapReduceJob(Asked):
     """A MapReduce that is asked of a fleet; made by `asked_of`."""
 
     JOB = "mapreduce"
@@ -74,9 +74,9 @@ class MapReduceAsked(Asked):
             "workers": self.workers,
         }
 
-    def place(self, job: str, node: str) -> MapReducePlace:
+    def place(self, job: str, node: str) -> MapReduceConfig:
         """A node's place in the job."""
-        return MapReducePlace(
+        return MapReduceConfig(
             **self.of_node(job, node),
             packed=self.job,
             places=tuple(each.replace(NODE, node) for each in self.inputs),
@@ -121,7 +121,7 @@ class MapReduceAsked(Asked):
         share = -(-sum(split.bytes for split in splits) // nodes)
         shares = MemoryBudget(self.memory_bytes, workers, len(self.scratch))
         usual = shares.partitions(share) * nodes
-        partitions = self.functions.partitions or min(usual, PARTITIONS)
+        partitions = self.functions.partitions or min(usual, MAX_PARTITIONS)
         if not self.functions.ordered:
             return {"partitions": partitions, "firsts": None}
         answers = sample(job, splits, max(SAMPLES, partitions))
@@ -130,7 +130,7 @@ class MapReduceAsked(Asked):
         if firsts is None:
             return {"partitions": 1, "firsts": None}
         bounds = bounds_of(firsts, self.functions.keys)
-        return {"partitions": len(bounds) + 1, "firsts": text_of(as_stream(firsts))}
+        return {"partitions": len(bounds) + 1, "firsts": to_base64(to_ipc(firsts))}
 
     def round(self, job: Job, each: Round) -> dict[str, dict[str, Any]]:
         """How rows are dealt, and how many connections and devices have a block in their hands."""
@@ -171,14 +171,14 @@ class MapReduceAsked(Asked):
 
     def pass_two(self, job: Job) -> dict[str, Any]:
         """All columns that map gave anywhere."""
-        schemas = blocks.Schemas()
+        schemas = blocks.ObservedSchemas()
         try:
             for event in job.home.events:
                 for text, where in event.get("schemas", ()):
-                    schemas.note(schema_of_text(text), where)
+                    schemas.note(schema_from_base64(text), where)
         except core.RunError as why:
             raise Deterministic(why.args[0]) from why
-        return {"schema": text_of(schemas.agreed().serialize().to_pybytes())}
+        return {"schema": to_base64(schemas.unified().serialize().to_pybytes())}
 
     def partition(self, job: Job, place: int) -> dict[str, Any]:
         """Nothing."""
@@ -217,7 +217,7 @@ class MapReduceAsked(Asked):
         }
 
 
-def asked_of(
+def map_reduce_job(
     functions: Functions,
     inputs: Sequence[Input],
     *,
@@ -225,7 +225,7 @@ def asked_of(
     workers: int | None,
     durability: str | None = None,
     **more: Any,
-) -> MapReduceAsked:
+) -> MapReduceJob:
     """What is asked of a fleet that is to do a MapReduce.
 
     Args:
@@ -242,7 +242,7 @@ def asked_of(
     """
     scratch = more["scratch"]
     shares = MemoryBudget(more["memory_bytes"], workers or 1, len(scratch))
-    refuse(functions, scratch, shares, format)
+    check_settings(functions, scratch, shares, format)
     inputs = [replace(each, path=_plain(str(each.path))) for each in inputs]
     refuse_overlapping_inputs([str(each.path) for each in inputs if is_url(str(each.path))])
     refuse_output_in_input(
@@ -250,8 +250,8 @@ def asked_of(
         [str(each.path) for each in inputs if is_url(str(each.path))],
     )
     callables = [functions.map, functions.combine, functions.reduce, *(each.map for each in inputs)]
-    code = Code(callables)
-    return MapReduceAsked(
+    code = ShippedCode(callables)
+    return MapReduceJob(
         inputs=[str(each.path) for each in inputs],
         functions=functions,
         given=inputs,

@@ -17,8 +17,8 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.cluster import version_check
-from tonnage.cluster.ray_adapter import Actor, Cluster, Lost, Machine, found_here
-from tonnage.cluster.version_check import Found
+from tonnage.cluster.ray_adapter import RemoteWorker, Cluster, WorkerLost, Machine, installed_here
+from tonnage.cluster.version_check import InstalledVersion
 from tonnage.run.sort.gensort import RECORD_BYTES, generate
 from tonnage.run.two_pass.job_spec import NODE
 
@@ -70,7 +70,7 @@ class Hands:
     """
 
     def __init__(
-        self, cluster: Cluster, actors: Mapping[str, Actor], lacking: Mapping[str, str]
+        self, cluster: Cluster, actors: Mapping[str, RemoteWorker], lacking: Mapping[str, str]
     ) -> None:
         self._cluster, self._actors, self._lacking = cluster, actors, lacking
 
@@ -163,7 +163,7 @@ class Hands:
             return self._cluster.answer(call, seconds)
         except TimeoutError:
             raise core.RunError(f"{node} did not answer within {seconds:.0f} s") from None
-        except Lost as why:
+        except WorkerLost as why:
             raise core.RunError(f"{node}: {why}") from None
 
 
@@ -172,15 +172,15 @@ def hands(cluster: Cluster, machines: Sequence[Machine]) -> Iterator[Hands]:
     """A hand on each of these machines that can have one, gone afterwards."""
     actors = {each.name: cluster.place(each, Hand) for each in machines}
     try:
-        here = found_here()
+        here = installed_here()
         looks = {node: actor.look() for node, actor in actors.items()}
         lacking, until = {}, time.monotonic() + READY_SECONDS
         for node, call in looks.items():
             try:
-                there = Found(*cluster.answer(call, max(until - time.monotonic(), ASK_SECONDS)))
+                there = InstalledVersion(*cluster.answer(call, max(until - time.monotonic(), ASK_SECONDS)))
             except TimeoutError:
                 lacking[node] = f"{node} did not answer within {READY_SECONDS:.0f} s"
-            except Lost as why:
+            except WorkerLost as why:
                 lacking[node] = f"{node}: {why}"
             else:
                 if differs := version_check.difference(here, there):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tonnage.base import core
 from tonnage.cluster.ray_adapter import Cluster, Machine
-from tonnage.cluster.step_worker import FAILED, REFUSED, Ended
+from tonnage.cluster.step_worker import FAILED, REFUSED, StepResult
 from tonnage.run.two_pass.worker import Look
 
 
@@ -88,11 +88,11 @@ def refuse_full(
                 )
 
 
-def apart(end: Ended, nodes: Sequence[str]) -> list[str]:
+def apart(end: StepResult, nodes: Sequence[str]) -> list[str]:
     """The nodes with which one could not exchange data in a step that has come to an end."""
     if end.kind in (FAILED, REFUSED):
-        return blamed(end.why, nodes)
-    told = end.answer if isinstance(end.answer, Mapping) else {}
+        return blamed(end.reason, nodes)
+    told = end.value if isinstance(end.value, Mapping) else {}
     links = [*told.get("sent", ()), *told.get("received", ())]
     return [nodes[link["peer"]] for link in links if link["lost"] is not None]
 

@@ -30,7 +30,7 @@ from typing import Any
 from tonnage.base import core, formatting
 from tonnage.base.records import RunRecord
 from tonnage.cluster.ray_adapter import Cluster
-from tonnage.cluster.step_worker import FAILED, REFUSED, Ended, Sorter
+from tonnage.cluster.step_worker import FAILED, REFUSED, StepResult, StepWorker
 from tonnage.cluster.worker_pool import Crew
 from tonnage.run.two_pass import admission, startup
 from tonnage.run.two_pass.job_dir import home, round_event
@@ -48,7 +48,7 @@ def sort_fleet(
     out: Path,
     asked: Asked,
     on_progress: Callable[[int, int], None] = lambda *_: None,
-    kind: type[Sorter] = Sorter,
+    kind: type[StepWorker] = StepWorker,
 ) -> RunRecord:
     """Sorts on all machines of a cluster, or goes on with what an earlier command began.
 
@@ -158,11 +158,11 @@ def _round(job: Job, each: Round) -> None:
     for node, end in ended.items():
         job.refuse_changed(node, end)
         if end.kind is None:
-            outcomes[node] = _outcome(end.answer, each, node, nodes)
+            outcomes[node] = _outcome(end.value, each, node, nodes)
         elif end.kind in (FAILED, REFUSED):
-            blames[node] = admission.blamed(end.why, nodes)
+            blames[node] = admission.blamed(end.reason, nodes)
     event = round_event(each, outcomes, blames)
-    event |= asked.judge_round(each, {node: ended[node].answer for node in outcomes})
+    event |= asked.judge_round(each, {node: ended[node].value for node in outcomes})
     event |= {"seconds": time.monotonic() - began, "told": job.take_told()}
     event["bytes"] = sum(sum(outcome.partitions.values()) for outcome in outcomes.values())
     judged = schedule.round_ended(each, outcomes, blames)
@@ -291,7 +291,7 @@ def _done_together(
     asked: Mapping[str, Mapping[str, Any]],
     meets: bool,
     pace: Pace | None = None,
-) -> dict[str, Ended]:
+) -> dict[str, StepResult]:
     """Has nodes do a step of which each file that is whole counts; loses who is to be lost.
 
     Raises:
@@ -309,8 +309,8 @@ def _done_together(
         if end.kind in (FAILED, REFUSED) and not others:
             # One that does not reach an object store is not all of them.
             if job.asked.folder is None or not able:
-                raise core.RunError(f"{node}: {end.why}")
-            job.lose(node, end.why)
+                raise core.RunError(f"{node}: {end.reason}")
+            job.lose(node, end.reason)
         pairs += [(node, other) for other in others]
     well = {node for node, end in ended.items() if end.kind in (None, FAILED, REFUSED)}
     well &= {*job.crew.nodes}

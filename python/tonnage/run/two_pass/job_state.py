@@ -22,10 +22,10 @@ from tonnage.cluster.step_worker import (
     INPUT,
     REFUSED,
     STOPPED,
-    Ended,
-    Told,
+    StepResult,
+    Heartbeat,
 )
-from tonnage.cluster.worker_pool import GONE, Crew, foremost
+from tonnage.cluster.worker_pool import LOST, Crew, foremost
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.two_pass import admission
 from tonnage.run.two_pass.job_dir import Home, Over, files_json, lost_event
@@ -92,7 +92,7 @@ class Job:
         self._done: dict[str, int] = {}  # bytes that each node has moved in this step
         self._told: dict[str, dict[str, Any]] = {}  # what is not on file yet of nodes' steps
 
-    def do(self, step: str, asked: Mapping[str, Any], pace: Pace | None = None) -> dict[str, Ended]:
+    def do(self, step: str, asked: Mapping[str, Any], pace: Pace | None = None) -> dict[str, StepResult]:
         """Has nodes do a step, as `Crew.do`; hears of finished files, and shows progress.
 
         Args:
@@ -103,17 +103,17 @@ class Job:
         pace, began = pace or Pace(), time.monotonic()
         self._done = {}
 
-        def on_told(node: str, said: Told) -> None:
+        def on_told(node: str, said: Heartbeat) -> None:
             self._done[node] = said.done_bytes
-            for line in said.finished:
+            for line in said.news:
                 self.finish(node, line)
             self._show(step)
             seconds = time.monotonic() - began
-            if said.ended is None and pace.gives_up(node, said.done_bytes, seconds):
+            if said.result is None and pace.gives_up(node, said.done_bytes, seconds):
                 self.crew.halt(node)
-            if said.ended and said.ended.kind is None:
+            if said.result and said.result.kind is None:
                 pace.ended(node, seconds)
-            if said.ended and said.ended.kind == DETERMINISTIC:
+            if said.result and said.result.kind == DETERMINISTIC:
                 self.crew.stop()  # What they do would be for nothing.
 
         nodes = sorted(asked)
@@ -137,14 +137,14 @@ class Job:
         for node in self.crew.nodes:
             end = self.do(step, {node: asked})[node]
             if end.kind is None:
-                return end.answer
+                return end.value
             if end.kind == REFUSED:
-                raise core.UsageError(f"{node}: {end.why}")
-            if end.kind == GONE:
-                self.crew.lose(node, end.why)  # What it held is lost when that is asked for.
-                self.lost[node] = end.why
+                raise core.UsageError(f"{node}: {end.reason}")
+            if end.kind == LOST:
+                self.crew.lose(node, end.reason)  # What it held is lost when that is asked for.
+                self.lost[node] = end.reason
             else:
-                why = why or f"{node}: {end.why}"  # Another one may reach what it does not.
+                why = why or f"{node}: {end.reason}"  # Another one may reach what it does not.
         if why is None:
             raise NobodyLeft("no node is left")
         raise core.RunError(why)
@@ -206,22 +206,22 @@ class Job:
 
     def lose_all(
         self,
-        ended: Mapping[str, Ended],
+        ended: Mapping[str, StepResult],
         judged: Collection[str] = (),
         blames: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """Loses who is gone, whose disk failed, and whom others cannot reach."""
         for node, end in sorted(ended.items()):
-            if end.kind in (GONE, INPUT, DISK, FULL, STOPPED):
+            if end.kind in (LOST, INPUT, DISK, FULL, STOPPED):
                 self._lose_as(node, end)
         for node in judged:
             if node not in self._out:
                 why = "others cannot exchange data with it"
                 if blames is not None and node in blames:
-                    why = f"failed twice: {ended[node].why}"
+                    why = f"failed twice: {ended[node].reason}"
                 self.lose(node, why)
 
-    def _lose_as(self, node: str, end: Ended) -> None:
+    def _lose_as(self, node: str, end: StepResult) -> None:
         """Takes a node for lost as a step's end has it.
 
         A disk without space keeps what is finished, as does who was stopped since it is slow; of a
@@ -231,7 +231,7 @@ class Job:
         there: list[str] = []
         if end.kind in (FULL, STOPPED):
             there = [file.path for file in self.files_of(node)]
-        self.lose(node, SLOW if end.kind == STOPPED else end.why, reads=reads, there=there)
+        self.lose(node, SLOW if end.kind == STOPPED else end.reason, reads=reads, there=there)
 
     def lose(
         self,
@@ -424,7 +424,7 @@ class Job:
         }
         return [each for each, nodes in self.held.items() if (each.path, nodes) in wanted]
 
-    def refuse_changed(self, node: str, end: Ended) -> None:
+    def refuse_changed(self, node: str, end: StepResult) -> None:
         """Ends the job if a node has found that the input is not what it was."""
         if end.kind == CHANGED:
-            raise Over(f"{node}: {end.why}: begin again with another --job-dir")
+            raise Over(f"{node}: {end.reason}: begin again with another --job-dir")

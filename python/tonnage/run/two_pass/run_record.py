@@ -16,7 +16,7 @@ from tonnage.run.two_pass.schedule import Schedule
 
 def told(end: StepResult) -> dict[str, Any]:
     """What there is to keep of a step on a node."""
-    answer = end.answer if isinstance(end.answer, dict) else {}
+    answer = end.value if isinstance(end.value, dict) else {}
     phases = answer.get("phases", [])
     return {
         "seconds": end.seconds,

@@ -37,11 +37,11 @@ def sample(job: Job, splits: Sequence[Split], chunks: int) -> list[Any]:
         sampled: set[int] = set()
         for node, each in ended.items():
             if each.kind is None:
-                answers.append(each.answer)
+                answers.append(each.value)
                 sampled.update(shares[node])
             else:
                 job.refuse_changed(node, each)
-                job.lost[node] = each.why
-                job.crew.lose(node, each.why)
+                job.lost[node] = each.reason
+                job.crew.lose(node, each.reason)
         left = [number for number in left if number not in sampled]
     return answers

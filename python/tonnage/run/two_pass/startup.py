@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from tonnage.base import core
-from tonnage.cluster.step_worker import DISK, FAILED, FULL, REFUSED, Ended
-from tonnage.cluster.worker_pool import GONE, foremost, refuse
+from tonnage.cluster.step_worker import DISK, FAILED, FULL, REFUSED, StepResult
+from tonnage.cluster.worker_pool import LOST, foremost, refuse
 from tonnage.run.storage.object_store import is_url, split_url
 from tonnage.run.two_pass import admission
 from tonnage.run.two_pass.job_dir import Over, heirs_from, replay, seen_from, seen_json
@@ -43,7 +43,7 @@ def _looked(job: Job) -> dict[str, Look]:
     """What is on each node, all of which can be used."""
     _by_all(job, "prepare", None)
     ended = _by_all(job, "look", None)
-    looks: dict[str, Look] = {node: each.answer for node, each in ended.items() if each.answer}
+    looks: dict[str, Look] = {node: each.value for node, each in ended.items() if each.value}
     for node, look in looks.items():
         if others := {each: where for each, where in look.others.items() if each != node}:
             other, where = next(iter(others.items()))
@@ -54,19 +54,19 @@ def _looked(job: Job) -> dict[str, Look]:
     return looks
 
 
-def _by_all(job: Job, step: str, asked: Any) -> dict[str, Ended]:
+def _by_all(job: Job, step: str, asked: Any) -> dict[str, StepResult]:
     """Has all nodes do a step, without which none takes part."""
     crew, fresh = job.crew, job.home.plan is None
     ended = job.do(step, dict.fromkeys(crew.members if fresh else crew.nodes, asked))
     refuse(ended, REFUSED)
-    if fresh and (found := foremost(ended, GONE, DISK, FULL, FAILED)):
+    if fresh and (found := foremost(ended, LOST, DISK, FULL, FAILED)):
         node, why = found
         raise core.UsageError(
             f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"
         )
     for node in ended:
         if ended[node].kind is not None:
-            crew.lose(node, ended[node].why)
+            crew.lose(node, ended[node].reason)
     return ended
 
 

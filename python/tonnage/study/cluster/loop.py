@@ -14,7 +14,7 @@ from tonnage.base import core, formatting
 from tonnage.base.records import RecordError, RunRecord, write_atomically
 from tonnage.base.records.cluster_study import STEPS, ClusterStudy, StudyStep
 from tonnage.base.records.plan import Candidate, Plan
-from tonnage.cluster.ray_adapter import OF, attached
+from tonnage.cluster.ray_adapter import TYPE_SEPARATOR, connect
 from tonnage.measure.trial.session import locked
 from tonnage.measure.trial.trial import now
 from tonnage.model.plan_accuracy import came
@@ -232,7 +232,7 @@ class _Loop:
         shares = {
             name: end - begin for name, begin, end in zip(names, [0, *ends], ends, strict=False)
         }
-        with attached(self._at(kind)) as cluster:
+        with connect(self._at(kind)) as cluster:
             first = cluster.machines[:nodes]
             if [each.name for each in first] != names:
                 there = formatting.listing(each.name for each in first)
@@ -246,7 +246,7 @@ class _Loop:
     def _remove(self, names: Sequence[str]) -> None:
         """Removes the study's data wherever that can be, and says where it stays."""
         try:
-            with attached(self._settings.fleet) as cluster:
+            with connect(self._settings.fleet) as cluster:
                 there = [each for each in cluster.machines if each.name in names]
                 gone = {*names} - {each.name for each in there}
                 stays = dict.fromkeys(gone, "it left the cluster")
@@ -314,7 +314,7 @@ class _Loop:
 
     def _at(self, kind: str) -> str:
         """The address of the machines of a type."""
-        return f"{kind}{OF}{self._settings.fleet.rpartition(OF)[2]}"
+        return f"{kind}{TYPE_SEPARATOR}{self._settings.fleet.rpartition(TYPE_SEPARATOR)[2]}"
 
     def _catalogs(self) -> list[str]:
         return [part for name in self._settings.catalogs for part in ("--catalog", name)]

@@ -10,7 +10,7 @@ from tonnage import catalog
 from tonnage.base import core, formatting
 from tonnage.base.records.cluster_study import SurveyedMachine
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
-from tonnage.cluster.ray_adapter import OF, Machine, attached
+from tonnage.cluster.ray_adapter import TYPE_SEPARATOR, Machine, connect
 from tonnage.run.sort.input_generator import hands
 from tonnage.study.cluster.commands import say
 from tonnage.study.cluster.settings import Settings
@@ -29,7 +29,7 @@ def survey(settings: Settings) -> tuple[list[SurveyedMachine], int]:
     Raises:
         UsageError: One does not say what it is, or has no room; or there are no two of a type.
     """
-    with attached(settings.fleet) as cluster:
+    with connect(settings.fleet) as cluster:
         kinds = _kinds(cluster.machines, settings)
         _refuse_few(settings, kinds)
         count = max(Counter(kinds.values()).values())
@@ -78,7 +78,7 @@ def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[s
             raise core.UsageError(
                 f"--cluster {settings.fleet}: {machine.name} does not say what it was rented as: "
                 f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study "
-                f"those of a type alone: --cluster TYPE{OF}{settings.fleet.rpartition(OF)[2]}"
+                f"those of a type alone: --cluster TYPE{TYPE_SEPARATOR}{settings.fleet.rpartition(TYPE_SEPARATOR)[2]}"
             )
         try:
             offer = catalog.find(catalogs, f"{provider}/{kind}")[1]

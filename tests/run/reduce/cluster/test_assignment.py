@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from tonnage.cluster.step_worker import Ended, Told
+from tonnage.cluster.step_worker import StepResult, Heartbeat
 from tonnage.cluster.worker_pool import Crew
 from tonnage.run.reduce.chunk_pool import SELECTIVE, Chunk
 from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, Dealing
@@ -82,11 +82,11 @@ class Node:
         if self.is_last and not self.left:
             self.ended_at = now
 
-    def tells(self) -> Told:
+    def tells(self) -> Heartbeat:
         """How far it is."""
         lines, self.lines = self.lines, []
-        ended = None if self.ended_at is None else Ended(answer={})
-        return Told(0, int(self.received), 0.0, tuple(lines), ended)
+        ended = None if self.ended_at is None else StepResult(value={})
+        return Heartbeat(0, int(self.received), 0.0, tuple(lines), ended)
 
 
 def ended(rates: Sequence[Rate], at_once: int = 8, total: int = 1024 * MIB) -> list[Node]:

@@ -21,7 +21,7 @@ from support.reducers import ReduceMachines, asked
 from support.s3 import BUCKET, Bucket
 from support.sorters import Killed, killed
 from tonnage.base import core
-from tonnage.cluster.step_worker import Ended, Part, Steps
+from tonnage.cluster.step_worker import StepResult, Part, Steps
 from tonnage.run.formats.fixed_width import OfSize
 from tonnage.run.formats.format import Format
 from tonnage.run.reduce.builtin.kmeans import KMeans
@@ -310,7 +310,7 @@ def test_who_is_lost_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = {"chunks": 1, "bytes": 1, "synchronisation_seconds": 0.0}
     answer = {"workers": [worker], "phases": [], "requests": {}, "threads": 1, "why": ""}
     for node in "ab":
-        told.note(node, Ended(kind=None, why="", answer=answer), clock[0])
+        told.note(node, StepResult(kind=None, reason="", value=answer), clock[0])
     clock[0] = 1.0
     told.waited()
     told.lost("a")

@@ -17,7 +17,7 @@ from support.machines import Machines
 from support.reducers import ReduceMachines, asked
 from support.s3 import BUCKET, Bucket
 from tonnage.base import core
-from tonnage.cluster.step_worker import Told
+from tonnage.cluster.step_worker import Heartbeat
 from tonnage.cluster.worker_pool import Crew
 from tonnage.run.formats import format_named
 from tonnage.run.reduce import index_store
@@ -143,9 +143,9 @@ class Unhurried(Checksum):
 class Answering(Reducer):
     """Agents that say how far they are while somebody is held up."""
 
-    def tell(self, known: int, seconds: float) -> Told:
+    def tell(self, known: int, seconds: float) -> Heartbeat:
         told = super().tell(known, seconds)
-        if held_up.BEGUN.is_set() and told.ended is None:
+        if held_up.BEGUN.is_set() and told.result is None:
             held_up.GOES_ON.set()
         return told
 
@@ -194,17 +194,17 @@ def test_who_computes_does_not_hang(tmp_path: Path) -> None:
     }
     for number, (step, what) in enumerate((("learn", learnt), ("reduce", chunks))):
         reducer.begin(number, step, what)
-        while step == "learn" and not reducer.tell(0, 1.0).ended:
+        while step == "learn" and not reducer.tell(0, 1.0).result:
             pass
     assert held_up.BEGUN.wait(held_up.PATIENCE_SECONDS)
     reducer._moved = time.monotonic() - 1000
-    assert reducer.tell(0, 0.0).quiet_seconds < 1000
+    assert reducer.tell(0, 0.0).idle_seconds < 1000
     held_up.GOES_ON.set()
-    while (ended := reducer.tell(0, 1.0).ended) is None:
+    while (ended := reducer.tell(0, 1.0).result) is None:
         pass
-    assert ended.kind is None, ended.why
+    assert ended.kind is None, ended.reason
     reducer._moved = time.monotonic() - 1000
-    assert reducer.tell(0, 0.0).quiet_seconds < 1000  # So long ago it was at it.
+    assert reducer.tell(0, 0.0).idle_seconds < 1000  # So long ago it was at it.
 
 
 def test_at_work_is_who_computes_and_was_until_then() -> None:

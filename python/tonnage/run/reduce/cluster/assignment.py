@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tonnage.cluster.step_worker import Told
+from tonnage.cluster.step_worker import Heartbeat
 from tonnage.cluster.worker_pool import Crew
 from tonnage.run.reduce.cluster.chunk_ledger import Ledger
 from tonnage.run.reduce.local_round import Numbered
@@ -167,12 +167,12 @@ class Dealing:
             for node, share in self._shares.items()
         }
 
-    def told(self, node: str, told: Told) -> None:
+    def told(self, node: str, told: Heartbeat) -> None:
         """Hears how far a node is, and sends it what it needs."""
         share, now = self._shares[node], self._clock()
         share.saw(now, told.done_bytes)
         before = len(share.back)
-        for line in told.finished:
+        for line in told.news:
             if "came" in line:
                 self._ledger.came(line["came"])
                 share.came += 1
@@ -186,7 +186,7 @@ class Dealing:
                 _, numbers = self._kept.setdefault(node, {}).get(line["worker"], (b"", []))
                 self._kept[node][line["worker"]] = line["kept"], [*numbers, *line["chunks"]]
         self._on_came()
-        if told.ended:
+        if told.result:
             self.ended_at[node] = now
             return
         # Who is lost can take part again, if all come to an end first.

@@ -26,8 +26,8 @@ from typing import Any
 from tonnage.base import core, formatting
 from tonnage.base.records import ReductionRecord
 from tonnage.cluster.ray_adapter import Cluster
-from tonnage.cluster.step_worker import CHANGED, DETERMINISTIC, REFUSED, Ended, Sorter
-from tonnage.cluster.worker_pool import GONE, Crew, refuse
+from tonnage.cluster.step_worker import CHANGED, DETERMINISTIC, REFUSED, StepResult, StepWorker
+from tonnage.cluster.worker_pool import LOST, Crew, refuse
 from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, Dealing
 from tonnage.run.reduce.cluster.chunk_ledger import Ledger
 from tonnage.run.reduce.cluster.inputs import Found, found_from, look
@@ -55,7 +55,7 @@ def reduce_fleet(
     out: Path,
     asked: ReduceAsked,
     on_round: OnRound = lambda *_: None,
-    kind: type[Sorter] = Reducer,
+    kind: type[StepWorker] = Reducer,
 ) -> tuple[Any, ReductionRecord]:
     """Reduces on all machines of a cluster, or goes on with what an earlier command began.
 
@@ -256,7 +256,7 @@ class _Driver:
         for node, end in whole.items():
             self._lose(node, end, ledger)
         mergings.again(
-            formatting.listing(f"{node}, which {end.why}" for node, end in whole.items())
+            formatting.listing(f"{node}, which {end.reason}" for node, end in whole.items())
         )
         self._renew(ledger)
         return None
@@ -270,22 +270,22 @@ class _Driver:
                 whole = given_back(self._reduction.merge, whole, pickle.loads(each))
         return whole
 
-    def _lose(self, node: str, end: Ended, ledger: Ledger | None) -> None:
+    def _lose(self, node: str, end: StepResult, ledger: Ledger | None) -> None:
         """Takes a node for lost: what it had is handed out again, but what it has sent.
 
         Raises:
             Over: What it met all others would meet, too.
         """
         if end.kind == CHANGED:
-            raise Over(f"{node}: {end.why}: begin again with another --job-dir")
+            raise Over(f"{node}: {end.reason}: begin again with another --job-dir")
         if end.kind == DETERMINISTIC:
-            raise Over(f"{node}: {end.why}")
+            raise Over(f"{node}: {end.reason}")
         if end.kind == REFUSED:
-            raise core.UsageError(f"{node}: {end.why}")
-        self._crew.lose(node, end.why)
+            raise core.UsageError(f"{node}: {end.reason}")
+        self._crew.lose(node, end.reason)
         self._told.lost(node)
-        self._lost[node] = end.why
-        if end.kind != GONE:
+        self._lost[node] = end.reason
+        if end.kind != LOST:
             self._renewed[node] = -1  # Its machine is there, and it failed.
         if ledger is not None:
             # In the steps before, too: it may have done others of this round to their ends.

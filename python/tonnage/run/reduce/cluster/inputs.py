@@ -8,7 +8,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.cluster.step_worker import DISK, FAILED, REFUSED
-from tonnage.cluster.worker_pool import GONE, Crew, foremost, refuse
+from tonnage.cluster.worker_pool import LOST, Crew, foremost, refuse
 from tonnage.run.formats import Format
 from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.reduce.cluster.job_spec import ReduceAsked
@@ -86,7 +86,7 @@ def look(crew: Crew, asked: ReduceAsked) -> Found:
     }
     ended = crew.do("index", config)
     refuse(ended, REFUSED)
-    if found := foremost(ended, GONE, DISK, FAILED):
+    if found := foremost(ended, LOST, DISK, FAILED):
         node, why = found
         raise core.UsageError(
             f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"

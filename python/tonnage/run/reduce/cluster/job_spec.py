@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tonnage.cluster.code_shipping import Code
+from tonnage.cluster.code_shipping import ShippedCode
 from tonnage.run.reduce.chunk_pool import SELECTIVE
 from tonnage.run.reduce.cluster.worker import ReducePlace
 from tonnage.run.reduce.reduction import Reduction
@@ -59,10 +59,10 @@ class ReduceAsked:
     measured: int | None = None
 
     @property
-    def code(self) -> Code:
+    def code(self) -> ShippedCode:
         """What is sent along with its objects."""
         reduction = self.reduction
-        return Code([] if isinstance(reduction, Sampled) else type(reduction).__mro__)
+        return ShippedCode([] if isinstance(reduction, Sampled) else type(reduction).__mro__)
 
     @property
     def settings(self) -> dict[str, Any]:

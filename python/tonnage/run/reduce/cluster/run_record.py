@@ -33,15 +33,15 @@ class Told:
 
     def note(self, node: str, end: StepResult, ended_at: float | None) -> None:
         """A node has done a step, at some moment."""
-        for place, worker in enumerate(end.answer["workers"]):
+        for place, worker in enumerate(end.value["workers"]):
             before = self.workers.setdefault((node, place), dict.fromkeys(worker, 0))
             for name, value in worker.items():
                 before[name] += value
-        self.phases += end.answer["phases"]
-        self.requests.append(end.answer["requests"])
+        self.phases += end.value["phases"]
+        self.requests.append(end.value["requests"])
         self.cpu_seconds += end.cpu_seconds
         self.peak_memory_bytes = max(self.peak_memory_bytes, end.peak_memory_bytes)
-        self.tuned[node] = end.answer["threads"], end.answer["why"]
+        self.tuned[node] = end.value["threads"], end.value["why"]
         self._waits[node] = time.monotonic() if ended_at is None else ended_at
 
     def lost(self, node: str) -> None:

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tonnage.base import core, formatting
-from tonnage.cluster.step_worker import Ended
-from tonnage.cluster.worker_pool import GONE, Crew
+from tonnage.cluster.step_worker import StepResult
+from tonnage.cluster.worker_pool import LOST, Crew
 
 MERGINGS = 5
 """A machine that dies whenever it likes seldom does while objects are merged, which takes moments.
@@ -29,7 +29,7 @@ MERGINGS_SECONDS = 120.0
 
 def merged(
     crew: Crew, nodes: Sequence[str], more: Sequence[bytes], attempt: int
-) -> bytes | dict[str, Ended]:
+) -> bytes | dict[str, StepResult]:
     """The objects of these nodes, and more of them, in one; or who was lost meanwhile, and why.
 
     Args:
@@ -59,10 +59,10 @@ def merged(
     return lost
 
 
-def _gone(crew: Crew, nodes: Sequence[str]) -> dict[str, Ended]:
+def _gone(crew: Crew, nodes: Sequence[str]) -> dict[str, StepResult]:
     """Those who are not there any more."""
     gone = {node: crew.members[node].gone for node in nodes}
-    return {node: Ended(kind=GONE, why=why) for node, why in gone.items() if why is not None}
+    return {node: StepResult(kind=LOST, reason=why) for node, why in gone.items() if why is not None}
 
 
 @dataclass

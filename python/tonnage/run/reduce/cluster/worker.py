@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tonnage.base import core
-from tonnage.cluster.ray_adapter import packed
+from tonnage.cluster.ray_adapter import pickle_with_modules
 from tonnage.run.reduce import index_store, tuning
 from tonnage.run.reduce.compute_flag import Working
 from tonnage.run.reduce.index import from_bytes, to_bytes
@@ -186,7 +186,7 @@ class ReduceSite:
             self._one = one = Round(machine, pickle.loads(asked["known"]), dealt, keeping.reduced)
             whole = one.run(lambda: on_progress(one.received_bytes))
         with self.working.at_it(), _of_user(), of_user("local", "the object, to be sent"):
-            self._own.append(packed(whole, ()))
+            self._own.append(pickle_with_modules(whole, ()))
         at_once, why = machine.tuned
         return {
             "chunks": done,
@@ -237,7 +237,7 @@ class ReduceSite:
                     whole, merge = pickle.loads(packs[0]), self._machine.reduction.merge
                     for other in packs[1:]:
                         whole = given_back(merge, whole, pickle.loads(other))
-                    packs = [packed(whole, ())]
+                    packs = [pickle_with_modules(whole, ())]
         (self._merged,) = packs
         return {"bytes": len(self._merged)}
 
@@ -321,7 +321,7 @@ class _Keeping:
         if began < self._due.setdefault(place, began + self._seconds):
             return
         with of_user("local", "the object, to be sent"):
-            content = packed(whole, ())
+            content = pickle_with_modules(whole, ())
         if len(content) <= self._most_bytes:
             self._site._note({"worker": place, "kept": content, "chunks": tuple(since)})
             since.clear()

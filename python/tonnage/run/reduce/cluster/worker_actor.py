@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tonnage.cluster.step_worker import Sorter, Told
+from tonnage.cluster.step_worker import StepWorker, Heartbeat
 from tonnage.run.reduce.cluster.worker import ReduceSite
 from tonnage.run.reduce.local_round import Numbered
 
 
-class Reducer(Sorter):
+class Reducer(StepWorker):
     """Does the steps of a reduction."""
 
-    def tell(self, known: int, seconds: float) -> Told:
+    def tell(self, known: int, seconds: float) -> Heartbeat:
         """How far it is (`Sorter.tell`); it moves as long as somebody computes."""
         self._moved = max(self._moved, self._part.working.last)
         return super().tell(known, seconds)
