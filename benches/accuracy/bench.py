@@ -143,31 +143,31 @@ class OnType:
 
     def measure(self) -> None:
         """Two machines' disks, and what they get of the store; networks of two and of all."""
-        fleet = ("--fleet", "auto", "--rounds", "3")
+        fleet = ("--cluster", "auto", "--repetitions", "3")
         disk, net, store = (self._out / each for each in ("disk", "net", "object"))
         if not (disk / "fleet.json").exists():
             self._tonnage(
-                *("measure", "disk", *fleet, "--instances", str(MEASURED), "--dir", self._disk),
+                *("measure", "disk", *fleet, "--nodes", str(MEASURED), "--dir", self._disk),
                 *("--mode", "rw", "ro", "wo", "--seconds", "4", "--size", str(self._share)),
-                *("--memory", MEMORY, "--out", str(disk)),
+                *("--memory", MEMORY, "--output", str(disk)),
             )
         if not (net / "fleet.json").exists():
             self._tonnage(
-                *("measure", "net", *fleet, "--instances", str(MACHINES)),
+                *("measure", "net", *fleet, "--nodes", str(MACHINES)),
                 *("--sizes", str(MEASURED), str(MACHINES), "--connections", "1"),
-                *("--seconds", "2", "--out", str(net)),
+                *("--seconds", "2", "--output", str(net)),
             )
         if not (store / "fleet.json").exists():
             self._tonnage(
-                *("measure", "object", f"s3://{stores.BUCKET}/probe", "--endpoint", self._endpoint),
-                *(*fleet, "--instances", str(MEASURED), "--chunk", "8MiB", "--threads", "8"),
-                *("--seconds", "2", "--out", str(store)),
+                *("measure", "object", f"s3://{stores.BUCKET}/probe", "--endpoint-url", self._endpoint),
+                *(*fleet, "--nodes", str(MEASURED), "--chunk-size", "8MiB", "--requests", "8"),
+                *("--seconds", "2", "--output", str(store)),
             )
 
     def rehearse(self, job: str, number: int) -> None:
         """Does a job on two machines, if it was not done."""
         out = _rehearsal(self._out, job, number)
-        self._run(job, out, "--instances", str(MEASURED), *_durability(job))
+        self._run(job, out, "--nodes", str(MEASURED), *_durability(job))
 
     def follow(self, job: str, plan: Path) -> None:
         """Does a job as planned, if it was not done."""
@@ -184,7 +184,7 @@ class OnType:
         where = ["--scratch", f"{self._disk}/scratch"]
         if durability == VOLUMES:
             records, output = (f"s3://{stores.BUCKET}/{each}" for each in ("in/", "out"))
-            where += ["--endpoint", self._endpoint]
+            where += ["--endpoint-url", self._endpoint]
         where += ["--output", output]
         command = {
             "sort": ("sort", records, *where),
@@ -195,7 +195,7 @@ class OnType:
         }.get(name) or ("reduce", name, *rows, *REDUCTIONS[name])
         try:
             self._tonnage(
-                *("run", *command, "--fleet", "auto", "--memory", MEMORY, "--out", str(out)),
+                *("run", *command, "--cluster", "auto", "--memory", MEMORY, "--job-dir", str(out)),
                 *flags,
             )
         finally:
@@ -221,7 +221,7 @@ class Planner:
         measured = [of_type / each for each in ("disk", "net", "object")]
         measured += of_type.glob("*-rehearsal-*") if rehearsed else []
         file = of_type / name
-        _tonnage("profile", *map(str, measured), *self._catalog, "--out", str(file))
+        _tonnage("profile", *map(str, measured), *self._catalog, "--output", str(file))
         return file
 
     def plan(self, job: str, file: Path, of_type: Path, *profiles: Path) -> Plan:
@@ -230,7 +230,7 @@ class Planner:
             what = ["sort", *(_durability(job) or ["--objects"])]
             if not job.startswith("sort"):  # What functions do only a record tells.
                 what = [str(_record(_rehearsal(of_type, job, 0)))]
-            given = [part for each in profiles for part in ("--profiles", str(each))]
+            given = [part for each in profiles for part in ("--profile", str(each))]
             made = _tonnage(
                 *("plan", *what, "--data", str(MACHINES * self._share), "--nodes", str(MACHINES)),
                 *(*self._catalog, *given, "--json"),

@@ -34,9 +34,9 @@ NO_LIMIT_SECONDS = 1e6
 def tonnage(directory: Path, mode: str, size: int) -> dict[str, Any]:
     """What Tonnage measures: the environment, and one trial."""
     command = [TONNAGE, "measure", "disk", "--json", "--dir", directory, "--mode", mode]
-    command += ["--seconds", str(NO_LIMIT_SECONDS), "--rounds", "1", "--size", str(size)]
+    command += ["--seconds", str(NO_LIMIT_SECONDS), "--repetitions", "1", "--size", str(size)]
     with tempfile.TemporaryDirectory() as kept:
-        command += ["--out", Path(kept, "measured")]
+        command += ["--output", Path(kept, "measured")]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     measurement: dict[str, Any] = json.loads(done.stdout)
     return measurement

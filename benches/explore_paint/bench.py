@@ -53,7 +53,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory, chromium() as browser:
         page = Path(directory) / "explore.html"
-        command = [sys.executable, "-m", "tonnage", "explore", "--out", str(page), "--json"]
+        command = [sys.executable, "-m", "tonnage", "explore", "--output", str(page), "--json"]
         told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         rounds = [opened(browser, page) for _ in range(given.rounds)]
     if given.out:

@@ -4,7 +4,7 @@
 
 Each seed is a lab of 2 to 6 nodes of several types, with links of 20 to 100 MB/s and disks of 30 to
 200 MB/s, such that one node alone has the slowest disk, each way, and the slowest link, by 10 % at
-least. It is made, its disks and its network are measured by `tonnage measure --fleet auto`, and it
+least. It is made, its disks and its network are measured by `tonnage measure --cluster auto`, and it
 is undone. The claim: every capacity within 3 % of what was set, and the slowest node named right.
 
 The truth of a link is what the node can exchange with all others: its own rate, or, if that is
@@ -141,19 +141,19 @@ def measured(head: str, nodes: Mapping[str, Type], options: argparse.Namespace) 
     on_head = ("lab", "exec", "--lab", LAB, head, "--", TONNAGE, "measure")
     with tempfile.TemporaryDirectory() as out:
         disk = (
-            *("--mode", *DISK, "--rounds", "1", "--seconds", options.seconds),
+            *("--mode", *DISK, "--repetitions", "1", "--seconds", options.seconds),
             *("--size", _trial_bytes(options), "--dir", ROOM / "{node}.disk-0"),
             *(["--one-at-a-time"] if options.one_at_a_time else []),
         )
-        said = _said(*on_head, "disk", "--fleet", "auto", *disk, "--out", f"{out}/disk", "--json")
+        said = _said(*on_head, "disk", "--cluster", "auto", *disk, "--output", f"{out}/disk", "--json")
         rates = {
             (row["node"], trial["name"]): trial["bytes_per_second"]
             for row in said["nodes"]
             for trial in row.get("trials", [])
         }
         if not options.no_net:
-            net = ("--seconds", options.net_seconds, "--rounds", "3", "--connections", "1")
-            said = _said(*on_head, "net", "--fleet", "auto", *net, "--out", f"{out}/net", "--json")
+            net = ("--seconds", options.net_seconds, "--repetitions", "3", "--connections", "1")
+            said = _said(*on_head, "net", "--cluster", "auto", *net, "--output", f"{out}/net", "--json")
             rates |= {
                 (row["node"], way): row[f"{way}_bytes_per_second"]
                 for row in said["links"]

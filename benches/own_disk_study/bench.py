@@ -22,7 +22,7 @@ SHARE_OF_RUNS = 0.8
 def study(options: argparse.Namespace, out: Path) -> dict[str, Any]:
     """One study's record."""
     command = [TONNAGE, "study", "--json", "--data", options.size, "--memory", options.memory]
-    command += ["--dir", options.dir, "--out", out]
+    command += ["--dir", options.dir, "--output", out]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     record: dict[str, Any] = json.loads(done.stdout)
     return record

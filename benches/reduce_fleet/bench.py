@@ -102,8 +102,8 @@ def reduced(node: str, endpoint: str, job: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as kept:
         command = ["lab", "exec", "--lab", LAB, node, "--", *TONNAGE, "run", "reduce", job]
         command += [f"s3://{stores.BUCKET}/in/", "--dtype", f"{COLUMNS}f8", *JOBS[job]]
-        command += ["--fleet", "auto", "--instances", str(MACHINES), "--workers", "1"]
-        command += ["--endpoint", endpoint, "--out", f"{kept}/job", "--json"]
+        command += ["--cluster", "auto", "--nodes", str(MACHINES), "--workers", "1"]
+        command += ["--endpoint-url", endpoint, "--job-dir", f"{kept}/job", "--json"]
         record: dict[str, Any] = json.loads(tonnage(*command))
     record["settings"]["inputs"] = ["store"]  # The same on every machine.
     return record

@@ -1,7 +1,7 @@
 """Do chunks and requests that are found while it runs come near the best that one can give?
 
     .venv/bin/python benches/reduce_sweep/bench.py
-    .venv/bin/tonnage report target/reduce_sweep --out sweep.html
+    .venv/bin/tonnage report target/reduce_sweep --output sweep.html
 
 MATE-EC2's sweep: an iteration of k-means (k = 16, eight columns) with chunks of 8 to 128 MB by 1 to
 32 retrieval threads, on a store without limits, on one that is shaped like a store in a cloud (40
@@ -95,7 +95,7 @@ def main() -> int:
                         continue
                     command = [TONNAGE, "run", "reduce", "kmeans", url, "--dtype", f"{COLUMNS}f8"]
                     command += ["--k", "16", "--iterations", "1", "--memory", options.memory]
-                    command += ["--chunk-bytes", chunk, "--threads", threads, "--json"]
+                    command += ["--chunk-size", chunk, "--requests", threads, "--json"]
                     done = subprocess.run(
                         list(map(str, command)),
                         env=os.environ | variables,

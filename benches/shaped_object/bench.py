@@ -46,9 +46,9 @@ def expected(chunk_bytes: int, threads: int) -> float:
 def measured(operations: list[str], chunks: list[int], options: Any) -> dict[str, Any]:
     """The measurement of a server that lives as long as it is needed."""
     command: list[str | Path] = [TONNAGE, "measure", "object", "s3://bench/shaped", "--json"]
-    command += ["--operation", *operations, "--chunk", *map(str, chunks)]
-    command += ["--threads", *map(str, THREADS), "--rounds", str(options.rounds)]
-    command += ["--seconds", str(options.seconds), "--out", options.out / "-".join(operations)]
+    command += ["--operation", *operations, "--chunk-size", *map(str, chunks)]
+    command += ["--requests", *map(str, THREADS), "--repetitions", str(options.rounds)]
+    command += ["--seconds", str(options.seconds), "--output", options.out / "-".join(operations)]
     with tempfile.TemporaryDirectory(dir=options.dir) as directory:
         shape = ["-first-byte", f"{WAIT_SECONDS}s", "-rate", str(RATE), "-total", str(TOTAL)]
         serve: list[str | Path] = [SERVER, "-root", directory, "-bucket", "bench", *shape]
@@ -63,7 +63,7 @@ def measured(operations: list[str], chunks: list[int], options: Any) -> dict[str
                 lines = (line.strip() for line in server.stdout)
                 endpoint = next(line for line in lines if line.startswith("http://"))
                 done = subprocess.run(
-                    [*command, "--endpoint", endpoint],
+                    [*command, "--endpoint-url", endpoint],
                     check=True,
                     stdout=subprocess.PIPE,
                     text=True,

@@ -93,7 +93,7 @@ def tonnage(task: Task) -> Call:
     command = [
         *(str(task.tonnage), "run", "sort", f"{fleet.disks}/input/{fleet.nodes[0].input.name}"),
         *("--output", f"{fleet.disks}/output", "--scratch", f"{fleet.disks}/scratch"),
-        *("--fleet", known["RAY_ADDRESS"], "--out", str(task.site.room / "run")),
+        *("--cluster", known["RAY_ADDRESS"], "--job-dir", str(task.site.room / "run")),
         *("--memory", str(task.budget_bytes)),
     ]
     return Call(command, known)

@@ -18,12 +18,12 @@ import time
 import numpy as np
 
 from tonnage.model.profiles.repository import known, read
-from tonnage.plan.demand import Thing
+from tonnage.plan.demand import ResourceClass
 from tonnage.simulate.cluster import Fleet, Machine, fleet, shape_of
 from tonnage.simulate.sort import Asked, drawn_deaths, simulate
 
 NODES, DATA, MOST_SECONDS = 1_000, 100 * 10**12, 60.0
-FIGURES: dict[Thing, float] = {"cpu": 32.0, "network": 1.25e9}
+FIGURES: dict[ResourceClass, float] = {"cpu": 32.0, "network": 1.25e9}
 MACHINE = Machine(memory_bytes=122 << 30, cores=32, devices=8)
 SPREAD = 0.05
 

@@ -32,7 +32,7 @@ TONNAGE = Path(sys.executable).parent / "tonnage"
 def study(group: Path, mount: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One study in the control group: its record, and the peak memory of its process."""
     command = [TONNAGE, "study", "--json", "--data", options.size, "--memory", options.memory]
-    command += ["--dir", mount, "--out", out]
+    command += ["--dir", mount, "--output", out]
     done = subprocess.run(
         command,
         check=True,

@@ -71,7 +71,7 @@ def main() -> int:
         for number in range(asked.objects):
             (folder / f"{number:06}{asked.suffix}").write_bytes(content(number, asked.suffix))
         url = f"s3://{BUCKET}/tiny/"
-        more = ("--endpoint", running.endpoint, "--json")
+        more = ("--endpoint-url", running.endpoint, "--json")
         typed = () if asked.suffix else ("--dtype", "2f8")
 
         def run(*args: str) -> Callable[[], str]:

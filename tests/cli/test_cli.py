@@ -23,7 +23,8 @@ from support.records import blob, parts
 from tonnage.base import core
 from tonnage.cli.main import main
 from tonnage.cli.measure.options import MOST_ROUNDS
-from tonnage.cli.options.types import SEVERAL, parse_memory, parse_size, spread
+from tonnage.cli.options.parser import spread
+from tonnage.cli.options.types import parse_memory, parse_size
 from tonnage.cli.run.cluster import going_on
 from tonnage.measure import disk as measure_disk
 from tonnage.measure import layouts, net, over_time, stream
@@ -47,7 +48,7 @@ FLAGS = {
     ("launch",): [
         *(
             "--candidate",
-            "--spot",
+            "--purchase",
             "--image",
             "--instance-profile",
             "--subnet",
@@ -63,7 +64,7 @@ FLAGS = {
             "--budget",
             "--replacements",
             "--screen",
-            "--data",
+            "--size",
         ),
         *("--seconds", "--timeout", "--catalog", "--dry-run", "--output", "--json"),
     ],
@@ -75,7 +76,7 @@ FLAGS = {
     ],
     ("run", "sort"): [
         *("--output", "--scratch", "--record-bytes", "--key", "--memory", "--json"),
-        *("--cluster", "--output", "--connections", "--timeout", "--nodes", "--capacities"),
+        *("--cluster", "--job-dir", "--connections", "--timeout", "--nodes", "--capacities"),
         *("--durability", "--endpoint-url", "--requests", "--plan", "--candidate"),
     ],
     ("measure", "disk"): [
@@ -609,11 +610,14 @@ def test_several_directories_follow_one_flag_or_several(
 WORDS = st.sampled_from(["a", "b", "1GiB", "-", "--json", "--memory", "--dir", "--dir=a", "--"])
 
 
+SEVERAL = ("--output", "--scratch", "--dir")
+
+
 @given(st.lists(WORDS | st.sampled_from(SEVERAL)))
 @settings(derandomize=True)
 def test_spreading_only_adds_flags(words: list[str]) -> None:
-    done = spread(words)
-    assert spread(done) == done
+    done = spread(words, SEVERAL)
+    assert spread(done, SEVERAL) == done
     kept = iter(done)
     assert all(word in kept for word in words)  # All are there, in this order.
     assert set(done) <= set(words) | {word.partition("=")[0] for word in words}
@@ -632,7 +636,7 @@ def test_spreading_only_adds_flags(words: list[str]) -> None:
     ],
 )
 def test_values_are_spread(words: str, done: str) -> None:
-    assert spread(words.split()) == done.split()
+    assert spread(words.split(), SEVERAL) == done.split()
 
 
 @pytest.mark.parametrize(
@@ -655,7 +659,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     ("size", "told"),
-    [("1.5GiB", r"--output \S+ holds earlier"), ("4XB", "'4XB' is no size: write it")],
+    [("1.5GiB", r"--out \S+ holds earlier"), ("4XB", "'4XB' is no size: write it")],
 )
 def test_the_io_bench_takes_sizes_as_commands_do(tmp_path: Path, size: str, told: str) -> None:
     bench = ROOT / "benches" / "io_peers" / "bench.py"

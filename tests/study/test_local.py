@@ -258,7 +258,7 @@ def test_measuring_alone_is_told_only_where_it_can_be(
 def test_memory_is_kept(tonnage: Tonnage, disk: Path) -> None:
     memory, size = 64 << 20, 200_000_000
     where = ("--dir", _made(disk / "data"), "--output", disk / "study")
-    sizes = (f"--memory={memory}", f"--size={size}")
+    sizes = (f"--memory={memory}", f"--data={size}")
     used = processes.used([tonnage.path, "study", *where, *sizes, "--json"])
     assert used.returncode == 0
     assert json.loads(used.out)["run"]["bytes"] == size > 2 * memory

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from tonnage import __version__
 from tonnage.base import core
 from tonnage.base.formatting import did_you_mean
-from tonnage.cli.options.types import spread
+from tonnage.cli.options.parser import RENAMED_COMMANDS, RENAMED_FLAGS, Command, flags_of
 
 HELP = (
     "How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
@@ -64,7 +64,7 @@ COMMANDS = {
             "down": "provision.lab:down",
         },
     ),
-    "fleet": (
+    "cluster": (
         "What was launched.",
         {"status": "cluster:status", "down": "cluster:down"},
     ),
@@ -106,7 +106,9 @@ class _Group(TyperGroup):
         module, function, *kind = self.places[name].split(":")
         place = importlib.import_module(f"tonnage.cli.{module}")
         alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-        alone.command(name, cls=getattr(place, kind[0]) if kind else None)(getattr(place, function))
+        alone.command(name, cls=getattr(place, kind[0]) if kind else Command)(
+            getattr(place, function)
+        )
         return typer.main.get_command(alone)
 
 
@@ -168,11 +170,11 @@ def call(arguments: list[str]) -> tuple[int, str]:
     """
     command = typer.main.get_command(app)
     try:
-        code = command.main(args=spread(arguments), prog_name="tonnage", standalone_mode=False)
+        code = command.main(args=arguments, prog_name="tonnage", standalone_mode=False)
     except _Interrupted as why:
         raise (why.__cause__ or why) from None
     except core.UsageError as why:
-        return 2, f"--{why.setting.replace('_', '-')}: {why.why}" if why.setting else why.why
+        return 2, str(why)
     except core.RunError as why:
         return 1, str(why.args[0])
     except OSError as why:
@@ -194,11 +196,17 @@ def _unusable(why: Any) -> str:
         return f"{why.option_name}: give a number from 0 up (see --help)"
     if kind == "NoSuchOption":
         why.possibilities = None  # It would name hidden ones too.
-        shown = (each for each in why.ctx.command.params if not getattr(each, "hidden", False))
-        meant = did_you_mean(why.option_name, (flag for each in shown for flag in each.opts))
+        flags = flags_of(why.ctx.command)
+        if new := [each for each in RENAMED_FLAGS.get(why.option_name, ()) if each in flags]:
+            return f"{why.option_name} is now {new[0]} (see --help)"
+        meant = did_you_mean(why.option_name, flags)
         return f"{why.format_message().rstrip('.')}{meant} (see --help)"
     if unknown := re.match(r"No such command '(.*)'", why.format_message()):
         commands = why.ctx.command.list_commands(why.ctx)
+        if unknown[1] in RENAMED_COMMANDS and RENAMED_COMMANDS[unknown[1]] in commands:
+            return (
+                f"tonnage {unknown[1]} is now tonnage {RENAMED_COMMANDS[unknown[1]]} (see --help)"
+            )
         meant = did_you_mean(unknown[1], commands) or f": there are {', '.join(commands)}"
         return f"{unknown[0]}{meant} (see --help)"
     if kind == "MissingParameter" and why.param and why.param.name == "inputs":

@@ -26,7 +26,7 @@ from tonnage.cli.options.types import (
 if TYPE_CHECKING:
     from tonnage.catalog import Offer
     from tonnage.model.profiles.repository import Laws
-    from tonnage.plan.demand import Thing
+    from tonnage.plan.demand import ResourceClass
 
 MOST_NODES = 10_000
 DURABILITIES = ("none", "replicated")
@@ -270,10 +270,10 @@ def _devices(offer: Offer | None) -> int:
     return max(sum(each.count or 1 for each in disks), 1)
 
 
-def _figures(offer: Offer | None, cores: int) -> dict[Thing, float]:
+def _figures(offer: Offer | None, cores: int) -> dict[ResourceClass, float]:
     """What is advertised, and how many cores there are."""
     from tonnage.plan.machines import lasting_network
 
     network = lasting_network(offer) if offer else None
-    figures: dict[Thing, float] = {"cpu": float(cores)}
+    figures: dict[ResourceClass, float] = {"cpu": float(cores)}
     return figures | ({"network": network} if network else {})

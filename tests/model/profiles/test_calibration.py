@@ -26,7 +26,7 @@ from tonnage.model.jobs.mapreduce import as_run, mapreduce, sort
 from tonnage.model.jobs.reduce import reduce_as
 from tonnage.model.profiles import Said, profile
 from tonnage.model.profiles.repository import known, read
-from tonnage.plan.calibration import in_words
+from tonnage.plan.calibration import describe
 from tonnage.plan.planner import Question, plan
 from tonnage.plan.search import Limits
 
@@ -137,12 +137,12 @@ def test_what_a_run_did_not_need_is_as_measured() -> None:
 def test_a_plan_says_whether_it_is_calibrated_and_on_what() -> None:
     without = planned([made_up(LAWS)], 2)
     assert without.calibrated is None
-    assert in_words(None).startswith("not calibrated: no finished run")
+    assert describe(None).startswith("not calibrated: no finished run")
     run = two_nodes()
     found = planned([made_up(LAWS), calibrated([run])], 2).calibrated
     assert found and (found.nodes, found.bytes) == (2, 4_000_000_000)
     assert found.runs == [f"sort of {run.began_at}"]
-    assert in_words(found) == (f"calibrated by 1 run on 2 nodes, 4.00 GB: sort of {run.began_at}")
+    assert describe(found) == (f"calibrated by 1 run on 2 nodes, 4.00 GB: sort of {run.began_at}")
 
 
 def test_repeated_runs_show_how_runs_vary() -> None:

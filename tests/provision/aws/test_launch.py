@@ -599,7 +599,7 @@ def test_credentials_that_stay_expired_leave_word_of_what_is_rented(
 
 def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world: World) -> None:
     world.plan = plan(world.here / "plan.json", candidate(NODES))
-    done = world.launch("--spot", "--no-screen")
+    done = world.launch("--purchase", "spot", "--no-screen")
     assert done.code == 0, done.err
     (sent,) = [asked for action, asked in world.cloud.asked if action == "RunInstances"]
     assert sent["InstanceMarketOptions.MarketType"] == "spot"

@@ -26,7 +26,7 @@ from tonnage.model.jobs.reduce import reduce
 from tonnage.model.profiles import Said
 from tonnage.model.profiles import profile as profiling
 from tonnage.model.profiles.repository import Known, known, read
-from tonnage.plan.calibration import in_words
+from tonnage.plan.calibration import describe
 from tonnage.plan.planner import Question, plan
 from tonnage.plan.search import Limits
 from tonnage.report.explorer import PageData, page_data, write_explorer
@@ -285,7 +285,7 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
     few = "#data=4GB&max-nodes=2"
     best = plan(Question(sort(), 4 * 10**9, Limits(most_nodes=2)), there.catalogs, there.known)
     with shown(browser, there.page, hash=few) as page:
-        said = in_words(best.candidates[0].calibrated)
+        said = describe(best.candidates[0].calibrated)
         assert said.startswith("calibrated by 2 runs on 2 nodes")
         assert said[1:] in page.inner.locator("#told").inner_text()
 

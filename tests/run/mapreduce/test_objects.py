@@ -25,9 +25,9 @@ from support.sorters import SortMachines, Trouble, directories, driver
 from tonnage import Input, MapReduce, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord
-from tonnage.run.mapreduce.cluster import MapReduceAsked, asked_of
+from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
 from tonnage.run.mapreduce.inputs import Split
-from tonnage.run.mapreduce.reader import Reader
+from tonnage.run.mapreduce.reader import SplitReader
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.driver import sort_fleet
@@ -64,7 +64,7 @@ def texts(bucket: Bucket, lines: int = 24_000, objects: int = 3) -> collections.
     return count
 
 
-def asked(room: Path, bucket: Bucket, job: MapReduce = COUNT, **more: Any) -> MapReduceAsked:
+def asked(room: Path, bucket: Bucket, job: MapReduce = COUNT, **more: Any) -> MapReduceJob:
     """A job from a folder to another one."""
     usual: dict[str, Any] = {
         "inputs": [Input(IN)],
@@ -80,7 +80,7 @@ def asked(room: Path, bucket: Bucket, job: MapReduce = COUNT, **more: Any) -> Ma
     }
     usual |= more
     inputs = usual.pop("inputs")
-    return asked_of(job, inputs, **usual)
+    return map_reduce_job(job, inputs, **usual)
 
 
 def rows_of(room: Path, bucket: Bucket, record: RunRecord) -> Rows:
@@ -227,13 +227,13 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
     disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts(s3)
-    round = MapReduceAsked.round
+    round = MapReduceJob.round
 
     def changing(*arguments: Any) -> Any:
         s3.put("in/1.txt", b"other words\n" * 90_000)
         return round(*arguments)
 
-    monkeypatch.setattr(MapReduceAsked, "round", changing)
+    monkeypatch.setattr(MapReduceJob, "round", changing)
     named = (
         r"s3://tests/in/1.txt was changed while it was read.*: begin again with another --job-dir"
     )
@@ -246,13 +246,13 @@ def test_one_that_is_changed_before_it_is_sampled_is_named_too(
     disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     s3.put("in/1.csv", b"key,n\n" + b"k,1\n" * 90_000)
-    divided = MapReduceAsked.divided
+    divided = MapReduceJob.divided
 
     def changing(*arguments: Any) -> Any:
         s3.put("in/1.csv", b"key,n\n" + b"j,1\n" * 90_000)
         return divided(*arguments)
 
-    monkeypatch.setattr(MapReduceAsked, "divided", changing)
+    monkeypatch.setattr(MapReduceJob, "divided", changing)
     job = MapReduce(reduce=sums("n"), ordered=True)
     with pytest.raises(core.RunError, match=r"s3://tests/in/1.csv was changed while it was read"):
         sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3, job))
@@ -306,13 +306,13 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
 def test_one_machine_reads_objects(disk: Path, s3: Bucket) -> None:
     count = texts(s3)
     reached = ObjectStoreOptions(endpoint=s3.endpoint)
-    record = COUNT.run(IN, disk / "out", disk / "scratch", memory=MEMORY, volumes=reached)
+    record = COUNT.run(IN, disk / "out", disk / "scratch", memory=MEMORY, object_store=reached)
     parts = sorted((disk / "out").glob("part-*"))
     found = [tuple(row.values()) for part in parts for row in pq.read_table(part).to_pylist()]
     assert len(found) == len(count) and dict(found) == count
     assert record.requests["requests"] >= 3
     with pytest.raises(core.UsageError, match="of one machine it goes to a directory"):
-        COUNT.run(IN, OUT, disk / "scratch", volumes=reached)
+        COUNT.run(IN, OUT, disk / "scratch", object_store=reached)
 
 
 def test_the_command_takes_urls(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
@@ -353,7 +353,7 @@ def test_each_line_is_in_the_split_in_which_it_begins(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "lines"
         path.write_bytes(text)
-        file, reader = InputFile(str(path), len(text)), Reader(Sources(ObjectStoreOptions(), 1))
+        file, reader = InputFile(str(path), len(text)), SplitReader(Sources(ObjectStoreOptions(), 1))
         found = b""
         for begin in range(0, len(text), step):
             split = Split(Input(path), file, "lines", begin, min(begin + step, len(text)))

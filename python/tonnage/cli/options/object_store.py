@@ -21,7 +21,6 @@ Endpoint = Annotated[
     str | None,
     typer.Option(
         "--endpoint-url",
-        "--endpoint-url",
         metavar="URL",
         help="The store's address, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, or AWS.",
     ),

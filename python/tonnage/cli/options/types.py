@@ -1,7 +1,4 @@
-"""What commands have in common: kinds of arguments, how they are read, and what is refused.
-
-Several directories may follow one flag (``--output A B``, `spread`), so ``INPUT...`` comes first.
-"""
+"""What commands have in common: kinds of arguments, how they are read, and what is refused."""
 
 from __future__ import annotations
 
@@ -20,24 +17,6 @@ from tonnage.run.storage.object_store import HIDDEN
 if TYPE_CHECKING:
     from tonnage.run.sort.local import Layout
 
-SEVERAL = (
-    "--output",
-    "--scratch",
-    "--dir",
-    "--mode",
-    "--operation",
-    "--queue-depth",
-    "--layout",
-    "--chunk-size",
-    "--requests",
-    "--price",
-    "--capacities",
-    "--pid",
-    "--label",
-    "--connections",
-    "--sizes",
-)
-"""Flags that several values may follow."""
 LARGEST = (1 << 63) - 1
 """Sizes and counts beyond this are mistakes; the core could not hold them."""
 LEAST_MEASURABLE = 1_000_000
@@ -139,27 +118,6 @@ RecordBytes = Annotated[
 Key = Annotated[
     str, typer.Option("--key", metavar="OFFSET:LENGTH", help="Where the key is, in bytes.")
 ]
-
-
-def spread(arguments: list[str]) -> list[str]:
-    """The arguments with a flag before each value: ``--dir A B`` becomes ``--dir A --dir B``.
-
-    That is for the flags in `SEVERAL`. What follows one, up to the next option or ``--``, is its.
-    """
-    found: list[str] = []
-    flag, has_value = "", False
-    for place, argument in enumerate(arguments):
-        if argument == "--":
-            return [*found, *arguments[place:]]
-        name, given, _ = argument.partition("=")
-        if argument.startswith("-"):
-            flag, has_value = name if name in SEVERAL else "", bool(given)
-        elif flag and has_value:
-            found.append(flag)
-        else:
-            has_value = True
-        found.append(argument)
-    return found
 
 
 def parse_layout(record_bytes: int, key: str) -> Layout:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tonnage.base import formatting
 from tonnage.base.records.plan import Candidate, Explanation, Plan, PlannedPhase, Range
 from tonnage.cli.plan.plan import MOST_NODES
-from tonnage.plan.calibration import in_words
+from tonnage.plan.calibration import describe
 from tonnage.plan.next_measurements import within
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def show(plan: Plan, every: bool) -> None:
     console.print(_table(shown))
     best = plan.candidates[0]
     lines = [f"What limits {best.offer}: {_limits(best.phases)}."]
-    lines.append(f"{best.offer}: {formatting.sentence(in_words(best.calibrated))}")
+    lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
     lines += [formatting.sentence(note) for note in plan.notes]
     if plan.sure:
@@ -170,7 +170,7 @@ def explanation(told: Explanation) -> str:
         f"Room: {formatting.size(best.capacity.needed_bytes)} needed, "
         f"{formatting.size(best.capacity.have_bytes)} there"
     )
-    lines.append(formatting.sentence(in_words(best.calibrated)))
+    lines.append(formatting.sentence(describe(best.calibrated)))
     lines += [formatting.sentence(note) for note in best.notes]
     return "\n".join(lines)
 

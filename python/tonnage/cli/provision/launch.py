@@ -26,9 +26,11 @@ from tonnage.cli.options.types import (
     parse_usd,
     refuse_files,
     refuse_filled,
+    refuse_unknown,
     whole_number,
 )
 from tonnage.cli.plan.emit import offer_of
+from tonnage.plan.machines import PURCHASES
 
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
@@ -64,9 +66,13 @@ def launch(
             help="Not the best candidate but the N-th.",
         ),
     ] = None,
-    spot: Annotated[
-        bool | None,
-        typer.Option("--spot/--on-demand", help="How machines are bought. Default: as planned."),
+    purchase: Annotated[
+        str | None,
+        typer.Option(
+            "--purchase",
+            metavar="HOW",
+            help="How to rent: on-demand or spot. Default: as planned.",
+        ),
     ] = None,
     image: Annotated[
         str | None,
@@ -200,7 +206,8 @@ def launch(
     given = {"image": image, "subnet": subnet, "key": key, "ssh_from": ssh_from}
     given["profile"] = profile
     account = Account(**{name: value for name, value in given.items() if value is not None})
-    is_spot = made.settings.get("purchase") == "spot" if spot is None else spot
+    refuse_unknown("--purchase", [purchase] if purchase else [], PURCHASES)
+    is_spot = (purchase or made.settings.get("purchase")) == "spot"
     try:
         order = order_of(made, chosen, is_spot, account, lifetime, catalog)
         if dry_run:

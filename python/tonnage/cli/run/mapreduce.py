@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from tonnage.base import core, formatting
 from tonnage.base.records import RunRecord
@@ -30,6 +29,7 @@ from tonnage.cli.options.object_store import (
     reached,
     refuse_of_nodes,
 )
+from tonnage.cli.options.parser import Command
 from tonnage.cli.options.plan_file import durability_of, follow
 from tonnage.cli.options.types import (
     Json,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 MOST_WORKERS = 1024
 
 
-class JobFirst(TyperCommand):
+class JobFirst(Command):
     """A command whose usage line shows the order that `spread` asks for."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -160,8 +160,8 @@ def run_mapreduce(
     refuse_overlapping_inputs(urls)
     refuse_output_in_input(folders, urls)
     if fleet is not None:
-        from tonnage.api.mapreduce import Fleet as Machines
-        from tonnage.api.mapreduce import asked_of_fleet
+        from tonnage.api.mapreduce import Cluster as Machines
+        from tonnage.api.mapreduce import cluster_job
         from tonnage.run.mapreduce import Input
 
         if durability is not None:
@@ -178,7 +178,7 @@ def run_mapreduce(
             weights(measured),
             durability_of(followed, durability, folders),
         )
-        asked = asked_of_fleet(
+        asked = cluster_job(
             loaded(job),
             where,
             [Input(place, format=input_format) for place in inputs],
@@ -220,7 +220,7 @@ def run_mapreduce(
             input_format,
             format,
             on_progress=lambda done, _: progress(done // 2),  # of two passes
-            volumes=volumes,
+            object_store=volumes,
         )
     _show(record, as_json)
 

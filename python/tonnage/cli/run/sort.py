@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from tonnage.base import core, formatting
 from tonnage.base.records import Phase, RunRecord
@@ -29,6 +28,7 @@ from tonnage.cli.options.object_store import (
     divided,
     reached,
 )
+from tonnage.cli.options.parser import Command
 from tonnage.cli.options.types import (
     Json,
     Key,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tonnage.run.sort.local import Layout
 
 
-class InputsFirst(TyperCommand):
+class InputsFirst(Command):
     """A command whose usage line shows the order that `spread` asks for."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -40,6 +40,11 @@ FLAGS = {
     "batched": "--submission",
     "workers": "--processes",
     "direct": "--buffered",
+    "rounds": "--repetitions",
+    "outstanding": "--queue-depth",
+    "chunk_bytes": "--chunk-size",
+    "threads": "--requests",
+    "endpoint": "--endpoint-url",
 }
 """What says a setting on the command line, where that is not its own name."""
 

@@ -3,7 +3,7 @@
 
 const TO_MEASURE = [
   ["local", "tonnage measure disk --dir DIR"], ["volume", "tonnage measure disk --dir DIR"],
-  ["network", "tonnage measure net --fleet"], ["object", "tonnage measure object s3://BUCKET"],
+  ["network", "tonnage measure net --cluster"], ["object", "tonnage measure object s3://BUCKET"],
   ["cpu", "tonnage study"],
 ];
 
