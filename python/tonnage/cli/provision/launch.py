@@ -30,12 +30,12 @@ from tonnage.cli.options.types import (
     whole_number,
 )
 from tonnage.cli.plan.emit import offer_of
-from tonnage.plan.machines import PURCHASES
 
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
     from tonnage.base.records.plan import Candidate, Plan
     from tonnage.provision.aws.launcher import Asked
+    from tonnage.plan.machines import PURCHASES
     from tonnage.provision.aws.requests import Account, Order
 
 LIFETIME = "2h"
