@@ -47,7 +47,7 @@ import stores
 from tonnage import __version__
 from tonnage.base.records import ReductionRecord, RunRecord, write_atomically
 from tonnage.base.records.plan import Plan
-from tonnage.model.plan_accuracy import came
+from tonnage.model.plan_accuracy import plan_accuracy
 from tonnage.provision import lab as labs
 from tonnage.provision.lab import ROOM
 from tonnage.provision.lab import catalog as offers
@@ -340,7 +340,7 @@ def row(
             job=job,
             began_at=record.began_at,
             cpu=record.environment.cpu_model,
-            came=came(record),
+            came=plan_accuracy(record),
             unrehearsed_seconds=unrehearsed[0].seconds.median if unrehearsed else None,
             chosen=kind.name == chosen,
         )

@@ -21,9 +21,9 @@ import sys
 import time
 from pathlib import Path
 
-from tonnage.catalog import Catalog, load
-from tonnage.model.jobs.mapreduce import sort
-from tonnage.model.profiles.repository import known, read
+from tonnage.catalog import Catalog, load_catalog
+from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.planner import Question, plan
 
 AWS = "aws-us-east-1-2026"
@@ -70,14 +70,14 @@ def part(catalog: Catalog, share: float) -> Catalog:
 
 def growth(rounds: int) -> list[dict[str, float]]:
     """How long planning takes for so many offers."""
-    catalog, study = load(AWS), known(read("themis-2014"))
+    catalog, study = load_catalog(AWS), index_profiles(read_profiles("themis-2014"))
     found = []
     for share in SHARES:
         some = part(catalog, share)
         took = []
         for _ in range(rounds):
             begun = time.perf_counter()
-            plan(Question(job=sort(), size=DATA), [some], study)
+            plan(Question(job=sort_job(), size=DATA), [some], study)
             took.append(time.perf_counter() - begun)
         found.append({"offers": len(some.offers), "seconds": statistics.median(took)})
         print(f"{len(some.offers)} offers: {found[-1]['seconds']:.3f} s", flush=True)

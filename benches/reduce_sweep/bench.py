@@ -38,7 +38,7 @@ sys.path.insert(0, str(HERE.parent))
 import stores  # noqa: E402
 
 from tonnage.base.records import ReductionRecord  # noqa: E402
-from tonnage.model.analysis.reduction_sweep import sweep  # noqa: E402
+from tonnage.model.analysis.reduction_sweep import summarise_sweep  # noqa: E402
 from tonnage.report.reductions import found_in_words  # noqa: E402
 
 TONNAGE = Path(sys.executable).parent / "tonnage"
@@ -110,7 +110,7 @@ def main() -> int:
     lines = [json.dumps(each.to_json()) + "\n" for each in records]
     (options.out / "records.jsonl").write_text("".join(lines))
     missed = False
-    for swept in sweep(records).swept:
+    for swept in summarise_sweep(records).swept:
         over = swept.found_over_chosen
         misses = over is None or over > MOST_OVER
         missed = missed or misses

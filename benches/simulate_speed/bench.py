@@ -17,10 +17,10 @@ import time
 
 import numpy as np
 
-from tonnage.model.profiles.repository import known, read
+from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.demand import ResourceClass
-from tonnage.simulate.cluster import Fleet, Machine, fleet, shape_of
-from tonnage.simulate.sort import Asked, drawn_deaths, simulate
+from tonnage.simulate.cluster import SimulatedCluster, Machine, draw_cluster, sort_demand
+from tonnage.simulate.sort import SortRequest, draw_deaths, simulate
 
 NODES, DATA, MOST_SECONDS = 1_000, 100 * 10**12, 60.0
 FIGURES: dict[ResourceClass, float] = {"cpu": 32.0, "network": 1.25e9}
@@ -28,13 +28,13 @@ MACHINE = Machine(memory_bytes=122 << 30, cores=32, devices=8)
 SPREAD = 0.05
 
 
-def made(seed: int) -> Fleet:
+def made(seed: int) -> SimulatedCluster:
     """The fleet."""
-    of = known(read("themis-2014"))
-    shape = shape_of(of.offers["aws", "i2.8xlarge"][True], of, FIGURES, "none")
-    same = fleet(shape, NODES, FIGURES, seed)
+    of = index_profiles(read_profiles("themis-2014"))
+    shape = sort_demand(of.offers["aws", "i2.8xlarge"][True], of, FIGURES, "none")
+    same = draw_cluster(shape, NODES, FIGURES, seed)
     off = np.exp(SPREAD * np.random.default_rng(seed).standard_normal(NODES))
-    return Fleet(same.disks, same.network * off, same.partition, same.sort)
+    return SimulatedCluster(same.disks, same.network * off, same.partition, same.sort)
 
 
 def main() -> int:
@@ -45,8 +45,8 @@ def main() -> int:
     for lost in (0, 3):
         for seed in range(rounds):
             nodes = made(seed)
-            deaths = drawn_deaths(NODES, lost, 150.0, seed)
-            asked = Asked(DATA, input_copies=4 if lost else 1, deaths=deaths, seed=seed)
+            deaths = draw_deaths(NODES, lost, 150.0, seed)
+            asked = SortRequest(DATA, input_copies=4 if lost else 1, deaths=deaths, seed=seed)
             began, cpu = time.perf_counter(), time.process_time()
             found = simulate(nodes, MACHINE, asked)
             runs.append(

@@ -19,15 +19,15 @@ from tonnage.catalog import (
     CatalogError,
     Grant,
     Offer,
-    Wanted,
+    OfferFilter,
     cautions,
     difference,
     filter,
-    find,
-    load,
-    missing,
-    names,
-    newest,
+    find_offer,
+    load_catalog,
+    unknown_figures,
+    catalog_names,
+    newest_catalogs,
 )
 from tonnage.catalog.load import SNAPSHOTS
 from tonnage.catalog.providers.aws_fetch import COLUMNS, write_rows
@@ -40,7 +40,7 @@ AWS_2014, AWS, AZURE, GCP = (
 
 def offer(catalog: str, name: str) -> Offer:
     """An offer of a shipped catalog."""
-    return find([load(catalog)], name)[1]
+    return find_offer([load_catalog(catalog)], name)[1]
 
 
 def table(directory: Path, rows: list[dict[str, object]], name: str = "offers.csv") -> Path:
@@ -65,7 +65,7 @@ def table(directory: Path, rows: list[dict[str, object]], name: str = "offers.cs
 def test_every_row_of_the_shipped_catalogs_loads(
     name: str, offers: int, priced: int, spot_priced: int, with_local_disks: int
 ) -> None:
-    catalog = load(name)
+    catalog = load_catalog(name)
     rows = list(csv.DictReader((SNAPSHOTS / f"{name}.csv").open(newline="")))
     assert [each.type for each in catalog.offers] == [next(iter(row.values())) for row in rows]
     assert len(catalog.offers) == offers
@@ -78,9 +78,9 @@ def test_every_row_of_the_shipped_catalogs_loads(
 
 
 def test_names_are_those_of_tables_of_offers_and_the_newest_is_of_each_provider() -> None:
-    assert names() == [AWS_2014, AWS, AZURE, GCP]
-    assert [catalog.name for catalog in newest()] == [AWS, AZURE, GCP]
-    found = [(each.provider, each.region, each.date) for each in map(load, names())]
+    assert catalog_names() == [AWS_2014, AWS, AZURE, GCP]
+    assert [catalog.name for catalog in newest_catalogs()] == [AWS, AZURE, GCP]
+    found = [(each.provider, each.region, each.date) for each in map(load_catalog, catalog_names())]
     assert found == [
         ("aws", "us-east-1", "2014-12-07"),
         ("aws", "us-east-1", "2026-07-06"),
@@ -108,11 +108,11 @@ def test_the_first_record_of_the_study_costs_what_it_says() -> None:
     # It says $299.45, of seconds that it rounds to 888.
     assert price and 178 * 888 * price.usd_per_hour / 3600 == pytest.approx(299.45, abs=0.01)
     # As a fact of that time, the bill was of whole hours.
-    assert load(AWS_2014).billing.granularity_seconds == 3600
+    assert load_catalog(AWS_2014).billing.granularity_seconds == 3600
 
 
 def test_the_third_record_of_the_study_costs_what_it_says() -> None:
-    catalog, found = find([load(AWS_2014)], "r3.4xlarge")
+    catalog, found = find_offer([load_catalog(AWS_2014)], "r3.4xlarge")
     (gp2,) = catalog.volume_kinds
     assert found.on_demand and found.volume_link.extra and gp2.usd_per_gib_month
     volume = 135 * gp2.usd_per_gib_month / catalog.billing.hours_per_month
@@ -134,13 +134,13 @@ def test_a_blank_is_never_zero() -> None:
     unknown = offer(AWS, "g2.2xlarge")
     assert unknown.disks is None and unknown.local_bytes is None
     assert unknown.network.baseline_bytes_per_second is None
-    assert {"local disks", "lasting network bandwidth"} <= {*missing(unknown)}
+    assert {"local disks", "lasting network bandwidth"} <= {*unknown_figures(unknown)}
     unpriced = offer(AWS, "mac2.metal")
-    assert unpriced.on_demand is None and "on-demand price" in missing(unpriced)
+    assert unpriced.on_demand is None and "on-demand price" in unknown_figures(unpriced)
 
 
 def test_prices_of_dedicated_tenancy_stay_flagged() -> None:
-    flagged = [each for each in load(AWS).offers if each.on_demand and each.on_demand.caution]
+    flagged = [each for each in load_catalog(AWS).offers if each.on_demand and each.on_demand.caution]
     assert len(flagged) == 63 and all(".metal" in each.type for each in flagged)
     assert "6 to 10 % high" in cautions(flagged[0])[0]
     assert cautions(offer(AWS, "i3.metal")) == []
@@ -151,7 +151,7 @@ def test_up_to_is_a_burst_and_the_baseline_lasts() -> None:
     assert network.words == "Up to 10 Gigabit"
     assert network.baseline_bytes_per_second == 0.75 * GIGABIT
     assert network.peak_bytes_per_second == 10 * GIGABIT
-    for catalog in map(load, names()):
+    for catalog in map(load_catalog, catalog_names()):
         for each in catalog.offers:
             lasts, at_most = (
                 each.network.baseline_bytes_per_second,
@@ -167,13 +167,13 @@ def test_up_to_is_a_burst_and_the_baseline_lasts() -> None:
 
 
 def test_a_spot_average_outside_its_range_is_dropped() -> None:
-    spots = [each.spot for each in load(AWS).offers if each.spot]
+    spots = [each.spot for each in load_catalog(AWS).offers if each.spot]
     assert sum(spot.typical_usd_per_hour is None for spot in spots) == 85 + 35
     for spot in spots:
         typical = spot.typical_usd_per_hour
         assert typical is None or spot.low_usd_per_hour <= typical <= spot.high_usd_per_hour
     assert "range" in cautions(offer(AWS, "z1d.large"))[0]
-    assert "source of the spot price" in missing(offer(AWS, "z1d.large"))
+    assert "source of the spot price" in unknown_figures(offer(AWS, "z1d.large"))
 
 
 def test_what_azure_did_not_know_is_unknown() -> None:
@@ -188,7 +188,7 @@ def test_what_azure_did_not_know_is_unknown() -> None:
     # Of most it is not told whether they have NVMe disks.
     small = offer(AZURE, "Standard_D2s_v3")
     assert small.local_bytes == 16 * GIB and not small.all_disks_known
-    assert "nvme disks" in missing(small)
+    assert "nvme disks" in unknown_figures(small)
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_architectures(catalog: str, name: str, arch: str | None) -> None:
 
 
 def test_what_volumes_have_follows_from_their_size() -> None:
-    kinds = {kind.name: kind for kind in load(AWS).volume_kinds}
+    kinds = {kind.name: kind for kind in load_catalog(AWS).volume_kinds}
     assert list(kinds) == ["gp3", "gp2", "io2", "io1", "st1", "sc1"]
     gp3, gp2, st1 = kinds["gp3"], kinds["gp2"], kinds["st1"]
-    assert gp3.operations.lasting(GIB) == 3000 and gp3.bytes_per_second(GIB) == 125 * 1024**2
+    assert gp3.operations.baseline(GIB) == 3000 and gp3.bytes_per_second(GIB) == 125 * 1024**2
     assert (gp3.usd_per_gib_month, gp3.operations.usd_each_month) == (0.08, 0.005)
     assert gp3.throughput.usd_each_month == pytest.approx(0.04 / 1024**2)
-    assert gp2.operations.lasting(10 * GIB) == 100 and gp2.operations.lasting(200 * GIB) == 600
-    assert gp2.operations.lasting(16384 * GIB) == 16_000
+    assert gp2.operations.baseline(10 * GIB) == 100 and gp2.operations.baseline(200 * GIB) == 600
+    assert gp2.operations.baseline(16384 * GIB) == 16_000
     assert gp2.bytes_per_second(100 * GIB) == 300 * 256 * 1024
     assert gp2.bytes_per_second(334 * GIB) == 250 * 1024**2
     assert st1.bytes_per_second(1024 * GIB) == 40 * 1024**2
@@ -230,7 +230,7 @@ def test_what_volumes_have_follows_from_their_size() -> None:
 
 
 def test_bursts_of_volumes_have_a_bucket() -> None:
-    kinds = {kind.name: kind for kind in load(AWS).volume_kinds}
+    kinds = {kind.name: kind for kind in load_catalog(AWS).volume_kinds}
     gp2, st1, sc1 = kinds["gp2"], kinds["st1"], kinds["sc1"]
     # Half an hour of 3,000 operations a second, of 128 MiB at most.
     assert (gp2.operations.burst, gp2.operations.credit) == (3000, 1800 * 3000)
@@ -244,21 +244,21 @@ def test_bursts_of_volumes_have_a_bucket() -> None:
         assert most and 5 * 1024 * GIB / most / 3600 == pytest.approx(hours, abs=0.005)
     for name in ("gp3", "io1", "io2"):
         assert kinds[name].operations.burst is None and kinds[name].throughput.burst_per_gib is None
-    (old,) = load(AWS_2014).volume_kinds
+    (old,) = load_catalog(AWS_2014).volume_kinds
     assert old.operations.burst == 3000 and old.operations.credit is None, "not confirmed"
 
 
 def test_the_most_of_a_link_to_volumes_is_promised_for_half_an_hour_a_day() -> None:
     burst = offer(AWS, "m5.large").volume_link.burst
     assert burst and (burst.lasts_seconds, burst.every_seconds) == (1800, 86_400)
-    for each in load(AWS).offers:
+    for each in load_catalog(AWS).offers:
         link = each.volume_link
         baseline, most = link.baseline_bytes_per_second, link.most_bytes_per_second
         assert (link.burst is not None) == (baseline is not None and (most or 0) > baseline)
 
 
 def test_a_price_that_nobody_verified_is_unknown() -> None:
-    io2 = next(kind for kind in load(AWS).volume_kinds if kind.name == "io2")
+    io2 = next(kind for kind in load_catalog(AWS).volume_kinds if kind.name == "io2")
     assert io2.usd_per_gib_month == 0.125 and io2.operations.usd_each_month is None
     assert io2.bytes_per_second(GIB) is None, "operations have to be bought"
 
@@ -272,16 +272,16 @@ def test_a_price_that_nobody_verified_is_unknown() -> None:
 def test_grants_never_exceed_the_most(
     size: float, included: float | None, per_gib: float | None, most: float | None
 ) -> None:
-    lasting = Grant(included=included, per_gib=per_gib, most=most).lasting(size)
+    lasting = Grant(included=included, per_gib=per_gib, most=most).baseline(size)
     assert (lasting is None) == (included is None and per_gib is None)
     assert lasting is None or most is None or lasting <= most
 
 
 def test_object_storage_tells_that_it_was_not_given() -> None:
-    store = load(AWS).object_store
+    store = load_catalog(AWS).object_store
     assert store and store.usd_per_gb_in_region == 0 and store.usd_per_1000_puts == 0.005
     assert store.source.endswith("check") and store.date is None
-    assert load(AWS_2014).object_store is None
+    assert load_catalog(AWS_2014).object_store is None
 
 
 # What is refused.
@@ -314,14 +314,14 @@ def test_a_bad_figure_is_told_with_its_place(
 ) -> None:
     file = table(tmp_path, [change])
     with pytest.raises(CatalogError) as why:
-        load(file)
+        load_catalog(file)
     assert str(why.value).startswith(f"{file}, {told}")
 
 
 def test_a_missing_price_leaves_the_offer_without_one(tmp_path: Path) -> None:
-    (found,) = load(table(tmp_path, [{}])).offers
+    (found,) = load_catalog(table(tmp_path, [{}])).offers
     assert found.on_demand is None and found.spot is None and found.disks is None
-    assert {"on-demand price", "spot price", "local disks"} <= {*missing(found)}
+    assert {"on-demand price", "spot price", "local disks"} <= {*unknown_figures(found)}
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_missing_price_leaves_the_offer_without_one(tmp_path: Path) -> None:
 def test_a_table_of_another_schema_is_refused(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "offers.csv").write_text(text)
     with pytest.raises(CatalogError) as why:
-        load(tmp_path / "offers.csv")
+        load_catalog(tmp_path / "offers.csv")
     assert told in str(why.value)
 
 
@@ -354,7 +354,7 @@ def test_a_table_of_another_schema_is_refused(tmp_path: Path, text: str, told: s
 def test_what_is_no_table_at_all_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
     (tmp_path / "offers.csv").write_bytes(content)
     with pytest.raises(CatalogError) as why:
-        load(tmp_path / "offers.csv")
+        load_catalog(tmp_path / "offers.csv")
     assert told in str(why.value) and len(str(why.value).splitlines()) == 1
 
 
@@ -362,9 +362,9 @@ def test_a_file_of_another_kind_is_told_from_a_bad_table(tmp_path: Path) -> None
     lab = tmp_path / "lab.toml"
     lab.write_text('[lab]\nname = "x"\n[[machine]]\ndisks = [{ size = "4GiB", fs = "xfs" }]\n')
     with pytest.raises(CatalogError, match=r"lab\.toml, row 1: no column .*CSV file"):
-        load(lab)
+        load_catalog(lab)
     with pytest.raises(CatalogError, match="Is a directory: give a CSV file"):
-        load(tmp_path)
+        load_catalog(tmp_path)
 
 
 def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
@@ -384,18 +384,18 @@ def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
     for what, name in ((Path, "open"), (os, "stat")):
         with monkeypatch.context() as changed, pytest.raises(CatalogError) as why:
             changed.setattr(what, name, refusing(getattr(what, name)))
-            load(file)
+            load_catalog(file)
         assert str(why.value).startswith(f"{file}: you may not read it: use sudo, or a copy")
 
 
 def test_an_offer_of_two_providers_is_asked_for_by_its_whole_name(tmp_path: Path) -> None:
-    own = load(table(tmp_path, [{"instance_type": "n2-standard-80"}]))
-    both = [load(GCP), own]
+    own = load_catalog(table(tmp_path, [{"instance_type": "n2-standard-80"}]))
+    both = [load_catalog(GCP), own]
     with pytest.raises(CatalogError, match="write gcp/n2-standard-80 or aws/n2-standard-80"):
-        find(both, "n2-standard-80")
-    assert find(both, "aws/n2-standard-80")[0] is own
+        find_offer(both, "n2-standard-80")
+    assert find_offer(both, "aws/n2-standard-80")[0] is own
     with pytest.raises(CatalogError, match=r"did you mean aws/n2-standard-80\?"):
-        find([own], "asw/n2-standard-80")
+        find_offer([own], "asw/n2-standard-80")
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_a_bad_figure_of_a_part_is_told_with_its_place(
         first, *rest = csv.DictReader(shipped)
     write_rows(other, [first | {column: value}, *rest], tuple(first))
     with pytest.raises(CatalogError) as why:
-        load(file)
+        load_catalog(file)
     assert str(why.value).startswith(f"{other}, {told}")
 
 
@@ -432,22 +432,22 @@ def test_a_catalog_has_one_object_storage_at_most(tmp_path: Path) -> None:
     header, row = (SNAPSHOTS / f"{AWS}.objects.csv").read_text().splitlines()
     file.with_suffix(".objects.csv").write_text("\n".join([header, row, row]))
     with pytest.raises(CatalogError, match="row 3, name: a second object storage"):
-        load(file)
+        load_catalog(file)
 
 
 def test_what_is_no_catalog_s_name_is_told() -> None:
     with pytest.raises(CatalogError, match="Is a directory"):
-        load(SNAPSHOTS)
+        load_catalog(SNAPSHOTS)
     for name in ("", "a" * 5000):
         with pytest.raises(CatalogError, match=r"no catalog .*; there are"):
-            load(name)
+            load_catalog(name)
     with pytest.raises(CatalogError, match="did you mean aws-us-east-1-2026"):
-        load("aws-us-east-1-2025")
+        load_catalog("aws-us-east-1-2025")
 
 
 def test_a_type_may_be_there_but_once(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"row 3, instance_type: .* in row 2 already"):
-        load(table(tmp_path, [{}, {}]))
+        load_catalog(table(tmp_path, [{}, {}]))
 
 
 # A written catalog reads back.
@@ -476,7 +476,7 @@ def test_what_is_written_reads_back(
         "price_od_source": "a test",
     }
     file = table(tmp_path_factory.mktemp("catalog"), [row], "aws-eu-west-1-2026-11-21.csv")
-    catalog = load(file)
+    catalog = load_catalog(file)
     (found,) = catalog.offers
     assert (catalog.provider, catalog.region) == ("aws", "eu-west-1")
     assert found.memory_bytes == memory << 20
@@ -490,26 +490,26 @@ def test_what_is_written_reads_back(
 
 
 def test_offers_are_chosen_and_the_undecided_counted() -> None:
-    wanted = Wanted(least_local_bytes=10**12, arch="arm64", most_usd_per_hour=1.0)
-    for catalog in newest():
+    wanted = OfferFilter(least_local_bytes=10**12, arch="arm64", most_usd_per_hour=1.0)
+    for catalog in newest_catalogs():
         found = filter(catalog.offers, wanted)
         for each in found.offers:
             assert (each.local_bytes or 0) >= 10**12 and each.arch == "arm64"
             assert each.on_demand and each.on_demand.usd_per_hour <= 1
-    everything = filter(load(AWS).offers, Wanted())
+    everything = filter(load_catalog(AWS).offers, OfferFilter())
     assert len(everything.offers) == 1402 and everything.undecided == {}
-    priced = filter(load(AWS).offers, Wanted(most_usd_per_hour=1e6))
+    priced = filter(load_catalog(AWS).offers, OfferFilter(most_usd_per_hour=1e6))
     assert len(priced.offers) == 1361 and priced.undecided == {"on-demand price": 41}
     # What is known of Azure's disks may be enough, though not all is known.
-    azure = filter(load(AZURE).offers, Wanted(least_local_bytes=10**12))
+    azure = filter(load_catalog(AZURE).offers, OfferFilter(least_local_bytes=10**12))
     assert any(not each.all_disks_known for each in azure.offers)
     assert azure.undecided["local disks"] > 0
-    assert filter(load(GCP).offers, Wanted(provider="aws")).offers == ()
-    assert filter(load(AWS).offers, Wanted(least_vcpus=897)).offers == ()
+    assert filter(load_catalog(GCP).offers, OfferFilter(provider="aws")).offers == ()
+    assert filter(load_catalog(AWS).offers, OfferFilter(least_vcpus=897)).offers == ()
 
 
 def test_a_catalog_differs_from_a_later_one() -> None:
-    found = difference(load(AWS_2014), load(AWS))
+    found = difference(load_catalog(AWS_2014), load_catalog(AWS))
     assert found.gone == ("cc2.8xlarge", "cg1.4xlarge", "hi1.4xlarge", "hs1.8xlarge")
     assert len(found.new) == 1402 - 33 and found.dearer == ()
     large = next(each for each in found.cheaper if each.type == "m3.large")
@@ -520,13 +520,13 @@ def test_a_catalog_differs_from_a_later_one() -> None:
 
 
 def test_a_catalog_does_not_differ_from_itself() -> None:
-    for catalog in map(load, names()):
+    for catalog in map(load_catalog, catalog_names()):
         same = difference(catalog, catalog)
         assert not any((same.new, same.gone, same.dearer, same.cheaper, same.changed))
 
 
 def test_what_changed_is_told_by_name() -> None:
-    before = load(AWS)
+    before = load_catalog(AWS)
     changed = tuple(
         replace(each, on_demand=None, vcpus=99.0) if each.type == "i4i.4xlarge" else each
         for each in before.offers
@@ -534,7 +534,7 @@ def test_what_changed_is_told_by_name() -> None:
     (found,) = difference(before, replace(before, offers=changed)).changed
     assert found.others == ("vCPUs",) and found.known_in_one == ("on-demand price",)
     with pytest.raises(CatalogError, match="one provider"):
-        difference(before, load(GCP))
+        difference(before, load_catalog(GCP))
 
 
 # The command.
@@ -546,7 +546,7 @@ def said(tonnage: Tonnage, *arguments: str) -> str:
 
 
 def test_ls_lists_catalogs_and_offers(tonnage: Tonnage) -> None:
-    assert [line.split()[0] for line in said(tonnage, "ls").splitlines()[1:]] == names()
+    assert [line.split()[0] for line in said(tonnage, "ls").splitlines()[1:]] == catalog_names()
     *lines, last = said(tonnage, "ls", AWS_2014, "--min-local-disk", "6TB").splitlines()
     assert [line.split()[0] for line in lines] == ["TYPE", "hs1.8xlarge", "i2.8xlarge"]
     assert last == "2 of 37 offers."

@@ -16,10 +16,10 @@ from botocore.stub import Stubber
 
 from support.aws import FAMILIES, KEYS, PRICES, product, server, used
 from support.command import Tonnage
-from tonnage.catalog import find, load, missing
+from tonnage.catalog import find_offer, load_catalog, unknown_figures
 from tonnage.catalog.providers.aws_fetch import (
     Clients,
-    Refreshed,
+    RefreshSummary,
     RefreshError,
     connect,
     refresh_aws,
@@ -93,7 +93,7 @@ class Answers:
         ]
         self.ec2.add_response("describe_spot_price_history", {"SpotPriceHistory": history})
 
-    def refresh(self, path: Path) -> Refreshed:
+    def refresh(self, path: Path) -> RefreshSummary:
         """What comes of it all."""
         for listed in self.families.values():
             self.products(*listed)
@@ -114,7 +114,7 @@ def test_what_aws_answers_is_a_catalog_of_the_shipped_schema(tmp_path: Path) -> 
     path = tmp_path / "aws-us-east-1-2026-11-21.csv"
     done = aws.refresh(path)
     assert (done.types, done.priced, done.spot_priced) == (1, 1, 1)
-    catalog, offer = find([load(path)], "x1.large")
+    catalog, offer = find_offer([load_catalog(path)], "x1.large")
     assert (catalog.region, catalog.date) == ("us-east-1", "2026-11-21")
     assert offer.on_demand and offer.on_demand.usd_per_hour == 0.5
     assert offer.on_demand.source == "AWS price list, published 2026-11-20"
@@ -126,7 +126,7 @@ def test_what_aws_answers_is_a_catalog_of_the_shipped_schema(tmp_path: Path) -> 
     assert offer.network.baseline_bytes_per_second == 0.75e9 / 8
     assert offer.volume_link.most_bytes_per_second == 593.75e6
     assert offer.volume_link.baseline_iops is None
-    assert missing(offer) == ["lasting operations of volumes"]
+    assert unknown_figures(offer) == ["lasting operations of volumes"]
     burst = offer.volume_link.burst
     assert burst and burst.lasts_seconds == 1800
 
@@ -142,9 +142,9 @@ def test_volumes_and_object_storage_have_the_list_s_prices_and_the_shipped_limit
     done = aws.refresh(tmp_path / "new.csv")
     assert (done.volumes, done.volumes_priced, done.objects_priced) == (6, 5, True)
     assert done.limits_from == "aws-us-east-1-2026"
-    catalog = load(tmp_path / "new.csv")
+    catalog = load_catalog(tmp_path / "new.csv")
     kinds = {kind.name: kind for kind in catalog.volume_kinds}
-    shipped = {kind.name: kind for kind in load("aws-us-east-1-2026").volume_kinds}
+    shipped = {kind.name: kind for kind in load_catalog("aws-us-east-1-2026").volume_kinds}
     assert [*kinds] == [*shipped], "magnetic volumes and those of other zones are left out"
     for name, kind in kinds.items():
         assert kind.most_bytes == shipped[name].most_bytes
@@ -191,7 +191,7 @@ def test_a_list_without_volumes_leaves_them_without_prices(tmp_path: Path) -> No
     ]
     done = aws.refresh(tmp_path / "new.csv")
     assert (done.volumes, done.volumes_priced, done.objects_priced) == (6, 0, False)
-    catalog = load(tmp_path / "new.csv")
+    catalog = load_catalog(tmp_path / "new.csv")
     assert {kind.usd_per_gib_month for kind in catalog.volume_kinds} == {None}
     store = catalog.object_store
     assert store and store.usd_per_1000_gets is None and "no price of it" in store.source
@@ -210,7 +210,7 @@ def test_a_region_s_prefix_is_no_part_of_what_is_used(tmp_path: Path, prefix: st
         used(f"{prefix}Requests-Tier2", "Requests", {"0": "4e-7"})
     ]
     aws.refresh(tmp_path / "new.csv")
-    catalog = load(tmp_path / "new.csv")
+    catalog = load_catalog(tmp_path / "new.csv")
     assert [kind.usd_per_gib_month for kind in catalog.volume_kinds if kind.name == "gp2"] == [0.1]
     assert catalog.object_store and catalog.object_store.usd_per_1000_gets == 0.0004
 
@@ -228,7 +228,7 @@ def test_what_aws_does_not_tell_stays_missing(tmp_path: Path) -> None:
     aws.spots()
     done = aws.refresh(tmp_path / "new.csv")
     assert (done.types, done.priced, done.spot_priced) == (3, 0, 0)
-    bare, large, _ = load(tmp_path / "new.csv").offers
+    bare, large, _ = load_catalog(tmp_path / "new.csv").offers
     assert bare.type == "x1.bare" and bare.disks is None and bare.memory_bytes is None
     assert large.on_demand is None and large.spot is None
 
@@ -254,7 +254,7 @@ def test_cards_are_added_up_to_what_is_advertised(
     aws.products()
     aws.spots()
     aws.refresh(tmp_path / "new.csv")
-    (offer,) = load(tmp_path / "new.csv").offers
+    (offer,) = load_catalog(tmp_path / "new.csv").offers
     expected = None if gigabits is None else gigabits * 1e9 / 8
     assert offer.network.baseline_bytes_per_second == expected
 
@@ -267,7 +267,7 @@ def test_disks_of_several_sizes_are_known_together(tmp_path: Path) -> None:
     aws.products()
     aws.spots()
     aws.refresh(tmp_path / "new.csv")
-    (offer,) = load(tmp_path / "new.csv").offers
+    (offer,) = load_catalog(tmp_path / "new.csv").offers
     (found,) = offer.disks or ()
     assert (found.kind, found.count, found.bytes_each) == ("ssd", 3, None)
     assert offer.local_bytes == 700 * 10**9
@@ -329,12 +329,12 @@ def test_the_command_asks_a_server(tonnage: Tonnage, tmp_path: Path, endpoint: s
         check=True,
     )
     document = json.loads(done.stdout)
-    catalog = load(path)
+    catalog = load_catalog(path)
     assert document["types"] == len(catalog.offers) > 500
     assert document["priced"] == len(PRICES) and document["path"] == str(path)
     assert {each.type for each in catalog.offers if each.on_demand} == {*PRICES}
-    _, offer = find([catalog], "i4i.4xlarge")
-    _, shipped = find([load("aws-us-east-1-2026")], "i4i.4xlarge")
+    _, offer = find_offer([catalog], "i4i.4xlarge")
+    _, shipped = find_offer([load_catalog("aws-us-east-1-2026")], "i4i.4xlarge")
     # The shipped one was made from the same table.
     assert (offer.disks, offer.memory_bytes, offer.network, offer.volume_link) == (
         *(shipped.disks, shipped.memory_bytes, shipped.network, shipped.volume_link),

@@ -11,7 +11,7 @@ import pytest
 from support.command import Tonnage
 from support.offers import law, profile
 from tonnage.base.records.plan import Explanation, Plan
-from tonnage.model.jobs.mapreduce import sort
+from tonnage.model.jobs.mapreduce import sort_job
 
 STUDY = ("--data", "100TB", "--catalog", "aws-us-east-1-2014")
 
@@ -96,7 +96,7 @@ def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> Non
 
 
 def test_a_jobs_file_is_planned_as_the_job(tonnage: Tonnage, tmp_path: Path) -> None:
-    sort().write(tmp_path / "job.json")
+    sort_job().write(tmp_path / "job.json")
     own, built_in = (
         json.loads(tonnage.run("plan", job, *STUDY, "--json", check=True).stdout)["candidates"]
         for job in (str(tmp_path / "job.json"), "sort")

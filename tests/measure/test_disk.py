@@ -12,7 +12,7 @@ from tonnage.base.records import Metric, Source
 from tonnage.base.system import block_devices, procfs
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import stated_page_cache, trial
-from tonnage.model.findings import brief_warnings
+from tonnage.model.findings import short_trial_warnings
 
 MB = 1_000_000
 
@@ -102,8 +102,8 @@ def test_what_counted_for_less_than_a_second_need_not_last() -> None:
         replace(trial(reported(every(0.05, ended), ended), seconds=ended), reading=told)
         for ended in (1.0, 2.0)
     )
-    assert brief_warnings([long]) == brief_warnings([replace(brief, reading=None)]) == []
-    [said] = brief_warnings([long, brief, brief])
+    assert short_trial_warnings([long]) == short_trial_warnings([replace(brief, reading=None)]) == []
+    [said] = short_trial_warnings([long, brief, brief])
     assert said.startswith("Less than a second of a trial counted (read only): ")
 
 

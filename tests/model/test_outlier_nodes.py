@@ -14,13 +14,13 @@ from support.networks import SETTINGS, network
 from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.network_rounds import RECEIVE, SEND
-from tonnage.catalog import load
+from tonnage.catalog import load_catalog
 from tonnage.cli.measure.options import Where
 from tonnage.cli.measure.screen import Asked, show, unjudged
 from tonnage.cluster.ray_adapter import Machine
-from tonnage.model.jobs.mapreduce import mapreduce, sort
-from tonnage.model.jobs.reduce import reduce
-from tonnage.model.outlier_nodes import FAULTY, carried, screen, too_few
+from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
+from tonnage.model.jobs.reduce import reduce_job
+from tonnage.model.outlier_nodes import FAULTY, measured_rates, screen, why_too_few
 from tonnage.plan.drop_nodes import CannotTell, Node, beyond, gain
 
 BRIEF = replace(SETTINGS, brief=True)
@@ -118,7 +118,7 @@ def test_who_is_lost_on_the_network_is_faulty_and_who_is_left_alone_is_not() -> 
 def test_a_fleet_that_is_too_small_is_known_to_be_so_before(
     types: Sequence[str | None], judged: bool
 ) -> None:
-    assert (too_few(types) is None) == judged
+    assert (why_too_few(types) is None) == judged
     named = {type_: labelled(type_) for type_ in types}
     machines = [Machine(str(place), named[type_], "", "") for place, type_ in enumerate(types)]
     why = unjudged(machines, Where("auto", None, False, 60.0, {})) or ""
@@ -139,12 +139,12 @@ def test_so_few_as_are_asked_for_are_too_few() -> None:
 
 def test_what_nodes_carry_is_by_resource_and_without_those_that_were_lost() -> None:
     disks = fleet_of(HEALTHY, dead=["n9"])
-    assert carried(disks)["n3"] == {"local read": pytest.approx(100.6), "local write": 50.0}
-    found = carried(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
+    assert measured_rates(disks)["n3"] == {"local read": pytest.approx(100.6), "local write": 50.0}
+    found = measured_rates(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
     assert sorted(found) == ["n0", "n1", "n3", "n4", "n5"]
     # All to all as fast as the slowest link: nothing is lost by it.
     links = LINKS | {"n4": (20.0, 80.0)}
-    found = carried(disks, network(links, BRIEF))
+    found = measured_rates(disks, network(links, BRIEF))
     network_of = {node: rates["network"] for node, rates in found.items()}
     assert network_of == {node: pytest.approx(min(both)) for node, both in links.items()}
 
@@ -168,7 +168,7 @@ def test_a_sort_takes_what_its_equations_say_of_the_slowest_machine(
         # Reading and writing share the disks: equations 1 and 3, rates measured apart.
         return max(read + write, net if len(some) > 1 else 0.0) + read + write
 
-    found = gain(sort(), size, nodes, ["0"])
+    found = gain(sort_job(), size, nodes, ["0"])
     assert found.with_all.seconds == pytest.approx(told(some))
     assert found.without.seconds == pytest.approx(told(some[1:]))
     assert found.seconds == pytest.approx(told(some) - told(some[1:]), abs=1e-6 * told(some))
@@ -177,7 +177,7 @@ def test_a_sort_takes_what_its_equations_say_of_the_slowest_machine(
 
 
 def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
-    catalog = load("aws-us-east-1-2014")
+    catalog = load_catalog("aws-us-east-1-2014")
     small, large = (
         next(each for each in catalog.offers if each.type == kind)
         for kind in ("i2.xlarge", "i2.2xlarge")
@@ -185,7 +185,7 @@ def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
     rates = {"local read": 1e8, "local write": 1e8, "network": 1e8}
     nodes = [Node("a", rates, small, catalog.billing), Node("b", rates, large, catalog.billing)]
     nodes.append(Node("c", rates | {"network": 1e6}, large, catalog.billing))
-    found = gain(sort(), 10**11, nodes, ["c"])
+    found = gain(sort_job(), 10**11, nodes, ["c"])
     assert small.on_demand and large.on_demand
     hourly = small.on_demand.usd_per_hour + large.on_demand.usd_per_hour
     assert found.without.usd == pytest.approx(hourly * found.without.seconds / 3600)
@@ -193,17 +193,17 @@ def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
     for size, machines, share in ((7 * 10**11, 2, "1.05 TB"), (10**12, 3, "1.00 TB")):
         told = f"does not fit on {machines} machines: each has to hold {share} of it, and .* a hold"
         with pytest.raises(CannotTell, match=told):
-            gain(sort(), size, nodes, ["c"])
+            gain(sort_job(), size, nodes, ["c"])
     # What machines hold of which nobody tells is not held against them.
-    gain(sort(), 10**12, [replace(each, offer=None) for each in nodes], ["c"])
+    gain(sort_job(), 10**12, [replace(each, offer=None) for each in nodes], ["c"])
     # Nor is it that one has no disks of its own: then what was looked at are others.
     volumes = replace(small, disks=[])
     assert volumes.local_bytes == 0
-    gain(sort(), 10**12, [replace(each, offer=volumes) for each in nodes], ["c"])
+    gain(sort_job(), 10**12, [replace(each, offer=volumes) for each in nodes], ["c"])
 
 
 def test_cores_count_where_a_catalog_tells_them() -> None:
-    catalog = load("aws-us-east-1-2014")
+    catalog = load_catalog("aws-us-east-1-2014")
     offer = next(each for each in catalog.offers if each.type == "i2.xlarge")
     demand = Demand(resource="cpu", per_byte=1e-6, source="made up")
     job = Job(name="busy", phases=[JobPhase(name="one", demands=[demand])], room=[])
@@ -219,23 +219,23 @@ def test_what_cannot_be_told_is_said() -> None:
     rates = {"local read": 1.0, "local write": 1.0, "network": 1.0}
     nodes = [Node(name, rates, None, None) for name in "ab"]
     with pytest.raises(CannotTell, match="no machine is left"):
-        gain(sort(), 1, nodes, "ab")
+        gain(sort_job(), 1, nodes, "ab")
     with pytest.raises(CannotTell, match="network: not measured"):
         few = {name: rate for name, rate in rates.items() if name != "network"}
-        gain(sort(), 1, [replace(each, carries=few) for each in nodes], [])
+        gain(sort_job(), 1, [replace(each, carries=few) for each in nodes], [])
     with pytest.raises(CannotTell, match="of network not all machines were measured"):
-        gain(sort(), 1, [nodes[0], Node("b", few, None, None)], [])
+        gain(sort_job(), 1, [nodes[0], Node("b", few, None, None)], [])
     with pytest.raises(CannotTell, match="of network b carried nothing"):
-        gain(sort(), 1, [nodes[0], Node("b", rates | {"network": 0.0}, None, None)], [])
-    assert beyond(sort()) == []
-    assert beyond(mapreduce("volumes")) == ["volumes"]
-    assert beyond(reduce()) == ["object storage"]
+        gain(sort_job(), 1, [nodes[0], Node("b", rates | {"network": 0.0}, None, None)], [])
+    assert beyond(sort_job()) == []
+    assert beyond(mapreduce_job("volumes")) == ["volumes"]
+    assert beyond(reduce_job()) == ["object storage"]
 
 
 def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
     disks = fleet_of(HEALTHY | {"n3": 25.0}, dead=["n9"])
     links = LINKS | {"n1": (20.0, 102.0)}
-    asked = Asked(sort(), 10_000, [load("aws-us-east-1-2014")])
+    asked = Asked(sort_job(), 10_000, [load_catalog("aws-us-east-1-2014")])
     show(disks, network(links, BRIEF), Path(), asked, False)
     lines = capsys.readouterr().out.splitlines()
     assert "Missing: n9: died" in lines and "Suspect: n9 does not measure" in lines

@@ -24,15 +24,15 @@ from support.runs import (
 )
 from tonnage.base.records import RunRecord
 from tonnage.model.jobs.mapreduce import Durability
-from tonnage.model.node_capacity import Carried, capacities, shares
-from tonnage.model.run_comparison import BOTH_WAYS, READ, RECEIVE, WRITE, compare, uses
-from tonnage.simulate.cluster import Disks, Fleet, bound_seconds
+from tonnage.model.node_capacity import NodeCapacity, cluster_capacity, work_shares
+from tonnage.model.run_comparison import BOTH_WAYS, READ, RECEIVE, WRITE, compare, resource_uses
+from tonnage.simulate.cluster import Disks, SimulatedCluster, bound_seconds
 
 QUICK = {node: [pass_one(), pass_two()] for node in NODES}
 
 
 def test_the_labs_limits_are_what_was_set_and_its_bottlenecks_are_found() -> None:
-    found = compare(record(QUICK), capacities(lab(), NODES))
+    found = compare(record(QUICK), cluster_capacity(lab(), NODES))
     one, two = found.phases
     assert (one.seconds, one.limit_seconds, one.limit) == (27.1, pytest.approx(25.0), SENT_OR_CAME)
     assert one.efficiency == pytest.approx(0.9225, abs=1e-3)
@@ -61,7 +61,7 @@ def test_who_reads_slowly_holds_up_all_who_receive() -> None:
     nodes = QUICK | {"n-1": [pass_one(34.0, read=0.98), pass_two()]}
     slow = {"ro": [120e6], "wo": [120e6], "rw": [60e6]}
     measured = [disks(dict.fromkeys(NODES, RATES) | {"n-1": slow}), lab()[1]]
-    one, _ = compare(record(nodes), capacities(measured, NODES)).phases
+    one, _ = compare(record(nodes), cluster_capacity(measured, NODES)).phases
     assert (one.bottleneck, one.bottleneck_node, one.slowest_node) == (READ, "n-1", "n-1")
     # It is one device: what is read and written there at once is what it has to carry.
     assert (one.limit, one.limit_node, one.as_limited) == (BOTH_WAYS, "n-1", True)
@@ -71,10 +71,10 @@ def test_who_reads_slowly_holds_up_all_who_receive() -> None:
 
 def test_a_bottleneck_that_was_not_foreseen_is_told() -> None:
     nodes = {node: [pass_one(40.0, partition=0.95), pass_two()] for node in NODES}
-    one, two = compare(record(nodes), capacities(lab(), NODES)).phases
+    one, two = compare(record(nodes), cluster_capacity(lab(), NODES)).phases
     assert (one.bottleneck, one.as_limited) == ("cpu", None)
     slow = {node: [pass_one(40.0, write=0.95), pass_two()] for node in NODES}
-    one, _ = compare(record(slow), capacities(lab(), NODES)).phases
+    one, _ = compare(record(slow), cluster_capacity(lab(), NODES)).phases
     assert (one.bottleneck, one.as_limited) == (WRITE, False)
     assert two.as_limited
 
@@ -84,13 +84,13 @@ def test_the_limit_is_the_one_that_simulations_are_held_to(durability: Durabilit
     rates = np.full(4, 120e6)
     unlimited = np.full(4, np.inf)
     both = Disks(1 / rates, 1 / rates, apart=False)
-    simulated = Fleet(both, np.full(4, 60e6), unlimited, unlimited)
+    simulated = SimulatedCluster(both, np.full(4, 60e6), unlimited, unlimited)
     second = pass_two()
     if durability == "replicated":
         moved = {"read": 2 * GB, "sort": 2 * GB, "send": 2 * GB, "receive": 2 * GB, "write": 4 * GB}
         second = phase("pass_two", 34.9, moved, {})
     run = record({node: [pass_one(), second] for node in NODES})
-    found = compare(run, capacities(lab(), NODES)).limit
+    found = compare(run, cluster_capacity(lab(), NODES)).limit
     bound = bound_seconds(simulated, run.bytes, durability)
     assert found and found.seconds == pytest.approx(bound)
 
@@ -98,7 +98,7 @@ def test_the_limit_is_the_one_that_simulations_are_held_to(durability: Durabilit
 def test_a_node_alone_does_not_wait_for_the_network() -> None:
     moved = {"read": 2 * GB, "partition": 2 * GB, "send": 0, "receive": 0, "write": 2 * GB}
     alone = phase("pass_one", 20.0, moved, {"read": 0.6, "send": 0.0, "receive": 0.0})
-    one, _ = compare(record({"n-0": [alone, pass_two()]}), capacities(lab(), ["n-0"])).phases
+    one, _ = compare(record({"n-0": [alone, pass_two()]}), cluster_capacity(lab(), ["n-0"])).phases
     assert one.bottleneck == READ and one.limit in (READ, WRITE) and one.as_limited
     assert one.limit_seconds == pytest.approx(2 * GB / 120e6)
 
@@ -107,49 +107,49 @@ def test_copies_have_the_network_and_the_disk_as_their_limit_together() -> None:
     moved = {"read": 2 * GB, "sort": 2 * GB, "send": 2 * GB, "receive": 2 * GB, "write": 4 * GB}
     second = phase("pass_two", 34.9, moved, {"read": 0.4, "receive": 0.74, "write": 0.33})
     nodes = {node: [pass_one(), second] for node in NODES}
-    _, two = compare(record(nodes, 70.9), capacities(lab(), NODES)).phases
+    _, two = compare(record(nodes, 70.9), cluster_capacity(lab(), NODES)).phases
     assert two.limit_seconds == pytest.approx(33.33, abs=0.01)
     assert two.bottleneck in ("network: send", RECEIVE) and two.as_limited
 
 
 def test_reading_and_writing_share_a_device_or_do_not() -> None:
-    apart = Carried(read=120e6, write=125e6, both=118e6)
-    shared = Carried(read=100e6, write=100e6, both=50e6)
-    mixed = Carried(both=50e6)
-    assert [each.is_shared for each in (apart, shared, mixed, Carried(read=1.0))] == [
+    apart = NodeCapacity(read=120e6, write=125e6, mixed=118e6)
+    shared = NodeCapacity(read=100e6, write=100e6, mixed=50e6)
+    mixed = NodeCapacity(mixed=50e6)
+    assert [each.is_shared for each in (apart, shared, mixed, NodeCapacity(read=1.0))] == [
         *(False, True, True, False)
     ]
-    assert shared.both_seconds(2e8, 2e8) == pytest.approx(4.0)
+    assert shared.mixed_seconds(2e8, 2e8) == pytest.approx(4.0)
     # Two of four are written while two are read, two more alone.
-    assert shared.both_seconds(2e8, 4e8) == shared.both_seconds(4e8, 2e8) == pytest.approx(6.0)
-    assert mixed.both_seconds(2e8, 4e8) == pytest.approx(8.0)
-    assert [use.resource for use in uses({READ: 1.0, WRITE: 2.0}, apart)] == [READ, WRITE]
-    assert [use.resource for use in uses({READ: 1.0}, shared)] == [READ]
-    assert uses({READ: 1.0, "cpu": 2.0}, Carried())[1].unit == "core seconds"
+    assert shared.mixed_seconds(2e8, 4e8) == shared.mixed_seconds(4e8, 2e8) == pytest.approx(6.0)
+    assert mixed.mixed_seconds(2e8, 4e8) == pytest.approx(8.0)
+    assert [use.resource for use in resource_uses({READ: 1.0, WRITE: 2.0}, apart)] == [READ, WRITE]
+    assert [use.resource for use in resource_uses({READ: 1.0}, shared)] == [READ]
+    assert resource_uses({READ: 1.0, "cpu": 2.0}, NodeCapacity())[1].unit == "core seconds"
 
 
 def test_disks_that_differ_by_chance_get_as_much() -> None:
     rates = {"a": 121e6, "b": 119e6, "c": 60e6, "d": 58e6, "e": 114e6}
-    nodes = {node: Carried(read=2 * rate, both=rate) for node, rate in rates.items()}
-    found = shares(nodes | {"f": Carried(send=1.0)})
+    nodes = {node: NodeCapacity(read=2 * rate, mixed=rate) for node, rate in rates.items()}
+    found = work_shares(nodes | {"f": NodeCapacity(send=1.0)})
     assert found == {"a": 121e6, "b": 121e6, "c": 60e6, "d": 60e6, "e": 114e6}
-    assert shares({}) == {}
+    assert work_shares({}) == {}
 
 
 def test_a_shuffles_rate_is_that_of_as_many_nodes_or_each_nodes_own() -> None:
     rates, alone = dict.fromkeys(NODES, 50e6), {node: 60e6 for node in NODES} | {"n-3": 30e6}
-    alike = capacities([network(rates, alone)], NODES).nodes
+    alike = cluster_capacity([network(rates, alone)], NODES).nodes
     assert {each.send for each in alike.values()} == {50e6}
-    unlike = capacities([network(rates, alone, types=2)], NODES).nodes
+    unlike = cluster_capacity([network(rates, alone, types=2)], NODES).nodes
     assert (unlike["n-0"].receive, unlike["n-3"].receive) == (60e6, 30e6)
-    fewer = capacities([network(rates, alone)], NODES[:3]).nodes
+    fewer = cluster_capacity([network(rates, alone)], NODES[:3]).nodes
     assert set(fewer) == {*NODES[:3]} and fewer["n-0"].send == 60e6
-    assert capacities([network(rates, alone)], NODES).measurements == ("net",)
-    assert capacities([], NODES).nodes == {}
+    assert cluster_capacity([network(rates, alone)], NODES).measurements == ("net",)
+    assert cluster_capacity([], NODES).nodes == {}
 
 
 def test_what_was_not_measured_is_lacking_and_said() -> None:
-    found = compare(record(QUICK), capacities([network(dict.fromkeys(NODES, 60e6))], NODES))
+    found = compare(record(QUICK), cluster_capacity([network(dict.fromkeys(NODES, 60e6))], NODES))
     assert found.limit is None and found.phases[0].limit_seconds == pytest.approx(25.0)
     assert found.phases[1].limit is None
     assert found.notes == [
@@ -164,7 +164,7 @@ def test_what_was_not_measured_is_lacking_and_said() -> None:
 
 def test_losses_and_going_on_are_told() -> None:
     again = {node: [pass_one(), pass_one(3.0), pass_two()] for node in NODES[:3]}
-    found = compare(dataclasses.replace(record(again, 20.0), commands=2), capacities(lab(), NODES))
+    found = compare(dataclasses.replace(record(again, 20.0), commands=2), cluster_capacity(lab(), NODES))
     assert found.phases[0].seconds == pytest.approx(30.1)
     assert found.other_seconds is None
     assert found.notes == [
@@ -177,7 +177,7 @@ def test_what_is_in_an_object_store_is_got_and_put_through_the_network() -> None
     settings = {"inputs": ["s3://b/in/"], "output": ["s3://b/out/"], "memory_bytes": 1}
     nodes = {node: [pass_one(60.0, read=0.9), pass_two(44.0, write=0.98)] for node in NODES}
     measured = [*lab(), store({"get": 55e6, "put": 50e6})]
-    found = compare(record(nodes, 110.0, settings=settings), capacities(measured, NODES))
+    found = compare(record(nodes, 110.0, settings=settings), cluster_capacity(measured, NODES))
     one, two = found.phases
     needs = [{use.resource: use.seconds for use in each.nodes[0].uses} for each in (one, two)]
     assert needs[0] == {
@@ -196,7 +196,7 @@ def test_what_is_in_an_object_store_is_got_and_put_through_the_network() -> None
 
 def test_of_an_object_store_the_best_manner_counts() -> None:
     measured = [store({"get": 30e6}, threads=4), store({"get": 55e6}, threads=16)]
-    assert capacities(measured, NODES).nodes["n-0"].get == 55e6
+    assert cluster_capacity(measured, NODES).nodes["n-0"].get == 55e6
 
 
 def test_a_plan_is_beside_what_happened() -> None:

@@ -14,10 +14,10 @@ from support.disk import ROOT
 from support.measurements import PHASE, measurement
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study
 from tonnage.base.system.sampler import MachineSampler
-from tonnage.model.capacity import Capacity, cpu_per_byte, rate
+from tonnage.model.capacity import Capacity, cpu_per_byte, throughput
 from tonnage.model.findings import CPU_STOLEN, CPU_UNUSED, CPU_USED, HIGH_LOAD, findings, warnings
 from tonnage.model.two_pass import CPU as CPU_LIMIT
-from tonnage.model.two_pass import DISK, Disks, Rehearsal, Shape, limit_seconds, predict
+from tonnage.model.two_pass import DISK, DiskMeasurements, Rehearsal, SortShape, limit_seconds, predict
 
 MB = 1_000_000
 GB = 1_000 * MB
@@ -42,16 +42,16 @@ def cores(partition: float = 1e-15, sort: float = 1e-15) -> Measurement:
     return measurement("cpu", rates, {"partition": partition, "sort": sort})
 
 
-def shape(size: int = 4 * GB, cores: int = 2, open_block: int = 0, partition: int = 0) -> Shape:
+def shape(size: int = 4 * GB, cores: int = 2, open_block: int = 0, partition: int = 0) -> SortShape:
     """A sort; without open blocks and partitions nothing has to fill or drain."""
-    return Shape(bytes=size, cores=cores, open_block_bytes=open_block, partition_bytes=partition)
+    return SortShape(bytes=size, cores=cores, open_block_bytes=open_block, partition_bytes=partition)
 
 
 def predicted(
-    sort: Shape, one: Measurement, cpu: Measurement, two: Measurement | None = None
+    sort: SortShape, one: Measurement, cpu: Measurement, two: Measurement | None = None
 ) -> Prediction:
     """The prediction for one device, or for two."""
-    disks = Disks(pass_one=[one], pass_two=[two or one])
+    disks = DiskMeasurements(pass_one=[one], pass_two=[two or one])
     return predict(sort, disks, [cpu], made_at="now")
 
 
@@ -61,13 +61,13 @@ def test_bound_by_the_disk_it_is_twice_the_bytes_over_the_rate() -> None:
     assert done.seconds == pytest.approx(80)
     assert [phase.seconds for phase in done.phases] == pytest.approx([40, 40])
     assert {phase.limit for phase in done.phases} == {"disk: read and write at once"}
-    assert limit_seconds(4 * GB, Disks([disk(100)], [disk(100)])) == pytest.approx(80)
+    assert limit_seconds(4 * GB, DiskMeasurements([disk(100)], [disk(100)])) == pytest.approx(80)
 
 
 def test_each_pass_has_its_own_devices() -> None:
     done = predicted(shape(), disk(100), cores(), two=disk(50))
     assert [phase.seconds for phase in done.phases] == pytest.approx([40, 80])
-    assert limit_seconds(4 * GB, Disks([disk(100)], [disk(50)])) == pytest.approx(120)
+    assert limit_seconds(4 * GB, DiskMeasurements([disk(100)], [disk(50)])) == pytest.approx(120)
 
 
 def test_bound_by_the_cores_it_is_their_seconds_over_their_number() -> None:
@@ -140,12 +140,12 @@ def test_a_missing_trial_is_named(missing: str) -> None:
 def test_a_trial_that_moved_nothing_counts_as_missing() -> None:
     device = measurement("d", {"rw": [0.0], "ro": [MB], "wo": [MB]})
     with pytest.raises(LookupError, match="trial called rw that moved anything"):
-        rate([device], "rw")
+        throughput([device], "rw")
     with pytest.raises(LookupError, match="trial called none"):
         cpu_per_byte([device], "none")
 
 
-def rehearsal(sort: Shape, one: float, two: float, other: float) -> Rehearsal:
+def rehearsal(sort: SortShape, one: float, two: float, other: float) -> Rehearsal:
     """A small sort that took so many seconds in its passes and outside of them."""
     phases = [
         dataclasses.replace(PHASE, name=name, seconds=seconds)
@@ -160,7 +160,7 @@ def test_rehearsals_correct_each_pass_by_what_they_took_beyond_the_model() -> No
     # The model says 4 s for each pass of 400 MB. They took 5 and 6, and half a second besides.
     small = shape(size=400 * MB)
     rehearsals = [rehearsal(small, 5.0, 6.0, 0.5)] * 2
-    disks = Disks(pass_one=[disk(100)], pass_two=[disk(100)])
+    disks = DiskMeasurements(pass_one=[disk(100)], pass_two=[disk(100)])
     done = predict(shape(), disks, [cores()], rehearsals, made_at="now")
     assert [phase.rehearsal_factor for phase in done.phases] == pytest.approx([1.25, 1.5])
     assert [phase.seconds for phase in done.phases] == pytest.approx([50, 60])
@@ -187,7 +187,7 @@ CPU = st.floats(1e-11, 1e-7)
 @given(sort=SORTS, rates=st.tuples(RATES, RATES, RATES), gain=st.floats(1, 10), cpu=CPU)
 @settings(derandomize=True, max_examples=30)
 def test_more_bandwidth_never_predicts_slower(
-    sort: Shape, rates: tuple[float, float, float], gain: float, cpu: float
+    sort: SortShape, rates: tuple[float, float, float], gain: float, cpu: float
 ) -> None:
     before = predicted(sort, disk(*rates), cores(cpu, cpu)).seconds
     for place in range(3):
@@ -201,7 +201,7 @@ def test_more_bandwidth_never_predicts_slower(
 @given(sort=SORTS, centre=RATES, spread=SPREAD, cpu=CPU, trials=st.integers(3, 8))
 @settings(derandomize=True, max_examples=60)
 def test_the_interval_holds_the_prediction(
-    sort: Shape, centre: float, spread: float, cpu: float, trials: int
+    sort: SortShape, centre: float, spread: float, cpu: float, trials: int
 ) -> None:
     done = predicted(sort, disk(_around(centre, spread, trials)), cores(cpu, cpu))
     for part in (done, *done.phases):
@@ -225,7 +225,7 @@ def test_the_interval_is_wider_when_trials_differ_more(centre: float, trials: in
 @given(sort=SORTS, centre=RATES, spread=SPREAD, cpu=CPU)
 @settings(derandomize=True, max_examples=20)
 def test_the_same_measurements_predict_the_same(
-    sort: Shape, centre: float, spread: float, cpu: float
+    sort: SortShape, centre: float, spread: float, cpu: float
 ) -> None:
     first, second = (
         predicted(sort, disk(_around(centre, spread, 4)), cores(cpu, cpu)) for _ in range(2)

@@ -13,8 +13,8 @@ from support.offers import BURSTING, STEADY, STORE, catalog, law, offer, profile
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import Catalog, Grant, Spot
-from tonnage.model.jobs.mapreduce import sort
-from tonnage.model.profiles.repository import known
+from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.profiles.repository import index_profiles
 from tonnage.plan.block_volumes import Volumes
 from tonnage.plan.explain import explain
 from tonnage.plan.machines import Purchase
@@ -23,7 +23,7 @@ from tonnage.plan.search import Limits
 
 MIB, GIB, TB = 1 << 20, 1 << 30, 10**12
 SHARES = [law(f"volume {way}", 1.0, 0.0, 1_000_000) for way in ("read", "write")]
-KNOWN = known([profile({}, shares=SHARES)])
+KNOWN = index_profiles([profile({}, shares=SHARES)])
 READ = Job(
     name="read",
     phases=[
@@ -160,9 +160,9 @@ def test_cores_count_as_far_as_a_profile_knows_them() -> None:
     world = catalog([offer("seen"), offer("other")], [STEADY])
     own = [law("local both", 1e12, 0.0, 1_000_000), law("cpu sort", 1e6, 0.0, 1_000_000)]
     shares = [law("network", 1e3, 0.0, 1_000_000), law("cpu sort", 5e5, 0.0, 1_000_000), *SHARES]
-    question = Question(job=sort(), size=TB, limits=Limits(least_nodes=1, most_nodes=1))
-    fast = plan(question, [world], known([profile({"seen": own[:1]}, shares=[shares[0], *SHARES])]))
-    found = plan(question, [world], known([profile({"seen": own}, shares=shares)]))
+    question = Question(job=sort_job(), size=TB, limits=Limits(least_nodes=1, most_nodes=1))
+    fast = plan(question, [world], index_profiles([profile({"seen": own[:1]}, shares=[shares[0], *SHARES])]))
+    found = plan(question, [world], index_profiles([profile({"seen": own}, shares=shares)]))
     of = {each.offer: each for each in found.candidates}
     assert of["seen"].phases[1].bottleneck == of["other"].phases[1].bottleneck == "cpu"
     assert of["seen"].phases[1].seconds == pytest.approx(TB / 8 / 1e6, rel=1e-3)
@@ -207,7 +207,7 @@ def test_nothing_vanishes_without_a_reason() -> None:
         dataclasses.replace(offer("never"), placement_groups=False),
     ]
     of_placed = law("local both", 1e9), law("network", 1e9)
-    measured = known([profile({"placed": list(of_placed)}, shares=SHARES)])
+    measured = index_profiles([profile({"placed": list(of_placed)}, shares=SHARES)])
     for placement in (None, True, False):
         for arch in (None, "x86_64"):
             question = Question(job=READ, size=TB, placement=placement, arch=arch)
@@ -233,11 +233,11 @@ def test_two_measured_nodes_make_no_offer_look_better_than_none() -> None:
     offers = [offer(name, network=1e9) for name in ("seen", "two", "none")]
     limits = Limits(least_nodes=200, most_nodes=200)
     question = Question(job=send, size=200 * TB, limits=limits)
-    found = plan(question, [catalog(offers)], known([seen, two, shares]))
+    found = plan(question, [catalog(offers)], index_profiles([seen, two, shares]))
     times = {each.offer: each.seconds.median for each in found.candidates}
     assert times == {name: pytest.approx(2_000, rel=1e-3) for name in ("seen", "two", "none")}
     alone = dataclasses.replace(question, limits=Limits(least_nodes=1, most_nodes=1))
-    assert {e.seconds.median for e in plan(alone, [catalog(offers)], known([seen])).candidates} == {
+    assert {e.seconds.median for e in plan(alone, [catalog(offers)], index_profiles([seen])).candidates} == {
         0
     }
 
@@ -245,7 +245,7 @@ def test_two_measured_nodes_make_no_offer_look_better_than_none() -> None:
 def test_what_is_extrapolated_is_less_sure() -> None:
     curve = [(2, 1.0), (100, 0.8)]
     world = catalog([offer("m", network=1e9)])
-    measured = known([profile({"m": [law("network", 1e9, 0.0, 1_000_000)]}, scaling=curve)])
+    measured = index_profiles([profile({"m": [law("network", 1e9, 0.0, 1_000_000)]}, scaling=curve)])
     send = Job(
         name="send",
         phases=[
@@ -287,8 +287,8 @@ def test_only_what_was_measured_if_asked() -> None:
     shares = [
         dataclasses.replace(each, evidence="advertised") for each in (law("network", 1.0), *SHARES)
     ]
-    measured = known([profile({"seen": laws}, shares=shares)])
-    question = Question(job=sort(), size=TB)
+    measured = index_profiles([profile({"seen": laws}, shares=shares)])
+    question = Question(job=sort_job(), size=TB)
     first = [
         plan(each, [world], measured).candidates[0].offer
         for each in (question, dataclasses.replace(question, measured=True))

@@ -16,10 +16,10 @@ from support.offers import STEADY, catalog, offer, profile
 from tonnage.base.records.job import Demand, Job, JobPhase, SpaceDemand
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution
-from tonnage.catalog import Grant, find, load
-from tonnage.model.jobs.mapreduce import sort
+from tonnage.catalog import Grant, find_offer, load_catalog
+from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles import fit
-from tonnage.model.profiles.repository import known, read
+from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.model.slowest_node import Draws
 from tonnage.plan.planner import Question, plan
 from tonnage.plan.search import Limits
@@ -62,7 +62,7 @@ def together(generator: np.random.Generator, nodes: int) -> tuple[Draws, Draws]:
 def measured(fleets: list[tuple[Draws, Draws]]) -> list[CapacityDistribution]:
     names = ("local both", "network")
     return [
-        fit.law(
+        fit.fit_distribution(
             name, [list(fleet[at]) for fleet in fleets], evidence="measured", source="simulated"
         )
         for at, name in enumerate(names)
@@ -74,8 +74,8 @@ def planned(
 ) -> Plan:
     limits = Limits(least_nodes=nodes or 1, most_nodes=nodes or NODES)
     offers = [offer(name, usd[name], link=None) for name in found]
-    question = Question(job=sort(), size=DATA, limits=limits)
-    return plan(question, [catalog(offers)], known([profile(found)]))
+    question = Question(job=sort_job(), size=DATA, limits=limits)
+    return plan(question, [catalog(offers)], index_profiles([profile(found)]))
 
 
 def seconds(fleet: tuple[Draws, Draws]) -> float:
@@ -103,11 +103,11 @@ def test_the_long_tail_is_avoided_although_its_middle_is_cheaper() -> None:
 
     Rates are the study's (section 5.3), prices those of its day, and both pay for their link.
     """
-    study = known(read("themis-2014"))
+    study = index_profiles(read_profiles("themis-2014"))
     names = ("c3.4xlarge", "r3.4xlarge")
-    offers = [find([load("aws-us-east-1-2014")], name)[1] for name in names]
+    offers = [find_offer([load_catalog("aws-us-east-1-2014")], name)[1] for name in names]
     paid = [each.on_demand.usd_per_hour + 0.1 for each in offers if each.on_demand]
-    reads = [study.offers["aws", name][True].laws["volume read"] for name in names]
+    reads = [study.offers["aws", name][True].distributions["volume read"] for name in names]
     fast = dataclasses.replace(STEADY, throughput=Grant(included=1e9))
     world = catalog(
         [offer(name, usd, local_bytes=0) for name, usd in zip(names, paid, strict=True)], [fast]
@@ -128,7 +128,7 @@ def test_the_long_tail_is_avoided_although_its_middle_is_cheaper() -> None:
         found = plan(
             Question(job=job, size=nodes * TB // 4, limits=limits),
             [world],
-            known([profile({name: [law] for name, law in zip(names, reads, strict=True)})]),
+            index_profiles([profile({name: [law] for name, law in zip(names, reads, strict=True)})]),
         )
         best[nodes] = found.candidates[0].offer
     # One node is most likely a fast one; of 326 some are not, and all wait for them.

@@ -17,8 +17,8 @@ from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Catalog
 from tonnage.cli.options.types import parse_duration, parse_size, parse_usd
-from tonnage.model.jobs.mapreduce import DURABILITIES, Durability, mapreduce
-from tonnage.model.profiles.repository import Known, known
+from tonnage.model.jobs.mapreduce import DURABILITIES, Durability, mapreduce_job
+from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.block_volumes import Volumes
 from tonnage.plan.planner import Question, plan
 from tonnage.plan.search import Limits
@@ -60,8 +60,8 @@ def worlds(draw: st.DrawFn) -> tuple[Catalog, dict[str, list[CapacityDistributio
 
 def made(
     world: Catalog, laws: dict[str, list[CapacityDistribution]]
-) -> tuple[list[Catalog], Known]:
-    return [world], known([profile(laws, shares=SHARES)])
+) -> tuple[list[Catalog], ProfileIndex]:
+    return [world], index_profiles([profile(laws, shares=SHARES)])
 
 
 def planned(
@@ -71,7 +71,7 @@ def planned(
     **limits: float,
 ) -> Plan:
     question = Question(
-        job=mapreduce(durability, map_share=0.7, reduce_share=1.5),
+        job=mapreduce_job(durability, map_share=0.7, reduce_share=1.5),
         size=size,
         limits=Limits(most_nodes=50, **limits),  # type: ignore[arg-type]
     )
@@ -137,7 +137,7 @@ def test_the_best_number_of_nodes_is_the_best(
 ) -> None:
     """Against a plain loop over every number of nodes and volumes; and so is the front."""
     question = Question(
-        job=mapreduce(durability), size=size, limits=Limits(most_nodes=12), every=False
+        job=mapreduce_job(durability), size=size, limits=Limits(most_nodes=12), every=False
     )
     best = plan(question, *made(*world))
     every = plan(dataclasses.replace(question, every=True), *made(*world)).candidates

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from tonnage.base.records.plan import Candidate, Plan
-from tonnage.catalog import Catalog, find, load
-from tonnage.model.jobs.mapreduce import Durability, sort
-from tonnage.model.profiles.repository import Known, known, read
+from tonnage.catalog import Catalog, find_offer, load_catalog
+from tonnage.model.jobs.mapreduce import Durability, sort_job
+from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.plan.block_volumes import Volumes
-from tonnage.plan.cost_model import usd
+from tonnage.plan.cost_model import cost_usd
 from tonnage.plan.layouts import Network
 from tonnage.plan.planner import Question, plan
 from tonnage.plan.search import Limits
@@ -44,12 +44,12 @@ TABLE_2 = [
 
 @cache
 def catalog() -> Catalog:
-    return load("aws-us-east-1-2014")
+    return load_catalog("aws-us-east-1-2014")
 
 
 @cache
-def study() -> Known:
-    return known(read("themis-2014"))
+def study() -> ProfileIndex:
+    return index_profiles(read_profiles("themis-2014"))
 
 
 @cache
@@ -62,7 +62,7 @@ def planned(
 ) -> Plan:
     limits = Limits(least_nodes=nodes or 1, most_nodes=nodes or most)
     question = Question(
-        job=sort(durability), size=DATA, limits=limits, network=network, placement=placement
+        job=sort_job(durability), size=DATA, limits=limits, network=network, placement=placement
     )
     return plan(question, [catalog()], study())
 
@@ -74,7 +74,7 @@ def of(found: Plan, offer: str) -> Candidate:
 
 def rate(offer: str, resource: str, placement: bool = False) -> float:
     """Bytes a second that the profile has in the middle."""
-    return study().offers["aws", offer][placement].laws[resource].modes[0].median
+    return study().offers["aws", offer][placement].distributions[resource].modes[0].median
 
 
 @pytest.mark.parametrize(("offer", "nodes", "cost", "hourly"), TABLE_2)
@@ -147,12 +147,12 @@ def spent(hourly: float, nodes: int, seconds: float) -> float:
     """What the planner says that so many seconds cost."""
     fleet, took = np.array([float(nodes)]), np.array([nodes * seconds])
     price = np.array([hourly])
-    return float(usd(took, fleet, price, 0.0, 0.0, catalog().billing, "seconds")[0])
+    return float(cost_usd(took, fleet, price, 0.0, 0.0, catalog().billing, "seconds")[0])
 
 
 def third_records_hourly() -> float:
     """r3.4xlarge with its link to eight volumes of 135 GiB; the study's own month has 720 h."""
-    offer = find([catalog()], "r3.4xlarge")[1]
+    offer = find_offer([catalog()], "r3.4xlarge")[1]
     (kind,) = [each for each in catalog().volume_kinds if each.name == "gp2"]
     volumes = Volumes(kind, 8, 330 * 8 * 135 * 2**30, catalog().billing.hours_per_month)
     extra = offer.volume_link.extra
@@ -204,7 +204,7 @@ def test_third_record_had_87_percent_of_what_volumes_allow() -> None:
         if each.offer == "r3.4xlarge"
     }
     assert not any(layout.startswith("local") for layout in layouts)
-    job = sort("volumes")
+    job = sort_job("volumes")
     outside = dataclasses.replace(
         job,
         phases=[

@@ -26,9 +26,9 @@ from support.command import Tonnage
 from support.disk import ROOT
 from support.offers import law, profile
 from tonnage.base.records.plan import AttachedVolumes, Candidate, Range, SpaceFit
-from tonnage.catalog import find, load, names
+from tonnage.catalog import find_offer, load_catalog, catalog_names
 from tonnage.cli.plan.emit import written
-from tonnage.model.jobs.reduce import reduce
+from tonnage.model.jobs.reduce import reduce_job
 from tonnage.provision.export import KINDS, HandoverError, Rental, ray
 
 STUDY = ("plan", "sort", "--data", "100TB", "--catalog", "aws-us-east-1-2014")
@@ -40,7 +40,7 @@ PYTHONS = {
 GIB = 1 << 30
 
 
-read = functools.cache(load)
+read = functools.cache(load_catalog)
 
 
 def rental(
@@ -54,7 +54,7 @@ def rental(
     spot: bool = False,
 ) -> Rental:
     """A candidate of a shipped offer; what it takes and costs is nobody's business here."""
-    found = find([read(catalog)], offer)[1]
+    found = find_offer([read(catalog)], offer)[1]
     nothing = Range(low=0.0, median=0.0, high=0.0)
     candidate = Candidate(
         catalog=catalog,
@@ -82,7 +82,7 @@ EIGHT = AttachedVolumes(kind="gp2", count=8, gib_each=1)
 
 def variety() -> Iterator[Rental]:
     """Every ninetieth offer of every catalog in every layout, one node and many."""
-    for name in names():
+    for name in catalog_names():
         offers = read(name).offers[::90]
         for offer, own, volumes, placement, nodes in itertools.product(
             offers, (False, True), (None, GP3, EIGHT), (False, True), (1, 178)
@@ -458,7 +458,7 @@ def test_the_table_tells_which_candidate_is_the_nth(tonnage: Tonnage) -> None:
 
 def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
     # No catalog has what GCP's object storage costs: a job that pays for no requests.
-    dataclasses.replace(reduce(1), requests=[]).write(tmp_path / "job.json")
+    dataclasses.replace(reduce_job(1), requests=[]).write(tmp_path / "job.json")
     known = profile({"n2-standard-8": [law("object get", 5e8), law("cpu", 1.0)]}, provider="gcp")
     known.write(tmp_path / "known" / "p.json")
     arguments = ("plan", str(tmp_path / "job.json"), "--data", "1TB", "--catalog")

@@ -18,7 +18,7 @@ from support.runs import NODES, lab, pass_one, pass_two, plan_of, record
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.cli.report import JOB, RUN
-from tonnage.model.node_capacity import capacities
+from tonnage.model.node_capacity import cluster_capacity
 from tonnage.model.run_comparison import compare
 from tonnage.report.cluster_run import render, write_run
 from tonnage.run.two_pass import job_dir
@@ -31,7 +31,7 @@ def compared(nodes: int = 4) -> RunRecord:
     names = [*NODES[:nodes], *(f"m-{number}" for number in range(nodes - len(NODES)))]
     run = record({node: [pass_one(), pass_two()] for node in names})
     plan = plan_of()
-    beside = compare(run, capacities(lab(), names), plan, plan.candidates[0])
+    beside = compare(run, cluster_capacity(lab(), names), plan, plan.candidates[0])
     return dataclasses.replace(run, compared=beside)
 
 

@@ -12,7 +12,7 @@ from support.browser import Browser
 from support.command import Tonnage
 from support.reductions import record
 from tonnage.base.records.sweep import ReductionSweep
-from tonnage.model.analysis.reduction_sweep import sweep
+from tonnage.model.analysis.reduction_sweep import summarise_sweep
 from tonnage.report.reductions import FIGURES, found_in_words, render, write_sweep
 
 WIDE, NARROW = 1280, 390
@@ -28,7 +28,7 @@ def swept() -> ReductionSweep:
                 seconds = again * (1 + 8 / threads + 10**7 / chunk)
                 records.append(record([place], bytes_, seconds, chunk, threads))
         records += [record([place], bytes_, seconds, None, None) for seconds in (3.0, 3.75, 99.0)]
-    return sweep(records)
+    return summarise_sweep(records)
 
 
 def test_cells_are_medians_and_the_best_is_one_that_was_given() -> None:
@@ -45,9 +45,9 @@ def test_cells_are_medians_and_the_best_is_one_that_was_given() -> None:
 
 
 def test_without_what_was_found_or_given_nothing_is_compared() -> None:
-    (given,) = sweep([record(["x"], 1000, 1.0, 1000, 1)]).swept
+    (given,) = summarise_sweep([record(["x"], 1000, 1.0, 1000, 1)]).swept
     assert given.found_over_best is None and "Found" not in found_in_words(given)
-    (found,) = sweep([record(["x"], 1000, 1.0, None, None)]).swept
+    (found,) = summarise_sweep([record(["x"], 1000, 1.0, None, None)]).swept
     assert found.best is None and found.found_over_best is None
     assert "fastest" not in found_in_words(found)
 
@@ -61,7 +61,7 @@ def test_the_luckiest_cell_is_judged_by_a_run_that_did_not_choose_it() -> None:
         for seconds in all_
     ]
     records += [record(["x"], 1000, 8.5, None, None) for _ in range(3)]
-    (swept,) = sweep(records).swept
+    (swept,) = summarise_sweep(records).swept
     assert swept.found_over_best == pytest.approx(8.5 / 8.0)
     # Rounds 2 and 3 choose 2 threads, 1 and 3 choose 4, 1 and 2 choose 1: each took 12 s once more.
     assert swept.found_over_chosen == pytest.approx(8.5 / 12.0)
@@ -70,7 +70,7 @@ def test_the_luckiest_cell_is_judged_by_a_run_that_did_not_choose_it() -> None:
 def test_what_was_found_in_part_is_not_called_found() -> None:
     ways = [(None, None, 10.0), (1000, None, 50.0), (None, 4, 60.0), (2000, 2, 10.0)]
     records = [record(["x"], 1000, seconds, chunk, threads) for chunk, threads, seconds in ways]
-    (swept,) = sweep(records).swept
+    (swept,) = summarise_sweep(records).swept
     assert sorted(cell.seconds for cell in swept.cells if cell.found) == [10.0]
     assert len(swept.cells) == 4 and swept.found_over_best == pytest.approx(1.0)
 
@@ -82,7 +82,7 @@ def test_other_work_is_no_cell_of_the_same() -> None:
         dataclasses.replace(one, settings=one.settings | {"memory_bytes": 7}),
         dataclasses.replace(one, workers=one.workers[:1]),
     ]
-    assert len(sweep([one, *others, one]).swept) == 4
+    assert len(summarise_sweep([one, *others, one]).swept) == 4
 
 
 @pytest.mark.browser
@@ -100,7 +100,7 @@ def test_the_page_draws_the_papers_figures(browser: Browser, tmp_path: Path, wid
 
 
 def test_a_name_is_text() -> None:
-    page = render(sweep([record(["<b>&"], 1000, 1.0, 1000, 1)]))
+    page = render(summarise_sweep([record(["<b>&"], 1000, 1.0, 1000, 1)]))
     assert "<b>&" not in page and "&lt;b&gt;&amp;" in page
 
 

@@ -14,34 +14,34 @@ from typer.testing import CliRunner
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.cli.commands import app
 from tonnage.model.jobs.mapreduce import Durability
-from tonnage.model.profiles.repository import Known, known, read
-from tonnage.model.slowest_node import Fleets
+from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
+from tonnage.model.slowest_node import ClusterDraws
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass import sizing
 from tonnage.simulate import scalability_limits
 from tonnage.simulate.cluster import (
     Array,
     Disks,
-    Fleet,
+    SimulatedCluster,
     Machine,
     SimulationError,
     bound_seconds,
-    drawn,
-    fleet,
-    shape_of,
+    draw_rates,
+    draw_cluster,
+    sort_demand,
 )
 from tonnage.simulate.flow import copied, shuffle
-from tonnage.simulate.sort import Asked, Simulated, drawn_deaths, keys_per_partition, simulate
+from tonnage.simulate.sort import SortRequest, SimulatedSort, draw_deaths, keys_per_partition, simulate
 
 MB, GB, TB = 10**6, 10**9, 10**12
 SMALL = Machine(memory_bytes=16 << 20, cores=1)
 rates = st.floats(0.1, 10.0)
 
 
-def alike(nodes: int, disk: float, network: float, apart: bool = False) -> Fleet:
+def alike(nodes: int, disk: float, network: float, apart: bool = False) -> SimulatedCluster:
     each = np.full(nodes, 1 / disk)
     idle = np.full(nodes, np.inf)
-    return Fleet(Disks(each, each, apart), np.full(nodes, network), idle, idle)
+    return SimulatedCluster(Disks(each, each, apart), np.full(nodes, network), idle, idle)
 
 
 def filled(weights: Array, most: Array) -> Array:
@@ -113,9 +113,9 @@ def test_all_that_is_read_is_written_once_whatever_dies(
     draw = np.random.default_rng(seed)
     costs = draw.uniform(0.5, 2, (3, nodes)) / (10 * MB)
     idle = np.full(nodes, np.inf)
-    made = Fleet(Disks(costs[0], costs[1], apart), 1 / costs[2], idle, idle)
+    made = SimulatedCluster(Disks(costs[0], costs[1], apart), 1 / costs[2], idle, idle)
     which = draw.choice(nodes, len(moments), replace=False).tolist()
-    asked = Asked(
+    asked = SortRequest(
         megabytes * MB,
         "replicated" if replicated else "none",
         copies,
@@ -143,10 +143,10 @@ def test_no_sort_is_faster_than_its_slowest_node(
     nodes: int, apart: bool, durability: Durability, seed: int
 ) -> None:
     costs = np.random.default_rng(seed).uniform(0.5, 2, (5, nodes)) / (10 * MB)
-    made = Fleet(Disks(costs[0], costs[1], apart), 1 / costs[2], 1 / costs[3], 1 / costs[4])
+    made = SimulatedCluster(Disks(costs[0], costs[1], apart), 1 / costs[2], 1 / costs[3], 1 / costs[4])
     # As many partitions, and as much to read, for each: else the slowest may have less.
     size = nodes * 5 * MB
-    found = simulate(made, SMALL, Asked(size, durability, even=True))
+    found = simulate(made, SMALL, SortRequest(size, durability, even=True))
     assert found.partitions % nodes == 0
     assert found.seconds >= bound_seconds(made, size, durability) * (1 - 1e-6)
 
@@ -158,7 +158,7 @@ def test_of_equal_nodes_the_slowest_resource_is_the_time(
     network: float, apart: bool, durability: Durability
 ) -> None:
     made = alike(8, 100 * MB, network, apart)
-    asked = Asked(200 * GB, durability, even=True)
+    asked = SortRequest(200 * GB, durability, even=True)
     found = simulate(made, Machine(1 << 30, 2), asked)
     bound = bound_seconds(made, 200 * GB, asked.durability)
     assert bound * (1 - 1e-9) <= found.seconds < 1.03 * bound
@@ -166,8 +166,8 @@ def test_of_equal_nodes_the_slowest_resource_is_the_time(
 
 def test_the_sample_costs_time() -> None:
     made, machine = alike(8, 100 * MB, 100 * MB), Machine(1 << 30, 2)
-    even = simulate(made, machine, Asked(200 * GB, even=True))
-    sampled = simulate(made, machine, Asked(200 * GB))
+    even = simulate(made, machine, SortRequest(200 * GB, even=True))
+    sampled = simulate(made, machine, SortRequest(200 * GB))
     assert even.seconds < sampled.seconds
     assert even.repartitioned_bytes == 0
 
@@ -176,7 +176,7 @@ def test_a_lost_node_costs_what_the_arithmetic_says() -> None:
     nodes, network, disk = 4, 10 * MB, 10 * GB
     share = 12 * 1_024_000  # Splits that can be divided among four nodes, and among three.
     made = alike(nodes, disk, network)
-    asked = Asked(nodes * share, input_copies=nodes, even=True)
+    asked = SortRequest(nodes * share, input_copies=nodes, even=True)
     undisturbed = simulate(made, SMALL, asked)
     whole = share * 3 / 4 / network
     assert undisturbed.seconds == pytest.approx(whole, rel=0.02)
@@ -202,7 +202,7 @@ def test_a_copy_of_the_output_is_not_sorted_again() -> None:
     made, share = alike(4, 10 * MB, 1 * GB), 12 * 1_024_000
     partitions = {}
     for durability in ("none", "replicated"):
-        asked = Asked(4 * share, durability, 4, even=True)  # type: ignore[arg-type]
+        asked = SortRequest(4 * share, durability, 4, even=True)  # type: ignore[arg-type]
         undisturbed = simulate(made, SMALL, asked)
         dies = undisturbed.seconds - undisturbed.seconds_of("pass_two") / 10
         found = simulate(made, SMALL, dataclasses.replace(asked, deaths={0: dies}))
@@ -217,14 +217,14 @@ def test_a_copy_of_the_output_is_not_sorted_again() -> None:
 
 def test_an_input_that_is_gone_fails_the_sort() -> None:
     with pytest.raises(SimulationError, match="nobody can read"):
-        simulate(alike(4, GB, MB), SMALL, Asked(40 * MB, deaths={0: 1.0}))
+        simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, deaths={0: 1.0}))
     with pytest.raises(SimulationError, match="--input-copies 5: give 1 to 4"):
-        simulate(alike(4, GB, MB), SMALL, Asked(40 * MB, input_copies=5))
+        simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, input_copies=5))
     with pytest.raises(SimulationError, match="--lose 4"):
-        drawn_deaths(4, 4, 1.0, 0)
+        draw_deaths(4, 4, 1.0, 0)
 
 
-def results(found: Simulated) -> Simulated:
+def results(found: SimulatedSort) -> SimulatedSort:
     """Without what was measured of this machine."""
     return dataclasses.replace(found, driver_cpu_seconds=0.0)
 
@@ -237,13 +237,13 @@ def test_the_same_seed_gives_the_same() -> None:
         source="",
         spread_source="",
     )
-    assert np.array_equal(drawn(law, 50, 7), drawn(law, 50, 7))
-    assert not np.array_equal(drawn(law, 50, 7), drawn(law, 50, 8))
-    made, deaths = alike(10, MB, MB), drawn_deaths(10, 2, 60.0, 3)
-    asked = Asked(100 * MB, input_copies=3, deaths=deaths, seed=3)
+    assert np.array_equal(draw_rates(law, 50, 7), draw_rates(law, 50, 7))
+    assert not np.array_equal(draw_rates(law, 50, 7), draw_rates(law, 50, 8))
+    made, deaths = alike(10, MB, MB), draw_deaths(10, 2, 60.0, 3)
+    asked = SortRequest(100 * MB, input_copies=3, deaths=deaths, seed=3)
     first, again = (simulate(made, SMALL, asked) for _ in range(2))
     assert results(first) == results(again)
-    assert drawn_deaths(10, 2, 60.0, 4) != deaths
+    assert draw_deaths(10, 2, 60.0, 4) != deaths
 
 
 def test_nodes_are_drawn_as_the_planner_draws_the_slowest() -> None:
@@ -258,16 +258,16 @@ def test_nodes_are_drawn_as_the_planner_draws_the_slowest() -> None:
         spread_source="",
     )
     # So many were seen that the planner does not doubt the law, but for its spread.
-    slowest = [drawn(law, 100, seed).min() for seed in range(200)]
-    planned = np.median(Fleets().slowest(law, [100]))
+    slowest = [draw_rates(law, 100, seed).min() for seed in range(200)]
+    planned = np.median(ClusterDraws().slowest(law, [100]))
     assert np.median(slowest) == pytest.approx(planned, rel=0.02)
-    nodes = drawn(law, 10_000, 0)
+    nodes = draw_rates(law, 10_000, 0)
     assert np.mean(nodes < 120) == pytest.approx(0.1, abs=0.02)
 
 
 def test_slow_nodes_hold_up_all() -> None:
     made, machine = alike(10, 100 * MB, 10 * MB), Machine(1 << 30, 2)
-    asked = Asked(50 * GB, even=True)
+    asked = SortRequest(50 * GB, even=True)
     usual = simulate(made, machine, asked).seconds_of("pass_one")
     slowed = simulate(made.slowed(1, 0.5, 0), machine, asked).seconds_of("pass_one")
     assert slowed == pytest.approx(2 * usual, rel=0.02)
@@ -285,18 +285,18 @@ STUDY_MACHINE = Machine(
 )
 
 
-def study_fleet(nodes: int, durability: str = "none") -> Fleet:
-    of: Known = known(read("themis-2014"))
+def study_fleet(nodes: int, durability: str = "none") -> SimulatedCluster:
+    of: ProfileIndex = index_profiles(read_profiles("themis-2014"))
     figures = {"cpu": 32.0, "network": 1.25e9}
     laws = of.offers["aws", "i2.8xlarge"][True]
-    return fleet(shape_of(laws, of, figures, durability), nodes, figures, 0)  # type: ignore[arg-type]
+    return draw_cluster(sort_demand(laws, of, figures, durability), nodes, figures, 0)  # type: ignore[arg-type]
 
 
 def test_the_studys_run_is_within_ten_percent() -> None:
     made = study_fleet(178)
     assert made.network[0] == pytest.approx(879e6, rel=1e-3)  # section 5.1
     # How the study sampled its keys it does not tell: partitions are taken for even.
-    found = simulate(made, STUDY_MACHINE, Asked(100 * TB, even=True))
+    found = simulate(made, STUDY_MACHINE, SortRequest(100 * TB, even=True))
     assert found.bytes_in == found.bytes_out == 100 * TB
     assert found.repartitioned_bytes == 0
     assert found.seconds == pytest.approx(STUDY_SECONDS, rel=0.1)
@@ -308,9 +308,9 @@ def test_the_studys_run_is_within_ten_percent() -> None:
 
 
 def test_a_thousand_nodes() -> None:
-    deaths = drawn_deaths(1_000, 2, 5.0, 1)
+    deaths = draw_deaths(1_000, 2, 5.0, 1)
     machine = Machine(memory_bytes=8 << 30, cores=4, devices=2)
-    asked = Asked(5 * TB, input_copies=3, deaths=deaths, seed=1)
+    asked = SortRequest(5 * TB, input_copies=3, deaths=deaths, seed=1)
     found = simulate(study_fleet(1_000), machine, asked)
     assert found.bytes_in == found.bytes_out == 5 * TB
     assert set(found.lost) == {f"node-{node:03}" for node in deaths}
@@ -319,10 +319,10 @@ def test_a_thousand_nodes() -> None:
 # What breaks first.
 
 
-def row(nodes: int, **more: float) -> scalability_limits.Row:
+def row(nodes: int, **more: float) -> scalability_limits.ClusterLimits:
     machine = Machine(memory_bytes=4 << 30, cores=2)
     settings = {"mtbf_seconds": 1e12, "descriptors": 1024} | more
-    return scalability_limits.row(nodes, nodes * 10 * GB, machine, 1e9, 100.0, **settings)  # type: ignore[arg-type]
+    return scalability_limits.cluster_limits(nodes, nodes * 10 * GB, machine, 1e9, 100.0, **settings)  # type: ignore[arg-type]
 
 
 def test_sockets_are_two_for_each_peer() -> None:
@@ -334,10 +334,10 @@ def test_sockets_are_two_for_each_peer() -> None:
 def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
     def hit(
         nodes: int, memory: int, connections: int = 1, each: int = 10
-    ) -> tuple[scalability_limits.Row, int]:
+    ) -> tuple[scalability_limits.ClusterLimits, int]:
         machine = Machine(memory, 2, connections=connections)
         planned = sizing.plan(each * GB, 2, nodes, *machine.memory)
-        found = scalability_limits.row(
+        found = scalability_limits.cluster_limits(
             nodes, nodes * each * GB, machine, 1e9, 1e6, mtbf_seconds=1e15, descriptors=1 << 20
         )
         return found, int(planned["block_bytes"])
@@ -353,7 +353,7 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
     crowded, block = hit(128, 1 << 30, connections=160)
     assert block < 16 << 10 and "least block" in crowded.hit
     assert "driver" not in large.hit
-    slow_link = scalability_limits.row(4, 40 * GB, Machine(8 << 30, 2), 1.0, 1e3)
+    slow_link = scalability_limits.cluster_limits(4, 40 * GB, Machine(8 << 30, 2), 1.0, 1e3)
     assert "driver" in slow_link.hit
 
 
@@ -369,9 +369,9 @@ def test_the_chance_of_a_death_grows_with_nodes_and_time() -> None:
 
 def test_memory_that_the_core_refuses_is_a_limit() -> None:
     machine = Machine(memory_bytes=64 << 20, cores=64)
-    refused = scalability_limits.row(3_000, TB, machine, 1e9, 100.0)
+    refused = scalability_limits.cluster_limits(3_000, TB, machine, 1e9, 100.0)
     assert refused.refused and "--memory" in refused.refused
-    assert scalability_limits.first([row(10), refused]) == (3_000, ["memory"])
+    assert scalability_limits.first_limit([row(10), refused]) == (3_000, ["memory"])
 
 
 def test_the_largest_partition_is_that_of_a_sample() -> None:

@@ -24,7 +24,7 @@ from tonnage.base.records import FollowedPlan, RunRecord
 from tonnage.base.records.cluster_study import STEPS, ClusterStudy
 from tonnage.base.records.plan import Plan, Range
 from tonnage.base.records.profile import Profile
-from tonnage.model.plan_accuracy import came
+from tonnage.model.plan_accuracy import plan_accuracy
 from tonnage.model.run_comparison import compare
 from tonnage.provision.lab import catalog as offers
 from tonnage.provision.lab.config import parse
@@ -119,7 +119,7 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     plan, run = Plan.read(out / "plan.json"), RunRecord.read(out / "sort" / "run.json")
     assert study.number is not None and plan.candidates[study.number - 1] == study.candidate
     assert run.bytes == 40_000_000 and len(run.nodes) == study.candidate.nodes == 2
-    assert study.came == came(run)
+    assert study.came == plan_accuracy(run)
     # The plan was calibrated by the rehearsal; what comes after it by the run as well.
     rehearsed = study.candidate.calibrated
     (made,) = Profile.read(out / "calibrated.json").offers
@@ -244,15 +244,15 @@ def test_what_cannot_be_studied_is_refused_before_anything_is_done(
 
 def test_how_near_a_plan_came_is_told_with_what_missed_most() -> None:
     took = record({node: [pass_one(6.0), pass_two(4.0)] for node in RUN_ON}, 10.0)
-    near = came(beside(took, 10.5))
+    near = plan_accuracy(beside(took, 10.5))
     assert near.inside and near.missed is None
     assert near.error_fraction == pytest.approx(0.05)
     assert (near.usd, near.planned_usd) == (pytest.approx(40 / 3600), pytest.approx(42 / 3600))
-    far = came(beside(took, 5.0))
+    far = plan_accuracy(beside(took, 5.0))
     assert not far.inside and far.missed == "pass two (the disk, reading)"
     assert far.error_fraction == pytest.approx(0.5)
     late = dataclasses.replace(took, seconds=30.0)
-    assert came(beside(late, 5.0)).missed == "beginning and end"
+    assert plan_accuracy(beside(late, 5.0)).missed == "beginning and end"
 
 
 def beside(took: RunRecord, seconds: float) -> RunRecord:

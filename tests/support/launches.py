@@ -17,9 +17,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from tonnage.base.records.plan import AttachedVolumes, Candidate, Plan, Range, SpaceFit
-from tonnage.catalog import find, load
+from tonnage.catalog import find_offer, load_catalog
 from tonnage.cli.main import main
-from tonnage.model.jobs.mapreduce import sort
+from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.provision import cost
 from tonnage.provision.aws import launcher, teardown
 
@@ -45,8 +45,8 @@ def candidate(
     own_disks: bool = False,
 ) -> Candidate:
     """A candidate of a shipped offer, at its price; what it takes is nobody's business here."""
-    catalog = load(CATALOG)
-    offer = find([catalog], OFFER)[1]
+    catalog = load_catalog(CATALOG)
+    offer = find_offer([catalog], OFFER)[1]
     nothing = Range(low=0.0, median=0.0, high=0.0)
     made = Candidate(
         catalog=CATALOG,
@@ -72,7 +72,7 @@ def candidate(
 def plan(path: Path, *candidates: Candidate, spot: bool = False) -> Path:
     """A plan with these candidates, on file."""
     return Plan(
-        job=sort("none"),
+        job=sort_job("none"),
         bytes=1,
         settings={"purchase": "spot" if spot else "on-demand"},
         made_at="2026-11-25T00:00:00+00:00",

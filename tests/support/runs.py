@@ -21,7 +21,7 @@ from tonnage.base.records import (
 from tonnage.base.records.cluster_measurement import AllToAllResult, NodeRates
 from tonnage.base.records.network_rounds import NET
 from tonnage.base.records.plan import Candidate, Plan, PlannedPhase, Range, SpaceFit
-from tonnage.model.jobs.mapreduce import sort
+from tonnage.model.jobs.mapreduce import sort_job
 
 GB = 1e9
 NODES = ("n-0", "n-1", "n-2", "n-3")
@@ -219,7 +219,7 @@ def plan_of(
         deadline_probability=None,
     )
     return Plan(
-        job=sort(durability),  # type: ignore[arg-type]
+        job=sort_job(durability),  # type: ignore[arg-type]
         bytes=size,
         settings={},
         made_at="2026-11-22T00:00:00+00:00",

@@ -7,9 +7,9 @@ with ``price_list``; only these have effects.
 """
 
 from tonnage.catalog.csv_rows import CatalogError
-from tonnage.catalog.difference import Changed, Difference, Repriced, difference
-from tonnage.catalog.filter import Chosen, Wanted, choose
-from tonnage.catalog.load import find, having, load, names, newest
+from tonnage.catalog.difference import SpecificationChange, Difference, PriceChange, difference
+from tonnage.catalog.filter import FilterResult, OfferFilter, filter_offers
+from tonnage.catalog.load import find_offer, catalogs_with, load_catalog, catalog_names, newest_catalogs
 from tonnage.catalog.offer import (
     Billing,
     Burst,
@@ -24,7 +24,7 @@ from tonnage.catalog.offer import (
     VolumeKind,
     VolumeLink,
     cautions,
-    missing,
+    unknown_figures,
 )
 
 __all__ = [
@@ -32,8 +32,8 @@ __all__ = [
     "Burst",
     "Catalog",
     "CatalogError",
-    "Changed",
-    "Chosen",
+    "SpecificationChange",
+    "FilterResult",
     "Difference",
     "Disks",
     "Grant",
@@ -41,18 +41,18 @@ __all__ = [
     "ObjectStore",
     "Offer",
     "Price",
-    "Repriced",
+    "PriceChange",
     "Spot",
     "VolumeKind",
     "VolumeLink",
-    "Wanted",
+    "OfferFilter",
     "cautions",
-    "choose",
+    "filter_offers",
     "difference",
-    "find",
-    "having",
-    "load",
-    "missing",
-    "names",
-    "newest",
+    "find_offer",
+    "catalogs_with",
+    "load_catalog",
+    "unknown_figures",
+    "catalog_names",
+    "newest_catalogs",
 ]

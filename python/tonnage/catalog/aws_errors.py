@@ -22,7 +22,7 @@ UNKNOWN_KEYS = {
 
 
 @contextmanager
-def in_one_line(error: type[Exception]) -> Iterator[None]:
+def aws_errors_as(error: type[Exception]) -> Iterator[None]:
     """Turns what boto3 raises into an ``error`` of one line that says what to do."""
     from botocore import exceptions
 
@@ -38,7 +38,7 @@ def in_one_line(error: type[Exception]) -> Iterator[None]:
         raise error(f"AWS' answer or settings cannot be used: {why}") from why
 
 
-def code_of(why: BaseException | None) -> str:
+def error_code(why: BaseException | None) -> str:
     """AWS' name for why it refused; empty for what is no refusal of its."""
     response = getattr(why, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))

@@ -30,11 +30,11 @@ class Row:
         """The cell's words."""
         return self.cells.get(column, "").strip() or None
 
-    def known(self, column: str) -> str:
+    def required(self, column: str) -> str:
         """The cell's words, which must be there."""
         found = self.text(column)
         if found is None:
-            raise self.wrong(column, "is blank")
+            raise self.error(column, "is blank")
         return found
 
     def number(self, column: str, factor: float = 1.0) -> float | None:
@@ -47,33 +47,33 @@ class Row:
         except ValueError:
             found = math.nan
         if not math.isfinite(found * factor) or "_" in said:
-            raise self.wrong(column, f"{said!r} is no number; leave blank what is unknown")
+            raise self.error(column, f"{said!r} is no number; leave blank what is unknown")
         if found < 0:
-            raise self.wrong(column, f"{said} is negative")
+            raise self.error(column, f"{said} is negative")
         return found * factor
 
     def whole(self, column: str, factor: float = 1.0) -> int | None:
         """A number from zero up, times ``factor``, as whole bytes or things."""
         found = self.number(column, factor)
         if found is not None and factor == 1 and not found.is_integer():
-            raise self.wrong(column, f"{found:g} is no whole number")
+            raise self.error(column, f"{found:g} is no whole number")
         return None if found is None else round(found)
 
     def price(self, column: str) -> float | None:
         """A number above zero: what is free is not in these tables, so a zero is a mistake."""
         found = self.number(column)
         if found == 0:
-            raise self.wrong(column, "a price of 0; leave blank what is unknown")
+            raise self.error(column, "a price of 0; leave blank what is unknown")
         return found
 
     def flag(self, column: str) -> bool | None:
         """True or False."""
         said = self.text(column)
         if said not in (None, "True", "False"):
-            raise self.wrong(column, f"{said!r} is neither True nor False")
+            raise self.error(column, f"{said!r} is neither True nor False")
         return None if said is None else said == "True"
 
-    def wrong(self, column: str, why: str) -> CatalogError:
+    def error(self, column: str, why: str) -> CatalogError:
         """The error that names this cell."""
         return CatalogError(f"{self.file}, row {self.number_in_file}, {column}: {why}")
 

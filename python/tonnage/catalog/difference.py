@@ -10,7 +10,7 @@ from tonnage.catalog.offer import Catalog, Offer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repriced:
+class PriceChange:
     """An offer whose price on demand moved."""
 
     type: str
@@ -24,7 +24,7 @@ class Repriced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Changed:
+class SpecificationChange:
     """An offer with figures that are others, or that only one of the catalogs knows."""
 
     type: str
@@ -40,9 +40,9 @@ class Difference:
     after: str
     new: tuple[str, ...]
     gone: tuple[str, ...]
-    dearer: tuple[Repriced, ...]
-    cheaper: tuple[Repriced, ...]
-    changed: tuple[Changed, ...]
+    dearer: tuple[PriceChange, ...]
+    cheaper: tuple[PriceChange, ...]
+    changed: tuple[SpecificationChange, ...]
 
 
 def difference(before: Catalog, after: Catalog) -> Difference:
@@ -60,7 +60,7 @@ def difference(before: Catalog, after: Catalog) -> Difference:
     now = {offer.type: offer for offer in after.offers}
     both = sorted(was.keys() & now.keys())
     moved = [
-        Repriced(
+        PriceChange(
             type=name,
             before_usd_per_hour=old.usd_per_hour,
             after_usd_per_hour=new.usd_per_hour,
@@ -83,7 +83,7 @@ def difference(before: Catalog, after: Catalog) -> Difference:
     )
 
 
-def _changed(was: Offer, now: Offer) -> Changed:
+def _changed(was: Offer, now: Offer) -> SpecificationChange:
     """Figures but the price on demand, of which only is told whether it is known."""
     before, after = _figures(was), _figures(now)
     others, known_in_one = {}, {}
@@ -92,7 +92,7 @@ def _changed(was: Offer, now: Offer) -> Changed:
             known_in_one[what] = True
         elif old is not None and what != "on-demand price" and not _alike(old, new):
             others[what] = True
-    return Changed(type=was.type, others=tuple(others), known_in_one=tuple(known_in_one))
+    return SpecificationChange(type=was.type, others=tuple(others), known_in_one=tuple(known_in_one))
 
 
 def _figures(offer: Offer) -> list[tuple[str, object]]:

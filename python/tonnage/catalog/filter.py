@@ -12,7 +12,7 @@ Test = Callable[[Offer], bool | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class OfferFilter:
     """What an offer has to be; ``None`` is anything. Bytes, US dollars an hour on demand.
 
     The network's figure is its baseline, since a burst does not last.
@@ -52,14 +52,14 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class FilterResult:
     """The offers that will do, and how many may or may not, by the figure that is unknown."""
 
     offers: tuple[Offer, ...]
     undecided: dict[str, int]
 
 
-def choose(offers: Iterable[Offer], wanted: Wanted) -> Chosen:
+def filter_offers(offers: Iterable[Offer], wanted: OfferFilter) -> FilterResult:
     """Those of the offers that are as wanted."""
     tests = wanted.tests()
     chosen = []
@@ -73,7 +73,7 @@ def choose(offers: Iterable[Offer], wanted: Wanted) -> Chosen:
             chosen.append(offer)
         for what in unknown:
             undecided[what] = undecided.get(what, 0) + 1
-    return Chosen(tuple(chosen), undecided)
+    return FilterResult(tuple(chosen), undecided)
 
 
 def _at_least(figure: Callable[[Offer], float | None], least: float) -> Test:

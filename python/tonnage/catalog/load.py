@@ -29,45 +29,45 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 NAMED = re.compile(r"(?:aws|gcp|azure)[-_](?P<region>[a-z0-9-]+?)[-_]\d{4}.*")
 
 
-def names() -> list[str]:
+def catalog_names() -> list[str]:
     """The names of the catalogs that come with the package."""
     # A part of another catalog has a second suffix.
     return sorted(path.stem for path in SNAPSHOTS.glob("*.csv") if "." not in path.stem)
 
 
-def load(name: str | Path) -> Catalog:
+def load_catalog(name: str | Path) -> Catalog:
     """The catalog of this name, or in this file.
 
     Raises:
         CatalogError: There is none, or a figure in it is none; the line names the file, the row
             and the column.
     """
-    if str(name) in names():
+    if str(name) in catalog_names():
         return _read(SNAPSHOTS / f"{name}.csv")
     try:
         os.stat(name)
     except PermissionError:
         raise CatalogError(f"{name}: {MAY_NOT}") from None
     except (OSError, ValueError):  # Empty, or no name that a file can have.
-        meant = formatting.did_you_mean(str(name), names())
+        meant = formatting.did_you_mean(str(name), catalog_names())
         raise CatalogError(
-            f"no catalog {str(name) or repr('')}{meant}; there are {', '.join(names())}, or give a "
+            f"no catalog {str(name) or repr('')}{meant}; there are {', '.join(catalog_names())}, or give a "
             "CSV file"
         ) from None
     return _read(Path(name))
 
 
-def newest() -> list[Catalog]:
+def newest_catalogs() -> list[Catalog]:
     """Of each provider the newest catalog that comes with the package."""
     found: dict[str, Catalog] = {}
-    for catalog in map(load, names()):
+    for catalog in map(load_catalog, catalog_names()):
         known = found.get(catalog.provider)
         if known is None or (catalog.date or "") > (known.date or ""):
             found[catalog.provider] = catalog
     return list(found.values())
 
 
-def find(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
+def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     """The offer of this type, and the first catalog that has it.
 
     Args:
@@ -81,32 +81,32 @@ def find(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     found: dict[str, tuple[Catalog, Offer]] = {}
     for catalog in catalogs:
         for offer in catalog.offers:
-            if name in called(offer):
-                found.setdefault(called(offer)[1], (catalog, offer))
+            if name in offer_names(offer):
+                found.setdefault(offer_names(offer)[1], (catalog, offer))
     if len(found) == 1:
         return next(iter(found.values()))
     if found:
         raise CatalogError(f"{name} is of several providers: write {' or '.join(found)}")
     searched = ", ".join(each.name for each in catalogs)
-    others = [each.name for each in having(name)]
+    others = [each.name for each in catalogs_with(name)]
     if others:
         raise CatalogError(f"no offer {name} in {searched}; it is in {' and '.join(others)}")
-    known = {each for catalog in catalogs for offer in catalog.offers for each in called(offer)}
+    known = {each for catalog in catalogs for offer in catalog.offers for each in offer_names(offer)}
     said = f"no offer {name or repr('')}{formatting.did_you_mean(name, known)} in {searched}"
     raise CatalogError(f"{said}: write TYPE or PROVIDER/TYPE, like aws/m5d.large")
 
 
-def called(offer: Offer) -> tuple[str, str]:
+def offer_names(offer: Offer) -> tuple[str, str]:
     """The names that an offer goes by: ``TYPE``, and ``PROVIDER/TYPE``."""
     return offer.type, f"{offer.provider}/{offer.type}"
 
 
-def having(name: str) -> list[Catalog]:
+def catalogs_with(name: str) -> list[Catalog]:
     """The catalogs that come with the package and have an offer of this name."""
     return [
         catalog
-        for catalog in map(load, names())
-        if any(name in called(offer) for offer in catalog.offers)
+        for catalog in map(load_catalog, catalog_names())
+        if any(name in offer_names(offer) for offer in catalog.offers)
     ]
 
 
@@ -127,9 +127,9 @@ def _read(path: Path) -> Catalog:
         date=max((price.date for price in prices if price.date), default=None),
         offers=offers,
         volume_kinds=tuple(
-            map(volume_kind, _once("volume_type", beside(path, "volumes", VOLUME_COLUMNS)))
+            map(volume_kind, _once("volume_type", read_companion(path, "volumes", VOLUME_COLUMNS)))
         ),
-        object_store=_object_store(beside(path, "objects", OBJECT_COLUMNS)),
+        object_store=_object_store(read_companion(path, "objects", OBJECT_COLUMNS)),
         billing=schema.billing,
         sources=tuple(
             dict.fromkeys(
@@ -163,20 +163,20 @@ def _once(column: str, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows, of which no two may name the same thing."""
     seen: dict[str, int] = {}
     for row in rows:
-        name = row.known(column)
+        name = row.required(column)
         if name in seen:
-            raise row.wrong(column, f"{name} is in row {seen[name]} already")
+            raise row.error(column, f"{name} is in row {seen[name]} already")
         seen[name] = row.number_in_file
         yield row
 
 
 def _object_store(rows: list[Row]) -> ObjectStore | None:
     if len(rows) > 1:
-        raise rows[1].wrong("name", "a second object storage; a catalog has one at most")
+        raise rows[1].error("name", "a second object storage; a catalog has one at most")
     return object_store(rows[0]) if rows else None
 
 
-def beside(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:
+def read_companion(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:
     """The rows of a catalog's other table; none where there is no such table."""
     other = path.with_suffix(f".{part}.csv")
     if not other.exists():

@@ -171,7 +171,7 @@ class Grant:
     credit_per_gib: float | None = None
     usd_each_month: float | None = None
 
-    def lasting(self, size_bytes: float) -> float | None:
+    def baseline(self, size_bytes: float) -> float | None:
         """What a volume of this size has for good without buying more; ``None`` is unknown."""
         if self.per_gib is not None:
             found = max(self.per_gib * size_bytes / GIB, self.least or 0.0)
@@ -204,8 +204,8 @@ class VolumeKind:
 
     def bytes_per_second(self, size_bytes: float) -> float | None:
         """The bytes per second that last without buying more; ``None`` is unknown."""
-        found = self.throughput.lasting(size_bytes)
-        operations = self.operations.lasting(size_bytes)
+        found = self.throughput.baseline(size_bytes)
+        operations = self.operations.baseline(size_bytes)
         if operations is None or self.largest_operation_bytes is None:
             return found
         carried = operations * self.largest_operation_bytes
@@ -251,7 +251,7 @@ class Catalog:
     sources: tuple[str, ...]
 
 
-def missing(offer: Offer) -> list[str]:
+def unknown_figures(offer: Offer) -> list[str]:
     """What is unknown of an offer, in words."""
     link, network = offer.volume_link, offer.network
     unknown = {

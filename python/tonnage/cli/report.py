@@ -170,11 +170,11 @@ def _reductions_at(path: Path) -> list[Path]:
 
 def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
     from tonnage.cli.output.run_comparison import lines
-    from tonnage.model.analysis.reduction_sweep import sweep
+    from tonnage.model.analysis.reduction_sweep import summarise_sweep
     from tonnage.report.reductions import found_in_words, name_of, write_sweep
 
     try:
-        put_together = sweep([ReductionRecord.read(place) for place in places])
+        put_together = summarise_sweep([ReductionRecord.read(place) for place in places])
     except RecordError as why:
         raise core.UsageError(str(why)) from None
     page = write_sweep(put_together, out)

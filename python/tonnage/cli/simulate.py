@@ -25,7 +25,7 @@ from tonnage.cli.options.types import (
 
 if TYPE_CHECKING:
     from tonnage.catalog import Offer
-    from tonnage.model.profiles.repository import Laws
+    from tonnage.model.profiles.repository import OfferCapacity
     from tonnage.plan.demand import ResourceClass
 
 MOST_NODES = 10_000
@@ -190,7 +190,7 @@ def simulate_sort(
     from tonnage.cli.output import simulation
     from tonnage.simulate.cluster import Machine, SimulationError
     from tonnage.simulate.scalability_limits import MTBF_SECONDS
-    from tonnage.simulate.scenario import Wanted, experiment
+    from tonnage.simulate.scenario import Scenario, run_scenario
 
     refuse_unknown("--durability", [durability], DURABILITIES)
     laws, shares, found = _machine(offer, catalog, profile, placement)
@@ -207,7 +207,7 @@ def simulate_sort(
         connections=connections,
         layout=parse_layout(record_bytes, key),
     )
-    wanted = Wanted(
+    wanted = Scenario(
         nodes=nodes,
         data_bytes=data,
         machine=machine,
@@ -225,7 +225,7 @@ def simulate_sort(
         per_node=per_node,
     )
     try:
-        told = experiment(wanted)
+        told = run_scenario(wanted)
     except SimulationError as why:
         raise core.UsageError(str(why)) from why
     print(json.dumps(told.to_json()) if as_json else "\n".join(simulation.lines(told)))
@@ -233,16 +233,16 @@ def simulate_sort(
 
 def _machine(
     offer: str | None, catalog: list[str] | None, profile: str | None, placement: bool | None
-) -> tuple[Laws, Laws, Offer | None]:
+) -> tuple[OfferCapacity, OfferCapacity, Offer | None]:
     """What was measured of the machine, what share of advertised figures is reached, its offer."""
-    from tonnage.model.profiles.repository import NOTHING, ProfileError, known, read
+    from tonnage.model.profiles.repository import NO_CAPACITY, ProfileError, index_profiles, read_profiles
     from tonnage.plan.advertised import advertised
 
     if offer is None and profile is None:
         raise core.UsageError("give --offer NAME, or --profile FILE of one machine")
     catalogs = catalogs_of(catalog, ())
     try:
-        all_known = known(read(profile or BUILT_IN, lambda: advertised(catalogs)))
+        all_known = index_profiles(read_profiles(profile or BUILT_IN, lambda: advertised(catalogs)))
     except ProfileError as why:
         raise core.UsageError(f"--profile: {why}") from why
     found = None
@@ -258,8 +258,8 @@ def _machine(
     wanted = placement if placement is not None else max(placed, default=False)
     if wanted in placed:
         return placed[wanted], all_known.shares, found
-    laws = all_known.anywhere(*of)
-    if laws is NOTHING:
+    laws = all_known.apart_from_placement(*of)
+    if laws is NO_CAPACITY:
         raise core.UsageError(f"nothing was measured of {of[1]}: give its --profile")
     return laws, all_known.shares, found
 

@@ -65,7 +65,7 @@ class Capacity:
         return float(low), float(high)
 
 
-def rate(measurements: Sequence[Measurement], name: str) -> Capacity:
+def throughput(measurements: Sequence[Measurement], name: str) -> Capacity:
     """Bytes per second of the trials called ``name``.
 
     Raises:

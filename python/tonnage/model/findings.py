@@ -43,7 +43,7 @@ def findings(study: Study) -> list[str]:
     return found
 
 
-def why(phase: Phase) -> str:
+def bottleneck_reason(phase: Phase) -> str:
     """In words, what kept a phase from being faster."""
     stage = next(stage for stage in phase.stages if stage.name == phase.bottleneck)
     busy = stage.busy_seconds / stage.workers / phase.seconds if phase.seconds else 0.0
@@ -87,7 +87,7 @@ def disk_warnings(phases: Iterable[Phase]) -> list[str]:
     return list(dict.fromkeys(filter(None, said)))
 
 
-def brief_warnings(trials: Iterable[Trial]) -> list[str]:
+def short_trial_warnings(trials: Iterable[Trial]) -> list[str]:
     """Which kinds of trials were too short to tell what lasts from a burst."""
     brief = dict.fromkeys(
         formatting.trial(each.name)

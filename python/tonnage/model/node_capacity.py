@@ -34,12 +34,12 @@ GET, PUT = "get", "put"
 
 
 @dataclass(frozen=True)
-class Carried:
+class NodeCapacity:
     """What a node carries, in bytes a second; ``None``: not measured."""
 
     read: float | None = None
     write: float | None = None
-    both: float | None = None
+    mixed: float | None = None
     """Each way, while both are used."""
     send: float | None = None
     receive: float | None = None
@@ -50,32 +50,32 @@ class Carried:
     @property
     def slowest_disk_rate(self) -> float | None:
         """Of reading, writing and both at once."""
-        return min((each for each in (self.read, self.write, self.both) if each), default=None)
+        return min((each for each in (self.read, self.write, self.mixed) if each), default=None)
 
     @property
     def is_shared(self) -> bool:
         """Whether reading and writing share the disks."""
-        if self.both is None:
+        if self.mixed is None:
             return False
-        return not self.read or not self.write or self.both < APART * min(self.read, self.write)
+        return not self.read or not self.write or self.mixed < APART * min(self.read, self.write)
 
-    def both_seconds(self, read: float, written: float) -> float:
+    def mixed_seconds(self, read: float, written: float) -> float:
         """What so many bytes read and written take of disks that both ways share."""
-        assert self.both is not None
+        assert self.mixed is not None
         mixed = min(read, written)
-        alone = (read - mixed) / (self.read or self.both)
-        return mixed / self.both + alone + (written - mixed) / (self.write or self.both)
+        alone = (read - mixed) / (self.read or self.mixed)
+        return mixed / self.mixed + alone + (written - mixed) / (self.write or self.mixed)
 
 
 @dataclass(frozen=True)
-class Capacities:
+class ClusterCapacity:
     """What each node carries, by its name, and the measurements that say so."""
 
-    nodes: dict[str, Carried] = field(default_factory=dict)
+    nodes: dict[str, NodeCapacity] = field(default_factory=dict)
     measurements: tuple[str, ...] = ()
 
 
-def capacities(fleets: Iterable[ClusterMeasurement], nodes: Collection[str]) -> Capacities:
+def cluster_capacity(fleets: Iterable[ClusterMeasurement], nodes: Collection[str]) -> ClusterCapacity:
     """What nodes were measured to carry.
 
     Args:
@@ -98,7 +98,7 @@ def capacities(fleets: Iterable[ClusterMeasurement], nodes: Collection[str]) -> 
                     of_node = trials.setdefault(row.node, {})
                     of_node.setdefault(manner, []).append(trial.bytes_per_second)
                     cited[fleet.id] = None
-    return Capacities(
+    return ClusterCapacity(
         nodes={
             node: _carried(trials.get(node, {}), network.get(node))
             for node in sorted({*trials, *network} & {*nodes})
@@ -107,7 +107,7 @@ def capacities(fleets: Iterable[ClusterMeasurement], nodes: Collection[str]) -> 
     )
 
 
-def shares(nodes: Mapping[str, Carried]) -> dict[str, float]:
+def work_shares(nodes: Mapping[str, NodeCapacity]) -> dict[str, float]:
     """How much of a sort each node is to have, by its disks' slowest rate; without who has none.
 
     Nodes that are alike get as much: a partition more for a rate that came out better by chance
@@ -125,14 +125,14 @@ def shares(nodes: Mapping[str, Carried]) -> dict[str, float]:
 
 def _carried(
     trials: Mapping[tuple[object, ...], Sequence[float]], network: NodeRates | None
-) -> Carried:
+) -> NodeCapacity:
     best: dict[object, float] = {}
     for (name, *_), rates in trials.items():
         best[name] = max(best.get(name, 0.0), statistics.median(rates))
-    return Carried(
+    return NodeCapacity(
         read=best.get(READ),
         write=best.get(WRITE),
-        both=best.get(BOTH),
+        mixed=best.get(BOTH),
         send=network.send_bytes_per_second if network else None,
         receive=network.receive_bytes_per_second if network else None,
         get=best.get(GET),

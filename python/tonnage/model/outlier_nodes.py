@@ -46,7 +46,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Screened:
+class ScreeningResult:
     """What a screening found."""
 
     suspects: list[Suspect]
@@ -60,7 +60,7 @@ class Screened:
         return sorted({each.node for each in self.suspects})
 
 
-def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None) -> Screened:
+def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None) -> ScreeningResult:
     """What a fleet's measurements say of its machines.
 
     Args:
@@ -86,10 +86,10 @@ def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None)
             if each.worse
         ]
     slow.sort(key=lambda each: (each.ratio_to_median or 0.0, each.node))
-    return Screened(suspects + slow, not_judged)
+    return ScreeningResult(suspects + slow, not_judged)
 
 
-def too_few(types: Sequence[str | None]) -> str | None:
+def why_too_few(types: Sequence[str | None]) -> str | None:
     """What it takes to judge any machine of a fleet, if it is known that nobody can be judged.
 
     Args:
@@ -107,7 +107,7 @@ def too_few(types: Sequence[str | None]) -> str | None:
     )
 
 
-def carried(
+def measured_rates(
     disks: ClusterMeasurement, network: ClusterMeasurement | None = None
 ) -> dict[str, dict[str, float]]:
     """Of each node that measured all, what it carries, by the resources that jobs name.

@@ -7,7 +7,7 @@ from tonnage.base.records import FollowedPlan, ReductionRecord, RunComparison, R
 from tonnage.base.records.cluster_study import PlanAccuracy
 
 
-def came(record: RunRecord | ReductionRecord) -> PlanAccuracy:
+def plan_accuracy(record: RunRecord | ReductionRecord) -> PlanAccuracy:
     """How near a run came to its plan, which stands beside it."""
     planned = record.compared.planned if record.compared else None
     assert record.compared is not None and planned is not None

@@ -28,7 +28,7 @@ ROUNDS = "rounds"
 """The phase that stands for all of them."""
 
 
-def beside_plan(record: ReductionRecord, plan: Plan, candidate: Candidate) -> ReductionRecord:
+def compare_reduction(record: ReductionRecord, plan: Plan, candidate: Candidate) -> ReductionRecord:
     """The record, with its rounds beside what was planned of them.
 
     Args:

@@ -34,7 +34,7 @@ from tonnage.base.records import (
     Stage,
 )
 from tonnage.base.records.plan import Candidate, Plan, Range
-from tonnage.model.node_capacity import Capacities, Carried
+from tonnage.model.node_capacity import ClusterCapacity, NodeCapacity
 from tonnage.model.two_pass import CPU
 from tonnage.model.two_pass import DISK as BOTH_WAYS
 
@@ -78,7 +78,7 @@ RULE = (
 
 def compare(
     record: RunRecord,
-    measured: Capacities | None = None,
+    measured: ClusterCapacity | None = None,
     plan: Plan | None = None,
     candidate: Candidate | None = None,
 ) -> RunComparison:
@@ -127,7 +127,7 @@ def compare(
     )
 
 
-def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> PhaseComparison:
+def _phase(name: str, record: RunRecord, carried: Mapping[str, NodeCapacity]) -> PhaseComparison:
     """A phase of all nodes, beside its limit."""
     ran = {
         node.node: several
@@ -138,7 +138,7 @@ def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> Phas
         NodePhase(
             node=node,
             seconds=sum(phase.seconds for phase in several),
-            uses=uses(_demands(several, record), carried.get(node, Carried())),
+            uses=resource_uses(_demands(several, record), carried.get(node, NodeCapacity())),
         )
         for node, several in ran.items()
     ]
@@ -172,7 +172,7 @@ def _phase(name: str, record: RunRecord, carried: Mapping[str, Carried]) -> Phas
     )
 
 
-def uses(demands: Mapping[str, float], carried: Carried) -> list[ResourceUse]:
+def resource_uses(demands: Mapping[str, float], carried: NodeCapacity) -> list[ResourceUse]:
     """What a node's resources take of a phase.
 
     Args:
@@ -200,7 +200,7 @@ def uses(demands: Mapping[str, float], carried: Carried) -> list[ResourceUse]:
     ]
     read, written = demands.get(READ, 0.0), demands.get(WRITE, 0.0)
     if carried.is_shared and read and written:
-        seconds = carried.both_seconds(read, written)
+        seconds = carried.mixed_seconds(read, written)
         whole = read + written
         found.append(
             ResourceUse(
@@ -307,7 +307,7 @@ def _notes(
     record: RunRecord,
     phases: Sequence[PhaseComparison],
     other: float | None,
-    measured: Capacities | None,
+    measured: ClusterCapacity | None,
     planned: FollowedPlan | None,
 ) -> Iterable[str]:
     if record.commands > 1:

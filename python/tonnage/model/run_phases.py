@@ -24,7 +24,7 @@ OBJECTS = "object storage"
 
 
 @dataclass(frozen=True)
-class Shown:
+class ObservedPhase:
     """What one phase of one run showed.
 
     ``limits`` is what held it up, as plans call it, a name for each place where it may have been;
@@ -75,12 +75,12 @@ def is_broken(run: Run) -> bool:
     return run.commands > 1 or any(each.lost for each in run.nodes)
 
 
-def shown(run: Run) -> list[Shown]:
+def observed_phases(run: Run) -> list[ObservedPhase]:
     """Its phases in order; none, if it is of another kind or did nothing."""
     return [*(_rounds(run) if isinstance(run, ReductionRecord) else _passes(run))]
 
 
-def _passes(run: RunRecord) -> Iterator[Shown]:
+def _passes(run: RunRecord) -> Iterator[ObservedPhase]:
     """The passes of a sort or a MapReduce; copies made after pass two are a part of it."""
     compared = {each.name: each for each in compare(run).phases}
     if not {*PASSES} <= compared.keys() <= {*PASSES, COPY}:
@@ -101,7 +101,7 @@ def _passes(run: RunRecord) -> Iterator[Shown]:
     beside = max(run.cpu_seconds - sum(cores[name] for name in PASSES), 0.0)
     whole = sum(seconds.values()) or 1.0
     for name in PASSES:
-        yield Shown(
+        yield ObservedPhase(
             name=name,
             seconds=seconds[name],
             limits=tuple(THINGS[compared[name].bottleneck]),
@@ -110,12 +110,12 @@ def _passes(run: RunRecord) -> Iterator[Shown]:
         )
 
 
-def _rounds(run: ReductionRecord) -> Iterator[Shown]:
+def _rounds(run: ReductionRecord) -> Iterator[ObservedPhase]:
     """A round: workers wait for chunks, or they reduce them."""
     if run.rounds_here:
         retrieving = sum(each.retrieval_seconds for each in run.workers)
         processing = sum(each.processing_seconds for each in run.workers)
-        yield Shown(
+        yield ObservedPhase(
             name=PASS,
             seconds=run.seconds / run.rounds_here,
             limits=("cpu",) if processing > retrieving else (OBJECTS,),

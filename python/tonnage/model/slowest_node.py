@@ -27,7 +27,7 @@ FEW = 8
 """Spreads that are another's are believed as those of so many instances."""
 
 
-class Fleets:
+class ClusterDraws:
     """The same imagined fleets for whatever is compared: its dice are thrown once."""
 
     def __init__(self, count: int = 400, seed: int = 20_141_105) -> None:
@@ -36,7 +36,7 @@ class Fleets:
         self._dice: dict[str, Draws] = {}
         self._chi: dict[tuple[str, int], Draws] = {}
 
-    def dice(self, name: str) -> Draws:
+    def uniform(self, name: str) -> Draws:
         """Numbers between 0 and 1, as evenly spread as they can be, shape ``(count,)``."""
         if name not in self._dice:
             even = (np.arange(self.count) + 0.5) / self.count
@@ -62,7 +62,7 @@ class Fleets:
             last = place == len(modes) - 1
             belong = left if last else self._belong(name, left, shares[place] / rest)
             with np.errstate(divide="ignore"):
-                chance = -np.expm1(np.log1p(-self.dice(f"{name} least"))[:, None] / belong)
+                chance = -np.expm1(np.log1p(-self.uniform(f"{name} least"))[:, None] / belong)
             off = self._spread(name, mode)[:, None] * normal_quantiles(chance)
             rates = np.exp(self._mean(name, mode)[:, None] + off)
             least = np.where(belong > 0, np.minimum(least, rates), least)
@@ -74,7 +74,7 @@ class Fleets:
         if len(modes) == 1:
             return [np.ones(self.count)]
         drawn = [
-            gamma_quantiles(mode.instances + 0.5, self.dice(f"{resource} {place} share"))
+            gamma_quantiles(mode.instances + 0.5, self.uniform(f"{resource} {place} share"))
             for place, mode in enumerate(modes)
         ]
         total = np.sum(drawn, axis=0)
@@ -83,7 +83,7 @@ class Fleets:
     def _belong(self, name: str, left: Draws, share: Draws) -> Draws:
         """How many of the nodes that are left belong to a mode: a binomial's quantile."""
         share = np.clip(share, 1e-12, 1 - 1e-12)[:, None]
-        dice = self.dice(f"{name} belong")[:, None]
+        dice = self.uniform(f"{name} belong")[:, None]
         mean = left * share
         normal = normal_quantiles(dice)
         # Cornish and Fisher's expansion of it (Johnson, Kotz and Kemp, section 3.6), for many.
@@ -99,13 +99,13 @@ class Fleets:
         return mode.spread * self._wider(f"{name} spread", max(mode.instances, FEW) - 1)
 
     def _mean(self, name: str, mode: Mode) -> Draws:
-        off = normal_quantiles(self.dice(f"{name} mean")) / np.sqrt(max(mode.instances, 1))
+        off = normal_quantiles(self.uniform(f"{name} mean")) / np.sqrt(max(mode.instances, 1))
         return np.asarray(np.log(mode.median) + self._spread(name, mode) * off)
 
     def _wider(self, name: str, freedom: int) -> Draws:
         """By what factor a standard deviation may be another than was seen."""
         if (name, freedom) not in self._chi:
-            chi = 2 * gamma_quantiles(freedom / 2, self.dice(name))
+            chi = 2 * gamma_quantiles(freedom / 2, self.uniform(name))
             self._chi[name, freedom] = np.sqrt(freedom / chi)
         return self._chi[name, freedom]
 
@@ -116,7 +116,7 @@ class Fleets:
         spread = law.fleet_spread * self._wider("fleet spread", max(law.fleets, 3) - 1)
         # The level of the fleets that were seen is not known better than they are many.
         spread = spread * math.sqrt(1 + 1 / max(law.fleets, 1))
-        return np.asarray(np.exp(spread * normal_quantiles(self.dice("fleet"))))
+        return np.asarray(np.exp(spread * normal_quantiles(self.uniform("fleet"))))
 
 
 def _binomial_quantile(chance: Draws, tries: Draws, share: Draws) -> Draws:

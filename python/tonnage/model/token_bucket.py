@@ -22,20 +22,20 @@ Floats = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Bucket:
+class TokenBucket:
     """Of each node, in bytes and bytes a second (of cores: seconds and cores)."""
 
-    lasting: Floats
+    baseline: Floats
     burst: Floats
     credit: Floats
     """0 where there is none, or none is known: a burst without one is not counted on."""
 
     @staticmethod
-    def steady(rate: float) -> Bucket:
+    def constant(rate: float) -> TokenBucket:
         """Without credits."""
-        return Bucket(np.asarray(rate), np.asarray(rate), np.asarray(0.0))
+        return TokenBucket(np.asarray(rate), np.asarray(rate), np.asarray(0.0))
 
-    def work(self, wanted: Floats, nodes: Floats, share: float) -> Floats:
+    def node_seconds(self, wanted: Floats, nodes: Floats, share: float) -> Floats:
         """Node-seconds until nodes have carried ``wanted`` bytes together.
 
         Args:
@@ -44,18 +44,18 @@ class Bucket:
             share: What share of the credit is for this; the rest is for other phases.
         """
         kind = np.asarray(wanted).dtype
-        slowness = (1 / self.lasting).astype(kind)
+        slowness = (1 / self.baseline).astype(kind)
         if not np.any(self.credit):
             return np.asarray(wanted * slowness)
-        spared = (share * self.credit / self.lasting).astype(kind)
+        spared = (share * self.credit / self.baseline).astype(kind)
         lasting = wanted * slowness - nodes.astype(kind) * spared
         return np.asarray(np.maximum(lasting, wanted * (1 / self.burst).astype(kind)))
 
-    def at_most(self, rate: float) -> Bucket:
+    def capped(self, rate: float) -> TokenBucket:
         """The same where no more is asked for."""
-        lasting, burst = (np.minimum(each, rate) for each in (self.lasting, self.burst))
-        return Bucket(lasting, burst, self.credit)
+        lasting, burst = (np.minimum(each, rate) for each in (self.baseline, self.burst))
+        return TokenBucket(lasting, burst, self.credit)
 
-    def at(self, places: Any) -> Bucket:
+    def select(self, places: Any) -> TokenBucket:
         """Those at these places."""
-        return Bucket(self.lasting[places], self.burst[places], self.credit[places])
+        return TokenBucket(self.baseline[places], self.burst[places], self.credit[places])

@@ -31,7 +31,7 @@ import numpy as np
 
 from tonnage.base.records import Measurement, PredictedPhase, Prediction, RunRecord, Term
 from tonnage.base.records.calibration import CalibrationSource, run_name
-from tonnage.model.capacity import Capacity, Draws, cpu_per_byte, rate
+from tonnage.model.capacity import Capacity, Draws, cpu_per_byte, throughput
 
 PASSES = {"pass_one": "partition", "pass_two": "sort"}
 """The passes, and the trial that measures each one's work."""
@@ -48,7 +48,7 @@ INTERVAL_RULE = (
 
 
 @dataclass(frozen=True)
-class Shape:
+class SortShape:
     """The sort that is meant: its size and how the core divides its memory."""
 
     bytes: int
@@ -63,7 +63,7 @@ class Shape:
 class Rehearsal:
     """A small sort that was run: its shape, and what it took."""
 
-    shape: Shape
+    shape: SortShape
     record: RunRecord
 
     def seconds(self, phase: str) -> float:
@@ -77,7 +77,7 @@ class Rehearsal:
 
 
 @dataclass(frozen=True)
-class Disks:
+class DiskMeasurements:
     """Measurements of the disks as the two passes use them; one and the same for one device."""
 
     pass_one: Sequence[Measurement]
@@ -87,8 +87,8 @@ class Disks:
 
 
 def predict(
-    shape: Shape,
-    disks: Disks,
+    shape: SortShape,
+    disks: DiskMeasurements,
     cpu: Sequence[Measurement],
     rehearsals: Sequence[Rehearsal] = (),
     *,
@@ -147,25 +147,25 @@ def _calibrated(rehearsals: Sequence[Rehearsal]) -> CalibrationSource | None:
     )
 
 
-def limit_seconds(size_bytes: int, disks: Disks) -> float:
+def limit_seconds(size_bytes: int, disks: DiskMeasurements) -> float:
     """What the disks alone need: each byte read and written twice, nothing else (equation 6)."""
     passes = (disks.pass_one, disks.pass_two)
-    return sum(size_bytes / rate(measurements, "rw").median for measurements in passes)
+    return sum(size_bytes / throughput(measurements, "rw").median for measurements in passes)
 
 
 class _PassModel:
     """One pass: what it demands of disks and cores, and what they carry."""
 
-    def __init__(self, name: str, disks: Disks, cpu: Sequence[Measurement]) -> None:
+    def __init__(self, name: str, disks: DiskMeasurements, cpu: Sequence[Measurement]) -> None:
         measurements = disks.pass_one if name == "pass_one" else disks.pass_two
         self._name = name
-        self._both = rate(measurements, "rw")
-        self._read = rate(measurements, "ro")
-        self._write = rate(measurements, "wo")
+        self._both = throughput(measurements, "rw")
+        self._read = throughput(measurements, "ro")
+        self._write = throughput(measurements, "wo")
         self._work = cpu_per_byte(cpu, PASSES[name])
         self._moving = cpu_per_byte(measurements, "rw")
 
-    def ramp_seconds(self, shape: Shape) -> float:
+    def ramp_seconds(self, shape: SortShape) -> float:
         """What filling and draining add to moving everything both ways at once."""
         if self._name == "pass_one":
             # Half of each open block is full on average.
@@ -177,15 +177,15 @@ class _PassModel:
         one_way = alone / self._read.median + alone / self._write.median
         return one_way - alone / self._both.median + waiting
 
-    def disk_seconds(self, shape: Shape) -> float:
+    def disk_seconds(self, shape: SortShape) -> float:
         """All bytes both ways at once, and what filling and draining add."""
         return shape.bytes / self._both.median + self.ramp_seconds(shape)
 
-    def cpu_seconds(self, shape: Shape) -> float:
+    def cpu_seconds(self, shape: SortShape) -> float:
         """The stage's work and the moving, shared by the cores."""
         return shape.bytes * (self._work.median + self._moving.median) / shape.cores
 
-    def seconds(self, shape: Shape) -> float:
+    def seconds(self, shape: SortShape) -> float:
         """The slower of disks and cores."""
         return max(self.disk_seconds(shape), self.cpu_seconds(shape))
 
@@ -194,7 +194,7 @@ class _PassModel:
         samples = [each.seconds(self._name) / self.seconds(each.shape) for each in rehearsals]
         return Capacity(samples=tuple(samples) or (1.0,), measurements=())
 
-    def draws(self, shape: Shape) -> Draws:
+    def draws(self, shape: SortShape) -> Draws:
         """Seconds as the capacities vary; the same seed draws the same moods for every pass."""
         generator = np.random.default_rng([SEED, 1])
         faster = self._both.draw(generator, DRAWS) / self._both.median
@@ -203,7 +203,7 @@ class _PassModel:
         draws: Draws = np.maximum(disk, shape.bytes * per_byte / shape.cores)
         return draws
 
-    def predicted(self, shape: Shape, factor: float, draws: Draws) -> PredictedPhase:
+    def predicted(self, shape: SortShape, factor: float, draws: Draws) -> PredictedPhase:
         """The record of this pass's prediction."""
         low, high = _middle(draws)
         terms = [

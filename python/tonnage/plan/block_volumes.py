@@ -15,38 +15,38 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.catalog import Grant, VolumeKind
-from tonnage.model.token_bucket import Bucket
+from tonnage.model.token_bucket import TokenBucket
 
 Floats = npt.NDArray[np.float64]
 GIB = 1 << 30
 
 
 @dataclass(frozen=True)
-class Volumes:
+class BlockVolumes:
     """So many volumes of a kind for each node; ``kept_bytes`` on those of all nodes together."""
 
     kind: VolumeKind
     count: int
-    kept_bytes: float
+    stored_bytes: float
     hours_per_month: float
 
     def gib_each(self, nodes: Floats) -> Floats:
         """The size of a volume in whole GiB, as it is bought."""
-        return np.maximum(np.ceil(self.kept_bytes / (nodes * self.count) / GIB), self._least_gib)
+        return np.maximum(np.ceil(self.stored_bytes / (nodes * self.count) / GIB), self._least_gib)
 
     def gib_of_one(self, nodes: int) -> int:
         """The size of a volume in a fleet of so many nodes."""
-        return max(math.ceil(self.kept_bytes / (nodes * self.count) / GIB), self._least_gib)
+        return max(math.ceil(self.stored_bytes / (nodes * self.count) / GIB), self._least_gib)
 
     @property
     def _least_gib(self) -> int:
         return max(math.ceil((self.kind.least_bytes or 0) / GIB), 1)
 
-    def bucket(self, nodes: Floats) -> Bucket:
+    def bucket(self, nodes: Floats) -> TokenBucket:
         """What a node's volumes are to carry together, if the node can."""
         # Of what is needed and not of what is bought: a rounding up should make nothing faster.
         # No volume is smaller than the kind's smallest, though.
-        sizes = np.maximum(self.kept_bytes / (nodes * self.count) / GIB, self._least_gib)
+        sizes = np.maximum(self.stored_bytes / (nodes * self.count) / GIB, self._least_gib)
         lasting = _lasting(self.kind.throughput, sizes)
         burst, credit = _burst(self.kind.throughput, sizes)
         operations = _lasting(self.kind.operations, sizes)
@@ -62,7 +62,7 @@ class Volumes:
             raise ValueError(f"what a volume of {self.kind.name} carries is unknown")
         credit = np.where(burst > lasting, credit, 0.0)
         burst = np.where(credit > 0, burst, lasting)
-        return Bucket(self.count * lasting, self.count * burst, self.count * credit)
+        return TokenBucket(self.count * lasting, self.count * burst, self.count * credit)
 
     def usd_per_hour(self, nodes: Floats) -> Floats:
         """Of a node's volumes."""
@@ -72,14 +72,14 @@ class Volumes:
         return np.asarray(monthly / self.hours_per_month)
 
     @property
-    def least_nodes(self) -> int:
+    def min_nodes(self) -> int:
         """With fewer, a volume would be larger than the kind's largest."""
         if self.kind.most_bytes is None:
             return 1
-        return max(math.ceil(self.kept_bytes / (self.count * self.kind.most_bytes)), 1)
+        return max(math.ceil(self.stored_bytes / (self.count * self.kind.most_bytes)), 1)
 
 
-def usable(kind: VolumeKind) -> bool:
+def is_usable(kind: VolumeKind) -> bool:
     """Whether both what it carries and what it costs are known."""
     return kind.usd_per_gib_month is not None and kind.bytes_per_second(GIB) is not None
 

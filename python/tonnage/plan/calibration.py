@@ -25,28 +25,28 @@ from tonnage.base import formatting
 from tonnage.base.records.calibration import CalibratedPhase, Calibration, CalibrationSource
 from tonnage.base.records.job import Job
 from tonnage.base.records.profile import CapacityDistribution, Mode
-from tonnage.model.profiles.network_scaling import Curve
+from tonnage.model.profiles.network_scaling import ScalingCurve
 
 ALIKE = 0.05
 """Shares that differ by less are those of the same job."""
 SLOW = 2.0
 """Spreads below the median: nodes of a small fleet are seldom slower."""
-OUTSIDE = "beginning and end"
+OUTSIDE_PHASES = "beginning and end"
 """What passes outside of phases, as a phase."""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CalibrationMatch:
     """The runs that count for a job, if any do; and what is to be said of others."""
 
     calibration: Calibration | None
     notes: tuple[str, ...] = ()
 
 
-NONE = Chosen(None)
+NO_MATCH = CalibrationMatch(None)
 
 
-def choose(job: Job, calibrations: Sequence[Calibration]) -> Chosen:
+def match_calibration(job: Job, calibrations: Sequence[Calibration]) -> CalibrationMatch:
     """The calibration of this job: of several the one on most nodes, the last given of these."""
     durability = str(job.settings.get("durability", "none"))
     functions = job.settings.get("functions")
@@ -64,10 +64,10 @@ def choose(job: Job, calibrations: Sequence[Calibration]) -> Chosen:
             notes.append(f"{_named(each)} not taken: {why}")
         elif found is None or each.nodes >= found.nodes:
             found = each
-    return Chosen(found, tuple(dict.fromkeys(notes)))
+    return CalibrationMatch(found, tuple(dict.fromkeys(notes)))
 
 
-def by(calibration: Calibration | None) -> CalibrationSource | None:
+def cite(calibration: Calibration | None) -> CalibrationSource | None:
     """What is cited of it."""
     if calibration is None:
         return None
@@ -76,7 +76,7 @@ def by(calibration: Calibration | None) -> CalibrationSource | None:
     )
 
 
-def in_words(cited: CalibrationSource | None) -> str:
+def describe(cited: CalibrationSource | None) -> str:
     """Whether something is calibrated, and on what."""
     if cited is None:
         return (
@@ -89,17 +89,17 @@ def in_words(cited: CalibrationSource | None) -> str:
     )
 
 
-def phase_of(calibration: Calibration, place: int) -> CalibratedPhase:
+def calibrated_phase(calibration: Calibration, place: int) -> CalibratedPhase:
     """What is known of a job's phase; each pass of a reduction is like another."""
     return calibration.phases[place if len(calibration.phases) > 1 else 0]
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedCapacity:
     """What a thing carried in a phase of a run, at least."""
 
     law: CapacityDistribution
-    curve: Curve | None
+    curve: ScalingCurve | None
 
     @property
     def pace(self) -> float:
@@ -107,9 +107,9 @@ class Seen:
         return self.law.modes[0].median
 
 
-def seen(
-    calibration: Calibration, phase: CalibratedPhase, moved: float, curve: Curve | None
-) -> Seen | None:
+def observed_capacity(
+    calibration: Calibration, phase: CalibratedPhase, moved: float, curve: ScalingCurve | None
+) -> ObservedCapacity | None:
     """The rate that a resource had in the run; ``None`` where none of it was used there.
 
     Args:
@@ -121,7 +121,7 @@ def seen(
     if not moved:
         return None
     of_two = float(curve.share(np.array([calibration.nodes]))[0]) if curve else 1.0
-    return Seen(
+    return ObservedCapacity(
         CapacityDistribution(
             resource=f"{phase.name} as it was run",
             modes=[
@@ -140,7 +140,7 @@ def seen(
     )
 
 
-def slow(law: CapacityDistribution) -> float:
+def slow_node_rate(law: CapacityDistribution) -> float:
     """What a node carries that is two spreads slower than others of the slowest kind."""
     return min(
         mode.median * math.exp(-SLOW * math.hypot(mode.spread, law.fleet_spread))

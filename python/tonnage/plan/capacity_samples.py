@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.base.stats.distributions import normal_quantiles
-from tonnage.model.profiles.network_scaling import Curve
-from tonnage.model.slowest_node import Draws, Fleets
+from tonnage.model.profiles.network_scaling import ScalingCurve
+from tonnage.model.slowest_node import Draws, ClusterDraws
 
 EACH_UP_TO, APART = 40, 1.08
 """So many sizes have a middle of their own; and by what factor others are apart that have."""
@@ -26,39 +26,39 @@ Floats = npt.NDArray[np.float64]
 Sizes = npt.NDArray[np.int64]
 
 
-class Rates:
+class CapacitySamples:
     """The slowest of N nodes, N from ``least_nodes`` to ``most_nodes``."""
 
-    def __init__(self, most_nodes: int, least_nodes: int = 1, fleets: Fleets | None = None) -> None:
-        self.most_nodes = most_nodes
-        self.least_nodes = least_nodes
-        self.fleets = fleets or Fleets()
+    def __init__(self, most_nodes: int, least_nodes: int = 1, fleets: ClusterDraws | None = None) -> None:
+        self.max_nodes = most_nodes
+        self.min_nodes = least_nodes
+        self.fleets = fleets or ClusterDraws()
         self._middles: dict[object, Floats] = {}
         self._drawn: dict[object, Draws] = {}
 
-    def middle(self, law: CapacityDistribution) -> Floats:
+    def medians(self, law: CapacityDistribution) -> Floats:
         """The median over fleets, of each number of nodes; a single one where it is that of any."""
         if law.of_fleet and len(law.modes) == 1:
             # What is unknown of it is as likely more as it is less.
             return np.array([law.modes[0].median])
         scale, shape, key = _shape(law)
         if key not in self._middles:
-            sizes = np.arange(self.least_nodes, self.most_nodes + 1)
+            sizes = np.arange(self.min_nodes, self.max_nodes + 1)
             if law.of_fleet:
                 self._middles[key] = np.median(self.fleets.slowest(shape, sizes[:1]), axis=0)
             else:
-                some = _some(self.least_nodes, self.most_nodes)
+                some = _some(self.min_nodes, self.max_nodes)
                 middles = np.median(self.fleets.slowest(shape, some), axis=0)
                 joined = np.interp(np.log(sizes), np.log(some), np.log(middles))
                 self._middles[key] = np.exp(joined)
         return scale * self._middles[key]
 
-    def middle_of(self, law: CapacityDistribution, nodes: Sizes) -> Floats:
+    def medians_at(self, law: CapacityDistribution, nodes: Sizes) -> Floats:
         """The median over fleets of these sizes."""
-        middles = self.middle(law)
-        return middles if law.of_fleet else middles[nodes - self.least_nodes]
+        middles = self.medians(law)
+        return middles if law.of_fleet else middles[nodes - self.min_nodes]
 
-    def draws(self, law: CapacityDistribution, nodes: Sizes) -> Draws:
+    def draws_at(self, law: CapacityDistribution, nodes: Sizes) -> Draws:
         """Each fleet's slowest node, ``(fleets, len(nodes))``; of any number ``(fleets, 1)``."""
         if law.of_fleet:
             scale, shape, key = _shape(law)
@@ -70,35 +70,35 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Middle:
+class MedianCapacity:
     """What fleets of these sizes carry with every resource at its middle."""
 
-    rates: Rates
+    rates: CapacitySamples
     nodes: Sizes
 
     def law(self, law: CapacityDistribution) -> Floats:
         """The rate of each fleet's slowest node."""
-        return self.rates.middle_of(law, self.nodes)
+        return self.rates.medians_at(law, self.nodes)
 
-    def share(self, curve: Curve) -> Floats:
+    def share(self, curve: ScalingCurve) -> Floats:
         """The share of two nodes' bandwidth."""
         return curve.share(self.nodes)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampledCapacity:
     """The same in every imagined fleet, shape ``(fleets, sizes)``."""
 
-    rates: Rates
+    rates: CapacitySamples
     nodes: Sizes
 
     def law(self, law: CapacityDistribution) -> Draws:
         """The rate of each fleet's slowest node."""
-        return self.rates.draws(law, self.nodes)
+        return self.rates.draws_at(law, self.nodes)
 
-    def share(self, curve: Curve) -> Draws:
+    def share(self, curve: ScalingCurve) -> Draws:
         """The share of two nodes' bandwidth, as far as it is known."""
-        return curve.shares(self.nodes, normal_quantiles(self.rates.fleets.dice("curve")))
+        return curve.shares(self.nodes, normal_quantiles(self.rates.fleets.uniform("curve")))
 
 
 def _some(least: int, most: int) -> Sizes:

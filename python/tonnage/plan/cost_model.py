@@ -15,31 +15,31 @@ import numpy.typing as npt
 
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Billing
-from tonnage.model.profiles.network_scaling import Curve
-from tonnage.model.token_bucket import Bucket
-from tonnage.plan.demand import Shape, Term, Thing
+from tonnage.model.profiles.network_scaling import ScalingCurve
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.demand import LayoutDemand, DemandTerm, ResourceClass
 
 Array = npt.NDArray[Any]
-Charged = Literal["seconds", "hours"]
+BillingUnit = Literal["seconds", "hours"]
 
 
-class Carried(Protocol):
+class Capacity(Protocol):
     """What fleets carry, broadcastable with their sizes: their middle, or each that is imagined."""
 
     def law(self, law: CapacityDistribution, /) -> Array:
         """The rate of the slowest node."""
 
-    def share(self, curve: Curve, /) -> Array:
+    def share(self, curve: ScalingCurve, /) -> Array:
         """The share of two nodes' bandwidth."""
 
 
 def term_work(
-    term: Term,
-    shape: Shape,
+    term: DemandTerm,
+    shape: LayoutDemand,
     size: float,
-    carried: Carried,
+    carried: Capacity,
     nodes: Array,
-    figures: Mapping[Thing, Bucket],
+    figures: Mapping[ResourceClass, TokenBucket],
     dtype: npt.DTypeLike = np.float64,
 ) -> Array:
     """Node-seconds of one term.
@@ -57,13 +57,13 @@ def term_work(
     advertised: Any = 0.0
     moved: Any = 0.0
     for part in term.parts:
-        rate = carried.law(part.law)
+        rate = carried.law(part.capacity)
         if part.curve:
             rate = rate * carried.share(part.curve)
         amount: Any = size * part.per_byte
-        if part.kept:
+        if part.remote_only:
             amount = amount * (1 - 1 / nodes)
-        elif term.thing == "network":
+        elif term.resource_class == "network":
             # A node alone sends nothing. With more all is counted, as the equations do.
             amount = amount * (nodes > 1)
         if part.advertised:
@@ -74,25 +74,25 @@ def term_work(
             moved = moved + amount
     whole = np.asarray(measured, dtype=dtype)
     if any(part.advertised for part in term.parts):
-        figure = figures["network" if term.thing == "object storage" else term.thing]
-        if term.most is not None:
-            figure = figure.at_most(term.most)
+        figure = figures["network" if term.resource_class == "object storage" else term.resource_class]
+        if term.max_per_node is not None:
+            figure = figure.capped(term.max_per_node)
         # Everything so far is a row or a column; this alone is as large as their product.
-        through = figure.work(np.asarray(advertised, dtype=dtype), nodes, term.credit_share)
+        through = figure.node_seconds(np.asarray(advertised, dtype=dtype), nodes, term.credit_share)
         whole = through + whole if np.ndim(measured) else through
-    if shape.volumes and term.thing == "volumes":
+    if shape.volumes and term.resource_class == "volumes":
         wanted = np.asarray(advertised + moved, dtype=dtype)
         attached = shape.volumes.bucket(nodes)
         whole = np.maximum(whole, attached.work(wanted, nodes, term.credit_share))
     return np.asarray(whole)
 
 
-def work(
-    shape: Shape,
+def job_work(
+    shape: LayoutDemand,
     size: float,
-    carried: Carried,
+    carried: Capacity,
     nodes: Array,
-    figures: Mapping[Thing, Bucket],
+    figures: Mapping[ResourceClass, TokenBucket],
     dtype: npt.DTypeLike = np.float64,
 ) -> Array:
     """Node-seconds of the whole job: phases add up, each as long as its longest term."""
@@ -102,23 +102,23 @@ def work(
     for phase in shape.phases:
         longest: Any = None
         for term in phase.terms:
-            if term.alike not in known:
-                known[term.alike] = term_work(term, shape, size, carried, nodes, figures, dtype)
-            found = known[term.alike]
+            if term.work_key not in known:
+                known[term.work_key] = term_work(term, shape, size, carried, nodes, figures, dtype)
+            found = known[term.work_key]
             longest = found if longest is None else np.maximum(longest, found)
         if longest is not None:
             total = total + longest
     return np.asarray(total)
 
 
-def usd(
+def cost_usd(
     work: Array,
     nodes: Array,
     machine_usd_per_hour: Array,
     volume_usd_per_hour: Array | float,
     outside_usd: float,
     billing: Billing,
-    charged: Charged,
+    charged: BillingUnit,
 ) -> Array:
     """What so many node-seconds cost.
 
@@ -129,7 +129,7 @@ def usd(
     return np.asarray(machines + work * (volume_usd_per_hour / 3600) + outside_usd)
 
 
-def machine_hours(work: Array, nodes: Array, billing: Billing, charged: Charged) -> Array:
+def machine_hours(work: Array, nodes: Array, billing: Billing, charged: BillingUnit) -> Array:
     """The hours that machines are paid for, of all nodes together."""
     if charged == "hours":
         return np.asarray(np.ceil(work / nodes / 3600) * nodes)

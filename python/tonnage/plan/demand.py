@@ -27,13 +27,13 @@ from tonnage.base.records.calibration import Calibration
 from tonnage.base.records.job import Demand, Job, JobPhase, Resource
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.model.capacity import UNKNOWN_SPREAD
-from tonnage.model.profiles.network_scaling import Curve
-from tonnage.model.profiles.repository import Laws
+from tonnage.model.profiles.network_scaling import ScalingCurve
+from tonnage.model.profiles.repository import OfferCapacity
 from tonnage.plan.block_volumes import Volumes
-from tonnage.plan.calibration import NONE, OUTSIDE, Chosen, phase_of, seen, slow
+from tonnage.plan.calibration import NO_MATCH, OUTSIDE_PHASES, CalibrationMatch, calibrated_phase, observed_capacity, slow_node_rate
 
-Thing = Literal["local disks", "volumes", "network", "object storage", "cpu"]
-THINGS: Mapping[Resource, Thing] = {
+ResourceClass = Literal["local disks", "volumes", "network", "object storage", "cpu"]
+RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "local read": "local disks",
     "local write": "local disks",
     "volume read": "volumes",
@@ -45,7 +45,7 @@ THINGS: Mapping[Resource, Thing] = {
     "cpu partition": "cpu",
     "cpu sort": "cpu",
 }
-LINK: tuple[Thing, ...] = ("network", "object storage")
+LINK_CLASSES: tuple[ResourceClass, ...] = ("network", "object storage")
 """What goes through a node's link."""
 CORES = CapacityDistribution(
     resource="cpu",
@@ -58,37 +58,37 @@ CORES = CapacityDistribution(
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class DemandPart:
     """So much of a resource for each byte of input, and the law of what is carried."""
 
     resource: str
     per_byte: float
-    law: CapacityDistribution
+    capacity: CapacityDistribution
     advertised: bool
     """Whether the law is of shares of the advertised figure of the term's thing."""
     sources: str
-    curve: Curve | None = None
+    curve: ScalingCurve | None = None
     """How the capacity falls with the number of nodes."""
-    kept: bool = False
+    remote_only: bool = False
     """Whether a node of N keeps 1/N of it, which is counted then."""
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class DemandTerm:
     """What one thing carries in a phase."""
 
-    thing: Thing
-    parts: tuple[Part, ...]
+    resource_class: ResourceClass
+    parts: tuple[DemandPart, ...]
     credit_share: float
     """What share of the thing's credits is for this phase."""
-    most: float | None = None
+    max_per_node: float | None = None
     """No more of the thing is used by a node, however much it has."""
 
     @property
-    def alike(self) -> object:
+    def work_key(self) -> object:
         """The same for terms of several phases that take as long."""
-        parts = tuple((id(part.law), part.per_byte, part.kept) for part in self.parts)
-        return self.thing, parts, self.credit_share, self.most
+        parts = tuple((id(part.capacity), part.per_byte, part.remote_only) for part in self.parts)
+        return self.resource_class, parts, self.credit_share, self.max_per_node
 
     @property
     def per_byte(self) -> float:
@@ -97,59 +97,59 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class PhaseDemand:
     """A phase on a layout."""
 
     name: str
-    terms: tuple[Term, ...]
+    terms: tuple[DemandTerm, ...]
     fixed_seconds: float
     local_per_byte: float
     """What local disks have to carry, the larger of both ways, for each byte of input."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class LayoutDemand:
     """A job on a layout."""
 
     layout: str
     own_disks: bool
     """Whether a node's own disks are used."""
     volumes: Volumes | None
-    phases: tuple[Stretch, ...]
-    missing: tuple[str, ...]
+    phases: tuple[PhaseDemand, ...]
+    unknown_classes: tuple[str, ...]
     """Resources of which nothing is known, whatever the machine."""
-    figures: frozenset[Thing]
+    advertised_classes: frozenset[ResourceClass]
     """Things of which a machine's advertised figure is needed."""
-    own_curve: Curve | None
+    measured_curve: ScalingCurve | None
     """The fall of its network that was measured."""
-    chosen: Chosen = NONE
+    calibration_match: CalibrationMatch = NO_MATCH
     """The runs that it is calibrated by."""
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[DemandPart]:
         """Of all terms of all phases."""
         return [part for phase in self.phases for term in phase.terms for part in term.parts]
 
     @cached_property
     def at_scale(self) -> bool:
         """Whether the network's rate is one of a large fleet already."""
-        return any(part.law.at_scale for part in self.parts)
+        return any(part.capacity.at_scale for part in self.parts)
 
     @cached_property
-    def curve(self) -> Curve | None:
+    def curve(self) -> ScalingCurve | None:
         """How the network falls in larger fleets, if it is used and that is known."""
         return next((part.curve for part in self.parts if part.curve), None)
 
     @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
         """What the capacities rest on."""
-        kinds = {part.law.evidence == "advertised" for part in self.parts}
+        kinds = {part.capacity.evidence == "advertised" for part in self.parts}
         if len(kinds) > 1:
             return "mixed"
         return "advertised" if True in kinds else "measured"
 
 
-def on_volumes(demand: Demand) -> Demand:
+def move_to_volumes(demand: Demand) -> Demand:
     """The demand where everything lies on volumes."""
     if demand.resource == "local read":
         return Demand(
@@ -162,17 +162,17 @@ def on_volumes(demand: Demand) -> Demand:
     return demand
 
 
-def shape(
+def layout_demand(
     job: Job,
     layout: str,
     *,
     own_disks: bool,
     volumes: Volumes | None,
-    laws: Laws,
-    shares: Laws,
+    laws: OfferCapacity,
+    shares: OfferCapacity,
     network: str,
-    chosen: Chosen = NONE,
-) -> Shape:
+    calibration_match: CalibrationMatch = NO_MATCH,
+) -> LayoutDemand:
     """The job on this layout.
 
     Args:
@@ -190,12 +190,12 @@ def shape(
         laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
     wanted = [_wanted(phase, own_disks, network) for phase in job.phases]
     missing: dict[str, None] = {}
-    figures: set[Thing] = set()
+    figures: set[ResourceClass] = set()
     phases = []
-    runs = chosen.calibration
+    runs = calibration_match.calibration
     for place, (phase, things) in enumerate(zip(job.phases, wanted, strict=True)):
         terms = []
-        if runs and (held := _limit(phase_of(runs, place).limits, things, network)):
+        if runs and (held := _limit(calibrated_phase(runs, place).limits, things, network)):
             things[held] = []
         for thing, demands in things.items():
             parts = _parts(thing, demands, laws, shares)
@@ -212,14 +212,14 @@ def shape(
                 figures.add("network" if thing == "object storage" else thing)
             whole = sum(_through(thing, each) for each in wanted) or 1.0
             most = phase.most_cores if thing == "cpu" else None
-            terms.append(Term(thing, parts, _through(thing, things) / whole, most))
+            terms.append(DemandTerm(thing, parts, _through(thing, things) / whole, most))
         if runs:  # Of those that take as long, what held it up is named.
-            terms.sort(key=lambda term: term.thing not in phase_of(runs, place).limits)
+            terms.sort(key=lambda term: term.thing not in calibrated_phase(runs, place).limits)
         local = _larger_way(things.get("local disks", ()))
-        phases.append(Stretch(phase.name, tuple(terms), phase.fixed_seconds, local))
+        phases.append(PhaseDemand(phase.name, tuple(terms), phase.fixed_seconds, local))
     if runs and runs.other_seconds:
-        phases.append(Stretch(OUTSIDE, (), runs.other_seconds, 0.0))
-    return Shape(
+        phases.append(PhaseDemand(OUTSIDE_PHASES, (), runs.other_seconds, 0.0))
+    return LayoutDemand(
         layout,
         own_disks,
         volumes,
@@ -227,32 +227,32 @@ def shape(
         tuple(missing),
         frozenset(figures),
         laws.curve,
-        chosen,
+        calibration_match,
     )
 
 
-def _limit(limits: Sequence[str], things: Mapping[Thing, object], network: str) -> Thing | None:
+def _limit(limits: Sequence[str], things: Mapping[ResourceClass, object], network: str) -> ResourceClass | None:
     """What held a phase up, if it is none of what the job's demands have."""
     if things.keys() & {*limits} or (network == "infinite" and "network" in limits):
         return None
-    return next(thing for thing in THINGS.values() if thing in limits)
+    return next(thing for thing in RESOURCE_CLASSES.values() if thing in limits)
 
 
 def _as_run(
-    thing: Thing,
+    thing: ResourceClass,
     demands: list[Demand],
-    own: tuple[Part, ...],
+    own: tuple[DemandPart, ...],
     runs: Calibration,
     place: int,
-    curve: Curve | None,
-) -> tuple[Part, ...] | None:
+    curve: ScalingCurve | None,
+) -> tuple[DemandPart, ...] | None:
     """Parts of one thing as runs had it: just so, if it held them up; else no slower.
 
     ``None`` if it did not, and what is known of it would have taken longer than the run: then it
     is as fast as what did, whatever the fleet. That is not so of a network beside other things,
     of which more nodes need more, and one needs none.
     """
-    phase = phase_of(runs, place)
+    phase = calibrated_phase(runs, place)
     held_up = thing in phase.limits
     alike = "network" not in (thing, *phase.limits)
     sent = 1 - 1 / runs.nodes
@@ -269,7 +269,7 @@ def _as_run(
             for part, demand in zip(own, demands, strict=bool(own))
         )
     moved = sum(each * (sent if kept else 1.0) for kept, each in amounts.items())
-    found = seen(runs, phase, moved, curve if thing == "network" else None)
+    found = observed_capacity(runs, phase, moved, curve if thing == "network" else None)
     if found is None:
         return own
     if own and not held_up:
@@ -277,7 +277,7 @@ def _as_run(
         if advertised and thing == "network":
             return own
         # Seconds of a byte of input on each node, in as large a fleet, if it is a slow one.
-        alone = sum(part.per_byte * (sent if part.kept else 1) / slow(part.law) for part in own)
+        alone = sum(part.per_byte * (sent if part.remote_only else 1) / slow_node_rate(part.capacity) for part in own)
         if not advertised and alone <= moved / found.pace:
             return own
     if alike and not held_up:
@@ -285,19 +285,19 @@ def _as_run(
     resource = demands[0].resource if demands else thing
     sources = "; ".join(dict.fromkeys(demand.source for demand in demands)) or "as it was run"
     return tuple(
-        Part(resource, each, found.law, False, sources, found.curve, kept=kept)
+        DemandPart(resource, each, found.law, False, sources, found.curve, remote_only=kept)
         for kept, each in amounts.items()
     )
 
 
-def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[Demand]]:
+def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[ResourceClass, list[Demand]]:
     """A phase's demands by what carries them."""
-    found: dict[Thing, list[Demand]] = {}
+    found: dict[ResourceClass, list[Demand]] = {}
     for demand in phase.demands:
         left_out = network == "infinite" and demand.resource == "network"
         if demand.per_byte > 0 and not left_out:
-            moved = demand if own_disks else on_volumes(demand)
-            found.setdefault(THINGS[moved.resource], []).append(moved)
+            moved = demand if own_disks else move_to_volumes(demand)
+            found.setdefault(RESOURCE_CLASSES[moved.resource], []).append(moved)
     stored = found.get("object storage", [])
     if stored and any(demand.shuffled for demand in found.get("network", ())):
         sources = "; ".join(dict.fromkeys(demand.source for demand in stored))
@@ -311,9 +311,9 @@ def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[Thing, list[
     return found
 
 
-def _through(thing: Thing, things: Mapping[Thing, Sequence[Demand]]) -> float:
+def _through(thing: ResourceClass, things: Mapping[ResourceClass, Sequence[Demand]]) -> float:
     """Bytes in a phase of what has one credit: a node's link is its way to a store, too."""
-    alike = LINK if thing in LINK else (thing,)
+    alike = LINK_CLASSES if thing in LINK_CLASSES else (thing,)
     return max(_bytes(things.get(each, ())) for each in alike)
 
 
@@ -322,24 +322,24 @@ def _bytes(demands: Iterable[Demand]) -> float:
 
 
 def _parts(
-    thing: Thing,
+    thing: ResourceClass,
     demands: list[Demand],
-    laws: Laws,
-    shares: Laws,
-) -> tuple[Part, ...]:
+    laws: OfferCapacity,
+    shares: OfferCapacity,
+) -> tuple[DemandPart, ...]:
     """Parts of one thing; none if its capacity for one of them is unknown."""
-    both = laws.laws.get("local both")
+    both = laws.distributions.get("local both")
     if thing == "local disks" and both:
         mixed = len({demand.resource for demand in demands}) > 1
-        apart = all(demand.resource in laws.laws for demand in demands)
+        apart = all(demand.resource in laws.distributions for demand in demands)
         if mixed or not apart:
             # Of one way alone at least as much is carried as of each of two.
             sources = "; ".join(dict.fromkeys(demand.source for demand in demands))
-            return (Part("local both", _larger_way(demands), both, False, sources),)
+            return (DemandPart("local both", _larger_way(demands), both, False, sources),)
     found = []
     for demand in demands:
-        own = laws.laws.get(demand.resource)
-        law = own or _share(demand.resource, shares.laws)
+        own = laws.distributions.get(demand.resource)
+        law = own or _share(demand.resource, shares.distributions)
         if law is None:
             return ()
         # A law of cores is of one of them: times as many as there are.
@@ -348,7 +348,7 @@ def _parts(
         if demand.resource == "network" and (own is None or not own.at_scale):
             # A fall that nobody measured of it is taken to be another's.
             curve = (laws.curve if own else None) or shares.curve
-        found.append(Part(demand.resource, demand.per_byte, law, advertised, demand.source, curve))
+        found.append(DemandPart(demand.resource, demand.per_byte, law, advertised, demand.source, curve))
     return tuple(found)
 
 

@@ -19,22 +19,22 @@ from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import Billing, Offer
-from tonnage.model.profiles.repository import NOTHING, Laws
-from tonnage.model.token_bucket import Bucket
-from tonnage.plan.capacity_samples import Middle, Rates
-from tonnage.plan.cost_model import usd, work
-from tonnage.plan.demand import THINGS, Shape, Thing, shape
+from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.capacity_samples import MedianCapacity, CapacitySamples
+from tonnage.plan.cost_model import cost_usd, job_work
+from tonnage.plan.demand import RESOURCE_CLASSES, LayoutDemand, ResourceClass, layout_demand
 
-HERE: frozenset[Thing] = frozenset({"local disks", "network", "cpu"})
+HERE: frozenset[ResourceClass] = frozenset({"local disks", "network", "cpu"})
 """What a job may use whose machines are all that is measured."""
 
 
 @dataclass(frozen=True)
-class Node:
+class MeasuredNode:
     """A machine of the fleet."""
 
     name: str
-    carries: Mapping[str, float]
+    rates: Mapping[str, float]
     """Bytes a second, by the resources that jobs name."""
     offer: Offer | None
     """What it was rented as; ``None``: not known, or in no catalog."""
@@ -55,34 +55,34 @@ class Forecast:
 class Gain:
     """What leaving machines out saves; less than nothing if that makes it slower, or dearer."""
 
-    with_all: Forecast
-    without: Forecast
+    all_nodes: Forecast
+    remaining: Forecast
     notes: list[str]
 
     @property
     def seconds(self) -> float:
         """How much sooner the job is done."""
-        return self.with_all.seconds - self.without.seconds
+        return self.all_nodes.seconds - self.remaining.seconds
 
     @property
     def usd(self) -> float | None:
         """How much cheaper."""
-        if self.with_all.usd is None or self.without.usd is None:
+        if self.all_nodes.usd is None or self.remaining.usd is None:
             return None
-        return self.with_all.usd - self.without.usd
+        return self.all_nodes.usd - self.remaining.usd
 
 
-class CannotTell(Exception):
+class NotEstimable(Exception):
     """Why there is no forecast, in one line."""
 
 
-def beyond(job: Job) -> list[Thing]:
+def resources_off_node(job: Job) -> list[ResourceClass]:
     """What the job uses and no machine has of its own: volumes, object storage."""
-    used = {THINGS[demand.resource] for phase in job.phases for demand in phase.demands}
+    used = {RESOURCE_CLASSES[demand.resource] for phase in job.phases for demand in phase.demands}
     return sorted(used - HERE)
 
 
-def gain(job: Job, size: int, nodes: Sequence[Node], left_out: Collection[str]) -> Gain:
+def gain(job: Job, size: int, nodes: Sequence[MeasuredNode], left_out: Collection[str]) -> Gain:
     """The job on all machines, and without those that are left out.
 
     Args:
@@ -102,32 +102,32 @@ def gain(job: Job, size: int, nodes: Sequence[Node], left_out: Collection[str]) 
     if cores is None:
         job = _without_cores(job)
         if not any(phase.demands for phase in job.phases):
-            raise CannotTell("it uses cores alone, and no catalog tells how many there are")
+            raise NotEstimable("it uses cores alone, and no catalog tells how many there are")
     with_all, without = (_forecast(job, size, some, cores) for some in (nodes, rest))
     notes = [] if _counts_cores(job) else ["what cores have to do is not counted"]
     return Gain(with_all, without, notes)
 
 
-def _forecast(job: Job, size: int, nodes: Sequence[Node], cores: float | None) -> Forecast:
+def _forecast(job: Job, size: int, nodes: Sequence[MeasuredNode], cores: float | None) -> Forecast:
     used = {demand.resource for phase in job.phases for demand in phase.demands}
     laws: dict[str, CapacityDistribution] = {}
     for name in sorted(used):
-        rates = {node.name: node.carries[name] for node in nodes if name in node.carries}
+        rates = {node.name: node.rates[name] for node in nodes if name in node.rates}
         if 0 < len(rates) < len(nodes):
-            raise CannotTell(f"of {name} not all machines were measured")
+            raise NotEstimable(f"of {name} not all machines were measured")
         if rates:
             laws[name] = _law(name, rates)
-    found = shape(
+    found = layout_demand(
         job,
         "local",
         own_disks=True,
         volumes=None,
-        laws=Laws(laws),
-        shares=NOTHING,
+        laws=OfferCapacity(laws),
+        shares=NO_CAPACITY,
         network="scaled",
     )
-    if found.missing:
-        raise CannotTell(f"{formatting.listing(found.missing)}: not measured")
+    if found.unknown_classes:
+        raise NotEstimable(f"{formatting.listing(found.unknown_classes)}: not measured")
     seconds = _seconds(found, size, len(nodes), cores)
     return Forecast(len(nodes), seconds, _usd(nodes, seconds))
 
@@ -136,7 +136,7 @@ def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
     """What the slowest carries, whose rate is the fleet's."""
     slowest = min(rates, key=lambda node: (rates[node], node))
     if not rates[slowest]:
-        raise CannotTell(f"of {resource} {slowest} carried nothing")
+        raise NotEstimable(f"of {resource} {slowest} carried nothing")
     return CapacityDistribution(
         resource=resource,
         modes=[Mode(median=rates[slowest], spread=0.0, instances=len(rates))],
@@ -148,14 +148,14 @@ def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
     )
 
 
-def _seconds(found: Shape, size: int, count: int, cores: float | None) -> float:
+def _seconds(found: LayoutDemand, size: int, count: int, cores: float | None) -> float:
     sizes = np.array([count])
-    figures: dict[Thing, Bucket] = {"cpu": Bucket.steady(cores)} if cores else {}
-    spent = work(found, size, Middle(Rates(count, count), sizes), sizes.astype(float), figures)
+    figures: dict[ResourceClass, TokenBucket] = {"cpu": TokenBucket.constant(cores)} if cores else {}
+    spent = job_work(found, size, MedianCapacity(CapacitySamples(count, count), sizes), sizes.astype(float), figures)
     return float(spent[0]) / count
 
 
-def _usd(nodes: Sequence[Node], seconds: float) -> float | None:
+def _usd(nodes: Sequence[MeasuredNode], seconds: float) -> float | None:
     """Each machine's own price for so long."""
     total = 0.0
     for node in nodes:
@@ -164,11 +164,11 @@ def _usd(nodes: Sequence[Node], seconds: float) -> float | None:
             return None
         spent, one = np.array([seconds]), np.ones(1)
         hourly = np.array([price.usd_per_hour])
-        total += float(usd(spent, one, hourly, 0.0, 0.0, node.billing, "seconds")[0])
+        total += float(cost_usd(spent, one, hourly, 0.0, 0.0, node.billing, "seconds")[0])
     return total
 
 
-def _vcpus(nodes: Sequence[Node]) -> float | None:
+def _vcpus(nodes: Sequence[MeasuredNode]) -> float | None:
     """Of the machine that has fewest; ``None`` where that is not known, or does not last."""
     known = [node.offer.vcpus for node in nodes if node.offer and not node.offer.cores_burst]
     counts = [each for each in known if each]
@@ -182,17 +182,17 @@ def _counts_cores(job: Job) -> bool:
 def _without_cores(job: Job) -> Job:
     phases = [
         dataclasses.replace(
-            phase, demands=[d for d in phase.demands if THINGS[d.resource] != "cpu"]
+            phase, demands=[d for d in phase.demands if RESOURCE_CLASSES[d.resource] != "cpu"]
         )
         for phase in job.phases
     ]
     return dataclasses.replace(job, phases=phases)
 
 
-def _refuse_full(job: Job, size: int, nodes: Sequence[Node]) -> None:
+def _refuse_full(job: Job, size: int, nodes: Sequence[MeasuredNode]) -> None:
     """Refuses machines of which one cannot hold its share, as far as their catalog tells."""
     if not nodes:
-        raise CannotTell("no machine is left")
+        raise NotEstimable("no machine is left")
     share = size * sum(room.per_byte for room in job.room if room.where == "local") / len(nodes)
     # Of one without disks, or with some that nobody knows, what was looked at are others.
     offers = {node.name: node.offer for node in nodes if node.offer}
@@ -200,7 +200,7 @@ def _refuse_full(job: Job, size: int, nodes: Sequence[Node]) -> None:
     known = {name: room for name, room in held.items() if room}
     small = min(known, key=lambda name: known[name], default=None)
     if small is not None and known[small] < share:
-        raise CannotTell(
+        raise NotEstimable(
             f"it does not fit on {formatting.several(len(nodes), 'machine')}: each has to hold "
             f"{formatting.size(share)} of it, and the disks of {small} hold {formatting.size(known[small])}"
         )

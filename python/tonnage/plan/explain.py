@@ -10,12 +10,12 @@ import numpy as np
 from tonnage.base import formatting
 from tonnage.base.records.plan import ExplainedTerm, Explanation
 from tonnage.catalog import Catalog
-from tonnage.model.profiles.repository import Known
-from tonnage.model.token_bucket import Bucket
-from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
-from tonnage.plan.capacity_samples import Drawn, Middle, Rates
-from tonnage.plan.cost_model import Array, Carried, term_work
-from tonnage.plan.demand import Part, Term
+from tonnage.model.profiles.repository import ProfileIndex
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
+from tonnage.plan.capacity_samples import SampledCapacity, MedianCapacity, CapacitySamples
+from tonnage.plan.cost_model import Array, Capacity, term_work
+from tonnage.plan.demand import DemandPart, DemandTerm
 from tonnage.plan.machines import Machine
 from tonnage.plan.monte_carlo import HIGH, LOW
 from tonnage.plan.planner import PlanError, Question, limit, offered_to
@@ -23,7 +23,7 @@ from tonnage.plan.search import figures_of, search
 
 
 def explain(
-    question: Question, catalogs: Sequence[Catalog], known: Known, offer: str
+    question: Question, catalogs: Sequence[Catalog], known: ProfileIndex, offer: str
 ) -> Explanation:
     """How an offer's best candidate comes to its time and cost.
 
@@ -31,7 +31,7 @@ def explain(
         PlanError: It is no candidate; the message says why.
     """
     limits, size = question.limits, question.size
-    rates = Rates(limits.most_nodes, limits.least_nodes)
+    rates = CapacitySamples(limits.most_nodes, limits.least_nodes)
     only = [
         _only(catalog, offer)
         for catalog in catalogs
@@ -39,7 +39,7 @@ def explain(
     ]
     offered = offered_to(question, only, known)
     found = [search(group, size, rates, limits) for group in offered.groups]
-    choices = best_of_each(offered.groups, found)
+    choices = best_per_layout(offered.groups, found)
     if not choices:
         why = [
             limit(group, place, each, limits)
@@ -50,7 +50,7 @@ def explain(
         why += [refused.why for refused in offered.refused]
         raise PlanError(f"--explain {offer}: {'; '.join(dict.fromkeys(why)) or 'not asked for'}")
     pairs = [(each, candidates(question.job, size, [each], rates, limits)[0]) for each in choices]
-    choice, candidate = min(pairs, key=lambda pair: rank(pair[1], limits))
+    choice, candidate = min(pairs, key=lambda pair: rank_key(pair[1], limits))
     return Explanation(
         candidate=candidate,
         bytes=size,
@@ -70,21 +70,21 @@ def _only(catalog: Catalog, offer: str) -> Catalog:
 
 
 def _explained(
-    phase: str, term: Term, part: Part, choice: Choice, size: int, rates: Rates
+    phase: str, term: DemandTerm, part: DemandPart, choice: Choice, size: int, rates: CapacitySamples
 ) -> ExplainedTerm:
     nodes = np.array([choice.nodes])
     fleet = nodes.astype(float)
     share = term.credit_share * part.per_byte / term.per_byte
-    alone = Term(term.thing, (part,), share, term.most)
+    alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node)
     demand = part.per_byte * size
 
-    def capacity(carried: Carried) -> Array:
+    def capacity(carried: Capacity) -> Array:
         """What a node carries of the part, as far as credits reach."""
         figures = figures_of(choice.group, [choice.place])
         return demand / term_work(alone, choice.group.shape, size, carried, fleet, figures)
 
-    middle = float(capacity(Middle(rates, nodes)).flat[0])
-    low, high = np.quantile(capacity(Drawn(rates, nodes)), [LOW, HIGH])
+    middle = float(capacity(MedianCapacity(rates, nodes)).flat[0])
+    low, high = np.quantile(capacity(SampledCapacity(rates, nodes)), [LOW, HIGH])
     return ExplainedTerm(
         phase=phase,
         resource=part.resource,
@@ -93,28 +93,28 @@ def _explained(
         low_capacity=float(low),
         high_capacity=float(high),
         seconds=demand / choice.nodes / middle,
-        evidence=part.law.evidence,
+        evidence=part.capacity.evidence,
         demand_source=part.sources,
         capacity_source=_source(choice, term, part),
-        spread_source=part.law.spread_source,
+        spread_source=part.capacity.spread_source,
     )
 
 
-def _source(choice: Choice, term: Term, part: Part) -> str:
+def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     """Where a part's capacity comes from."""
-    machine, thing = choice.machine, term.thing
-    said = [part.law.source]
+    machine, thing = choice.machine, term.resource_class
+    said = [part.capacity.source]
     if part.advertised:
         figure = machine.figures["network" if thing == "object storage" else thing]
-        share = f"{part.law.modes[0].median:.3g} of the advertised {_rates(figure)}"
+        share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
             each = (
-                "" if part.resource == "cpu" else f"{formatting.rate(part.law.modes[0].median)} by "
+                "" if part.resource == "cpu" else f"{formatting.rate(part.capacity.modes[0].median)} by "
             )
-            share = f"{each}each of {figure.lasting:g} vCPUs"
-            if term.most is not None:
-                share += f", of which the job uses {term.most:.3g}"
-        said = [f"{share} ({machine.offer.spec_source}); {part.law.source}"]
+            share = f"{each}each of {figure.baseline:g} vCPUs"
+            if term.max_per_node is not None:
+                share += f", of which the job uses {term.max_per_node:.3g}"
+        said = [f"{share} ({machine.offer.spec_source}); {part.capacity.source}"]
     if part.curve:
         at = float(part.curve.share(np.array([choice.nodes]))[0])
         said.append(f"{at:.2f} of that in a fleet of {choice.nodes}")
@@ -130,9 +130,9 @@ def _source(choice: Choice, term: Term, part: Part) -> str:
     return "; ".join(said)
 
 
-def _rates(bucket: Bucket) -> str:
+def _rates(bucket: TokenBucket) -> str:
     """What lasts, and what credits add to it."""
-    said = formatting.rate(float(bucket.lasting))
+    said = formatting.rate(float(bucket.baseline))
     if bucket.credit:
         credit = formatting.size(round(float(bucket.credit)))
         said += f" (up to {formatting.rate(float(bucket.burst))} for a credit of {credit})"

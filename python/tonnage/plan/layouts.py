@@ -22,10 +22,10 @@ import numpy.typing as npt
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.catalog import Catalog, Offer
-from tonnage.model.profiles.repository import NOTHING, Known, Laws
+from tonnage.model.profiles.repository import NO_CAPACITY, ProfileIndex, OfferCapacity
 from tonnage.plan.block_volumes import GIB, Volumes, usable
-from tonnage.plan.calibration import NONE, choose
-from tonnage.plan.demand import Shape, Thing, shape
+from tonnage.plan.calibration import NO_MATCH, match_calibration
+from tonnage.plan.demand import LayoutDemand, ResourceClass, layout_demand
 from tonnage.plan.machines import Machine, Machines, Purchase, machine
 
 Network = Literal["scaled", "baseline", "infinite"]
@@ -34,7 +34,7 @@ VOLUME_COUNTS = (1, 2, 4, 8, 16)
 NEVER = 1 << 62
 """So many nodes as there cannot be."""
 Floats = npt.NDArray[np.float64]
-UNKNOWN: dict[Thing, str] = {
+UNKNOWN: dict[ResourceClass, str] = {
     "object storage": "its network",
     "network": "its network",
     "volumes": "its link to volumes",
@@ -46,9 +46,9 @@ UNKNOWN: dict[Thing, str] = {
 class Group:
     """Machines of one catalog with the same shape; with what each can begin to hold the job."""
 
-    shape: Shape
+    shape: LayoutDemand
     machines: Machines
-    least_nodes: npt.NDArray[np.int64]
+    min_nodes: npt.NDArray[np.int64]
     catalog: Catalog
     outside_usd: float
     """Of requests of object storage, and of what leaves the provider."""
@@ -56,8 +56,8 @@ class Group:
     @cached_property
     def kinds(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """One machine of each kind that takes the same time, and of what kind each machine is."""
-        figures = [self.machines.figures[thing] for thing in sorted(self.shape.figures)]
-        columns = [each for one in figures for each in (one.lasting, one.burst, one.credit)]
+        figures = [self.machines.figures[thing] for thing in sorted(self.shape.advertised_classes)]
+        columns = [each for one in figures for each in (one.baseline, one.burst, one.credit)]
         if not columns:
             return np.zeros(1, dtype=np.int64), np.zeros(len(self.machines), dtype=np.int64)
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
@@ -88,7 +88,7 @@ def options(
     job: Job,
     size: int,
     catalogs: Sequence[Catalog],
-    known: Known,
+    known: ProfileIndex,
     *,
     network: Network = "scaled",
     purchase: Purchase = "on-demand",
@@ -103,7 +103,7 @@ def options(
     for catalog in catalogs:
         if providers and catalog.provider not in providers:
             continue
-        alike: dict[int, tuple[Laws, list[Machine]]] = {}
+        alike: dict[int, tuple[OfferCapacity, list[Machine]]] = {}
         for offer in catalog.offers:
             if arch is not None and offer.arch != arch:
                 if offer.arch is None:
@@ -134,36 +134,36 @@ def options(
 
 
 def _placements(
-    catalog: str, offer: Offer, known: Known, wanted: bool | None
-) -> Iterator[tuple[bool, Laws] | UsageError]:
+    catalog: str, offer: Offer, known: ProfileIndex, wanted: bool | None
+) -> Iterator[tuple[bool, OfferCapacity] | UsageError]:
     """Where the offer's nodes can be, and what was measured of them there."""
     measured = known.offers.get((offer.provider, offer.type), {})
     if wanted is None:
-        yield from measured.items() if measured else [(False, NOTHING)]
+        yield from measured.items() if measured else [(False, NO_CAPACITY)]
     elif wanted in measured:
         yield wanted, measured[wanted]
     elif wanted and not offer.placement_groups:
         of = "unknown" if offer.placement_groups is None else "impossible"
         yield UsageError(catalog, offer, f"placing its nodes close together is {of}")
     else:
-        yield wanted, known.anywhere(offer.provider, offer.type)
+        yield wanted, known.apart_from_placement(offer.provider, offer.type)
 
 
 def _shapes(
-    job: Job, size: int, catalog: Catalog, laws: Laws, known: Known, network: Network
-) -> Iterator[Shape]:
+    job: Job, size: int, catalog: Catalog, laws: OfferCapacity, known: ProfileIndex, network: Network
+) -> Iterator[LayoutDemand]:
     """The layouts of machines of which so much is known."""
     used = {demand.resource for phase in job.phases for demand in phase.demands}
     locally = any(resource.startswith("local") for resource in used)
     outside = any(resource.startswith("volume") for resource in used)
     kept = {where: _kept(job, where) * size for where in ("local", "volume")}
 
-    runs = choose(job, laws.calibrations)
+    runs = match_calibration(job, laws.calibrations)
 
-    def made(name: str, own_disks: bool, volumes: Volumes | None) -> Shape:
+    def made(name: str, own_disks: bool, volumes: Volumes | None) -> LayoutDemand:
         # Where runs had what they kept locally, that is kept here, too; which volumes they had, no
         # record tells.
-        return shape(
+        return layout_demand(
             job,
             name,
             own_disks=own_disks,
@@ -171,7 +171,7 @@ def _shapes(
             laws=laws,
             shares=known.shares,
             network=network,
-            chosen=runs if volumes is None and (own_disks or not locally) else NONE,
+            calibration_match=runs if volumes is None and (own_disks or not locally) else NO_MATCH,
         )
 
     if not locally and not outside:
@@ -193,21 +193,21 @@ def _sort_out(
     job: Job,
     size: int,
     catalog: Catalog,
-    shape: Shape,
+    shape: LayoutDemand,
     machines: Machines,
     measured: bool,
     found: Options,
 ) -> None:
     """Puts machines where they belong: plannable, unmeasured, or refused."""
-    if measured and not shape.missing and shape.evidence != "measured":
+    if measured and not shape.unknown_classes and shape.evidence != "measured":
         why = "not all that the job needs of it was measured"
         found.refused.extend(UsageError(catalog.name, each.offer, why) for each in machines)
         return
     good = _refuse(job, shape, machines, found)
     if not len(good):
         return
-    if shape.missing and shape.missing != ("local disks",):
-        others = " and ".join(thing for thing in shape.missing if thing != "local disks")
+    if shape.unknown_classes and shape.unknown_classes != ("local disks",):
+        others = " and ".join(thing for thing in shape.unknown_classes if thing != "local disks")
         why = f"{others}: neither measured, nor known what share of the advertised is reached"
         found.refused.extend(UsageError(catalog.name, each.offer, why) for each in good)
         return
@@ -216,10 +216,10 @@ def _sort_out(
         found.refused.extend(UsageError(catalog.name, each.offer, outside) for each in good)
         return
     group = Group(shape, good, least_nodes(job, size, shape, good), catalog, outside)
-    (found.unmeasured if shape.missing else found.groups).append(group)
+    (found.unmeasured if shape.unknown_classes else found.groups).append(group)
 
 
-def _refuse(job: Job, shape: Shape, machines: Machines, found: Options) -> Machines:
+def _refuse(job: Job, shape: LayoutDemand, machines: Machines, found: Options) -> Machines:
     """The machines that can have this layout; the others are refused."""
     reasons = []
     if least := job.least_memory_bytes:
@@ -239,9 +239,9 @@ def _refuse(job: Job, shape: Shape, machines: Machines, found: Options) -> Machi
     if shape.volumes:
         link = np.isnan(machines.link_usd_per_hour)
         reasons.append((link, "the price of its link to volumes is unknown"))
-    for thing in shape.figures:
+    for thing in shape.advertised_classes:
         why = f"{UNKNOWN[thing]} was not measured, and no figure is advertised"
-        reasons.append((np.isnan(machines.figures[thing].lasting), why))
+        reasons.append((np.isnan(machines.figures[thing].baseline), why))
     good = np.ones(len(machines), dtype=bool)
     for bad, why in reasons:
         new = np.flatnonzero(good & bad)
@@ -251,7 +251,7 @@ def _refuse(job: Job, shape: Shape, machines: Machines, found: Options) -> Machi
     return machines if good.all() else machines.at(np.flatnonzero(good))
 
 
-def least_nodes(job: Job, size: int, shape: Shape, machines: Machines) -> npt.NDArray[np.int64]:
+def least_nodes(job: Job, size: int, shape: LayoutDemand, machines: Machines) -> npt.NDArray[np.int64]:
     """The fewest nodes of each machine that hold the job."""
     least = np.full(len(machines), float(shape.volumes.least_nodes if shape.volumes else 1))
     if shape.own_disks:
@@ -269,7 +269,7 @@ def _nodes_for(needed: float, each: Floats) -> Floats:
 
 
 def needed_and_had(
-    job: Job, size: int, shape: Shape, machine: Machine, nodes: int
+    job: Job, size: int, shape: LayoutDemand, machine: Machine, nodes: int
 ) -> tuple[int, int]:
     """Bytes that must be held at once on nodes and volumes, and bytes that there are."""
     needed, had = 0.0, 0

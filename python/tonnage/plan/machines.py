@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.catalog import Catalog, Offer, VolumeLink
-from tonnage.model.token_bucket import Bucket
-from tonnage.plan.demand import Thing
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.demand import ResourceClass
 
 Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
-FIGURES: tuple[Thing, ...] = ("network", "volumes", "cpu")
+FIGURES: tuple[ResourceClass, ...] = ("network", "volumes", "cpu")
 Floats = npt.NDArray[np.float64]
 
 
@@ -40,7 +40,7 @@ class Machine:
     """The lowest and the highest that it may be."""
     link_usd_per_hour: float | None
     """Of its link to volumes; ``None``: has a price, which is unknown."""
-    figures: Mapping[Thing, Bucket]
+    figures: Mapping[ResourceClass, TokenBucket]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +55,17 @@ class Machines:
     link_usd_per_hour: Floats
     local_bytes: Floats
     memory_bytes: Floats
-    figures: Mapping[Thing, Bucket]
+    figures: Mapping[ResourceClass, TokenBucket]
 
     @classmethod
     def of(cls, some: Sequence[Machine]) -> Machines:
         """These machines, at least one."""
-        unknown = Bucket.steady(math.nan)
-        figures: dict[Thing, Bucket] = {}
+        unknown = TokenBucket.constant(math.nan)
+        figures: dict[ResourceClass, TokenBucket] = {}
         for thing in FIGURES:
             buckets = [each.figures.get(thing, unknown) for each in some]
-            figures[thing] = Bucket(
-                np.array([each.lasting for each in buckets]),
+            figures[thing] = TokenBucket(
+                np.array([each.baseline for each in buckets]),
                 np.array([each.burst for each in buckets]),
                 np.array([each.credit for each in buckets]),
             )
@@ -99,7 +99,7 @@ class Machines:
             self.link_usd_per_hour[places],
             self.local_bytes[places],
             self.memory_bytes[places],
-            {thing: each.at(places) for thing, each in self.figures.items()},
+            {thing: each.select(places) for thing, each in self.figures.items()},
         )
 
 
@@ -107,14 +107,14 @@ def machine(
     catalog: Catalog, offer: Offer, placed: bool, purchase: Purchase, number: int
 ) -> Machine | str:
     """The machine; or why it has no price."""
-    figures: dict[Thing, Bucket] = {}
+    figures: dict[ResourceClass, TokenBucket] = {}
     lasting = lasting_network(offer)
     if lasting:
-        figures["network"] = Bucket.steady(lasting)
+        figures["network"] = TokenBucket.constant(lasting)
     if link := _link(offer.volume_link):
         figures["volumes"] = link
     if offer.vcpus and not offer.cores_burst:
-        figures["cpu"] = Bucket.steady(offer.vcpus)
+        figures["cpu"] = TokenBucket.constant(offer.vcpus)
     prices = _prices(offer, purchase)
     if prices is None:
         return f"its {purchase} price is unknown"
@@ -147,15 +147,15 @@ def _prices(offer: Offer, purchase: Purchase) -> tuple[float, float, float] | No
     return low, spot.typical_usd_per_hour or math.sqrt(low * high), high
 
 
-def _link(link: VolumeLink) -> Bucket | None:
+def _link(link: VolumeLink) -> TokenBucket | None:
     """What the link to volumes carries; its maximum only where it is told how long that lasts."""
     lasting, most = link.baseline_bytes_per_second, link.most_bytes_per_second
     if not lasting:
         return None
     if not most or most <= lasting or link.burst is None:
-        return Bucket.steady(lasting)
+        return TokenBucket.constant(lasting)
     credit = (most - lasting) * link.burst.lasts_seconds
-    return Bucket(np.asarray(lasting), np.asarray(most), np.asarray(credit))
+    return TokenBucket(np.asarray(lasting), np.asarray(most), np.asarray(credit))
 
 
 def _known(values: Iterable[float | None]) -> Floats:

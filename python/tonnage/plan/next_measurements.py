@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from tonnage.base.records.plan import Candidate, MeasurementProposal, Plan
-from tonnage.model.profiles.repository import Known
-from tonnage.plan.capacity_samples import Middle, Rates
-from tonnage.plan.cost_model import Array, Charged, term_work, usd
+from tonnage.model.profiles.repository import ProfileIndex
+from tonnage.plan.capacity_samples import MedianCapacity, CapacitySamples
+from tonnage.plan.cost_model import Array, BillingUnit, term_work, cost_usd
 from tonnage.plan.layouts import Group, Options
 from tonnage.plan.search import Limits, figures_of, machine_usd
 
@@ -43,7 +43,7 @@ RULE = "the share of measured offers with as much for each local disk, (n + 1/2)
 
 
 def survey(
-    offered: Options, size: int, rates: Rates, limits: Limits, best: Candidate | None, known: Known
+    offered: Options, size: int, rates: CapacitySamples, limits: Limits, best: Candidate | None, known: ProfileIndex
 ) -> list[MeasurementProposal]:
     """Offers that could win, the best chance for a dollar first."""
     rows: dict[tuple[str, str, bool], MeasurementProposal] = {}
@@ -79,7 +79,7 @@ def within(plan: Plan, budget: float | None) -> list[dict[str, Any]]:
 
 
 def _row(
-    group: Group, place: int, rate: float, nodes: int, seen: Sequence[float], charged: Charged
+    group: Group, place: int, rate: float, nodes: int, seen: Sequence[float], charged: BillingUnit
 ) -> MeasurementProposal:
     machine = group.machines[place]
     count = _disks(group, place)
@@ -87,7 +87,7 @@ def _row(
     spent = np.array([SCREENING_NODES * SCREENING_SECONDS])
     price = machine_usd(group)[[place]]
     fleet = np.array([float(SCREENING_NODES)])
-    paid = usd(spent, fleet, price, 0.0, 0.0, group.catalog.billing, charged)
+    paid = cost_usd(spent, fleet, price, 0.0, 0.0, group.catalog.billing, charged)
     return MeasurementProposal(
         provider=machine.offer.provider,
         offer=machine.offer.type,
@@ -118,7 +118,7 @@ def _disks(group: Group, place: int) -> int:
     return sum(each.count or 1 for each in disks) or 1
 
 
-def _per_disk(offered: Options, known: Known) -> list[float]:
+def _per_disk(offered: Options, known: ProfileIndex) -> list[float]:
     """What each measured offer carries for each of its local disks."""
     found = {}
     for group in offered.groups:
@@ -126,7 +126,7 @@ def _per_disk(offered: Options, known: Known) -> list[float]:
             for place, machine in enumerate(group.machines):
                 offer = machine.offer
                 laws = known.offers.get((offer.provider, offer.type), {}).get(machine.placement)
-                both = laws.laws.get("local both") if laws else None
+                both = laws.distributions.get("local both") if laws else None
                 if both:
                     middle = sum(mode.median * mode.instances for mode in both.modes)
                     middle /= sum(mode.instances for mode in both.modes)
@@ -135,14 +135,14 @@ def _per_disk(offered: Options, known: Known) -> list[float]:
 
 
 def _least_rates(
-    group: Group, size: int, rates: Rates, limits: Limits, best: Candidate | None
+    group: Group, size: int, rates: CapacitySamples, limits: Limits, best: Candidate | None
 ) -> tuple[Array, Array]:
     """For each machine the least rate of local disks that would win, and with how many nodes.
 
     By bisection; what disks have to carry is the larger of both ways in each phase. 0: with any.
     """
     machines = group.machines
-    begin = np.clip(group.least_nodes, limits.least_nodes, limits.most_nodes)[:, None]
+    begin = np.clip(group.min_nodes, limits.least_nodes, limits.most_nodes)[:, None]
     steps = np.linspace(0, 1, SIZES)[None, :]
     sizes = (begin * (limits.most_nodes / begin) ** steps).round().astype(np.int64)
     fleet = sizes.astype(np.float64)
@@ -155,23 +155,23 @@ def _least_rates(
     for phase in group.shape.phases:
         longest = np.zeros(shape)
         for term in phase.terms:
-            if term.thing != "local disks":
+            if term.resource_class != "local disks":
                 took = term_work(
                     term,
                     group.shape,
                     size,
-                    Middle(rates, sizes),
+                    MedianCapacity(rates, sizes),
                     fleet,
                     figures,
                 )
                 longest = np.maximum(longest, took)
         others.append((size * phase.local_per_byte, longest))
     fixed = fleet * sum(phase.fixed_seconds for phase in group.shape.phases)
-    held = sizes >= group.least_nodes[:, None]
+    held = sizes >= group.min_nodes[:, None]
 
     def wins(rate: Array) -> Array:
         spent = sum((np.maximum(local / rate, longest) for local, longest in others), fixed)
-        paid = usd(
+        paid = cost_usd(
             spent,
             fleet,
             prices,

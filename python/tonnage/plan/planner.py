@@ -19,9 +19,9 @@ from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate, ExcludedOffer, Plan
 from tonnage.catalog import Catalog
-from tonnage.model.profiles.repository import Known
-from tonnage.plan.candidates import Choice, best_of_each, candidates, rank
-from tonnage.plan.capacity_samples import Rates
+from tonnage.model.profiles.repository import ProfileIndex
+from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
+from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.layouts import NEVER, Group, Network, Options, options
 from tonnage.plan.machines import Purchase
 from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE, outcome
@@ -61,7 +61,7 @@ class Question:
     """All numbers of nodes and volumes, not only the best of each offer and layout."""
 
 
-def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
+def plan(question: Question, catalogs: Sequence[Catalog], known: ProfileIndex) -> Plan:
     """The plan.
 
     Raises:
@@ -71,13 +71,13 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
         raise PlanError("0 bytes: there is nothing to plan")
     job, size, limits = question.job, question.size, question.limits
     offered = offered_to(question, catalogs, known)
-    rates = Rates(limits.most_nodes, limits.least_nodes)
+    rates = CapacitySamples(limits.most_nodes, limits.least_nodes)
     found = search_all(offered.groups, size, rates, limits)
     if question.every:
         some = _kept(candidates(job, size, _every(offered.groups, limits), rates, limits), limits)
     else:
-        some = candidates(job, size, best_of_each(offered.groups, found), rates, limits)
-    best = sorted(some, key=lambda each: rank(each, limits))
+        some = candidates(job, size, best_per_layout(offered.groups, found), rates, limits)
+    best = sorted(some, key=lambda each: rank_key(each, limits))
     return Plan(
         job=job,
         bytes=size,
@@ -97,7 +97,7 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: Known) -> Plan:
     )
 
 
-def offered_to(question: Question, catalogs: Sequence[Catalog], known: Known) -> Options:
+def offered_to(question: Question, catalogs: Sequence[Catalog], known: ProfileIndex) -> Options:
     """Every layout of every offer that is asked for."""
     return options(
         question.job,
@@ -117,7 +117,7 @@ def _every(groups: Sequence[Group], limits: Limits) -> list[Choice]:
     count = sum(
         max(limits.most_nodes + 1 - max(least, limits.least_nodes), 0)
         for group in groups
-        for least in group.least_nodes.tolist()
+        for least in group.min_nodes.tolist()
     )
     if count > MOST_CANDIDATES:
         raise PlanError(
@@ -127,7 +127,7 @@ def _every(groups: Sequence[Group], limits: Limits) -> list[Choice]:
     return [
         Choice(group, place, nodes)
         for group in groups
-        for place, least in enumerate(group.least_nodes.tolist())
+        for place, least in enumerate(group.min_nodes.tolist())
         for nodes in range(max(least, limits.least_nodes), limits.most_nodes + 1)
     ]
 
@@ -142,7 +142,7 @@ def _kept(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
 
 
 def _sure(
-    question: Question, groups: Sequence[Group], found: Sequence[Found], rates: Rates
+    question: Question, groups: Sequence[Group], found: Sequence[Found], rates: CapacitySamples
 ) -> Candidate | None:
     """The cheapest that keeps the deadline in 95 % of fleets, whatever is to be minimised else.
 
@@ -164,7 +164,7 @@ def _sure(
     for bound, choice in sorted(bounds, key=lambda pair: pair[0]):
         if best and bound >= best[0]:
             break
-        least = max(int(choice.group.least_nodes[choice.place]), limits.least_nodes)
+        least = max(int(choice.group.min_nodes[choice.place]), limits.least_nodes)
         nodes = np.arange(least, limits.most_nodes + 1)
         came = outcome(
             choice.group, [choice.place] * len(nodes), nodes, size, rates, limits.charged
@@ -185,17 +185,17 @@ def _nearest(question: Question, offered: Options) -> Candidate | None:
     """What misses the deadline or the budget by least; or, if none fits, what fits with fewest."""
     job, size, limits = question.job, question.size, question.limits
     limits = dataclasses.replace(limits, objective="nearest")
-    least = min((int(group.least_nodes.min()) for group in offered.groups), default=NEVER)
+    least = min((int(group.min_nodes.min()) for group in offered.groups), default=NEVER)
     if least >= 1 << 40:
         return None
     if least > limits.most_nodes:
         limits = dataclasses.replace(limits, least_nodes=least, most_nodes=least)
     if math.isinf(limits.deadline_seconds) and math.isinf(limits.budget_usd):
         limits = dataclasses.replace(limits, objective=question.limits.objective)
-    rates = Rates(limits.most_nodes, limits.least_nodes)
+    rates = CapacitySamples(limits.most_nodes, limits.least_nodes)
     found = search_all(offered.groups, size, rates, limits)
-    some = candidates(job, size, best_of_each(offered.groups, found), rates, limits)
-    return min(some, key=lambda each: rank(each, limits), default=None)
+    some = candidates(job, size, best_per_layout(offered.groups, found), rates, limits)
+    return min(some, key=lambda each: rank_key(each, limits), default=None)
 
 
 def _excluded(
@@ -223,7 +223,7 @@ def _excluded(
 
 def limit(group: Group, place: int, found: Found, limits: Limits) -> str:
     """Why no number of nodes of this machine keeps the limits."""
-    least = int(group.least_nodes[place])
+    least = int(group.min_nodes[place])
     if least > limits.most_nodes:
         return f"too small: it takes {least} nodes to hold the job"
     if found.fastest_seconds[place] > limits.deadline_seconds:
@@ -258,9 +258,9 @@ def notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Grou
             "of: not counted"
         )
     # What runs took of cores is in their phases.
-    shapes = [group.shape for group in groups if group.shape.chosen.calibration is None]
+    shapes = [group.shape for group in groups if group.shape.calibration_match.calibration is None]
     terms = [term for each in shapes for phase in each.phases for term in phase.terms]
-    if terms and not any(term.thing == "cpu" for term in terms):
+    if terms and not any(term.resource_class == "cpu" for term in terms):
         found.append(NO_CORES)
     return found
 

@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.model.token_bucket import Bucket
-from tonnage.plan.capacity_samples import Middle, Rates
-from tonnage.plan.cost_model import Array, Charged, machine_hours, work
-from tonnage.plan.demand import Thing
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.capacity_samples import MedianCapacity, CapacitySamples
+from tonnage.plan.cost_model import Array, BillingUnit, machine_hours, job_work
+from tonnage.plan.demand import ResourceClass
 from tonnage.plan.layouts import Group
 
 Objective = Literal["cost", "time", "nearest"]
@@ -38,7 +38,7 @@ class Limits:
     deadline_seconds: float = math.inf
     budget_usd: float = math.inf
     objective: Objective = "cost"
-    charged: Charged = "seconds"
+    charged: BillingUnit = "seconds"
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Found:
     cheapest_usd: Array
 
 
-def search_all(groups: Sequence[Group], size: int, rates: Rates, limits: Limits) -> list[Found]:
+def search_all(groups: Sequence[Group], size: int, rates: CapacitySamples, limits: Limits) -> list[Found]:
     """The best of each group."""
     return [search(group, size, rates, limits) for group in groups]
 
 
-def search(group: Group, size: int, rates: Rates, limits: Limits) -> Found:
+def search(group: Group, size: int, rates: CapacitySamples, limits: Limits) -> Found:
     """The best number of nodes of each machine; of those that tie the fewest."""
     which, alike = group.kinds
     times = _Times(group, which, size, rates, limits)
@@ -81,16 +81,16 @@ class _Times:
         group: Group,
         which: npt.NDArray[np.int64],
         size: int,
-        rates: Rates,
+        rates: CapacitySamples,
         limits: Limits,
     ) -> None:
-        begin = min(max(limits.least_nodes, int(group.least_nodes.min())), limits.most_nodes)
+        begin = min(max(limits.least_nodes, int(group.min_nodes.min())), limits.most_nodes)
         self.sizes = np.arange(begin, limits.most_nodes + 1, dtype=np.int64)
         nodes = self.sizes[None, :].astype(np.float64)
-        figures = {thing: each.at((which, None)) for thing, each in group.machines.figures.items()}
+        figures = {thing: each.select((which, None)) for thing, each in group.machines.figures.items()}
 
-        middle = Middle(rates, self.sizes[None, :])
-        spent = work(group.shape, size, middle, nodes, figures, np.float32)
+        middle = MedianCapacity(rates, self.sizes[None, :])
+        spent = job_work(group.shape, size, middle, nodes, figures, np.float32)
         spent = np.broadcast_to(spent, (len(which), len(self.sizes)))
         nodes = nodes.astype(np.float32)
         self.seconds = spent / nodes
@@ -113,7 +113,7 @@ def _search(
     cost = times.hours[alike] * prices
     if times.other_usd is not None:
         cost += times.other_usd[alike]
-    needed = group.least_nodes[of, None]
+    needed = group.min_nodes[of, None]
     all_hold = needed.max() <= times.sizes[0]
     if all_hold and limits.objective == "cost" and math.isinf(limits.deadline_seconds):
         value, fastest, cheapest = cost, times.fastest[alike], cost.min(axis=1)
@@ -151,10 +151,10 @@ def missed_by(seconds: Array, cost: Array, limits: Limits) -> Array:
     return np.where(np.isfinite(seconds), found, np.inf)
 
 
-def figures_of(group: Group, places: npt.ArrayLike) -> Mapping[Thing, Bucket]:
+def figures_of(group: Group, places: npt.ArrayLike) -> Mapping[ResourceClass, TokenBucket]:
     """What is advertised of the machines at these places."""
     where = np.asarray(places, dtype=np.int64)
-    return {thing: each.at(where) for thing, each in group.machines.figures.items()}
+    return {thing: each.select(where) for thing, each in group.machines.figures.items()}
 
 
 def machine_usd(group: Group) -> Array:

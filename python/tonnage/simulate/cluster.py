@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base.records.profile import CapacityDistribution
-from tonnage.model.jobs.mapreduce import Durability, sort
-from tonnage.model.profiles.repository import Known, Laws
-from tonnage.plan.demand import Part, Shape, Term, Thing, shape
+from tonnage.model.jobs.mapreduce import Durability, sort_job
+from tonnage.model.profiles.repository import ProfileIndex, OfferCapacity
+from tonnage.plan.demand import DemandPart, LayoutDemand, DemandTerm, ResourceClass, layout_demand
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass.sizing import Devices
 
@@ -61,7 +61,7 @@ class Disks:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class SimulatedCluster:
     """What each node carries; rates in bytes a second, infinite where nothing limits."""
 
     disks: Disks
@@ -77,7 +77,7 @@ class Fleet:
         """How many."""
         return len(self.network)
 
-    def slowed(self, count: int, factor: float, seed: int) -> Fleet:
+    def slowed(self, count: int, factor: float, seed: int) -> SimulatedCluster:
         """The same with ``count`` nodes, drawn, that carry ``factor`` of what they would."""
         if count > self.nodes:
             raise SimulationError(f"--slow {count}: the fleet has {self.nodes} nodes")
@@ -85,12 +85,12 @@ class Fleet:
         rates = np.ones(self.nodes)
         rates[some] = factor
         disks = Disks(self.disks.read / rates, self.disks.write / rates, self.disks.apart)
-        return Fleet(disks, self.network * rates, self.partition * rates, self.sort * rates)
+        return SimulatedCluster(disks, self.network * rates, self.partition * rates, self.sort * rates)
 
 
-def shape_of(
-    laws: Laws, known: Known, figures: Mapping[Thing, float], durability: Durability
-) -> Shape:
+def sort_demand(
+    laws: OfferCapacity, known: ProfileIndex, figures: Mapping[ResourceClass, float], durability: Durability
+) -> LayoutDemand:
     """A sort on machines' own disks, with what is known of these machines.
 
     Args:
@@ -102,8 +102,8 @@ def shape_of(
     Raises:
         SimulationError: Nothing is known of a resource that the sort needs.
     """
-    found = shape(
-        sort(durability),
+    found = layout_demand(
+        sort_job(durability),
         "local",
         own_disks=True,
         volumes=None,
@@ -111,17 +111,17 @@ def shape_of(
         shares=known.shares,
         network="scaled",
     )
-    if found.missing:
+    if found.unknown_classes:
         raise SimulationError(
-            f"what its {' and its '.join(found.missing)} carry was not measured: give --profile"
+            f"what its {' and its '.join(found.unknown_classes)} carry was not measured: give --profile"
         )
-    for thing in sorted(found.figures):
+    for thing in sorted(found.advertised_classes):
         if thing not in figures:
             raise SimulationError(f"its {thing} was not measured, and no figure is advertised")
     return found
 
 
-def fleet(found: Shape, nodes: int, figures: Mapping[Thing, float], seed: int) -> Fleet:
+def draw_cluster(found: LayoutDemand, nodes: int, figures: Mapping[ResourceClass, float], seed: int) -> SimulatedCluster:
     """So many nodes, drawn.
 
     Args:
@@ -130,15 +130,15 @@ def fleet(found: Shape, nodes: int, figures: Mapping[Thing, float], seed: int) -
         figures: As there.
         seed: Of the draw; the same one gives the same rates.
     """
-    first, second = ({term.thing: term for term in phase.terms} for phase in found.phases)
+    first, second = ({term.resource_class: term for term in phase.terms} for phase in found.phases)
 
-    def rates(part: Part, thing: Thing) -> Array:
-        each = drawn(part.law, nodes, seed)
+    def rates(part: DemandPart, thing: ResourceClass) -> Array:
+        each = draw_rates(part.capacity, nodes, seed)
         if part.curve:
             each = each * part.curve.share(np.array([nodes]))
         return each * figures[thing] if part.advertised else each
 
-    def only(terms: Mapping[Thing, Term], thing: Thing) -> Array:
+    def only(terms: Mapping[ResourceClass, DemandTerm], thing: ResourceClass) -> Array:
         if thing not in terms:
             return np.full(nodes, np.inf)
         (part,) = terms[thing].parts
@@ -150,10 +150,10 @@ def fleet(found: Shape, nodes: int, figures: Mapping[Thing, float], seed: int) -
         disks = Disks(both, both, apart=False)
     else:
         disks = Disks(ways["local read"], ways["local write"], apart=True)
-    return Fleet(disks, only(first, "network"), only(first, "cpu"), only(second, "cpu"))
+    return SimulatedCluster(disks, only(first, "network"), only(first, "cpu"), only(second, "cpu"))
 
 
-def drawn(law: CapacityDistribution, nodes: int, seed: int) -> Array:
+def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
     """The rate of each node."""
     usual = max(law.modes, key=lambda mode: mode.instances)
     if law.of_fleet:
@@ -166,7 +166,7 @@ def drawn(law: CapacityDistribution, nodes: int, seed: int) -> Array:
     return np.asarray(medians[which] * np.exp(off))
 
 
-def bound_seconds(fleet: Fleet, data_bytes: int, durability: Durability = "none") -> float:
+def bound_seconds(fleet: SimulatedCluster, data_bytes: int, durability: Durability = "none") -> float:
     """What no sort can be faster than: each node with its share, of each pass the slowest thing.
 
     The model's two passes (Themis on EC2, equations 1, 3 and 8), node by node.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.simulate.cluster import Array, Fleet
+from tonnage.simulate.cluster import Array, SimulatedCluster
 from tonnage.simulate.flow import copied, shuffle
 
 DONE = 1e-9
@@ -25,7 +25,7 @@ FASTEST = 1e15
 
 
 @dataclass(frozen=True)
-class Ended:
+class PassResult:
     """What came of a round, or of a pass two."""
 
     seconds: float
@@ -56,8 +56,8 @@ class _Deaths:
 
 
 def pass_one(
-    fleet: Fleet, reads: Array, shares: Array, held: Array, deaths: Mapping[int, float]
-) -> Ended:
+    fleet: SimulatedCluster, reads: Array, shares: Array, held: Array, deaths: Mapping[int, float]
+) -> PassResult:
     """A round.
 
     Args:
@@ -108,17 +108,17 @@ def pass_one(
         fill[fill <= little] = 0.0
         send[send <= little] = 0.0
         np.copyto(send, drain, where=np.abs(send - drain) <= little)
-    return Ended(now, reads - send, send == 0, own.alive, read, sent, written)
+    return PassResult(now, reads - send, send == 0, own.alive, read, sent, written)
 
 
 def pass_two(
-    fleet: Fleet,
+    fleet: SimulatedCluster,
     sizes: Array,
     again: Array,
     first: Array,
     copies: bool,
     deaths: Mapping[int, float],
-) -> Ended:
+) -> PassResult:
     """All owners sort what they have.
 
     Args:
@@ -159,7 +159,7 @@ def pass_two(
         written += twice + (moved if copied_now else 0.0)
         sent += moved if copied_now else 0.0
         left[left <= little] = 0.0
-    return Ended(now, sizes - left, left == 0, own.alive, read, sent, written)
+    return PassResult(now, sizes - left, left == 0, own.alive, read, sent, written)
 
 
 def _over(amounts: Array, rates: Array) -> Array:

@@ -21,7 +21,7 @@ from tonnage.base.stats.distributions import gamma_quantiles
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import Schedule
 from tonnage.simulate.cluster import Machine
-from tonnage.simulate.sort import cut, keys_per_partition, names
+from tonnage.simulate.sort import input_splits, keys_per_partition, node_names
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000)
 """Fleets that are tabulated."""
@@ -69,7 +69,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Row:
+class ClusterLimits:
     """A fleet of one size."""
 
     nodes: int
@@ -86,7 +86,7 @@ class Row:
         return [each.name for each in self.limits if each.hit]
 
 
-def row(
+def cluster_limits(
     nodes: int,
     data_bytes: int,
     machine: Machine,
@@ -94,7 +94,7 @@ def row(
     bound_seconds: float,
     mtbf_seconds: float = MTBF_SECONDS,
     descriptors: int = DESCRIPTORS,
-) -> Row:
+) -> ClusterLimits:
     """All limits of a fleet of so many nodes.
 
     Args:
@@ -126,13 +126,13 @@ def row(
     try:
         plan = sizing.plan(share, machine.cores, nodes, *machine.memory)
     except core.UsageError as why:
-        return Row(nodes, data_bytes, bound_seconds, counted, str(why))
+        return ClusterLimits(nodes, data_bytes, bound_seconds, counted, str(why))
     partitions = int(plan["partitions"]) * nodes
     cpu, told = _driving(nodes, data_bytes, machine, partitions)
     keys = keys_per_partition(nodes, partitions, machine.layout.record_bytes)
     largest = largest_partition(keys, partitions) * data_bytes / partitions
     block = int(plan["block_bytes"])
-    return Row(
+    return ClusterLimits(
         nodes,
         data_bytes,
         bound_seconds,
@@ -161,7 +161,7 @@ def row(
     )
 
 
-def first(rows: Sequence[Row]) -> tuple[int, list[str]] | None:
+def first_limit(rows: Sequence[ClusterLimits]) -> tuple[int, list[str]] | None:
     """The smallest fleet that hits a limit, and which."""
     for each in sorted(rows, key=lambda one: one.nodes):
         if each.refused:
@@ -183,8 +183,8 @@ def largest_partition(keys: float, partitions: int) -> float:
 def _driving(nodes: int, data_bytes: int, machine: Machine, partitions: int) -> tuple[float, float]:
     """Seconds of the processor for a first round's schedule and messages; bytes of one message."""
     record, key = machine.layout.record_bytes, machine.layout.key_bytes
-    called = names(nodes)
-    splits = cut(called, data_bytes, record)
+    called = node_names(nodes)
+    splits = input_splits(called, data_bytes, record)
     workers = dict.fromkeys(called, machine.cores)
     began = time.process_time()
     schedule = Schedule(splits, partitions, dict.fromkeys(called, 1.0))

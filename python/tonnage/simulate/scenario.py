@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 
 from tonnage.model.jobs.mapreduce import Durability
-from tonnage.model.profiles.repository import Known, Laws
-from tonnage.plan.demand import Thing
+from tonnage.model.profiles.repository import ProfileIndex, OfferCapacity
+from tonnage.plan.demand import ResourceClass
 from tonnage.simulate import scalability_limits
-from tonnage.simulate.cluster import Fleet, Machine, bound_seconds, fleet, shape_of
-from tonnage.simulate.sort import Asked, Simulated, drawn_deaths, simulate
+from tonnage.simulate.cluster import SimulatedCluster, Machine, bound_seconds, draw_cluster, sort_demand
+from tonnage.simulate.sort import SortRequest, SimulatedSort, draw_deaths, simulate
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Scenario:
     """What is asked."""
 
     nodes: int
     data_bytes: int
     machine: Machine
-    laws: Laws
+    laws: OfferCapacity
     """What was measured of the machine."""
-    shares: Laws
+    shares: OfferCapacity
     """What share of advertised figures is reached."""
-    figures: Mapping[Thing, float]
+    figures: Mapping[ResourceClass, float]
     """What is advertised of it."""
     durability: Durability = "none"
     input_copies: int = 1
@@ -43,27 +43,27 @@ class Wanted:
     per_node: bool = False
     """Whether larger fleets have more data, and not as much."""
 
-    def fleet(self, nodes: int) -> Fleet:
+    def fleet(self, nodes: int) -> SimulatedCluster:
         """So many of these machines."""
-        known = Known(names=(), offers={}, shares=self.shares)
-        shape = shape_of(self.laws, known, self.figures, self.durability)
-        made = fleet(shape, nodes, self.figures, self.seed)
+        known = ProfileIndex(names=(), offers={}, shares=self.shares)
+        shape = sort_demand(self.laws, known, self.figures, self.durability)
+        made = draw_cluster(shape, nodes, self.figures, self.seed)
         return made.slowed(*self.slow, self.seed) if self.slow and nodes == self.nodes else made
 
 
 @dataclass(frozen=True)
-class Told:
+class ScenarioResult:
     """What came of it."""
 
     bound_seconds: float
     """What no sort on these nodes can be faster than."""
-    undisturbed: Simulated
-    disturbed: Simulated | None
+    undisturbed: SimulatedSort
+    disturbed: SimulatedSort | None
     """With nodes that die."""
     deaths: dict[int, float]
-    here: scalability_limits.Row
+    here: scalability_limits.ClusterLimits
     """The limits of this fleet."""
-    rows: list[scalability_limits.Row]
+    rows: list[scalability_limits.ClusterLimits]
     """Those of others."""
     warning: str | None
     """Of a network larger than any that was measured."""
@@ -73,7 +73,7 @@ class Told:
     @property
     def first(self) -> tuple[int, list[str]] | None:
         """The smallest fleet that hits a limit, and which."""
-        return scalability_limits.first([*self.rows, self.here])
+        return scalability_limits.first_limit([*self.rows, self.here])
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -86,7 +86,7 @@ class Told:
         return told
 
 
-def experiment(wanted: Wanted) -> Told:
+def run_scenario(wanted: Scenario) -> ScenarioResult:
     """Simulates what is asked, and tabulates the limits of fleets of other sizes.
 
     Raises:
@@ -95,7 +95,7 @@ def experiment(wanted: Wanted) -> Told:
     """
     began = time.perf_counter()
     here = wanted.fleet(wanted.nodes)
-    asked = Asked(
+    asked = SortRequest(
         wanted.data_bytes,
         wanted.durability,
         wanted.input_copies,
@@ -103,14 +103,14 @@ def experiment(wanted: Wanted) -> Told:
         seed=wanted.seed,
     )
     undisturbed = simulate(here, wanted.machine, asked)
-    deaths = drawn_deaths(wanted.nodes, wanted.lose, undisturbed.seconds, wanted.seed)
+    deaths = draw_deaths(wanted.nodes, wanted.lose, undisturbed.seconds, wanted.seed)
     disturbed = None
     if deaths:
         asked = dataclasses.replace(asked, deaths=deaths)
         disturbed = simulate(here, wanted.machine, asked)
     took = time.perf_counter() - began
     curve = wanted.laws.curve or wanted.shares.curve
-    return Told(
+    return ScenarioResult(
         bound_seconds=bound_seconds(here, wanted.data_bytes, wanted.durability),
         undisturbed=undisturbed,
         disturbed=disturbed,
@@ -122,13 +122,13 @@ def experiment(wanted: Wanted) -> Told:
     )
 
 
-def _row(wanted: Wanted, nodes: int) -> scalability_limits.Row:
+def _row(wanted: Scenario, nodes: int) -> scalability_limits.ClusterLimits:
     data = wanted.data_bytes
     if wanted.per_node:
         data = data * nodes // wanted.nodes
     made = wanted.fleet(nodes)
     network = float(np.median(made.network))
-    return scalability_limits.row(
+    return scalability_limits.cluster_limits(
         nodes,
         data,
         wanted.machine,

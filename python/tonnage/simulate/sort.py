@@ -32,7 +32,7 @@ from tonnage.run.two_pass.schedule import (
     Unreadable,
 )
 from tonnage.simulate import events
-from tonnage.simulate.cluster import Array, Fleet, Machine, SimulationError
+from tonnage.simulate.cluster import Array, SimulatedCluster, Machine, SimulationError
 
 CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256
 """A sampled chunk is no longer (``two_pass.rs``)."""
@@ -40,7 +40,7 @@ Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
-class Asked:
+class SortRequest:
     """The sort that is meant."""
 
     data_bytes: int
@@ -55,7 +55,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Step:
+class SimulatedStep:
     """A round of pass one, or a pass two."""
 
     name: str
@@ -71,12 +71,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatedSort:
     """What came of it."""
 
     nodes: int
     seconds: float
-    steps: list[Step]
+    steps: list[SimulatedStep]
     lost: list[str]
     """Who died before the end, in the order in which it was found."""
     splits: int
@@ -102,7 +102,7 @@ class Simulated:
         return sum(each.read_bytes + each.sent_bytes + each.written_bytes for each in self.steps)
 
 
-def simulate(fleet: Fleet, machine: Machine, asked: Asked) -> Simulated:
+def simulate(fleet: SimulatedCluster, machine: Machine, asked: SortRequest) -> SimulatedSort:
     """Simulates a sort.
 
     Raises:
@@ -112,13 +112,13 @@ def simulate(fleet: Fleet, machine: Machine, asked: Asked) -> Simulated:
     return _Simulation(fleet, machine, asked).run()
 
 
-def names(nodes: int) -> list[str]:
+def node_names(nodes: int) -> list[str]:
     """What the nodes are called, in order."""
     width = len(str(nodes - 1))
     return [f"node-{number:0{width}}" for number in range(nodes)]
 
 
-def cut(nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 1) -> list[Split]:
+def input_splits(nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 1) -> list[Split]:
     """The splits of a file on each node, which the next ones have, too.
 
     Args:
@@ -153,7 +153,7 @@ def keys_per_partition(nodes: int, partitions: int, record_bytes: int) -> float:
     return chunks * chunk / partitions
 
 
-def drawn_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dict[int, float]:
+def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dict[int, float]:
     """So many nodes that die, at moments that are as likely as each other."""
     if count >= nodes:
         raise SimulationError(f"--lose {count}: the fleet has {nodes} nodes: lose fewer")
@@ -166,13 +166,13 @@ def drawn_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> di
 class _Simulation:
     """A sort under way."""
 
-    def __init__(self, fleet: Fleet, machine: Machine, asked: Asked) -> None:
+    def __init__(self, fleet: SimulatedCluster, machine: Machine, asked: SortRequest) -> None:
         self._fleet, self._machine, self._asked = fleet, machine, asked
         self._cpu = self._now = 0.0
-        self._names = names(fleet.nodes)
+        self._names = node_names(fleet.nodes)
         self._number = {name: number for number, name in enumerate(self._names)}
         self._workers = dict.fromkeys(self._names, machine.cores)
-        splits = cut(self._names, asked.data_bytes, machine.layout.record_bytes, asked.input_copies)
+        splits = input_splits(self._names, asked.data_bytes, machine.layout.record_bytes, asked.input_copies)
         wanted = self._driver(
             lambda: sizing.partitions(splits, self._workers, *self._machine.memory)
         )
@@ -188,13 +188,13 @@ class _Simulation:
         self._slot = sizing.plan(share, machine.cores, fleet.nodes, *self._machine.memory)[
             "slot_bytes"
         ]
-        self._steps: list[Step] = []
+        self._steps: list[SimulatedStep] = []
         self._lost: list[str] = []
         self._blocks = self._repartitioned = 0
         self._deaths = dict(asked.deaths)
         self._copy_at: dict[int, str] = {}
 
-    def run(self) -> Simulated:
+    def run(self) -> SimulatedSort:
         schedule = self._schedule
         try:
             while True:
@@ -205,7 +205,7 @@ class _Simulation:
                 self._pass_two(left)
         except (Unreadable, NobodyLeft) as why:
             raise SimulationError(f"the sort fails after {self._now:.0f} s: {why}") from why
-        return Simulated(
+        return SimulatedSort(
             nodes=self._fleet.nodes,
             seconds=self._now,
             steps=self._steps,
@@ -326,14 +326,14 @@ class _Simulation:
             node: 0.0 for name, node in self._number.items() if name not in self._schedule.keepers
         }
 
-    def _end(self, name: str, ended: events.Ended, splits: int, partitions: int) -> None:
+    def _end(self, name: str, ended: events.PassResult, splits: int, partitions: int) -> None:
         died = [
             node
             for node, alive in zip(self._names, ended.alive, strict=True)
             if not alive and node in self._schedule.keepers
         ]
         self._steps.append(
-            Step(
+            SimulatedStep(
                 name=name,
                 seconds=ended.seconds,
                 nodes=len(self._schedule.keepers),

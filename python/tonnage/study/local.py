@@ -36,7 +36,7 @@ from tonnage.measure.disk import halves, measure_disk
 from tonnage.measure.trial import environment as environments
 from tonnage.measure.trial.trial import now
 from tonnage.model import two_pass
-from tonnage.model.findings import findings, warnings, why
+from tonnage.model.findings import findings, warnings, bottleneck_reason
 from tonnage.report.study.page import write_report
 from tonnage.run.sort import gensort
 from tonnage.run.sort.local import Layout, Sorted, sort
@@ -202,7 +202,7 @@ class _Loop:
         with core.Progress("generating", size_bytes) as progress:
             gensort.generate(size_bytes // gensort.RECORD_BYTES, files, on_progress=progress)
 
-    def _measure(self, rounds: int) -> two_pass.Disks:
+    def _measure(self, rounds: int) -> two_pass.DiskMeasurements:
         turns = formatting.several(rounds, "round")
         _say(f"Measuring the disks: {turns} of writing, reading, and both at once")
         one = self._measure_disk(rounds)
@@ -212,7 +212,7 @@ class _Loop:
             "disks measured",
             measurements=[*self._study.measurements, one, *([] if same else [two])],
         )
-        return two_pass.Disks(pass_one=[one], pass_two=[two])
+        return two_pass.DiskMeasurements(pass_one=[one], pass_two=[two])
 
     def _measure_disk(self, rounds: int, *, turned: bool = False) -> Measurement:
         """What the disks carry as pass one uses them; ``turned``, as pass two does."""
@@ -285,7 +285,7 @@ class _Loop:
                 on_progress=progress,
             )
 
-    def _shape(self, size_bytes: int) -> two_pass.Shape:
+    def _shape(self, size_bytes: int) -> two_pass.SortShape:
         """A sort of this size as the core would divide its memory."""
         plan = core.plan(
             {
@@ -296,7 +296,7 @@ class _Loop:
                 "devices": [len(self._data), len(self._scratch), len(self._data)],
             }
         )
-        return two_pass.Shape(
+        return two_pass.SortShape(
             bytes=size_bytes,
             cores=self._environment.cores,
             open_block_bytes=plan["workers"] * plan["partitions"] * plan["block_bytes"],
@@ -305,7 +305,7 @@ class _Loop:
 
     def _predict(
         self,
-        disks: two_pass.Disks,
+        disks: two_pass.DiskMeasurements,
         cpu: list[Measurement],
         rehearsals: list[two_pass.Rehearsal],
     ) -> Prediction:
@@ -368,10 +368,10 @@ class _Loop:
         prediction: Prediction,
         run: RunRecord,
         validation: Validation,
-        before: two_pass.Disks,
-        after: two_pass.Disks,
+        before: two_pass.DiskMeasurements,
+        after: two_pass.DiskMeasurements,
     ) -> None:
-        disks = two_pass.Disks(
+        disks = two_pass.DiskMeasurements(
             pass_one=[*before.pass_one, *after.pass_one],
             pass_two=[*before.pass_two, *after.pass_two],
         )
@@ -390,7 +390,7 @@ class _Loop:
                 seconds=phase.seconds,
                 predicted_seconds=planned[phase.name].seconds if phase.name in planned else None,
                 bottleneck=phase.bottleneck,
-                why=why(phase),
+                why=bottleneck_reason(phase),
             )
             for phase in run.phases
         ]

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tonnage.base.stats.change_points import changes, long_run_deviation
+from tonnage.base.stats.change_points import change_points, long_run_deviation
 from tonnage.base.stats.samples import FloatArray
 
 SEED = 20240817
@@ -27,36 +27,36 @@ def ar1(generator: np.random.Generator, count: int, r: float) -> FloatArray:
 
 
 def test_one_level_has_no_change() -> None:
-    assert changes(steps((50, 3.0))) == []
-    assert changes(np.zeros((3, 2))) == []
-    assert changes(np.zeros((0, 1))) == []
+    assert change_points(steps((50, 3.0))) == []
+    assert change_points(np.zeros((3, 2))) == []
+    assert change_points(np.zeros((0, 1))) == []
 
 
 def test_steps_without_noise_are_found_where_they_are() -> None:
-    assert changes(steps((20, 0.0), (30, 5.0), (15, 1.0)), floor=0.1) == [20, 50]
+    assert change_points(steps((20, 0.0), (30, 5.0), (15, 1.0)), floor=0.1) == [20, 50]
 
 
 def test_any_of_several_series_may_step() -> None:
     first, second = steps((20, 0.0), (40, 5.0)), steps((45, 1.0), (15, 3.0))
-    assert changes(np.hstack([first, second, np.zeros((60, 1))]), floor=0.1) == [20, 45]
+    assert change_points(np.hstack([first, second, np.zeros((60, 1))]), floor=0.1) == [20, 45]
 
 
 def test_a_segment_has_the_least_length() -> None:
     series = steps((20, 0.0), (3, 5.0), (20, 0.0))
-    assert changes(series, floor=0.1, least=3) == [20, 23]
-    found = changes(series, floor=0.1, least=5)
+    assert change_points(series, floor=0.1, least=3) == [20, 23]
+    found = change_points(series, floor=0.1, least=5)
     assert all(late - early >= 5 for early, late in itertools.pairwise([0, *found, 43]))
 
 
 def test_the_floor_hides_what_does_not_matter() -> None:
     series = steps((50, 0.0), (50, 0.01))
-    assert changes(series, floor=0.001) == [50]
-    assert changes(series, floor=0.1) == []
+    assert change_points(series, floor=0.001) == [50]
+    assert change_points(series, floor=0.1) == []
 
 
 def test_a_value_that_is_of_both_levels_makes_no_segment() -> None:
     series = np.hstack([steps((20, 0.0), (1, 2.0), (20, 5.0)) for _ in range(3)])
-    (cut,) = changes(series, floor=0.1, blurred=1)
+    (cut,) = change_points(series, floor=0.1, blurred=1)
     assert cut in (20, 21)
 
 
@@ -70,7 +70,7 @@ def test_it_is_the_optimum_that_trying_everything_finds() -> None:
         penalty = float(generator.uniform(0.5, 12))
         deviations = np.array([long_run_deviation(column) for column in series.T])
         scale = np.maximum(deviations, 0.5)
-        found = changes(series, least=least, floor=0.5, penalty=penalty)
+        found = change_points(series, least=least, floor=0.5, penalty=penalty)
         assert cost(series / scale, found, penalty) == pytest.approx(
             exhaustive(series / scale, least, penalty)
         )
@@ -111,7 +111,7 @@ def test_slow_noise_alone_is_no_change(r: float) -> None:
     wrong = 0
     for _ in range(60):
         noise = np.column_stack([ar1(generator, 300, r) for _ in range(4)])
-        wrong += bool(changes(noise))
+        wrong += bool(change_points(noise))
     assert wrong <= 3, f"{wrong} of 60 series without a change had one"
 
 
@@ -125,15 +125,15 @@ def test_the_right_number_of_changes_at_the_right_places(r: float) -> None:
         noise[80:, 1] += 6
         noise[190:, 2] -= 4
         noise[190:, 3] += 4
-        found = changes(noise)
+        found = change_points(noise)
         right += len(found) == 2 and abs(found[0] - 80) <= 2 and abs(found[1] - 190) <= 2
     assert right >= 54, f"{right} of 60"
 
 
 def test_what_cannot_be_used_is_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
-        changes(np.zeros(5))
+        change_points(np.zeros(5))
     with pytest.raises(ValueError, match="finite"):
-        changes(np.full((5, 1), np.nan))
+        change_points(np.full((5, 1), np.nan))
     with pytest.raises(ValueError, match="one value"):
-        changes(np.zeros((5, 1)), least=0)
+        change_points(np.zeros((5, 1)), least=0)

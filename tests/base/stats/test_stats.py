@@ -16,7 +16,7 @@ from tonnage.base.stats.autocorrelation import (
     effective_size,
     integrated_time,
 )
-from tonnage.base.stats.cluster_time_series import InstanceFindings, analyse_fleet
+from tonnage.base.stats.cluster_time_series import InstanceFindings, analyse_cluster
 from tonnage.base.stats.density import bandwidth, density, histogram
 from tonnage.base.stats.dip_test import dip
 from tonnage.base.stats.dispersion import (
@@ -487,13 +487,13 @@ def test_longer_series_are_averaged_and_keep_their_cycle() -> None:
 
 def test_a_median_good_enough_or_not_and_how_many_it_needs() -> None:
     few = precision([100.0, 101.0, 99.0], 0.05)
-    assert (few.interval, few.reached_share, few.good_enough) == (None, None, False)
+    assert (few.interval, few.reached_share, few.is_sufficient) == (None, None, False)
     assert (few.needed, few.still_needed) == (6, 3)
     six = precision([98.0, 99.0, 100.0, 100.0, 101.0, 102.0], 0.05)
-    assert six.good_enough and six.still_needed == 0
+    assert six.is_sufficient and six.still_needed == 0
     assert six.reached_share == pytest.approx(0.02)
     wide = precision([80.0, 90.0, 100.0, 100.0, 110.0, 120.0], 0.05)
-    assert not wide.good_enough and wide.still_needed and wide.still_needed > 6
+    assert not wide.is_sufficient and wide.still_needed and wide.still_needed > 6
 
 
 def test_as_many_repetitions_as_asked_for_are_enough() -> None:
@@ -535,9 +535,9 @@ def test_the_analysis_finds_exactly_what_is_wrong_with_a_fleet() -> None:
     false_alarms = []
     for seed in range(20):
         made = fleet(seed)
-        found = analyse_fleet(made.series)
-        assert [each.name for each in found.bad_apples[:2]] == [made.slower, made.slow]
-        assert [each.ratio for each in found.bad_apples[:2]] == pytest.approx(
+        found = analyse_cluster(made.series)
+        assert [each.name for each in found.slow_instances[:2]] == [made.slower, made.slow]
+        assert [each.ratio for each in found.slow_instances[:2]] == pytest.approx(
             [1 / 30, 0.6], rel=0.1
         )
 
@@ -562,7 +562,7 @@ def test_the_analysis_finds_exactly_what_is_wrong_with_a_fleet() -> None:
 
 def test_a_fleets_order_and_percentiles_are_of_its_instances() -> None:
     made = fleet(0)
-    found = analyse_fleet(made.series)
+    found = analyse_cluster(made.series)
     medians = [each.median.value for each in found.instances]
     assert medians == sorted(medians, reverse=True) and len(medians) == 45
     assert found.instances[-1].name == made.slower
@@ -575,7 +575,7 @@ def test_a_fleets_order_and_percentiles_are_of_its_instances() -> None:
     assert healthy.autocorrelation == pytest.approx(0.45, abs=0.12)
     assert healthy.variation == pytest.approx(0.06, abs=0.012)
     assert 120 < healthy.median.effective_size < 350
-    assert analyse_fleet(dict(reversed(made.series.items()))) == found
+    assert analyse_cluster(dict(reversed(made.series.items()))) == found
 
 
 def test_a_cycle_that_all_share_is_the_fleets() -> None:
@@ -585,7 +585,7 @@ def test_a_cycle_that_all_share_is_the_fleets() -> None:
         name: Series(seconds + 0.3, 10 * together * (1 + 0.05 * drawn(seed).normal(size=300)))
         for seed, name in enumerate("abcdef")
     }
-    found = analyse_fleet(made)
+    found = analyse_cluster(made)
     assert found.cycle and found.cycle.period_seconds == pytest.approx(60, rel=0.02)
     assert found.cycle.amplitude_share == pytest.approx(0.1, rel=0.1)
     assert names(found.cyclic) == set("abcdef")
@@ -600,9 +600,9 @@ def test_an_instance_with_a_good_mode_is_no_bad_apple_and_one_without_is() -> No
     moods = generator.random(600) < 0.7
     made["sometimes"] = Series(seconds, noises["i0"] * np.where(moods, 0.5, 1))
     made["never"] = Series(seconds, noises["i1"] * np.where(moods, 0.2, 0.4))
-    found = analyse_fleet(made)
+    found = analyse_cluster(made)
     assert names(found.multimodal) == {"sometimes", "never"}
-    assert names(found.bad_apples) == {"never"}
+    assert names(found.slow_instances) == {"never"}
 
 
 def test_an_instance_that_stands_still_half_of_the_time_is_judged_by_nothing_less_than_zero() -> (
@@ -615,21 +615,21 @@ def test_an_instance_that_stands_still_half_of_the_time_is_judged_by_nothing_les
     # Its other mode is farther from the others than standing still is.
     moods = drawn(9).random(600) < 0.5
     made["half"] = Series(seconds, np.where(moods, 0, made["i0"].values) * 3)
-    found = analyse_fleet(made)
+    found = analyse_cluster(made)
     (half,) = found.multimodal
     assert half.modality and half.modality.modes[0].value < 0  # A density reaches beyond.
-    (apple,) = found.bad_apples
+    (apple,) = found.slow_instances
     assert (apple.name, apple.value) == ("half", 0)
 
 
 def test_small_fleets_short_series_and_idle_instances() -> None:
-    alone = analyse_fleet({"a": Series([0.0], [5.0])})
+    alone = analyse_cluster({"a": Series([0.0], [5.0])})
     assert alone.instances[0].median.interval is None
     assert (alone.variation, alone.cycle, alone.outliers) == (None, None, ())
     seconds = np.arange(40.0)
     made = {f"i{n}": Series(seconds, drawn(n).normal(10, 1, size=40)) for n in range(8)}
-    found = analyse_fleet({**made, "idle": Series(seconds, np.zeros(40))})
-    assert names(found.bad_apples) == {"idle"}
+    found = analyse_cluster({**made, "idle": Series(seconds, np.zeros(40))})
+    assert names(found.slow_instances) == {"idle"}
     assert not found.multimodal and not found.cyclic
 
 
@@ -655,8 +655,8 @@ def test_small_fleets_short_series_and_idle_instances() -> None:
         (lambda: strongest_cycle(range(40), range(40), least_cycles=0.5), "seen once"),
         (lambda: precision([-1.0, 1.0], 0.05), "median is zero"),
         (lambda: precision([1.0], 5), "between 0 and 1"),
-        (lambda: analyse_fleet({}), "no instances"),
-        (lambda: analyse_fleet({"a": Series([0.0, 1.0], [-1.0, -1.0])}), "negative"),
+        (lambda: analyse_cluster({}), "no instances"),
+        (lambda: analyse_cluster({"a": Series([0.0, 1.0], [-1.0, -1.0])}), "negative"),
         (lambda: outliers({}), "at least 1"),
     ],
 )

@@ -33,7 +33,7 @@ from tonnage.base.records import (
     Trial,
 )
 from tonnage.base.records.discovery import find_measurements, load_measurement, load_measurements
-from tonnage.base.stats.histograms import merged, percentile
+from tonnage.base.stats.histograms import merge_histograms, percentile
 from tonnage.cluster import clock_sync, version_check
 from tonnage.cluster.version_check import InstalledVersion
 from tonnage.measure.cluster.aggregate import aggregate_nodes
@@ -323,7 +323,7 @@ def test_merged_histograms_are_the_histogram_of_all_values(
         return sorted({value: values.count(value) for value in values}.items())
 
     together = [value for values in several for value in values]
-    found = merged(map(histogram, several))
+    found = merge_histograms(map(histogram, several))
     assert found == histogram(together)
     if together:
         below = sum(count for edge, count in found if edge < percentile(found, share))

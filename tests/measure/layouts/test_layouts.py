@@ -31,7 +31,7 @@ from tonnage.measure import layouts
 from tonnage.measure.layouts import COMMAND, ROOM, Settings, measure_layouts, steps
 from tonnage.measure.layouts.device_checks import look_at
 from tonnage.measure.layouts.steps import Manner, arrange, choose, made_by
-from tonnage.model.analysis.layout_cpu import costs
+from tonnage.model.analysis.layout_cpu import layout_costs
 
 MB = 1_000_000
 SMALL_DEVICE = 320 << 20
@@ -274,7 +274,7 @@ def test_cpu_is_told_of_the_threads_that_measured_and_of_the_whole_machine() -> 
             measurement("x", {"wo": [1.0] * 3}).trials, [0.1, 9.0, 0.3], strict=True
         )
     ]
-    [(mode, cost)] = costs(replace(measurement("x", {}), trials=trials)).items()
+    [(mode, cost)] = layout_costs(replace(measurement("x", {}), trials=trials)).items()
     assert mode == "wo"
     assert cost.own == pytest.approx(WORK.cpu_seconds / WORK.bytes)
     assert cost.machine == pytest.approx((WORK.cpu_seconds + 0.3) / WORK.bytes)

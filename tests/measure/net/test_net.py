@@ -24,7 +24,7 @@ from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.repetition import Rounds
-from tonnage.model.analysis.network_cpu import Costs, costs
+from tonnage.model.analysis.network_cpu import NetworkCost, network_cost
 
 SETTINGS = Settings(
     endpoints=2,
@@ -216,7 +216,7 @@ def test_costs_are_of_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path)
     found = measured(tonnage, tmp_path / "out", "--endpoints=2", f"--repetitions={ROUNDS}")
     whole = Measurement.from_json(found)
     sent = [trial for trial in found["trials"] if trial["step"]["operation"] == "send"]
-    known = costs(whole)
+    known = network_cost(whole)
     assert found["costs"] == dataclasses.asdict(known)
     assert known.cpu_seconds_per_byte["send"] == statistics.median(
         trial["cpu_seconds_per_byte"] for trial in sent
@@ -225,8 +225,8 @@ def test_costs_are_of_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path)
     assert (known.retransmits, known.connections) == (again, 2 * ROUNDS)
     # One that the kernel did not count makes the sum unknown, not smaller.
     sent[0]["reading"]["details"]["connections"][0]["retransmits"] = None
-    assert costs(Measurement.from_json(found)) == dataclasses.replace(known, retransmits=None)
-    assert costs(dataclasses.replace(whole, trials=[])) == Costs({}, 0, 0)
+    assert network_cost(Measurement.from_json(found)) == dataclasses.replace(known, retransmits=None)
+    assert network_cost(dataclasses.replace(whole, trials=[])) == NetworkCost({}, 0, 0)
 
 
 def test_what_was_killed_goes_on_with_whole_rounds(tonnage: Tonnage, tmp_path: Path) -> None:

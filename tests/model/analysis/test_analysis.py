@@ -27,11 +27,11 @@ from tonnage.base.records import (
 )
 from tonnage.base.records.analysis import Analysis, Subject
 from tonnage.base.records.discovery import find_measurements
-from tonnage.catalog import load
+from tonnage.catalog import load_catalog
 from tonnage.catalog.load import SNAPSHOTS
 from tonnage.cli.options.prices import prices
 from tonnage.model.analysis import Price, analyse
-from tonnage.model.analysis.comparisons import ratio
+from tonnage.model.analysis.comparisons import ratio_of_medians
 from tonnage.report.analysis import render, write_analysis
 from tonnage.report.analysis.time_series import course_chart
 
@@ -284,20 +284,20 @@ def test_a_measurement_counts_once() -> None:
 def test_a_ratio_is_of_each_instance_where_there_are_several() -> None:
     above = {"a": [2.0], "b": [40.0], "c": [600.0]}
     below = {"a": [1.0], "b": [10.0], "c": [100.0], "d": [1.0]}
-    found = ratio(above, below)
+    found = ratio_of_medians(above, below)
     assert found and (found.value, found.size, found.over) == (4, 3, "instances")
     assert found.low is None and found.lacking == 3
 
 
 def test_a_ratio_of_one_instance_is_of_medians_and_both_intervals() -> None:
     above, below = [float(20 + n) for n in range(8)], [float(10 + n) for n in range(8)]
-    found = ratio({"a": above}, {"a": below})
+    found = ratio_of_medians({"a": above}, {"a": below})
     assert found and found.value == pytest.approx(23.5 / 13.5)
     # Eight values hold their median between the first and the last with 99.2 %: over 97.5 %.
     assert (found.low, found.high) == pytest.approx((20 / 17, 27 / 10))
-    few = ratio({"a": above[:3]}, {"a": below})
+    few = ratio_of_medians({"a": above[:3]}, {"a": below})
     assert few and few.low is None and few.lacking == 4
-    assert ratio({}, {"a": [1.0]}) is None and ratio({"a": [1.0]}, {"a": [0.0]}) is None
+    assert ratio_of_medians({}, {"a": [1.0]}) is None and ratio_of_medians({"a": [1.0]}, {"a": [0.0]}) is None
 
 
 def test_layouts_are_compared_with_the_single_device() -> None:
@@ -386,7 +386,7 @@ def test_prices_of_a_catalog_are_those_on_demand(
     assert found[name].source.startswith(f"{catalog}, ") and source in found[name].source
     assert found["other"] == Price(2.0, "given with --price")
     assert prices([f"{name}=9"], catalog)[name].usd_per_hour == 9
-    assert len(found) == 2 + sum(each.on_demand is not None for each in load(catalog).offers)
+    assert len(found) == 2 + sum(each.on_demand is not None for each in load_catalog(catalog).offers)
 
 
 def test_a_catalog_of_ones_own_is_a_csv_file(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from support.measurements import ENVIRONMENT, PHASE
 from tonnage.base.records import Device, Measurement, Metric, Source, Trial, TrialSpec
 from tonnage.base.records.analysis import Analysis
 from tonnage.model.analysis import analyse
-from tonnage.model.analysis.comparisons import layouts_of
+from tonnage.model.analysis.comparisons import compare_layouts_of
 
 
 def on(device: str, directory: str, host: str = "a") -> dict[str, Any]:
@@ -162,7 +162,7 @@ def test_each_stripe_is_compared_with_the_single_device() -> None:
         return measured("a", trials, id=f"{layout} {stripe}", kind="layouts", settings=settings)
 
     few = [laid_out("single", 100.0, None), laid_out("raid0", 150.0, 1 << 16)]
-    assert [(each.way, each.ratio.value) for each in layouts_of(few)] == [("raid0", 1.5)]
+    assert [(each.way, each.ratio.value) for each in compare_layouts_of(few)] == [("raid0", 1.5)]
     more = [*few, laid_out("raid0", 190.0, 1 << 19)]
     assert [(each.way, each.than, each.ratio.value) for each in analyse(more).layouts] == [
         ("raid0, stripe 512 KiB", "single", 1.9),

@@ -22,16 +22,16 @@ from tonnage.base.records import ReductionRecord, RunRecord, Tuning, WorkerRun
 from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate
 from tonnage.base.records.profile import Profile
-from tonnage.model.jobs.mapreduce import as_run, mapreduce, sort
-from tonnage.model.jobs.reduce import reduce_as
-from tonnage.model.profiles import Said, profile
-from tonnage.model.profiles.repository import known, read
+from tonnage.model.jobs.mapreduce import job_from_run, mapreduce_job, sort_job
+from tonnage.model.jobs.reduce import job_from_reduction
+from tonnage.model.profiles import OfferAssignments, build_profile
+from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.calibration import describe
 from tonnage.plan.planner import Question, plan
 from tonnage.plan.search import Limits
 
 OFFER = ("aws", "m")
-ALL = Said(of_all=OFFER)
+ALL = OfferAssignments(default=OFFER)
 LAWS = {
     "m": [law("local both", 100e6, spread=0.01), law("network", 90e6, spread=0.01)],
 }
@@ -45,9 +45,9 @@ def two_nodes(one: float = 20.0, two: float = 18.0, beside: float = 2.0, **more:
     return dataclasses.replace(run, bytes=4_000_000_000, **more)
 
 
-def calibrated(runs: Sequence[RunRecord | ReductionRecord], said: Said = ALL) -> Profile:
+def calibrated(runs: Sequence[RunRecord | ReductionRecord], said: OfferAssignments = ALL) -> Profile:
     """The profile of these runs alone."""
-    return profile([], {}, name="runs", made_at="2026-01-01T00:00:00Z", runs=runs, said=said)
+    return build_profile([], {}, name="runs", made_at="2026-01-01T00:00:00Z", runs=runs, assigned=said)
 
 
 def planned(
@@ -55,9 +55,9 @@ def planned(
 ) -> Candidate:
     """So many nodes, on their own disks."""
     made = plan(
-        Question(job or sort(), size, Limits(least_nodes=nodes, most_nodes=nodes)),
+        Question(job or sort_job(), size, Limits(least_nodes=nodes, most_nodes=nodes)),
         [catalog([offer("m")], ())],
-        known(profiles),
+        index_profiles(profiles),
     )
     (candidate,) = made.candidates
     return candidate
@@ -111,7 +111,7 @@ def test_a_link_carries_what_a_store_gives_beside_a_shuffle() -> None:
     run = record({"n-0": phases, "n-1": phases}, 40.0)
     settings = run.settings | {"inputs": ["s3://b/in"], "output": ["s3://b/out"]}
     run = dataclasses.replace(run, bytes=4_000_000_000, durability="volumes", settings=settings)
-    job = as_run(run)
+    job = job_from_run(run)
     assert job.settings["objects"] and {each.kind for each in job.requests} == {"get", "put"}
     job = dataclasses.replace(job, requests=[])  # The catalog has no store.
     laws = {"m": [*LAWS["m"], *(law(name, 1e9, 0.01) for name in ("object get", "object put"))]}
@@ -175,13 +175,13 @@ def test_runs_that_say_nothing_are_left_out_with_the_reason() -> None:
     for why, each in cases.items():
         found = calibrated([each])
         assert not found.offers and why in found.left_out[0].why
-    unknown = calibrated([run], Said())
+    unknown = calibrated([run], OfferAssignments())
     assert "--offer n-0=PROVIDER/TYPE" in unknown.left_out[0].why
     labels = {"provider": "aws", "machine-type": "m"}
     labelled = dataclasses.replace(run, labels=dict.fromkeys(("n-0", "n-1"), labels))
-    (told,) = calibrated([labelled], Said()).offers
+    (told,) = calibrated([labelled], OfferAssignments()).offers
     assert (told.provider, told.type) == OFFER
-    mixed = calibrated([run], Said(of_hosts={"n-0": OFFER, "n-1": ("aws", "other")}))
+    mixed = calibrated([run], OfferAssignments(by_host={"n-0": OFFER, "n-1": ("aws", "other")}))
     assert "a run on aws/m and aws/other" in mixed.left_out[0].why
     larger = dataclasses.replace(
         two_nodes(began_at="2026-01-01T00:00:00+00:00"),
@@ -194,7 +194,7 @@ def test_runs_that_say_nothing_are_left_out_with_the_reason() -> None:
 
 def test_runs_of_other_jobs_are_passed_over_with_a_word() -> None:
     runs = calibrated([two_nodes()])
-    for job in (sort("replicated"), mapreduce()):
+    for job in (sort_job("replicated"), mapreduce_job()):
         assert planned([made_up(LAWS), runs], 2, job).calibrated is None
     (shown,) = runs.offers[0].calibrations
     three = dataclasses.replace(shown, phases=[*shown.phases, shown.phases[0]])
@@ -228,7 +228,7 @@ def counted(**more: Any) -> RunRecord:
 
 def test_a_map_reduce_brings_the_shares_of_its_functions_and_its_core_seconds() -> None:
     run = counted()
-    job = as_run(run)
+    job = job_from_run(run)
     assert (job.settings["map_share"], job.settings["reduce_share"]) == (0.5, 0.1)
     cores = [d.per_byte for p in job.phases for d in p.demands if d.resource == "cpu"]
     assert math.isclose(sum(cores) * run.bytes, run.cpu_seconds)
@@ -236,7 +236,7 @@ def test_a_map_reduce_brings_the_shares_of_its_functions_and_its_core_seconds() 
     assert found.calibrated and math.isclose(found.seconds.median, 26.0)
     assert found.phases[0].bottleneck == "cpu"
     # Of plans with other functions, or of none, it says nothing.
-    plain = planned([made_up(LAWS), calibrated([run])], 2, mapreduce(map_share=0.5))
+    plain = planned([made_up(LAWS), calibrated([run])], 2, mapreduce_job(map_share=0.5))
     assert plain.calibrated is None and "with functions of its own" in plain.notes[0]
     unlike = dataclasses.replace(job, settings=job.settings | {"map_share": 0.9})
     found = planned([made_up(LAWS), calibrated([run])], 2, unlike)
@@ -280,7 +280,7 @@ def reduced(**more: Any) -> ReductionRecord:
 
 
 def test_a_reduction_calibrates_each_of_its_passes() -> None:
-    job = dataclasses.replace(reduce_as(reduced()), requests=[])
+    job = dataclasses.replace(job_from_reduction(reduced()), requests=[])
     laws = {"m": [law("object get", 1e9), law("network", 1e9)]}
     for passes in (2, 5):
         longer = dataclasses.replace(job, phases=[job.phases[0]] * passes)
@@ -323,12 +323,12 @@ def test_a_directory_of_runs_and_profiles_has_each_once(tmp_path: Path) -> None:
     run = two_nodes()
     run.write(tmp_path / "run.json")
     calibrated([run]).write(tmp_path / "profile.json")
-    (alone,) = read(str(tmp_path))
+    (alone,) = read_profiles(str(tmp_path))
     assert alone.runs == [f"sort of {run.began_at}"]
     run = dataclasses.replace(run, began_at="2026-02-01T00:00:00+00:00")
     planned_by = dataclasses.replace(run, compared=None)
     planned_by.write(tmp_path / "later.json")
-    made, kept = read(str(tmp_path))
+    made, kept = read_profiles(str(tmp_path))
     assert made.runs == [f"sort of {run.began_at}"] and kept == alone
 
 
@@ -337,8 +337,8 @@ def test_other_views_of_the_network_are_planned_too(network: Any) -> None:
     phases = [pass_one(20.0, send=0.1, receive=0.1), pass_two(18.0)]
     run = dataclasses.replace(record({"n-0": phases, "n-1": phases}, 40.0), bytes=4_000_000_000)
     made = plan(
-        Question(sort(), 4_000_000_000, Limits(least_nodes=2, most_nodes=2), network=network),
+        Question(sort_job(), 4_000_000_000, Limits(least_nodes=2, most_nodes=2), network=network),
         [catalog([offer("m")], ())],
-        known([made_up(LAWS), calibrated([run])]),
+        index_profiles([made_up(LAWS), calibrated([run])]),
     )
     assert made.candidates[0].seconds.median <= 40.0 + 1e-6

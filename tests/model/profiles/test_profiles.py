@@ -25,10 +25,10 @@ from tonnage.base import core
 from tonnage.base.records import Device, Measurement, Metric, Source, Study, Trial, TrialSpec
 from tonnage.base.records.profile import CapacityDistribution, Profile
 from tonnage.measure.trial import environment
-from tonnage.model.jobs.mapreduce import sort
-from tonnage.model.profiles import Advertised, Figure, OfferError, Said, profile
-from tonnage.model.profiles.repository import ProfileError, known, read
-from tonnage.model.slowest_node import Fleets
+from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.profiles import AdvertisedRates, AdvertisedRate, OfferError, OfferAssignments, build_profile
+from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
+from tonnage.model.slowest_node import ClusterDraws
 from tonnage.plan.advertised import advertised
 from tonnage.plan.planner import Question, plan
 
@@ -170,9 +170,9 @@ def store(operation: str, chunk: int, threads: int, rate: float) -> Trial:
 
 
 def made(
-    measurements: Sequence[Measurement], figures: Advertised | None = None, **named: Any
+    measurements: Sequence[Measurement], figures: AdvertisedRates | None = None, **named: Any
 ) -> Profile:
-    found = profile(
+    found = build_profile(
         measurements, figures or {}, name="p", made_at="2026-01-01T00:00:00+00:00", **named
     )
     assert Profile.from_json(json.loads(json.dumps(found.to_json()))) == found
@@ -259,7 +259,7 @@ def test_looking_again_makes_no_more_nodes(again: int, nodes: int, seed: int) ->
     found = laws(made(looked))["local both"]
     assert sum(mode.instances for mode in found.modes) == nodes
     assert found.fleets == again
-    assert known([made(looked)]).offers[M][False].laws["local both"] == found
+    assert index_profiles([made(looked)]).offers[M][False].distributions["local both"] == found
 
 
 def test_what_all_had_alike_changes_nothing_but_the_level() -> None:
@@ -284,7 +284,7 @@ def test_the_slowest_of_many_lies_where_the_law_says() -> None:
     held = 0
     for seed in range(200):
         found = laws(made(fleet(seed, 6, 5, spread=0.08, of_days=0.1, mood=0.03)))["local both"]
-        low, high = np.quantile(Fleets(200).slowest(found, [50]), [0.05, 0.95])
+        low, high = np.quantile(ClusterDraws(200).slowest(found, [50]), [0.05, 0.95])
         generator = np.random.default_rng([seed, 1])
         own = math.hypot(0.08, 0.03) * generator.standard_normal(50)
         held += low <= 5e8 * math.exp(0.1 * generator.standard_normal() + own.min()) <= high
@@ -324,7 +324,7 @@ def test_nodes_measured_each_alone_vary_as_nodes_do() -> None:
 
 def test_what_was_recorded_is_as_the_study_reads_it() -> None:
     study = Study.read(ROOT / "tests" / "data" / "study" / "study.json")
-    found = laws(made(study.measurements, said=Said(of_all=M)))
+    found = laws(made(study.measurements, said=OfferAssignments(default=M)))
     for resource, name in (
         ("local both", "rw"),
         ("local read", "ro"),
@@ -348,7 +348,7 @@ def test_records_from_before_machines_told_their_type_are_read() -> None:
     with_host = made([old])
     assert with_host.offers == []
     assert f"--offer {old.environment.host}=PROVIDER/TYPE" in why(with_host)
-    told = made([old], said=Said(of_hosts={old.environment.host: M}))
+    told = made([old], said=OfferAssignments(by_host={old.environment.host: M}))
     assert laws(told)["local both"].modes[0].median == pytest.approx(1709270184.77)
 
 
@@ -396,7 +396,7 @@ def test_the_layout_that_carried_most_is_planned_with() -> None:
 
 
 def test_a_networks_fall_is_a_share_of_two_nodes() -> None:
-    said = Said(of_all=M)
+    said = OfferAssignments(default=M)
     measured = [
         network({node: rate for node in range(size)})
         for size, rate in ((2, 1.2e8), (4, 1.08e8), (8, 0.9e8))
@@ -406,21 +406,21 @@ def test_a_networks_fall_is_a_share_of_two_nodes() -> None:
     assert scaling and scaling.points == [(2, 1.0), (4, pytest.approx(0.9)), (8, 0.75)]
     assert laws(found)["network"].modes[0].median == pytest.approx(1.2e8)
     assert laws(found)["network"].modes[0].instances == 2
-    curve = known([found]).offers[M][False].curve
+    curve = index_profiles([found]).offers[M][False].curve
     assert curve and "extrapolated from 8" in (curve.warning(9) or "")
 
 
 @pytest.mark.parametrize(
     ("settings", "said", "reason"),
     [
-        ({"namespaces": False}, Said(of_all=M), "within one machine"),
-        ({"rate_bits_per_second": None}, Said(of_all=M), "within one machine"),
-        ({"one_way": True}, Said(of_all=M), "one way"),
+        ({"namespaces": False}, OfferAssignments(default=M), "within one machine"),
+        ({"rate_bits_per_second": None}, OfferAssignments(default=M), "within one machine"),
+        ({"one_way": True}, OfferAssignments(default=M), "one way"),
         ({}, None, "set up within one machine"),
     ],
 )
 def test_what_is_no_offers_network_is_left_out(
-    settings: dict[str, Any], said: Said | None, reason: str
+    settings: dict[str, Any], said: OfferAssignments | None, reason: str
 ) -> None:
     measured = network({0: 1e8, 1: 1e8}, type=None if said else "m", **settings)
     found = made([measured], said=said)
@@ -430,7 +430,7 @@ def test_what_is_no_offers_network_is_left_out(
 def test_networks_of_other_links_are_not_one() -> None:
     slow, fast = network({0: 1e8, 1: 1e8}), network({0: 1e9, 1: 1e9}, rate_bits_per_second=10**10)
     fast = dataclasses.replace(fast, id="fast")
-    found = made([slow, fast], said=Said(of_all=M))
+    found = made([slow, fast], said=OfferAssignments(default=M))
     assert found.offers == []
     for said in ("of 1 Gbit/s", "of 10 Gbit/s", "not alike"):
         assert said in why(found)
@@ -454,15 +454,15 @@ def test_object_storage_is_planned_as_it_carried_most() -> None:
 
 
 def test_shares_are_of_nodes_and_of_offers() -> None:
-    figures: Advertised = {
-        ("aws", name): {"network": Figure(figure)} for name, figure in (("m", 1.25e8), ("n", 2.5e8))
+    figures: AdvertisedRates = {
+        ("aws", name): {"network": AdvertisedRate(figure)} for name, figure in (("m", 1.25e8), ("n", 2.5e8))
     }
     one = network({0: 1.0e8, 1: 1.0e8})
     other = dataclasses.replace(network({0: 2.25e8, 1: 2.25e8, 2: 2.25e8}), id="other")
-    alone = made([one], figures, said=Said(of_all=M)).shares[0]
+    alone = made([one], figures, said=OfferAssignments(default=M)).shares[0]
     assert alone.modes[0].median == pytest.approx(0.8)
     assert alone.evidence == "advertised" and alone.fleet_spread == 0.25
-    said = Said(of_hosts={"lab-2": M, "lab-3": ("aws", "n")})
+    said = OfferAssignments(by_host={"lab-2": M, "lab-3": ("aws", "n")})
     (both,) = made([one, other], figures, said=said).shares
     assert both.modes[0].median == pytest.approx(math.sqrt(0.8 * 0.9))
     assert both.fleet_spread == pytest.approx(statistics.stdev((math.log(0.8), math.log(0.9))), 0.1)
@@ -470,8 +470,8 @@ def test_shares_are_of_nodes_and_of_offers() -> None:
 
 
 def test_a_burst_is_not_what_lasts() -> None:
-    burst: Advertised = {M: {"network": Figure(2e7, 1.25e8)}}
-    found = made([network({0: 1e8, 1: 1e8})], burst, said=Said(of_all=M))
+    burst: AdvertisedRates = {M: {"network": AdvertisedRate(2e7, 1.25e8)}}
+    found = made([network({0: 1e8, 1: 1e8})], burst, said=OfferAssignments(default=M))
     assert found.offers == [] and found.shares == []
     assert "100 MB/s is a burst, since 20.0 MB/s is advertised to last" in why(found)
 
@@ -524,10 +524,10 @@ def test_what_no_plan_asks_for_is_told() -> None:
 def test_what_is_said_has_to_fit() -> None:
     one, other = disks({"rw": [1e8]}), disks({"rw": [1e8]}, host="node-1", type=None)
     with pytest.raises(OfferError, match="node-0 says that it is aws/m"):
-        made([one], said=Said(of_all=("aws", "n")))
+        made([one], said=OfferAssignments(default=("aws", "n")))
     with pytest.raises(OfferError, match=r"nobody: no measurement .* node-0 and node-1"):
-        made([one, other], said=Said(of_hosts={"nobody": M}))
-    found = made([one, other], said=Said(of_hosts={"node-0": ("aws", "n")}))
+        made([one, other], said=OfferAssignments(by_host={"nobody": M}))
+    found = made([one, other], said=OfferAssignments(by_host={"node-0": ("aws", "n")}))
     assert [each.type for each in found.offers] == ["n"]
     assert "which offer node-1 is, it does not say" in why(found)
 
@@ -537,30 +537,30 @@ def test_a_directory_of_measurements_and_profiles_is_what_is_known(tmp_path: Pat
         each.write(tmp_path / "deep" / each.id / "measurement.json")
     made_up({"n": [law("local both", 1e9)]}).write(tmp_path / "n.json")
     (tmp_path / "notes.json").write_text("{}")
-    both = known(read(str(tmp_path)))
+    both = index_profiles(read_profiles(str(tmp_path)))
     assert both.offers.keys() == {M, ("aws", "n")}
-    assert both.offers[M][False].laws["local both"].modes[0].instances == 4
+    assert both.offers[M][False].distributions["local both"].modes[0].instances == 4
     # Once a profile was made of them, that is what counts: whoever made it may have said more.
     measured = [Measurement.read(path) for path in sorted(tmp_path.glob("deep/*/*.json"))]
-    said = Said(of_hosts={f"node-{node}": ("aws", "o") for node in range(4)})
+    said = OfferAssignments(by_host={f"node-{node}": ("aws", "o") for node in range(4)})
     made(measured, said=said).write(tmp_path / "o.json")
-    assert known(read(str(tmp_path))).offers.keys() == {("aws", "n"), ("aws", "o")}
-    assert known(read(str(tmp_path / "o.json"))).offers.keys() == {("aws", "o")}
+    assert index_profiles(read_profiles(str(tmp_path))).offers.keys() == {("aws", "n"), ("aws", "o")}
+    assert index_profiles(read_profiles(str(tmp_path / "o.json"))).offers.keys() == {("aws", "o")}
 
 
 def test_a_directory_from_which_nothing_follows_is_refused(tmp_path: Path) -> None:
     disks({"rw": [1e8]}, type=None).write(tmp_path / "measurement.json")
     with pytest.raises(ProfileError, match=r"--offer node-0=PROVIDER/TYPE"):
-        read(str(tmp_path))
+        read_profiles(str(tmp_path))
     (tmp_path / "measurement.json").write_text('{"schema": "tonnage.measurement/1", ')
     with pytest.raises(ProfileError, match="is not JSON"):
-        read(str(tmp_path))
+        read_profiles(str(tmp_path))
     (tmp_path / "measurement.json").write_text("{}")
     with pytest.raises(ProfileError, match=r"expected tonnage\.measurement/1"):
-        read(str(tmp_path))
-    sort().write(tmp_path / "job.json")
+        read_profiles(str(tmp_path))
+    sort_job().write(tmp_path / "job.json")
     with pytest.raises(ProfileError, match="holds no profile, measurement or run"):
-        read(str(tmp_path / "job.json"))
+        read_profiles(str(tmp_path / "job.json"))
 
 
 def test_a_plan_rests_on_what_was_measured_and_tells_what_was_not(tmp_path: Path) -> None:
@@ -568,8 +568,8 @@ def test_a_plan_rests_on_what_was_measured_and_tells_what_was_not(tmp_path: Path
         each.write(tmp_path / each.id / "measurement.json")
     taken([trial("read4k", 1e6)], kind="ops").write(tmp_path / "ops" / "measurement.json")
     offers = [catalog([offer("m", 1.0), offer("n", 0.1)])]
-    question = Question(job=sort("none"), size=100 * TB, network="infinite")
-    found = plan(question, offers, known(read(str(tmp_path), lambda: advertised(offers))))
+    question = Question(job=sort_job("none"), size=100 * TB, network="infinite")
+    found = plan(question, offers, index_profiles(read_profiles(str(tmp_path), lambda: advertised(offers))))
     assert [each.offer for each in found.candidates] == ["m"]
     assert found.candidates[0].evidence == "measured"
     assert [each.offer for each in found.survey] == ["n"]

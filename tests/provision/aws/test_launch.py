@@ -28,7 +28,7 @@ from support.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.base.records.launch import Launch, RentedNode, Tariff
 from tonnage.base.records.plan import Plan
-from tonnage.catalog import find, load
+from tonnage.catalog import find_offer, load_catalog
 from tonnage.provision.aws.ec2 import Ec2
 from tonnage.provision.aws.requests import Account, Order, run_instances
 from tonnage.provision.aws.teardown import Kept, end, merged, now
@@ -710,7 +710,7 @@ def test_a_machine_ends_itself_at_its_time_and_when_it_boots_anew(
         (tools / name).write_text(f"#!/bin/sh\n{body}\n")
         (tools / name).chmod(0o755)
     order = Order(
-        rental=Rental("sort", candidate(NODES), find([load(CATALOG)], OFFER)[1]),
+        rental=Rental("sort", candidate(NODES), find_offer([load_catalog(CATALOG)], OFFER)[1]),
         account=Account(),
         tariff=PRICED,
         ends_at=datetime.fromtimestamp(1_000_000 + left, UTC),

@@ -27,7 +27,7 @@ from tonnage.base import core
 from tonnage.base.system import loop_devices
 from tonnage.base.system.cgroups import processes_in
 from tonnage.base.system.netns import NAMESPACES, rate_limit_commands, wire_rate
-from tonnage.catalog import load
+from tonnage.catalog import load_catalog
 from tonnage.provision.lab import ROOM, faults, lifecycle, preflight, ray_cluster, record
 from tonnage.provision.lab.catalog import write
 from tonnage.provision.lab.config import Description, Disk, parse
@@ -261,7 +261,7 @@ def test_whatever_outlasts_the_lab_is_undone(known: dict[str, Controller]) -> No
 
 
 def test_its_machines_are_offers(tmp_path: Path) -> None:
-    catalog = load(write(tmp_path, described()))
+    catalog = load_catalog(write(tmp_path, described()))
     assert (catalog.provider, catalog.region) == ("lab", "test-lab")
     fast, slow = catalog.offers
     assert fast.on_demand and fast.on_demand.usd_per_hour == 1.0
@@ -496,7 +496,7 @@ def _assert_known(tonnage: Tonnage, file: Path, made: dict[str, Any]) -> None:
         ("fast-0", 1.0),
         ("slow.2x-0", 0.25),
     ]
-    assert [offer.type for offer in load(Path(made["catalog"])).offers] == ["fast", "slow.2x"]
+    assert [offer.type for offer in load_catalog(Path(made["catalog"])).offers] == ["fast", "slow.2x"]
     listed = tonnage.run("catalog", "ls", made["catalog"], check=True).stdout
     assert "slow.2x" in listed
     sorts = ["plan", "sort", "--data", "1GB", "--catalog", made["catalog"], "--survey", "--json"]

@@ -19,13 +19,13 @@ from support.offers import BURSTING, SIZED, STEADY, catalog, law, offer, profile
 from support.runs import pass_one, pass_two, record
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.base.records.profile import Mode
-from tonnage.catalog import Catalog, Spot, load, newest
+from tonnage.catalog import Catalog, Spot, load_catalog, newest_catalogs
 from tonnage.cli.options.types import parse_duration, parse_size
-from tonnage.model.jobs.mapreduce import DURABILITIES, sort
-from tonnage.model.jobs.reduce import reduce
-from tonnage.model.profiles import Said
-from tonnage.model.profiles import profile as profiling
-from tonnage.model.profiles.repository import Known, known, read
+from tonnage.model.jobs.mapreduce import DURABILITIES, sort_job
+from tonnage.model.jobs.reduce import reduce_job
+from tonnage.model.profiles import OfferAssignments
+from tonnage.model.profiles import build_profile as profiling
+from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.plan.calibration import describe
 from tonnage.plan.planner import Question, plan
 from tonnage.plan.search import Limits
@@ -45,7 +45,7 @@ class Asked:
 
     page: Path
     catalogs: list[Catalog]
-    known: Known
+    known: ProfileIndex
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +54,10 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
     Some, since it is the command that would take long to be asked as often.
     """
-    study = known(read("themis-2014"))
+    study = index_profiles(read_profiles("themis-2014"))
     measured = {kind for _, kind in study.offers}
     catalogs = []
-    for each in newest():
+    for each in newest_catalogs():
         kept = [
             offer
             for at, offer in enumerate(each.offers)
@@ -77,11 +77,11 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def held(catalogs: list[Catalog], profiles: Known) -> PageData:
-    return page_data({how: sort(how) for how in DURABILITIES}, catalogs, profiles)
+def held(catalogs: list[Catalog], profiles: ProfileIndex) -> PageData:
+    return page_data({how: sort_job(how) for how in DURABILITIES}, catalogs, profiles)
 
 
-def written(directory: Path, catalogs: list[Catalog], profiles: Known) -> Asked:
+def written(directory: Path, catalogs: list[Catalog], profiles: ProfileIndex) -> Asked:
     page = write_explorer(held(catalogs, profiles), "sort", [], directory / "explore.html")
     return Asked(page, catalogs, profiles)
 
@@ -125,7 +125,7 @@ def asked(fields: dict[str, str]) -> Question:
     """The same as the command asks it."""
     deadline, budget, provider = fields["deadline"], fields["budget"], fields["provider"]
     return Question(
-        job=sort(fields["durability"]),  # type: ignore[arg-type]
+        job=sort_job(fields["durability"]),  # type: ignore[arg-type]
         size=parse_size(fields["data"]),
         limits=Limits(
             most_nodes=int(fields["max-nodes"]),
@@ -245,7 +245,7 @@ def test_laws_of_nodes_that_vary(browser: Browser, tmp_path: Path) -> None:
     laws = {"both": [kinds, law("network", 7e8, 0.1, 5)], "slow": [law("local both", 4e8, 0.3, 3)]}
     shares = [law(name, 0.9, 0.1, 4) for name in ("network", "volume read", "volume write")]
     made_up = catalog(offers, (STEADY, SIZED, BURSTING))
-    there = written(tmp_path, [made_up], known([profile(laws, shares=shares)]))
+    there = written(tmp_path, [made_up], index_profiles([profile(laws, shares=shares)]))
     with shown(browser, there.page) as page:
         for fields in questions(20, seed=3):
             fields["provider"] = ""
@@ -271,9 +271,9 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
             for day, seconds in ((1, 40.0), (2, 44.0))
         ]
         made.append(
-            profiling([], {}, name=name, made_at="now", runs=runs, said=Said(of_all=("aws", name)))
+            profiling([], {}, name=name, made_at="now", runs=runs, assigned=OfferAssignments(default=("aws", name)))
         )
-    there = written(tmp_path, [catalog(offers)], known(made))
+    there = written(tmp_path, [catalog(offers)], index_profiles(made))
     with shown(browser, there.page) as page:
         calibrated = set()
         for fields in questions(30, seed=5):
@@ -283,7 +283,7 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
             calibrated |= {(each.offer, each.calibrated is not None) for each in its.candidates}
         assert {("disk", True), ("link", True), ("core", True), ("never run", False)} <= calibrated
     few = "#data=4GB&max-nodes=2"
-    best = plan(Question(sort(), 4 * 10**9, Limits(most_nodes=2)), there.catalogs, there.known)
+    best = plan(Question(sort_job(), 4 * 10**9, Limits(most_nodes=2)), there.catalogs, there.known)
     with shown(browser, there.page, hash=few) as page:
         said = describe(best.candidates[0].calibrated)
         assert said.startswith("calibrated by 2 runs on 2 nodes")
@@ -305,8 +305,8 @@ def test_a_sort_from_a_store_to_a_store(browser: Browser, tonnage: Tonnage, tmp_
 
 
 def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None:
-    job = reduce(4, cpu_seconds_per_byte=2e-9, object_share=0.001)
-    study, catalogs = known(read("themis-2014")), [load("aws-us-east-1-2026")]
+    job = reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.001)
+    study, catalogs = index_profiles(read_profiles("themis-2014")), [load_catalog("aws-us-east-1-2026")]
     page = write_explorer(
         page_data({"": job}, catalogs, study), "job.json", [], tmp_path / "reduce.html"
     )
@@ -410,8 +410,8 @@ def test_a_measurement_is_cited_with_its_command(browser: Browser, tmp_path: Pat
     measured = dataclasses.replace(law("local both", 8e8, 0.2, 6), source="disk-a, disk-b")
     told = profile({"m": [measured, law("network", 7e8, 0.1, 5)]})
     commands = {"disk-a": ["tonnage", "measure", "disk", "--dir", "/mnt/a"], "c": ["no"]}
-    there = known([dataclasses.replace(told, commands=commands)])
-    held = page_data({"none": sort()}, [catalog([offer("m")])], there)
+    there = index_profiles([dataclasses.replace(told, commands=commands)])
+    held = page_data({"none": sort_job()}, [catalog([offer("m")])], there)
     with shown(browser, write_explorer(held, "sort", [], tmp_path / "explore.html")) as page:
         said = page.inner.locator("#arithmetic").inner_text()
         assert "disk-a, disk-b" in said and "measured" in said

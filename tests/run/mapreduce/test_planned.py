@@ -21,7 +21,7 @@ from tonnage.cli.options.plan_file import follow
 from tonnage.cli.run import mapreduce as command
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.cluster.ray_adapter import Machine
-from tonnage.model.jobs.mapreduce import mapreduce
+from tonnage.model.jobs.mapreduce import mapreduce_job
 
 NODES = ("a", "b", "c", "d")
 COUNT = """
@@ -39,7 +39,7 @@ JOB = tonnage.MapReduce(map=words, reduce=tonnage.sums("n"))
 
 def planned(nodes: int, size: int, durability: str = "none", **shares: float) -> Plan:
     """A plan of a MapReduce on so many machines."""
-    job = mapreduce(durability, **shares)  # type: ignore[arg-type]
+    job = mapreduce_job(durability, **shares)  # type: ignore[arg-type]
     return dataclasses.replace(plan_of(nodes, size), job=job)
 
 

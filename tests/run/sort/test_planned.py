@@ -22,7 +22,7 @@ from tonnage.base.records.plan import Plan
 from tonnage.cli.options.plan_file import Followed, follow, refuse_other_fleet
 from tonnage.cli.run import cluster
 from tonnage.cluster import ray_adapter as clusters
-from tonnage.model.jobs.mapreduce import mapreduce
+from tonnage.model.jobs.mapreduce import mapreduce_job
 from tonnage.run.sort.local import Layout
 from tonnage.run.storage.object_store import ObjectStoreOptions
 
@@ -151,7 +151,7 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     refused("No such file", disk / "nowhere.json")
     (disk / "other.json").write_text("{}")
     refused("give what tonnage plan sort --json printed", disk / "other.json")
-    other = dataclasses.replace(plan_of(4), job=mapreduce())
+    other = dataclasses.replace(plan_of(4), job=mapreduce_job())
     refused(
         "it is of mapreduce: give what tonnage plan sort --json printed",
         other.write(disk / "mapreduce.json"),

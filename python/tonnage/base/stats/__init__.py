@@ -1,8 +1,8 @@
 """Statistics of measurements: pure functions of numbers, which know nothing of what was measured.
 
-``fleet`` puts the others together for many instances over time; ``repetitions`` says when to stop
-repeating. What each file computes, from where, and its limits: docs/concepts/statistics.md.
+``cluster_time_series`` combines the others for many instances over time; ``sample_size`` decides
+when to stop repeating. Methods, sources and limits: docs/concepts/statistics.md.
 
-Values are of any unit, and what comes back has the same; shares are of one, not of a hundred. Every
-function that draws takes a ``seed``, and the same input with the same seed gives the same output.
+Results have the unit of the values; shares are of one, not of a hundred. Every function that draws
+takes a ``seed``: the same input with the same seed gives the same output.
 """

@@ -1,9 +1,9 @@
 """Autocorrelation: how many independent values a series is worth.
 
-`effective_size` adds up the autocorrelations, by Geyer's initial monotone sequence (1992,
-section 3.3). The lag-1 autocorrelation alone, ``n (1 - r) / (1 + r)``, would be right of AR(1); the
-sum also sees what comes back slowly under fast noise: a disk that alternates between two moods. It
-is never more than the number of values.
+`effective_size` sums the autocorrelations by Geyer's initial monotone sequence (1992, section 3.3).
+The lag-1 autocorrelation alone, ``n (1 - r) / (1 + r)``, would only be right for AR(1). The sum
+also captures slow correlation under fast noise: a disk that alternates between two states. The
+result never exceeds the number of values.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ def autocorrelations(values: Floats) -> FloatArray:
     """The autocorrelation at lags 0, 1, ... n - 1, shape ``(n,)``.
 
     ``r_k = sum (x_t - m)(x_{t+k} - m) / sum (x_t - m)^2`` (Box and Jenkins, eq. 2.1.11). Values
-    that are all equal have none: 1, then zeros. Values must be evenly spaced.
-
-    Raises:
-        ValueError: The values are none or not finite.
+    must be evenly spaced. If all are equal, the result is 1, then zeros.
     """
     array = checked(values)
     centred = array - np.mean(array)
-    # Twice as long with zeros: the transform is circular, the sum is not.
+    # Padded to twice the length with zeros: the transform is circular, the sum is not.
     transformed = np.fft.rfft(centred, 2 * array.size)
     sums = np.fft.irfft(np.abs(transformed) ** 2, 2 * array.size)[: array.size]
     if np.ptp(array) == 0 or sums[0] <= 0:
@@ -34,24 +31,17 @@ def autocorrelations(values: Floats) -> FloatArray:
 
 
 def autocorrelation(values: Floats, lag: int = 1) -> float:
-    """The autocorrelation at ``lag``; see `autocorrelations`.
-
-    Raises:
-        ValueError: The values are not finite, or not more than the lag; or the lag is negative.
-    """
+    """The autocorrelation at ``lag``; see `autocorrelations`."""
     if lag < 0:
-        raise ValueError("a lag is not negative")
+        raise ValueError("the lag must not be negative")
     return float(autocorrelations(checked(values, least=lag + 1))[lag])
 
 
 def integrated_time(values: Floats) -> float:
-    """Samples that pass for each independent one: ``1 + 2 * (r_1 + r_2 + ...)``, at least 1.
+    """Samples for each independent one: ``1 + 2 * (r_1 + r_2 + ...)``, at least 1.
 
-    The sum ends where two neighbouring autocorrelations add up to less than zero, and its pairs are
-    made to fall (Geyer 1992).
-
-    Raises:
-        ValueError: Fewer than two values, or not finite.
+    The sum ends where two neighbouring autocorrelations add up to less than zero; sums of pairs
+    are capped so that they never rise (Geyer 1992).
     """
     correlations = autocorrelations(checked(values, least=2))
     pairs = correlations[: correlations.size // 2 * 2].reshape(-1, 2).sum(axis=1)
@@ -61,10 +51,6 @@ def integrated_time(values: Floats) -> float:
 
 
 def effective_size(values: Floats) -> float:
-    """Independent values that any stationary series is worth: ``n / integrated_time``.
-
-    Raises:
-        ValueError: Fewer than two values, or not finite.
-    """
+    """Independent values that a stationary series is worth: ``n / integrated_time``."""
     array = checked(values, least=2)
     return max(1.0, array.size / integrated_time(array))

@@ -1,14 +1,14 @@
-"""Change points: where the level of any of several series steps, and how many such places.
+"""Change points: where the level of any of several series steps.
 
-`changes` finds the cuts that minimise the squares within segments plus a penalty for each cut,
-exactly, by PELT (Killick, Fearnhead and Eckley 2012, Optimal detection of changepoints with a
-linear computational cost). Each series counts in units of its own noise. That is taken from
-differences of neighbours, which a step hardly touches, and allows for autocorrelation, without
-which slow noise looks like steps: for AR(1) noise the ratio of squared differences two apart and
+`change_points` finds the cuts that minimise the squares within segments plus a penalty for each
+cut, exactly, by PELT (Killick, Fearnhead and Eckley 2012, Optimal detection of changepoints with a
+linear computational cost). Each series is scaled by its own noise. The noise is estimated from
+differences of neighbours, which a step hardly affects, and allows for autocorrelation: without
+that, slow noise looks like steps. For AR(1) noise the ratio of squared differences two apart and
 one apart is 1 + r (Chakar, Lebarbier, Lévy-Leduc and Robin 2017, A robust approach for estimating
 change-points in the mean of an AR(1) process).
 
-A drift is no step: it comes out as a staircase.
+A drift is reported as a staircase of steps.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tonnage.base.stats.distributions import normal_quantile
 from tonnage.base.stats.samples import FloatArray
 
 MOST_CORRELATED = 0.75
-"""Noise that is slower than this cannot be told from steps."""
+"""Noise that is slower than this cannot be distinguished from steps."""
 MOST_KEPT, LEAST_KEPT = 0.9, 0.5
-"""Of squared differences such a share is kept, the smallest: steps are among the others."""
+"""The share of squared differences that is kept, smallest first: steps are among the others."""
 TOUCHED = 12
-"""So many differences may have a step in them, where that leaves `LEAST_KEPT`."""
+"""This many differences may contain a step, as long as `LEAST_KEPT` of them remain."""
 CAUTION = 2.0
 """The penalty as a multiple of BIC's: noise is estimated, and its tails are not normal."""
 
-SURE = 1e-9
-"""Noise that is a smaller share of what a series moves is none."""
+NEGLIGIBLE = 1e-9
+"""Noise below this share of a series' range counts as none."""
 
 
-def changes(
+def change_points(
     series: FloatArray,
     *,
     least: int = 5,
@@ -45,51 +45,48 @@ def changes(
 
     Args:
         series: Shape ``(n, d)``, evenly spaced.
-        least: Values in a segment, at least.
-        floor: Noise that each series is taken to have at least, in its own unit. A series without
-            noise, like one that is mostly zero, needs it.
-        blurred: Values on each side of a cut that count for neither: where each value is a mean
-            over some time, a step within that time makes a value of its own.
-        penalty: What a cut must save; if it is not given, BIC's ``(d + 1) log n`` times `CAUTION`.
-
-    Raises:
-        ValueError: Not two dimensions, not finite, or a length, floor or penalty below its least.
+        least: Minimum number of values in a segment.
+        floor: Minimum noise of each series, in its own unit. A series without noise needs one, for
+            instance a series that is mostly zero.
+        blurred: Values on each side of a cut that count for neither segment: where each value is a
+            mean over some time, a step within that time produces an intermediate value.
+        penalty: What a cut must save; by default BIC's ``(d + 1) log n`` times `CAUTION`.
     """
     values = _checked(series)
     if least < 1 + 2 * blurred or min(floor, blurred, penalty or 0) < 0:
-        raise ValueError("give segments of one value or more that counts, and nothing negative")
+        raise ValueError("segments need at least one value that counts, and no negative setting")
     count, width = values.shape
     if count < 2 * least or not width:
         return []
-    # Of a series that never moves nothing is to be learnt; one that moves without noise is sure.
+    # A constant series has no information; one that moves without noise gets a tiny scale.
     moving = values[:, np.ptp(values, axis=0) > 0]
     if not moving.shape[1]:
         return []
     noise = [max(long_run_deviation(column), floor) for column in moving.T]
-    scale = np.maximum(noise, SURE * np.ptp(moving, axis=0))
+    scale = np.maximum(noise, NEGLIGIBLE * np.ptp(moving, axis=0))
     if penalty is None:
         penalty = CAUTION * (moving.shape[1] + 1) * math.log(count)
     return _pelt(moving / scale, least, blurred, penalty)
 
 
 def long_run_deviation(values: FloatArray) -> float:
-    """How far noise puts a mean off, times the root of how many values it is of; steps left aside.
+    """The long-run standard deviation of the noise, ignoring steps.
 
-    For independent noise its standard deviation; for AR(1) noise ``sqrt((1 + r) / (1 - r))`` times
-    that. Zero where nearly all neighbours are equal, or there are fewer than four values.
+    For independent noise this is its standard deviation; for AR(1) noise ``sqrt((1 + r) / (1 - r))``
+    times that. Zero where nearly all neighbours are equal, or with fewer than four values.
     """
     if values.size < 4:
         return 0.0
-    one = _square(values[1:] - values[:-1])
-    two = _square(values[2:] - values[:-2])
+    one = _trimmed_square(values[1:] - values[:-1])
+    two = _trimmed_square(values[2:] - values[:-2])
     if one == 0:
         return 0.0
     r = min(max(two / one - 1, 0.0), MOST_CORRELATED)
     return math.sqrt(one / (2 * (1 - r)) * (1 + r) / (1 - r))
 
 
-def _square(differences: FloatArray) -> float:
-    """Their mean square, as normal ones have it whose smallest squares are these."""
+def _trimmed_square(differences: FloatArray) -> float:
+    """Mean square from the smallest squares, rescaled as for a trimmed normal distribution."""
     count = differences.size
     share = min(max(1 - TOUCHED / count, LEAST_KEPT), MOST_KEPT)
     kept = np.sort(differences**2)[: max(round(share * count), 1)]
@@ -107,8 +104,8 @@ def _pelt(values: FloatArray, least: int, blurred: int, penalty: float) -> list[
     best = np.full(count + 1, np.inf)
     best[0] = -penalty
     last = np.zeros(count + 1, dtype=int)
-    # A cut that is beaten at one moment stays beaten, but only where the one that beats it may
-    # already be a cut: `least` later.
+    # A candidate that is beaten at one moment stays beaten, but only from `least` later on, where
+    # the candidate that beats it may itself be a cut.
     out_from = np.full(count + 1, count + 1)
     cuts = np.array([0])
     for end in range(least, count + 1):
@@ -136,5 +133,5 @@ def _pelt(values: FloatArray, least: int, blurred: int, penalty: float) -> list[
 def _checked(series: FloatArray) -> FloatArray:
     values = np.asarray(series, dtype=float)
     if values.ndim != 2 or not np.all(np.isfinite(values)):
-        raise ValueError("give finite values of shape (n, d)")
+        raise ValueError("values must be finite and of shape (n, d)")
     return values

@@ -1,11 +1,11 @@
-"""A fleet over time: what each instance gives, which do not belong, which alternate, which cycle.
+"""A cluster over time: each instance's median, and outliers, multimodal and cyclic instances.
 
-The order matters. A cycle is looked for first and taken out, since a sinusoid lingers at its crests
-and troughs and so has two modes. An instance with several modes is no bad apple because its median
-happens to lie in the lower one: it is judged by the mode that is nearest to the fleet's median, and
-its median has no part in what is usual. Levels are for the fleet as a whole: each instance's is
-the level over the number of tests, so a fleet without anything to find is called so in all but some
-3 % of cases, 1 % for each kind of finding.
+The order matters. Cycles are removed first, since a sinusoid lingers at its crests and troughs and
+so has two modes. An instance with several modes is not an outlier just because its median lies in
+the lower one: it is judged by the mode nearest to the cluster's median, and its own median does not
+count towards that. False alarm levels hold for the cluster as a whole: each instance is tested at
+the level over the number of tests. So a cluster with nothing to find has a finding in some 3 % of
+cases, 1 % for each kind.
 """
 
 from __future__ import annotations
@@ -37,45 +37,45 @@ LEVEL = 0.01
 
 @dataclass(frozen=True)
 class InstanceFindings:
-    """What one instance gave over time."""
+    """The findings of one instance."""
 
     name: str
     median: QuantileEstimate
     """With an interval by order statistics of the effective size."""
     autocorrelation: float
-    """From one sample to the next."""
+    """At lag 1."""
     variation: float | None
-    """Coefficient of variation over time; None where the mean is zero, or of a single sample."""
+    """Coefficient of variation over time; None if the mean is zero, or for a single sample."""
     modality: Modality | None
-    """Of what is left without the cycle; None: too few samples to say."""
+    """Without the cycle; None: too few samples."""
     cycle: Cycle | None
-    """Only if it is one; too few samples show none."""
+    """Only a significant one; too few samples show none."""
 
 
 @dataclass(frozen=True)
-class FleetFindings:
-    """What a fleet gave over time."""
+class ClusterFindings:
+    """The findings of a cluster."""
 
     instances: tuple[InstanceFindings, ...]
     """From best to worst, by median."""
     percentiles: tuple[QuantileEstimate, ...]
     """Over instances, of their medians."""
     variation: float | None
-    """Coefficient of variation of the instances' medians; None where it says nothing."""
+    """Coefficient of variation of the instances' medians; None for one instance, or a mean of 0."""
     outliers: tuple[Outlier, ...]
-    """Instances that do not belong, farthest first, worse and better ones."""
+    """Worse and better instances, farthest first."""
     cycle: Cycle | None
-    """Of the fleet as a whole: the median over instances, each relative to its own median."""
+    """Of the cluster as a whole: the median over instances, each relative to its own median."""
     level: float
 
     @property
-    def bad_apples(self) -> tuple[Outlier, ...]:
+    def slow_instances(self) -> tuple[Outlier, ...]:
         """The outliers that are worse than the others."""
         return tuple(each for each in self.outliers if each.worse)
 
     @property
     def multimodal(self) -> tuple[InstanceFindings, ...]:
-        """The instances that alternate between modes."""
+        """The instances with several modes."""
         return tuple(each for each in self.instances if each.modality and each.modality.multimodal)
 
     @property
@@ -84,7 +84,7 @@ class FleetFindings:
         return tuple(each for each in self.instances if each.cycle)
 
 
-def analyse_fleet(
+def analyse_cluster(
     series: Mapping[str, Series],
     *,
     better: Better = "higher",
@@ -92,37 +92,36 @@ def analyse_fleet(
     confidence: float = 0.95,
     level: float = LEVEL,
     seed: int = 0,
-) -> FleetFindings:
-    """What there is to see in a fleet's samples.
+) -> ClusterFindings:
+    """Analyse the samples of a cluster's instances.
 
     Args:
-        series: What each instance gave; in the same unit, none negative, moments of one clock.
+        series: Of each instance; in the same unit, not negative, moments of one clock.
         better: Whether high values are the good ones.
         shares: Percentiles over instances.
         confidence: Of intervals.
-        level: Of false alarms of each kind, in the fleet as a whole.
+        level: False alarm level of each kind of finding, for the cluster as a whole.
         seed: Of all draws.
 
     Raises:
-        ValueError: No instances; or one has no values, some that are negative or not finite, or
-            moments that do not increase; or most instances did nothing.
+        ValueError: No instances, invalid samples, or most instances did nothing.
     """
     if not series:
         raise ValueError("no instances")
     arrays = {name: checked_series(each.seconds, each.values) for name, each in series.items()}
-    # One test for each instance, and for cycles one more for the fleet.
+    # One test for each instance, and for cycles one more for the cluster.
     each_level = level / len(series)
     found = {
         name: _instance(name, *each, confidence, each_level, level / (len(series) + 1), seed)
         for name, each in arrays.items()
     }
     medians = {name: each.median.value for name, each in found.items()}
-    return FleetFindings(
+    return ClusterFindings(
         instances=tuple(found[name] for name in best_to_worst(medians, better)),
         percentiles=over_instances(medians, shares, confidence),
         variation=_variation(np.asarray(list(medians.values()))),
         outliers=outliers(_judged(found), better, level=level, seed=seed),
-        cycle=_cycle(*_together(arrays), level / (len(series) + 1)),
+        cycle=_cycle(*_relative_median(arrays), level / (len(series) + 1)),
         level=level,
     )
 
@@ -163,7 +162,7 @@ def _variation(values: FloatArray) -> float | None:
 
 
 def _judged(found: Mapping[str, InstanceFindings]) -> dict[str, float]:
-    """What each instance is judged by: its median, or the mode nearest to the others' medians."""
+    """The value by which each instance is judged: its median, or the mode nearest the others."""
     modes: dict[str, tuple[Mode, ...]] = {
         name: each.modality.modes
         for name, each in found.items()
@@ -173,7 +172,7 @@ def _judged(found: Mapping[str, InstanceFindings]) -> dict[str, float]:
     usual = [value for name, value in medians.items() if name not in modes]
     middle = float(np.median(usual or list(medians.values())))
     return {
-        # A density reaches a little beyond the values: below zero, of one that stands still.
+        # A density extends a little beyond the values: below zero, for an idle instance.
         name: min((max(mode.value, 0.0) for mode in modes[name]), key=lambda at: abs(at - middle))
         if name in modes
         else value
@@ -181,10 +180,10 @@ def _judged(found: Mapping[str, InstanceFindings]) -> dict[str, float]:
     }
 
 
-def _together(
+def _relative_median(
     arrays: Mapping[str, tuple[FloatArray, FloatArray]],
 ) -> tuple[FloatArray, FloatArray]:
-    """The fleet's course: in each bin of time, the median of instances relative to their own."""
+    """The cluster's series: in each bin of time, the median of instances relative to their own."""
     steps = [
         float(np.median(np.diff(seconds))) for seconds, _ in arrays.values() if seconds.size > 1
     ]

@@ -2,7 +2,7 @@
 
 The bandwidth is Silverman's rule of thumb, ``0.9 min(s, IQR / 1.34) n^(-1/5)`` (Density Estimation,
 1986, eq. 3.31); bins are Freedman and Diaconis' ``2 IQR n^(-1/3)`` wide (1981). Both state what was
-used. The rule of thumb is for one hump, and smooths several too much: look at `modes` as well.
+used. The rule of thumb assumes one hump and oversmooths several: see `multimodality` for those.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tonnage.base.stats.samples import FloatArray, Floats, checked
 Axis = Literal["linear", "logarithmic"]
 
 MOST_BINS = 512
-"""One outlier must not make a million bins."""
+"""One outlier must not produce a million bins."""
 REACH = 3.0
-"""Bandwidths that a density goes on for beyond the outermost values."""
+"""Bandwidths by which a density extends beyond the outermost values."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Density:
     values: tuple[float, ...]
     densities: tuple[float, ...]
     bandwidth: float
-    """In the values' unit, or in that of their logarithm."""
+    """In the unit of the values, or of their logarithm."""
     axis: Axis
     rule: str
 
@@ -46,11 +46,7 @@ class Histogram:
 
 
 def bandwidth(values: Floats) -> float:
-    """Silverman's rule of thumb, in the values' unit; the deviation alone where the IQR is zero.
-
-    Raises:
-        ValueError: Fewer than two values, not finite, or all equal.
-    """
+    """Silverman's rule of thumb, in the values' unit; the deviation alone where the IQR is zero."""
     array = checked(values, least=2)
     if np.ptp(array) == 0:
         raise ValueError("all values are equal: they have no density")
@@ -71,12 +67,7 @@ def kernel_density(array: FloatArray, points: FloatArray, width: float) -> Float
 
 
 def density(values: Floats, axis: Axis = "linear", points: int = 256) -> Density:
-    """The Gaussian kernel density at ``points`` evenly spaced places on the axis.
-
-    Raises:
-        ValueError: Fewer than two values, not finite, all equal, or not positive where logarithms
-            are to be taken.
-    """
+    """The Gaussian kernel density at ``points`` evenly spaced places on the axis."""
     array = _on_axis(values, axis, least=2)
     width = bandwidth(array)
     places = np.linspace(array.min() - REACH * width, array.max() + REACH * width, points)
@@ -93,15 +84,11 @@ def density(values: Floats, axis: Axis = "linear", points: int = 256) -> Density
 def histogram(values: Floats, axis: Axis = "linear", bins: int | None = None) -> Histogram:
     """Counts in bins of equal width on the axis.
 
-    Without ``bins``, as wide as Freedman and Diaconis say; as many as Sturges says,
-    ``ceil(log2 n) + 1``, where the IQR is zero; never more than 512.
-
-    Raises:
-        ValueError: No values, not finite, not positive where logarithms are to be taken, or fewer
-            than one bin.
+    Without ``bins``, the width is Freedman and Diaconis'. Where the IQR is zero, the number is
+    Sturges', ``ceil(log2 n) + 1``. There are never more than 512.
     """
     array = _on_axis(values, axis)
-    rule = "as many bins as asked for"
+    rule = "number of bins given"
     if bins is None:
         bins, rule = _bins(array)
     counts, edges = np.histogram(array, bins)
@@ -119,7 +106,7 @@ def _bins(array: FloatArray) -> tuple[int, str]:
         return math.ceil(math.log2(array.size)) + 1, "Sturges: the IQR is zero"
     wanted = extent / width
     if wanted > MOST_BINS:
-        return MOST_BINS, f"{MOST_BINS} bins: Freedman and Diaconis would have more"
+        return MOST_BINS, f"{MOST_BINS} bins, the maximum: Freedman and Diaconis' rule gives more"
     return max(1, math.ceil(wanted)), "Freedman and Diaconis"
 
 

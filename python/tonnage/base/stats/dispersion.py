@@ -1,9 +1,9 @@
-"""Spread: coefficient of variation, and scales that outliers do not move.
+"""Dispersion: the coefficient of variation, and robust scales.
 
 The median absolute deviation (MAD) times 1.4826 is the standard deviation of normal values
-(Rousseeuw and Croux 1993). It is zero when more than half of the values are equal, which rounded
-measurements are; then the mean absolute deviation times ``sqrt(pi / 2)`` stands in (Iglewicz and
-Hoaglin 1993, section 3.3). Only values that are all equal have the robust scale zero.
+(Rousseeuw and Croux 1993). It is zero when more than half of the values are equal, as in rounded
+measurements. Then the mean absolute deviation times ``sqrt(pi / 2)`` replaces it (Iglewicz and
+Hoaglin 1993, section 3.3). The robust scale is zero only if all values are equal.
 """
 
 from __future__ import annotations
@@ -30,37 +30,22 @@ class Scale:
 
 
 def coefficient_of_variation(values: Floats) -> float:
-    """Sample standard deviation (n - 1) over the size of the mean; no unit.
-
-    Args:
-        values: Shape ``(n,)``, at least two.
-
-    Raises:
-        ValueError: Fewer than two, not finite, or their mean is zero.
-    """
+    """Sample standard deviation (n - 1) over the absolute mean; no unit."""
     array = checked(values, least=2)
     mean = float(np.mean(array))
     if mean == 0:
-        raise ValueError("the mean is zero: spread relative to it says nothing")
+        raise ValueError("the mean is zero: no spread is relative to it")
     return float(np.std(array, ddof=1)) / abs(mean)
 
 
 def median_absolute_deviation(values: Floats) -> float:
-    """The median of the distances from the median, as it is: not scaled to a standard deviation.
-
-    Raises:
-        ValueError: The values are none or not finite.
-    """
+    """The median distance from the median, not scaled to a standard deviation."""
     array = checked(values)
     return float(np.median(np.abs(array - np.median(array))))
 
 
 def robust_scale(values: Floats) -> Scale:
-    """The standard deviation that normal values of this MAD have; guarded where the MAD is zero.
-
-    Raises:
-        ValueError: The values are none or not finite.
-    """
+    """The standard deviation of normal values with this MAD; see above where the MAD is zero."""
     array = checked(values)
     middle = median_absolute_deviation(array)
     if middle > 0:

@@ -1,10 +1,10 @@
-"""The distributions that intervals are read from.
+"""The distributions behind intervals and draws.
 
-What a plan draws from by the hundred thousand is computed here, since SciPy takes longer to load
-than a plan takes: the normal's quantiles by Wichura's algorithm AS 241 (Applied Statistics 37,
-1988), the gamma's by Newton's method on its power series (NIST Digital Library of Mathematical
-Functions, 8.11.4). Tests hold both against SciPy's. The others are SciPy's special functions;
-``scipy.stats`` takes a second to load.
+Plans draw normal and gamma quantiles by the hundred thousand, and importing SciPy takes longer than
+a plan, so both are computed here: the normal's by Wichura's algorithm AS 241 (Applied Statistics
+37, 1988), the gamma's by Newton's method on its power series (NIST Digital Library of Mathematical
+Functions, 8.11.4). Tests compare both with SciPy's. The others are SciPy's special functions, since
+``scipy.stats`` takes a second to import.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ MOST_STEPS, NEAR = 60, 1e-7
 
 
 def binomial_at_most(successes: int, trials: int, share: float) -> float:
-    """P(B <= successes) of ``trials`` tries that each succeed with probability ``share``."""
+    """P(B <= successes) for ``trials`` attempts that each succeed with probability ``share``."""
     from scipy import special
 
     if successes < 0:
@@ -135,19 +135,19 @@ def normal_quantiles(shares: FloatArray) -> FloatArray:
 
 
 def gamma_quantiles(shape: float, shares: FloatArray) -> FloatArray:
-    """The quantiles of the gamma distribution of this shape and scale 1, of shares within 0 to 1.
+    """Quantiles of the gamma distribution of this shape and scale 1, for shares within 0 to 1.
 
-    Newton's method begins where Wilson and Hilferty's cube has them (1931).
+    Newton's method starts from Wilson and Hilferty's cube (1931).
     """
-    whole = math.lgamma(shape)
+    log_gamma = math.lgamma(shape)
     start = 1 - 1 / (9 * shape) + normal_quantiles(shares) / (3 * math.sqrt(shape))
-    # Far below, where the cube fails, the series' first term alone is all there is.
-    least = np.exp((np.log(shares) + whole + math.log(shape)) / shape)
+    # In the far lower tail, where the cube fails, the first term of the series suffices.
+    least = np.exp((np.log(shares) + log_gamma + math.log(shape)) / shape)
     found = np.maximum(shape * np.maximum(start, 0.0) ** 3, least)
     for _ in range(MOST_STEPS):
-        density = np.exp((shape - 1) * np.log(found) - found - whole)
+        density = np.exp((shape - 1) * np.log(found) - found - log_gamma)
         step = (density * found * _series(shape, found) - shares) / density
-        # Never past a tenth: the distribution has nothing below 0.
+        # At most down to a tenth: the quantile stays positive.
         found = np.maximum(found - step, found / 10)
         if np.all(np.abs(step) <= NEAR * found):
             break
@@ -155,7 +155,7 @@ def gamma_quantiles(shape: float, shares: FloatArray) -> FloatArray:
 
 
 def _series(shape: float, at: FloatArray) -> FloatArray:
-    """The sum of ``x^n / (a (a + 1) ... (a + n))``."""
+    # The sum of x^n / (a (a + 1) ... (a + n)).
     term = np.full_like(at, 1 / shape)
     total = term.copy()
     above = shape

@@ -1,8 +1,8 @@
 """The knee of a curve that rises and flattens: the smallest effort that comes near the best.
 
-As the fleet study chose how many operations to keep outstanding: the smallest number whose
-throughput is within 5 % of the best. It is a rule, not an estimate: a curve that is flat near its
-top may have another knee when it is measured again.
+The EC2 disk study chose its queue depth this way: the smallest one whose throughput is within 5 %
+of the best. It is a rule, not an estimate: a curve that is flat near its top may have another knee
+when it is measured again.
 """
 
 from __future__ import annotations
@@ -16,17 +16,11 @@ SHARE = 0.05
 def knee(values: Mapping[int, float], share: float = SHARE) -> int:
     """The smallest key whose value is at least ``1 - share`` of the largest value.
 
-    Args:
-        values: What each effort (threads, operations at once) gives; the more, the better.
-        share: How far below the best is near it, from 0 to less than 1.
-
-    Raises:
-        ValueError: There are no values, or one is not finite or less than zero, or the share is
-            none.
+    Keys are efforts (threads, operations outstanding); higher values are better.
     """
     if not values or not all(math.isfinite(value) and value >= 0 for value in values.values()):
-        raise ValueError("give values that are finite and not less than zero, one at least")
+        raise ValueError("needs at least one value; all finite and not negative")
     if not 0 <= share < 1:
-        raise ValueError(f"{share} is no share: give 0 or more, and less than 1")
+        raise ValueError(f"share must be at least 0 and less than 1, not {share}")
     enough = (1 - share) * max(values.values())
     return min(effort for effort, value in values.items() if value >= enough)

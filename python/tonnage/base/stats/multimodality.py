@@ -1,15 +1,20 @@
-"""Modes: whether a sample has more than one, where they are, and how much lies in each.
+"""Multimodality by Hartigan's dip test: whether a sample has several modes, where, and how large.
 
-A median between two modes is a value that hardly occurs, so look here before quoting one.
+A median between two modes is a value that hardly occurs, so check this before quoting one.
 
-Two things must hold before a sample is called multimodal. Its `dip` must be larger than that of the
-uniform distribution, of all with one mode the one that dips most (Hartigan and Hartigan 1985), in
-all but ``level`` of samples. And it must be larger than the dips of surrogates: series with the
-same periodogram and random phases (Theiler et al. 1992), which have one mode and the sample's own
-autocorrelation; what wanders slowly lingers here and there and dips without having modes. A series
-that changed its level once, for good, has two modes as well: that is said of what was seen.
+A sample is called multimodal if two tests agree. First, its dip exceeds that of uniform samples in
+all but ``level`` of cases: of all unimodal distributions the uniform dips most (Hartigan and
+Hartigan 1985). Second, it exceeds the dips of surrogates: series with the same periodogram and
+random phases (Theiler et al. 1992). Surrogates have one mode and the sample's autocorrelation; a
+slowly wandering series lingers at some values and dips without having modes. A series that changed
+its level once, for good, counts as having two modes.
 
-The modes themselves are the humps of a Gaussian kernel density (`density`) that a valley parts.
+The modes are the humps of a Gaussian kernel density (`density`), separated by valleys.
+
+**The dip** is the largest distance between the empirical distribution function and the nearest one
+with a single mode, convex before it and concave after. Hartigan and Hartigan's algorithm narrows
+the modal interval between the greatest convex minorant and the least concave majorant until the
+distance no longer grows.
 """
 
 from __future__ import annotations
@@ -26,15 +31,15 @@ from tonnage.base.stats.samples import FloatArray, Floats, checked
 
 LEVEL = 0.01
 LEAST = 20
-"""Values below which nothing is said of modes."""
+"""Minimum number of values."""
 MOST = 2_048
-"""Of a longer series, every so manyth sample is looked at."""
+"""Longer series are thinned to this many samples."""
 SURROGATES = 199
 SURROGATE_LEVEL = 0.01
 VALLEY = 0.8
-"""A valley is no higher than this share of the lower hump beside it."""
+"""A valley is no higher than this share of the lower hump next to it."""
 LEAST_SHARE = 0.05
-"""A hump with a smaller share of the values is no mode."""
+"""A hump with a smaller share of the values does not count as a mode."""
 
 TAILS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 # fmt: off
@@ -50,15 +55,15 @@ TABLE: dict[int, tuple[float, ...]] = {
     2560: (0.374, 0.450, 0.497, 0.538, 0.589, 0.626, 0.659, 0.700, 0.733, 0.757, 0.789, 0.820),
 }
 # fmt: on
-"""``sqrt(n)`` times the dip that uniform samples of n exceed with each probability of `TAILS`.
+"""``sqrt(n)`` times the dip that uniform samples of n exceed with each probability in `TAILS`.
 
-From 300,000 samples of each n up to 640, 150,000 above (NumPy's PCG64, seed 19850301).
+Simulated with 300,000 samples for each n up to 640, 150,000 above (NumPy's PCG64, seed 19850301).
 """
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A place where values gather."""
+    """A hump of the density: its peak, and its share of the values."""
 
     value: float
     share: float
@@ -66,11 +71,11 @@ class Mode:
 
 @dataclass(frozen=True)
 class Modality:
-    """How many modes a sample has, and how surely more than one."""
+    """The modes of a sample, and the confidence that there is more than one."""
 
     dip: float
     false_alarm: float
-    """The share of uniform samples, or of surrogates if it is larger, that dip as much."""
+    """The share of uniform samples, or of surrogates if larger, that dip as much."""
     modes: tuple[Mode, ...]
     """In order of value; a single one if the sample is not multimodal."""
 
@@ -81,16 +86,13 @@ class Modality:
 
 
 def modality(values: Floats, *, level: float = LEVEL, seed: int = 0) -> Modality:
-    """The modes of the sample; one, its median, unless there are surely more.
+    """The modes of the sample; a single one, its median, unless the tests find more.
 
     Args:
-        values: Shape ``(n,)``, at least 20; in order of time, evenly spaced, if they have one.
-        level: Of false alarms against the uniform distribution; divide it by the number of samples
-            that are looked at.
-        seed: Of the surrogates.
-
-    Raises:
-        ValueError: Fewer than 20 values, or not finite.
+        values: Shape ``(n,)``, at least 20; if they form a series, in order and evenly spaced.
+        level: False alarm level against the uniform distribution; divide it by the number of
+            samples that are tested.
+        seed: For the surrogates.
     """
     array = checked(values, least=LEAST)
     array = array[:: -(-array.size // MOST)]
@@ -100,9 +102,9 @@ def modality(values: Floats, *, level: float = LEVEL, seed: int = 0) -> Modality
     if false_alarm <= level:
         modes = modes_of(array)
         if len(modes) > 1:
-            beaten = surrogates_false_alarm(array, found, seed)
-            false_alarm = max(false_alarm, beaten)
-            if beaten > SURROGATE_LEVEL:
+            among_surrogates = surrogates_false_alarm(array, found, seed)
+            false_alarm = max(false_alarm, among_surrogates)
+            if among_surrogates > SURROGATE_LEVEL:
                 modes = ()
     if len(modes) < 2:
         modes = (Mode(float(np.median(array)), 1.0),)
@@ -112,16 +114,14 @@ def modality(values: Floats, *, level: float = LEVEL, seed: int = 0) -> Modality
 def dip_false_alarm(found: float, size: int) -> float:
     """The probability that ``size`` independent uniform values dip by ``found`` or more.
 
-    Interpolated in a table of simulated quantiles, over ``sqrt(n) dip`` and ``1 / sqrt(n)``; beyond
-    it, where the probability is below 0.0001, as the tail ``exp(-c n dip^2)``; one above 0.5.
-
-    Raises:
-        ValueError: Fewer than ten values.
+    Interpolated in the table of simulated quantiles, over ``sqrt(n) dip`` and ``1 / sqrt(n)``.
+    Probabilities below the table, 0.0001, follow the tail ``exp(-c n dip^2)``; above 0.5 the result
+    is 1.
     """
     if size < min(TABLE):
-        raise ValueError(f"the table begins at {min(TABLE)} values, not {size}")
+        raise ValueError(f"needs at least {min(TABLE)} values, not {size}")
     roots = [-1 / math.sqrt(each) for each in TABLE]
-    # Beyond the largest the quantiles no longer move.
+    # Beyond the largest size the quantiles no longer change.
     limits = [
         float(np.interp(-1 / math.sqrt(size), roots, [line[column] for line in TABLE.values()]))
         for column in range(len(TAILS))
@@ -137,9 +137,9 @@ def dip_false_alarm(found: float, size: int) -> float:
 
 
 def surrogates_false_alarm(array: FloatArray, found: float, seed: int = 0) -> float:
-    """The share of surrogates of the same periodogram that dip by ``found`` or more.
+    """The share of surrogates that dip by ``found`` or more.
 
-    ``(1 + exceeding) / (1 + surrogates)``, 0.005 at least; of how far they exceed nothing is said.
+    ``(1 + exceeding) / (1 + surrogates)``, so at least 0.005.
     """
     generator = np.random.default_rng(seed)
     transformed = np.fft.rfft(array - array.mean())
@@ -151,11 +151,7 @@ def surrogates_false_alarm(array: FloatArray, found: float, seed: int = 0) -> fl
 
 
 def modes_of(values: Floats) -> tuple[Mode, ...]:
-    """The humps of the kernel density that valleys part, whether or not they are significant.
-
-    Raises:
-        ValueError: Fewer than two values, not finite, or all equal.
-    """
+    """The humps of the kernel density that valleys separate, significant or not."""
     array = checked(values, least=2)
     width = max(bandwidth(array), _resolution(array))
     places = np.linspace(array.min() - 3 * width, array.max() + 3 * width, 512)
@@ -184,7 +180,7 @@ def modes_of(values: Floats) -> tuple[Mode, ...]:
 
 
 def _resolution(array: FloatArray) -> float:
-    """How far apart neighbours are: rounded values are a comb, and its teeth are no modes."""
+    # The distance of neighbours: rounded values form a comb, and its teeth are not modes.
     gaps = np.diff(np.unique(array))
     return float(np.median(gaps)) if gaps.size > 1 else 0.0
 

@@ -1,12 +1,12 @@
-"""Many instances side by side: their order, lines of percentiles, and bad apples.
+"""Compare instances: their order, their percentiles, and outliers.
 
-Each instance gives one value, its own median; percentiles of instances are never pooled. Which
-do not belong is judged on logarithms, since rates are positive and differ by factors:
-``z = (log x - median) / scale`` with a robust scale (`spread`), so that bad apples do not hide
-themselves. How sure: the share of fleets, drawn from one normal distribution and of the same size,
-in which the farthest of *all* instances lies that far out (single-step max-T, Westfall and Young
-1993), so looking at many instances costs no false alarms, and the few values of a small fleet are
-allowed for. An instance that is surely different but by little is not worth a name: `LEAST_SHARE`.
+Each instance contributes one value, its own median; samples of several instances are never pooled.
+Outliers are judged on logarithms, since rates are positive and differ by factors:
+``z = (log x - median) / scale`` with a robust scale (`dispersion`), which outliers do not inflate.
+The false alarm probability is the share of clusters of the same size, drawn from one normal
+distribution, in which the farthest of *all* instances lies that far out (single-step max-T,
+Westfall and Young 1993). It holds for any number of instances, and for small clusters. Instances
+closer to the median than `LEAST_SHARE` are not reported, however significant.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from tonnage.base.stats.samples import FloatArray, Floats, checked
 Better = Literal["higher", "lower"]
 
 LEVEL = 0.01
-"""Fleets without any outlier in which one is called so."""
+"""Share of clusters without any outlier in which one is reported."""
 LEAST_SHARE = 0.1
-"""Closer than this share to the fleet's median, nobody is an outlier."""
+"""No instance closer than this share to the cluster's median is an outlier."""
 LEAST_INSTANCES = 5
 """Fewer do not show what is usual."""
-FLEETS = 9_999
+CLUSTERS = 9_999
 PERCENTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True)
 class Outlier:
-    """An instance that does not belong to the others."""
+    """An instance that differs from the others."""
 
     name: str
     value: float
     ratio: float
-    """Its value over the fleet's median: 0.6 is 40 % less."""
+    """Its value over the cluster's median: 0.6 is 40 % less."""
     distance: float
     """Robust standard deviations of the logarithm from the median; infinite for a zero."""
     false_alarm: float
-    """Fleets without outliers in which some instance lies this far out; at least 0.0001."""
+    """Share of clusters without outliers in which some instance lies this far out; >= 0.0001."""
     worse: bool
-    """A bad apple; else it is better than the others."""
+    """Worse than the others; otherwise better."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,7 @@ class PercentileLines:
 
 
 def best_to_worst(values: Mapping[str, float], better: Better = "higher") -> tuple[str, ...]:
-    """The instances in order; of equals, by name.
-
-    Raises:
-        ValueError: There are none, or a value is not finite.
-    """
+    """The instances in order; ties by name."""
     checked(list(values.values()))
     sign = -1 if better == "higher" else 1
     return tuple(sorted(values, key=lambda name: (sign * values[name], name)))
@@ -75,11 +71,7 @@ def best_to_worst(values: Mapping[str, float], better: Better = "higher") -> tup
 def over_instances(
     values: Mapping[str, float], shares: Sequence[float] = PERCENTILES, confidence: float = 0.95
 ) -> tuple[QuantileEstimate, ...]:
-    """Percentiles over instances, one value each, with intervals for the fleet they come from.
-
-    Raises:
-        ValueError: There are none, a value is not finite, or a share is not between 0 and 1.
-    """
+    """Percentiles over instances, one value each, with confidence intervals."""
     each = list(values.values())
     return tuple(quantile_estimate(each, share, confidence) for share in shares)
 
@@ -89,11 +81,7 @@ def percentile_lines(
     shares: Sequence[float] = PERCENTILES,
     better: Better = "higher",
 ) -> PercentileLines:
-    """Each instance's own percentiles, instances from best to worst.
-
-    Raises:
-        ValueError: There are no instances, or one has no values or some that are not finite.
-    """
+    """Each instance's own percentiles, instances from best to worst."""
     names = best_to_worst({name: quantile(of, 0.5) for name, of in samples.items()}, better)
     lines = tuple(tuple(quantile(samples[name], share) for name in names) for share in shares)
     return PercentileLines(names, tuple(shares), lines)
@@ -107,25 +95,24 @@ def outliers(
     least_share: float = LEAST_SHARE,
     seed: int = 0,
 ) -> tuple[Outlier, ...]:
-    """The instances that do not belong, farthest first; none in a fleet smaller than five.
+    """The outliers, farthest first; none in a cluster of fewer than five.
 
     Args:
-        values: One for each instance, none negative; a zero (it did nothing) is infinitely far out.
-        better: Which direction is the good one.
-        level: Of false alarms, for the fleet as a whole.
-        least_share: What differs from the median by less is left out, however sure.
-        seed: Of the fleets that are drawn for comparison.
+        values: One for each instance, not negative; a zero is infinitely far out.
+        better: The good direction.
+        level: False alarm level for the cluster as a whole.
+        least_share: Instances that differ from the median by less are not reported.
+        seed: For the clusters that are drawn for comparison.
 
     Raises:
-        ValueError: There are no instances, or a value is negative or not finite; or the median is
-            zero, when most did nothing.
+        ValueError: A value is negative or not finite, or the median is zero.
     """
     names, array = list(values), checked(list(values.values()))
     if (array < 0).any():
         raise ValueError("a value is negative: it has no logarithm")
     middle = float(np.median(array))
     if middle == 0:
-        raise ValueError("most instances did nothing: there is nothing to compare with")
+        raise ValueError("most instances did nothing: there is no median to compare with")
     if array.size < LEAST_INSTANCES:
         return ()
     moved = array > 0
@@ -148,14 +135,14 @@ def outliers(
 
 @lru_cache(maxsize=16)
 def _farthest(size: int, seed: int) -> FloatArray:
-    """The farthest robust distance in each of many normal fleets, ascending: ``(FLEETS,)``."""
+    """The farthest robust distance in each of many normal clusters, ascending: ``(CLUSTERS,)``."""
     generator = np.random.default_rng([seed, size])
-    farthest = np.empty(FLEETS)
+    farthest = np.empty(CLUSTERS)
     rows = max(1, 4_000_000 // size)
-    for start in range(0, FLEETS, rows):
-        fleets = generator.standard_normal((min(rows, FLEETS - start), size))
-        away = np.abs(fleets - np.median(fleets, axis=1, keepdims=True))
+    for start in range(0, CLUSTERS, rows):
+        clusters = generator.standard_normal((min(rows, CLUSTERS - start), size))
+        away = np.abs(clusters - np.median(clusters, axis=1, keepdims=True))
         scales = MAD_TO_DEVIATION * np.median(away, axis=1)
-        farthest[start : start + len(fleets)] = away.max(axis=1) / scales
+        farthest[start : start + len(clusters)] = away.max(axis=1) / scales
     farthest.sort()
     return farthest

@@ -1,20 +1,20 @@
-"""Periodicity: the strongest cycle of a series, and how surely it is none.
+"""Periodicity: the strongest cycle of a series, and its false alarm probability.
 
 A Lomb-Scargle periodogram with a floating mean (Zechmeister and Kürster 2009), so gaps are allowed,
-of what is left when a straight line is taken out. At each frequency it is compared with the noise
-*there*: slow noise has much power at long periods and makes "cycles" of two or three swings. The
-noise's spectrum is a sum of two AR(1) spectra, fitted by Whittle's likelihood (1953) to the
-periodogram without the candidate and what lies within its width; disks that alternate between two
-moods at random have such a spectrum (a Lorentzian), and so has a fast AR(1) noise upon it.
-With R the candidate's power over the noise's, one frequency's false alarm probability is
-``p = (1 + R / k) ** -k``, nearly ``e^-R``, with k the number of frequencies up to four times as
-high from which the noise there is known, less what was fitted (at long periods they are few). For
-the largest of all frequencies up to f it is, after Baluev (2008, eq. 5 and 6)::
+of the detrended series. At each frequency it is compared with the noise *there*: slow noise has
+much power at long periods and produces "cycles" of two or three swings. The noise spectrum is a sum
+of two AR(1) spectra, fitted by Whittle's likelihood (1953) to the periodogram without the candidate
+and its neighbourhood. Disks that alternate between two states at random have such a spectrum (a
+Lorentzian), with fast AR(1) noise on top. With R the candidate's power over the noise's, the false
+alarm probability at one frequency is ``p = (1 + R / k) ** -k``, nearly ``e^-R``. Here k is the
+number of frequencies up to four times as high that determine the noise there, less the fitted
+parameters (at long periods k is small). For the largest of all frequencies up to f it is, after
+Baluev (2008, eq. 5 and 6)::
 
     1 - (1 - p) exp(-W p sqrt(R)),   W = f sqrt(4 pi var(seconds))
 
-Blocks drawn in another order, the usual null for correlated noise, will not do here: blocks shorter
-than the period break slow noise as well, so it passes for a cycle, and longer ones keep the cycle.
+The usual null for correlated noise, shuffled blocks, fails here: blocks shorter than the period
+also break slow noise, which then passes for a cycle, and longer blocks keep the cycle.
 """
 
 from __future__ import annotations
@@ -29,60 +29,56 @@ import numpy.typing as npt
 from tonnage.base.stats.samples import FloatArray, Floats, checked_series
 
 LEAST_CYCLES = 3.0
-"""What was seen fewer times than this in a series is no cycle."""
+"""A cycle repeats at least this often within the series."""
 LEAST = 32
-"""Samples below which noise and cycle cannot be told apart."""
+"""Minimum number of samples: fewer do not separate noise from cycles."""
 MOST = 2_048
-"""Longer series are averaged into so many bins of time; faster cycles are not looked for."""
+"""Longer series are averaged into this many bins of time; faster cycles are not detected."""
 FINER = 2
-"""Frequencies looked at for each that the series resolves."""
+"""Oversampling: frequencies examined for each that the series resolves."""
 SLOW = (0.6, 0.8, 0.9, 0.95, 0.97, 0.985, 0.993, 0.998)
 FAST = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75)
 SLOW_SHARES = (0.0, 0.02, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
-"""Autocorrelations of the two noises from sample to sample, and the slower one's share of power."""
+"""Lag-1 autocorrelations of the two noises, and the slower one's share of the power."""
 
 
 FITTED = 4
-"""What the fit chooses: two autocorrelations, a share, a scale."""
+"""Fitted parameters: two autocorrelations, a share, a scale."""
 NEIGHBOURS = 4
-"""The noise at a frequency is known from those up to so many times as high, and from the lower."""
+"""The noise at a frequency follows from all lower ones and from those up to 4 times as high."""
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """The strongest cycle that a series may have: ``A cos(2 pi (t - peak) / period)``."""
+    """The strongest cycle of a series: ``A cos(2 pi (t - peak) / period)``."""
 
     period_seconds: float
     amplitude_value: float
-    """Half of what lies between crest and trough, in the values' unit."""
+    """Half the distance from trough to crest, in the values' unit."""
     amplitude_share: float
-    """The amplitude over the median's size; infinite where that is zero."""
+    """The amplitude over the absolute median; infinite where that is zero."""
     peak_seconds: float
-    """A moment of a crest: the first at or after the series' start."""
+    """The first crest at or after the start of the series."""
     explained_share: float
-    """Of the variance that is left without a straight line."""
+    """Share of the detrended variance."""
     false_alarm: float
-    """Probability that noise with the spectrum fitted shows a cycle as strong, at any period."""
+    """Probability that noise with the fitted spectrum shows as strong a cycle, at any period."""
 
 
 def strongest_cycle(
     seconds: Floats, values: Floats, *, least_cycles: float = LEAST_CYCLES
 ) -> Cycle:
-    """The cycle that stands out most from the noise, and how likely noise shows such a one.
+    """The cycle that stands out most from the noise, with its false alarm probability.
 
     Args:
-        seconds: Shape ``(n,)``, increasing, at least 32; gaps are allowed, but the noise's spectrum
-            takes the samples for evenly spaced.
+        seconds: Shape ``(n,)``, increasing, at least 32; gaps are allowed, but the noise spectrum
+            assumes evenly spaced samples.
         values: Shape ``(n,)``.
-        least_cycles: Periods longer than the series' length over this are not looked for.
-
-    Raises:
-        ValueError: Too few values, not finite, moments that do not increase, or fewer than one
-            cycle asked for.
+        least_cycles: The longest period is the length of the series over this.
     """
     moments, array = checked_series(seconds, values, least=LEAST)
     if least_cycles < 1:
-        raise ValueError("a cycle is seen once at least")
+        raise ValueError("least_cycles must be at least 1")
     began, middle = float(moments[0]), float(np.median(array))
     moments, array = _binned(moments - began, array)
     level = _without_line(moments, array)
@@ -96,12 +92,12 @@ def strongest_cycle(
     searched = frequencies >= least_cycles / span * (1 - 1e-9)
     basis = _basis(tuple(moments.tolist()), tuple(frequencies.tolist()))
     powers = _powers(basis, level)
-    # The series' own frequencies: between them, neighbours say the same twice.
+    # Only the series' own frequencies: those between them are not independent.
     own = np.arange(frequencies.size) % FINER == FINER - 1
-    # A straight line takes away much of the slowest.
+    # Detrending removes much of the slowest.
     own[: 2 * FINER - 1] = False
     noise = _noise(frequencies * step, powers, own)
-    # A strong cycle at a long period can pass for slow noise in that first fit; so two are tried.
+    # A strong cycle at a long period can pass for slow noise in the first fit, so two are tried.
     standing_out, strongest = (
         float(frequencies[searched][np.argmax(of[searched])]) for of in (powers / noise, powers)
     )
@@ -130,11 +126,7 @@ def strongest_cycle(
 
 
 def without_cycle(seconds: Floats, values: Floats, cycle: Cycle) -> FloatArray:
-    """The values with the cycle taken out, shape ``(n,)``; their level stays.
-
-    Raises:
-        ValueError: No values, not finite, or moments that do not increase.
-    """
+    """The values without the cycle, shape ``(n,)``; their level stays."""
     moments, array = checked_series(seconds, values)
     turns = (moments - cycle.peak_seconds) / cycle.period_seconds
     left: FloatArray = array - cycle.amplitude_value * np.cos(2 * np.pi * turns)
@@ -145,17 +137,8 @@ def periodogram(seconds: Floats, values: Floats, frequencies: Floats) -> FloatAr
     """Half the sum of squares that a sinusoid of each frequency, and a mean, explain.
 
     White noise of variance v has v on average at each frequency, with an exponential distribution.
-
-    Args:
-        seconds: Shape ``(n,)``, increasing.
-        values: Shape ``(n,)``.
-        frequencies: Shape ``(m,)``, in cycles a second, positive.
-
-    Returns:
-        Shape ``(m,)``, in the values' unit squared.
-
-    Raises:
-        ValueError: No values, not finite, or moments that do not increase.
+    ``frequencies``, shape ``(m,)``, are in cycles a second; the result, shape ``(m,)``, is in the
+    values' unit squared.
     """
     moments, array = checked_series(seconds, values, least=3)
     basis = _basis(tuple(moments.tolist()), tuple(np.asarray(frequencies).tolist()))
@@ -166,9 +149,9 @@ def periodogram(seconds: Floats, values: Floats, frequencies: Floats) -> FloatAr
 def _basis(
     moments: tuple[float, ...], frequencies: tuple[float, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """Two orthonormal vectors for each frequency, also to a mean; kept, as instances share clocks.
+    """Two vectors for each frequency, orthonormal and orthogonal to a mean; shape ``(m, n)`` each.
 
-    Shape ``(m, n)`` each.
+    Cached, since instances measured together share their moments.
     """
     angles = 2 * np.pi * np.outer(frequencies, moments)
     first = np.cos(angles)
@@ -183,7 +166,7 @@ def _basis(
 
 def _lengths(rows: FloatArray) -> FloatArray:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    # At the highest frequencies of evenly spaced samples one of the two vanishes.
+    # At the highest frequency of evenly spaced samples one of the two vanishes.
     safe: FloatArray = np.where(lengths > 1e-6, lengths, np.inf)
     return safe
 
@@ -228,7 +211,7 @@ def _shapes(turns: tuple[float, ...]) -> FloatArray:
 def _sinusoid(
     moments: FloatArray, level: FloatArray, frequency: float
 ) -> tuple[float, float, FloatArray]:
-    """The cosine's and the sine's amplitudes, and what both amount to at each moment."""
+    """The cosine's and the sine's amplitudes, and the fitted values."""
     angles = 2 * np.pi * frequency * moments
     columns = np.stack([np.cos(angles), np.sin(angles), np.ones_like(moments)], axis=1)
     (cosine, sine, _), *_ = np.linalg.lstsq(columns, level, rcond=None)
@@ -239,7 +222,7 @@ def _sinusoid(
 def _refined(
     moments: FloatArray, level: FloatArray, candidate: float, step: float, least: float
 ) -> float:
-    """The frequency near ``candidate`` that explains most, to a hundredth of what is resolved."""
+    """The frequency near ``candidate`` that explains most, to a hundredth of the resolution."""
     found = candidate
     for finer in (step / 4, step / 40):
         near = found + finer * np.arange(-5, 6)
@@ -251,10 +234,10 @@ def _refined(
 
 def _false_alarm(ratio: float, known: int, highest: float, moments: FloatArray) -> float:
     width = highest * math.sqrt(4 * math.pi * float(np.var(moments)))
-    # Of noise, the largest of so many was left out of the fit: the rest lies low by this share.
+    # The fit leaves out the largest of ``known`` values, so it underestimates noise by this share.
     ratio *= 1 - math.log(known) / known
     alone = (1 + ratio / (known - FITTED)) ** (FITTED - known)
-    # As logarithms: what is near one must not lose what is near zero.
+    # In logarithms, so that small probabilities keep their digits.
     log_none = math.log1p(-alone) - width * math.sqrt(ratio) * alone if alone < 1 else -math.inf
     return -math.expm1(log_none)
 

@@ -3,8 +3,8 @@
 Of n independent values the number below the true quantile of ``share`` p is binomial(n, p), so
 ``[x(l), x(u)]`` holds it with probability ``P(l <= B <= u - 1)`` at least, whatever continuous
 distribution they come from (David and Nagaraja, Order Statistics, 3rd ed., section 7.1; Le Boudec,
-Performance Evaluation, theorem 2.1). Ranks are taken so that each side errs by at most half of
-``1 - confidence``. Where not even the extremes do, the interval is not estimable.
+Performance Evaluation, theorem 2.1). Ranks are chosen so that each side errs by at most half of
+``1 - confidence``. If even the extremes err more, the interval is not estimable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Ranks:
     low: int
     high: int
     confidence: float
-    """What the two enclose it with: at least what was asked for."""
+    """Of the two: at least the requested one."""
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,13 @@ class QuantileEstimate:
     """None: not estimable from so few values."""
     size: int
     effective_size: int
-    """Independent values that the sample is worth; its size, if not told otherwise."""
+    """Independent values that the sample is worth; its size, unless given."""
     missing: int
-    """Independent values still lacking before there can be an interval; zero if there is one."""
+    """Independent values still missing for an interval; zero if there is one."""
 
 
 def quantile(values: Floats, share: float) -> float:
-    """The sample's quantile, linear between order statistics (Hyndman and Fan's type 7).
-
-    Args:
-        values: Shape ``(n,)``.
-        share: From 0, the smallest, to 1, the largest.
-
-    Raises:
-        ValueError: The values are none or not finite, or the share is outside.
-    """
+    """The sample's quantile, linear between order statistics (Hyndman and Fan's type 7)."""
     if not 0 <= share <= 1:
         raise ValueError(f"share must lie between 0 and 1, not {share}")
     return float(np.quantile(checked(values), share))
@@ -62,10 +54,7 @@ def needed_size(share: float, confidence: float = 0.95) -> int:
     """Independent values needed before the quantile has an interval: 6 for a median at 95 %.
 
     The least n with ``max(p, 1 - p) ** n <= (1 - confidence) / 2``: the quantile lies outside of
-    all n values, on the side where that is likelier, no more often than one side may err.
-
-    Raises:
-        ValueError: Share or confidence is not between 0 and 1.
+    all n values, on the likelier side, no more often than one side may err.
     """
     checked_share(share)
     error = (1 - checked_share(confidence, "confidence")) / 2
@@ -77,15 +66,11 @@ def needed_size(share: float, confidence: float = 0.95) -> int:
 
 
 def ranks(size: int, share: float, confidence: float = 0.95) -> Ranks | None:
-    """Which of ``size`` independent values enclose the quantile; None if not even all do.
-
-    Raises:
-        ValueError: Share or confidence is not between 0 and 1.
-    """
+    """Which of ``size`` independent values enclose the quantile; None if not even all do."""
     if size < needed_size(share, confidence):
         return None
     error = (1 - confidence) / 2
-    # Near the normal approximation; then exactly, which is a step or two.
+    # Start near the normal approximation, then correct exactly in a step or two.
     reach = -normal_quantile(error) * math.sqrt(size * share * (1 - share))
     low = min(max(1, math.floor(size * share - reach)), size)
     while low > 1 and binomial_at_most(low - 1, size, share) > error:
@@ -110,16 +95,12 @@ def quantile_estimate(
     """The sample's quantile, and the order statistics that enclose the true one.
 
     Args:
-        values: Shape ``(n,)``; independent, or ``effective_size`` says how many they are worth.
+        values: Shape ``(n,)``; independent, unless ``effective_size`` is given.
         share: Which quantile; 0.5 is the median.
-        confidence: Of the interval, at least.
-        effective_size: Of autocorrelated values; see `autocorrelation`. With m of them the ranks
-            are those of m values, as shares ``rank / (m + 1)`` of the whole sample. An
-            approximation, on the safe side for medians.
-
-    Raises:
-        ValueError: The values are none or not finite, a share is not between 0 and 1, or the
-            effective size is not finite.
+        confidence: Minimum confidence of the interval.
+        effective_size: Number of independent values that autocorrelated ones are worth (see
+            `autocorrelation`). With m of them the ranks are those of m values, as shares
+            ``rank / (m + 1)`` of the whole sample: an approximation, conservative for medians.
     """
     array = checked(values)
     size = array.size
@@ -130,7 +111,7 @@ def quantile_estimate(
     found = ranks(size, share, confidence)
     interval = None
     if found:
-        # Places from zero; with as many as there are, those of the ranks themselves.
+        # Positions from zero; if the effective size is the size, these are the ranks themselves.
         stretch = (array.size + 1) / (size + 1)
         places = [rank * stretch - 1 for rank in (found.low, found.high)]
         low, high = np.interp(places, np.arange(array.size), np.sort(array)).tolist()

@@ -1,15 +1,15 @@
-"""Repetitions: how precise what was measured is, and how often it must still be measured.
+"""Sample size: how precise a median is, and how many repetitions are still needed.
 
-A sample is one whole run: what is within a run is correlated, and more of it makes no new run.
+A sample is one whole run: values within a run are correlated, and more of them are no new run.
 
-A median takes ``n (d / r)^2`` samples to be known to within the share r, where n samples had an
+A median needs ``n (d / r)^2`` samples to be known to within the share r, where n samples had an
 interval by order statistics (`quantiles`) whose farther end is the share d away: a quantile's error
-falls with ``sqrt(n)`` (David and Nagaraja, theorem 10.3). CONFIRM (Maricq et al., OSDI 2018) asks
-the same by drawing subsets, which can say no more than the number there is. From few samples it is
-rough: ask again.
+falls with ``sqrt(n)`` (David and Nagaraja, theorem 10.3). CONFIRM (Maricq et al., OSDI 2018) answers
+the same question by drawing subsets, so never beyond the number of samples it has. From few samples
+the estimate is rough: repeat it.
 
-To look after each run and stop when it is good enough makes the interval look narrower than it is:
-what stops is more often a lucky streak. The wanted share is reached less often than `confidence`.
+Checking after each run and stopping once the precision suffices makes intervals look narrower than
+they are, since lucky streaks stop more often. They hold less often than `confidence`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tonnage.base.stats.quantiles import needed_size, quantile_estimate
 from tonnage.base.stats.samples import Floats, Interval, checked, checked_share
 
 MOST = 1_000_000
-"""More repetitions than this are not counted out."""
+"""Larger numbers are reported as unknown."""
 
 
 @dataclass(frozen=True)
 class Precision:
-    """How precise a median is, against how precise it should be."""
+    """The precision of a median, compared with the target."""
 
     value: float
     interval: Interval | None
@@ -38,38 +38,35 @@ class Precision:
     wanted_share: float
     size: int
     needed: int | None
-    """Samples in all, as far as these can tell; None: more than a million."""
+    """Estimated total number of samples; None: more than a million."""
 
     @property
-    def good_enough(self) -> bool:
-        """Whether the interval lies within the wanted share of the value."""
+    def is_sufficient(self) -> bool:
+        """Whether the interval lies within the target share of the value."""
         return self.reached_share is not None and self.reached_share <= self.wanted_share
 
     @property
     def still_needed(self) -> int | None:
-        """Samples that are still to be taken: zero when good enough, else at least one."""
-        if self.good_enough:
+        """Samples still to be taken: zero when sufficient, otherwise at least one."""
+        if self.is_sufficient:
             return 0
         return None if self.needed is None else max(1, self.needed - self.size)
 
 
 def precision(samples: Floats, share: float, confidence: float = 0.95) -> Precision:
-    """How precise the samples' median is, and how many would make it precise to ``share``.
+    """The precision of the samples' median, and how many make it precise to ``share``.
 
     Args:
         samples: Shape ``(n,)``, one for each independent run.
-        share: Wanted: both ends of the interval within this share of the median; 0.05 is 5 %.
+        share: Target: both ends of the interval within this share of the median; 0.05 is 5 %.
         confidence: Of the interval, by order statistics.
-
-    Raises:
-        ValueError: No samples, not finite; their median is zero; a share not between 0 and 1.
     """
     array = checked(samples)
     checked_share(share)
     checked_share(confidence, "confidence")
     value = float(np.median(array))
     if value == 0:
-        raise ValueError("the median is zero: precision relative to it says nothing")
+        raise ValueError("the median is zero: no precision is relative to it")
     interval = quantile_estimate(array, 0.5, confidence).interval
     reached = None
     if interval:
@@ -81,5 +78,5 @@ def precision(samples: Floats, share: float, confidence: float = 0.95) -> Precis
 
 def _needed(size: int, reached: float | None, share: float, confidence: float) -> int:
     least = needed_size(0.5, confidence)
-    # Of fewer, nothing is known but that they are too few.
+    # Fewer than the minimum have no interval to extrapolate from.
     return least if reached is None else max(least, math.ceil(size * (reached / share) ** 2))

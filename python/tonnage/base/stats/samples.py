@@ -1,4 +1,4 @@
-"""What every estimator takes and gives: checked samples, and an interval."""
+"""Types that all estimators share: checked samples, series and intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = Sequence[float] | FloatArray
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval; ``confidence`` is what was asked for, or more where the rule says."""
+    """A confidence interval; ``confidence`` is the requested one, or more where the rule says."""
 
     low_value: float
     high_value: float
@@ -24,7 +24,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Series:
-    """What one instance gave over time: ``values[i]`` at ``seconds[i]``, which increase."""
+    """The values of one instance over time: ``values[i]`` at ``seconds[i]``, which increase."""
 
     seconds: Floats
     values: Floats
@@ -38,9 +38,9 @@ def checked(values: Floats, least: int = 1) -> FloatArray:
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        raise ValueError(f"one dimension is needed, not {array.ndim}")
+        raise ValueError(f"values must be one-dimensional, not {array.ndim}-dimensional")
     if array.size < least:
-        raise ValueError(f"{array.size} values; at least {least} are needed")
+        raise ValueError(f"needs at least {least} values, not {array.size}")
     if not np.isfinite(array).all():
         raise ValueError("a value is not finite")
     return array
@@ -52,8 +52,7 @@ def checked_series(
     """The moments and the values as arrays of shape ``(n,)``.
 
     Raises:
-        ValueError: As for `checked`; or there are not as many moments as values, or they do not
-            increase.
+        ValueError: As for `checked`; or their numbers differ, or the moments do not increase.
     """
     moments, array = checked(seconds, least), checked(values, least)
     if moments.size != array.size:
@@ -64,11 +63,7 @@ def checked_series(
 
 
 def checked_share(share: float, name: str = "share") -> float:
-    """The share, strictly between zero and one.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """The share, which must lie strictly between zero and one."""
     if not 0 < share < 1:
         raise ValueError(f"{name} must lie between 0 and 1, not {share}")
     return share

@@ -1,9 +1,10 @@
-"""Where warm-up ends: a window slides, and the first that is level is where it is steady.
+"""Steady state: where warm-up ends, by the slope within a sliding window.
 
-Level is what the fitted line rises or falls by over the window: no more than a share of the
-window's mean. fio's ``steadystate=*_slope`` and SNIA's Performance Test Specification (best linear
-fit within the window) are this rule. A level window amid a slow ramp of steps deceives it, and a
-cycle longer than the window keeps it waiting. Each answer says its window and share.
+The first level window begins the steady state. A window is level if its fitted line rises or falls
+by no more than a share of the window's mean. This is the rule of fio's ``steadystate=*_slope`` and
+of SNIA's Performance Test Specification (best linear fit within the window). A level window within
+a slow ramp of steps deceives it, and a cycle longer than the window delays it. Each result states
+its window and tolerance.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ class Steady:
     """Where a series became steady."""
 
     begins: int | None
-    """Index of the first sample that counts; None: it did not become steady."""
+    """Index of the first steady sample; None: it did not become steady."""
     begins_seconds: float | None
     rule: str
     """With its window and tolerance."""
     slope_per_second: float | None
-    """Of the line fitted to the window that was level."""
+    """Of the line fitted to the level window."""
     excursion_share: float | None
-    """What that line rises or falls over its length, as a share of the mean; without a sign."""
+    """The absolute change of that line over the window, as a share of the mean."""
 
 
 def steady_by_slope(
@@ -38,18 +39,14 @@ def steady_by_slope(
     Args:
         seconds: Shape ``(n,)``, increasing; gaps are allowed.
         values: Shape ``(n,)``.
-        window_seconds: The window's length; windows of fewer than three samples are passed over.
+        window_seconds: The window's length; windows of fewer than three samples are skipped.
         tolerance_share: Of the window's mean. SNIA's is 0.1.
-
-    Raises:
-        ValueError: No values, not finite, or moments that do not increase; a window or tolerance
-            that is not positive.
     """
     moments, array = checked_series(seconds, values)
     if not (window_seconds > 0 and tolerance_share > 0):
         raise ValueError("window and tolerance must be positive")
     rule = f"slope within {tolerance_share:g} of the mean over a window of {window_seconds:g} s"
-    # A window whose end falls within half a sample after the last is whole.
+    # A window that ends less than one step after the last sample is complete.
     slack = float(np.median(np.diff(moments))) if array.size > 1 else 0.0
     for start, began in enumerate(moments):
         if began + window_seconds > moments[-1] + slack * 1.001:
@@ -64,7 +61,7 @@ def steady_by_slope(
 
 
 def _line(moments: Floats, values: Floats, extent: float) -> tuple[float, float]:
-    """The least-squares slope, and what it amounts to over ``extent`` relative to the mean."""
+    """The least-squares slope, and its change over ``extent`` relative to the mean."""
     away = np.asarray(moments) - np.mean(moments)
     middle = float(np.mean(values))
     slope = float(np.dot(away, np.asarray(values) - middle) / np.dot(away, away))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base.records import write_atomically
-from tonnage.catalog.aws_errors import TRIES, in_one_line
+from tonnage.catalog.aws_errors import TRIES, aws_errors_as
 from tonnage.catalog.providers import aws_price_list
 from tonnage.catalog.providers.aws_price_list import OnProgress
 from tonnage.catalog.providers.schemas import AWS, OBJECT_COLUMNS, VOLUME_COLUMNS
@@ -43,7 +43,7 @@ class Clients:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refreshed:
+class RefreshSummary:
     """What was written: how many types and kinds of volumes, and how many of them have a price.
 
     ``limits_from`` is the catalog that has the limits of volumes.
@@ -73,7 +73,7 @@ def connect(region: str, endpoint_url: str | None = None) -> Clients:
         connect_timeout=10,
         read_timeout=60,
     )
-    with in_one_line(RefreshError):
+    with aws_errors_as(RefreshError):
         # A session of its own: boto3's default one keeps the credentials that it first found.
         client = partial(boto3.Session().client, endpoint_url=endpoint_url, config=patient)
         return Clients(
@@ -84,7 +84,7 @@ def connect(region: str, endpoint_url: str | None = None) -> Clients:
 
 def refresh_aws(
     path: Path, region: str, clients: Clients, now: datetime, on_progress: OnProgress
-) -> Refreshed:
+) -> RefreshSummary:
     """Asks AWS for all that it offers in a region, and writes that as a catalog.
 
     Raises:
@@ -99,7 +99,7 @@ def refresh_aws(
     today = now.date().isoformat()
     for client in (clients.ec2, clients.pricing):
         client.meta.events.register("needs-retry", tell_tries)
-    with in_one_line(RefreshError):
+    with aws_errors_as(RefreshError):
         types = list(_instance_types(clients.ec2, on_progress))
         prices = aws_price_list.machines(clients.pricing, region, on_progress)
         limits_from, volumes = aws_price_list.volumes(clients.pricing, region, today, on_progress)
@@ -131,7 +131,7 @@ def refresh_aws(
     write_rows(path.with_suffix(".volumes.csv"), volumes, VOLUME_COLUMNS)
     write_rows(path.with_suffix(".objects.csv"), [stored], OBJECT_COLUMNS)
     write_rows(path, rows)
-    return Refreshed(
+    return RefreshSummary(
         path=path,
         types=len(rows),
         priced=sum("price_od_hour" in row for row in rows),

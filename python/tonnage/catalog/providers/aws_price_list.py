@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tonnage.catalog.load import SNAPSHOTS, beside, newest
+from tonnage.catalog.load import SNAPSHOTS, read_companion, newest_catalogs
 from tonnage.catalog.providers.schemas import OBJECT_COLUMNS, VOLUME_COLUMNS
 
 OnProgress = Callable[[str, int], None]
@@ -52,7 +52,7 @@ OBJECT_FIGURES = {
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListPrice:
     """A price, and the day on which the list was published."""
 
     usd: float
@@ -64,9 +64,9 @@ class Listed:
         return f"AWS price list, published {self.published}"
 
 
-def machines(pricing: Any, region: str, on_progress: OnProgress) -> dict[str, Listed]:
+def machines(pricing: Any, region: str, on_progress: OnProgress) -> dict[str, ListPrice]:
     """Linux on demand, on machines that others use too: US dollars an hour by type."""
-    found: dict[str, set[Listed]] = defaultdict(set)
+    found: dict[str, set[ListPrice]] = defaultdict(set)
     for attributes, unit, listed in _products(pricing, "AmazonEC2", region, MACHINES):
         if unit == "hrs":
             found[attributes.get("instanceType", "")].add(listed)
@@ -83,16 +83,16 @@ def volumes(
     kind that it does not have is left out. Its prices are of another time, and none of them stays.
     """
     found = _figures(pricing, "AmazonEC2", region, VOLUMES, VOLUME, VOLUME_FIGURES, on_progress)
-    shipped = next(each.name for each in newest() if each.provider == "aws")
+    shipped = next(each.name for each in newest_catalogs() if each.provider == "aws")
     rows = []
-    for row in beside(SNAPSHOTS / f"{shipped}.csv", "volumes", VOLUME_COLUMNS):
-        name = row.known("volume_type")
+    for row in read_companion(SNAPSHOTS / f"{shipped}.csv", "volumes", VOLUME_COLUMNS):
+        name = row.required("volume_type")
         prices = {column: found.get((name, column)) for column, _ in VOLUME_FIGURES.values()}
         rows.append(
             {
                 **row.cells,
                 **_cells(prices, today, "price_evidence"),
-                "limit_evidence": f"{shipped}: {row.known('limit_evidence')}",
+                "limit_evidence": f"{shipped}: {row.required('limit_evidence')}",
             }
         )
     return shipped, rows
@@ -106,7 +106,7 @@ def objects(pricing: Any, region: str, today: str, on_progress: OnProgress) -> d
     return blank | {"name": "S3 Standard"} | _cells(prices, today, "source")
 
 
-def _cells(prices: dict[str, Listed | None], today: str, evidence: str) -> dict[str, Any]:
+def _cells(prices: dict[str, ListPrice | None], today: str, evidence: str) -> dict[str, Any]:
     """Prices as the cells of a row, with their date and where they are from."""
     known = [listed for listed in prices.values() if listed]
     return {
@@ -124,9 +124,9 @@ def _figures(
     usage: re.Pattern[str],
     figures: dict[tuple[str, str], tuple[str, float]],
     on_progress: OnProgress,
-) -> dict[tuple[str, str], Listed]:
+) -> dict[tuple[str, str], ListPrice]:
     """Prices by name and column of what is used."""
-    found: dict[tuple[str, str], set[Listed]] = defaultdict(set)
+    found: dict[tuple[str, str], set[ListPrice]] = defaultdict(set)
     for family in families:
         for attributes, unit, listed in _products(
             pricing, service, region, {"productFamily": family}
@@ -136,18 +136,18 @@ def _figures(
             if used and column:
                 name = used[2] if usage.groups > 1 else ""
                 usd = round(listed.usd * factor, 9)  # 0.000005 times 1,000 is a hair off.
-                found[NAMES.get(name, name), column].add(Listed(usd, listed.published))
+                found[NAMES.get(name, name), column].add(ListPrice(usd, listed.published))
             on_progress(f"prices of {service}", len(found))
     return _only(found)
 
 
-def _only(found: dict[Key, set[Listed]]) -> dict[Key, Listed]:
+def _only(found: dict[Key, set[ListPrice]]) -> dict[Key, ListPrice]:
     return {key: next(iter(listed)) for key, listed in found.items() if len(listed) == 1}
 
 
 def _products(
     pricing: Any, service: str, region: str, wanted: dict[str, str]
-) -> Iterator[tuple[dict[str, str], str, Listed]]:
+) -> Iterator[tuple[dict[str, str], str, ListPrice]]:
     """What the list has that is as wanted: attributes, the unit in lower case, the price."""
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=service,
@@ -161,7 +161,7 @@ def _products(
             published = str(product.get("publicationDate", "at an unknown time"))[:10]
             for term in product.get("terms", {}).get("OnDemand", {}).values():
                 for unit, usd in _first(term.get("priceDimensions", {}).values()):
-                    yield product["product"]["attributes"], unit, Listed(usd, published)
+                    yield product["product"]["attributes"], unit, ListPrice(usd, published)
 
 
 def _first(dimensions: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:

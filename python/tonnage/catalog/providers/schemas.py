@@ -70,7 +70,7 @@ def _aws_2014(row: Row, region: str | None) -> Offer:
     return Offer(
         provider="aws",
         region=region,
-        type=row.known("instance_type"),
+        type=row.required("instance_type"),
         arch="x86_64",  # EC2 had nothing else before 2018.
         vcpus=row.number("vcpu"),
         cores=None,
@@ -92,13 +92,13 @@ def _aws_2014(row: Row, region: str | None) -> Offer:
             else Price(
                 usd_per_hour=surcharge,
                 date=row.text("date"),
-                source=row.known("ebs_optimized_price_source"),
+                source=row.required("ebs_optimized_price_source"),
             ),
         ),
         placement_groups=None,
         on_demand=_price(row, "price_hour_linux_ondemand", "date", "source"),
         spot=None,
-        spec_source=row.known("source"),
+        spec_source=row.required("source"),
     )
 
 
@@ -108,11 +108,11 @@ def _aws(row: Row, region: str | None) -> Offer:
     low, high = row.price("spot_min_hour"), row.price("spot_max_hour")
     average = row.price("spot_avg_hour")
     if low is not None and high is not None and low > high:
-        raise row.wrong("spot_min_hour", f"{low} is above spot_max_hour, {high}")
+        raise row.error("spot_min_hour", f"{low} is above spot_max_hour, {high}")
     return Offer(
         provider="aws",
         region=region,
-        type=row.known("instance_type"),
+        type=row.required("instance_type"),
         # What also runs 32-bit systems is not another machine.
         arch="x86_64" if "x86_64" in archs else archs[0] or None,
         vcpus=row.number("vcpu"),
@@ -150,7 +150,7 @@ def _aws(row: Row, region: str | None) -> Offer:
             source=row.text("spot_source"),
             interrupted=row.text("spot_interrupt_pct"),
         ),
-        spec_source=row.known("spec_source"),
+        spec_source=row.required("spec_source"),
     )
 
 
@@ -163,8 +163,8 @@ def _gcp(row: Row, _: str | None) -> Offer:
     bundled = row.whole("bundled_local_ssd_gib", GIB)
     return Offer(
         provider="gcp",
-        region=row.known("region"),
-        type=row.known("machine_type"),
+        region=row.required("region"),
+        type=row.required("machine_type"),
         arch=None
         if platform is None
         else "arm64"
@@ -184,12 +184,12 @@ def _gcp(row: Row, _: str | None) -> Offer:
         placement_groups=None,
         on_demand=_price(row, "price_od_hour", "price_date", "source"),
         spot=_only_spot(row),
-        spec_source=row.known("source"),
+        spec_source=row.required("source"),
     )
 
 
 def _azure(row: Row, _: str | None) -> Offer:
-    name = row.known("vm_size")
+    name = row.required("vm_size")
     # Microsoft's names tell it: of the small letters after the vCPUs, p is Arm.
     features = re.match(r"(?:[A-Z][a-z]+_)?[A-Z]+\d+(?:-\d+)?([a-z]*)", name)
     temporary = row.whole("temp_disk_gib", GIB)
@@ -197,7 +197,7 @@ def _azure(row: Row, _: str | None) -> Offer:
     accelerated = row.flag("accelerated_networking")
     return Offer(
         provider="azure",
-        region=row.known("region"),
+        region=row.required("region"),
         type=name,
         arch=None if features is None else "arm64" if "p" in features[1] else "x86_64",
         vcpus=row.number("vcpu"),
@@ -234,7 +234,7 @@ def _azure(row: Row, _: str | None) -> Offer:
         placement_groups=None,
         on_demand=_price(row, "price_od_hour", "price_date", "source"),
         spot=_only_spot(row),
-        spec_source=row.known("source"),
+        spec_source=row.required("source"),
     )
 
 
@@ -244,8 +244,8 @@ def _lab(row: Row, _: str | None) -> Offer:
     same = None if count is None or total is None or not count else total // count
     return Offer(
         provider="lab",
-        region=row.known("lab"),
-        type=row.known("machine"),
+        region=row.required("lab"),
+        type=row.required("machine"),
         arch=row.text("arch"),
         vcpus=cores,
         cores=cores,
@@ -271,7 +271,7 @@ def _lab(row: Row, _: str | None) -> Offer:
         placement_groups=None,
         on_demand=_price(row, "price_usd_per_hour", "date", "source"),
         spot=None,
-        spec_source=row.known("source"),
+        spec_source=row.required("source"),
     )
 
 
@@ -297,7 +297,7 @@ def _price(row: Row, price: str, date: str, source: str) -> Price | None:
     usd = row.price(price)
     if usd is None:
         return None
-    said = row.known(source)
+    said = row.required(source)
     dedicated = DEDICATED.search(said)
     return Price(
         usd_per_hour=usd,
@@ -319,7 +319,7 @@ def _only_spot(row: Row) -> Spot | None:
             typical_usd_per_hour=usd,
             high_usd_per_hour=usd,
             date=row.text("price_date"),
-            source=row.known("source"),
+            source=row.required("source"),
         )
     )
 
@@ -440,8 +440,8 @@ def volume_kind(row: Row) -> VolumeKind:
     """The kind of volume in a row of `VOLUME_COLUMNS`."""
     faster = row.price("price_mibps_month")
     return VolumeKind(
-        name=row.known("volume_type"),
-        media=row.known("media"),
+        name=row.required("volume_type"),
+        media=row.required("media"),
         usd_per_gib_month=row.price("price_gb_month"),
         most_bytes=row.whole("max_size_gib", GIB),
         least_bytes=row.whole("min_size_gib", GIB),
@@ -465,20 +465,20 @@ def volume_kind(row: Row) -> VolumeKind:
             usd_each_month=None if faster is None else faster / MIB,
         ),
         date=row.text("date"),
-        price_source=row.known("price_evidence"),
-        limit_source=row.known("limit_evidence"),
+        price_source=row.required("price_evidence"),
+        limit_source=row.required("limit_evidence"),
     )
 
 
 def object_store(row: Row) -> ObjectStore:
     """The object storage in a row of `OBJECT_COLUMNS`; here what is free is told, as 0."""
     return ObjectStore(
-        name=row.known("name"),
+        name=row.required("name"),
         usd_per_gb_month=row.number("price_gb_month"),
         usd_per_1000_puts=row.number("price_1000_puts"),
         usd_per_1000_gets=row.number("price_1000_gets"),
         usd_per_gb_to_internet=row.number("price_gb_to_internet"),
         usd_per_gb_in_region=row.number("price_gb_in_region"),
         date=row.text("date"),
-        source=row.known("source"),
+        source=row.required("source"),
     )

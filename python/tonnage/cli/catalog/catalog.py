@@ -117,12 +117,12 @@ def ls(
 
     An offer is left out where a figure that decides is unknown, and the last line counts those.
     """
-    from tonnage.catalog import Wanted, load
-    from tonnage.catalog import names as shipped
+    from tonnage.catalog import OfferFilter, load_catalog
+    from tonnage.catalog import catalog_names as shipped
     from tonnage.cli.output.offers import print_catalogs, print_offers
 
     refuse_unknown("--sort", [sort] if sort else [], SORTS)
-    wanted = Wanted(
+    wanted = OfferFilter(
         provider=provider,
         arch=arch,
         least_vcpus=min_vcpus,
@@ -131,9 +131,9 @@ def ls(
         least_network_bytes_per_second=None if min_network is None else min_network / 8,
         most_usd_per_hour=max_price,
     )
-    if not names and not sort and wanted == Wanted():
+    if not names and not sort and wanted == OfferFilter():
         with _refusing():
-            print_catalogs([load(name) for name in shipped()], as_json)
+            print_catalogs([load_catalog(name) for name in shipped()], as_json)
         return
     catalogs = _catalogs(names or [])
     refuse_unknown(
@@ -160,18 +160,18 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show all that is known of an offer, where it is from, and what is unknown."""
-    from tonnage.catalog import find, having
+    from tonnage.catalog import find_offer, catalogs_with
     from tonnage.cli.options.planning import catalogs_of
     from tonnage.cli.output.offers import print_offer, told
 
     with _refusing():
-        where, offer = find(catalogs_of([] if catalog is None else [catalog], ()), name)
+        where, offer = find_offer(catalogs_of([] if catalog is None else [catalog], ()), name)
     if as_json:
         about = dataclasses.asdict(dataclasses.replace(where, offers=()))
         del about["offers"]
         print(json.dumps({"offer": told(offer), "catalog": about}))
         return
-    others = [each.name for each in having(offer.type) if each.name != where.name]
+    others = [each.name for each in catalogs_with(offer.type) if each.name != where.name]
     print_offer(where, offer, others)
 
 
@@ -181,11 +181,11 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Tell what is new, gone, dearer, cheaper or changed from one catalog to another, by type."""
-    from tonnage.catalog import difference, load
+    from tonnage.catalog import difference, load_catalog
     from tonnage.cli.output.offers import print_difference
 
     with _refusing():
-        found = difference(load(before), load(after))
+        found = difference(load_catalog(before), load_catalog(after))
     if as_json:
         print(json.dumps(dataclasses.asdict(found)))
         return
@@ -259,10 +259,10 @@ def _refusing() -> Iterator[None]:
 
 def _catalogs(names: list[str]) -> list[Catalog]:
     """The catalogs of these names; without any the newest of each provider."""
-    from tonnage.catalog import load, newest
+    from tonnage.catalog import load_catalog, newest_catalogs
 
     with _refusing():
-        return [load(name) for name in dict.fromkeys(names)] if names else newest()
+        return [load_catalog(name) for name in dict.fromkeys(names)] if names else newest_catalogs()
 
 
 def _tell() -> Callable[[str, int], None]:

@@ -32,7 +32,7 @@ from tonnage.cli.measure.options import (
     where,
 )
 from tonnage.cli.options.types import Json, Memory, refuse_twice, refuse_unknown
-from tonnage.model.findings import brief_warnings, disk_warnings
+from tonnage.model.findings import short_trial_warnings, disk_warnings
 
 if TYPE_CHECKING:
     from tonnage.measure.disk import Settings
@@ -117,5 +117,5 @@ def work_on(settings: Settings) -> Callable[[str | None], Measure]:
 def disks_more(measurement: Measurement) -> More:
     """What is told of disks' trials besides."""
     warnings = disk_warnings(trial.phase for trial in measurement.trials)
-    warnings += brief_warnings(measurement.trials)
+    warnings += short_trial_warnings(measurement.trials)
     return {"warnings": warnings}, warnings

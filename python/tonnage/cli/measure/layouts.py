@@ -32,7 +32,7 @@ from tonnage.cli.options.types import (
     refuse_unknown,
     whole_number,
 )
-from tonnage.model.analysis.layout_cpu import costs
+from tonnage.model.analysis.layout_cpu import layout_costs
 
 
 def measure_layouts(
@@ -156,7 +156,7 @@ def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
         "ratios": [dataclasses.asdict(each) for each in _compared(done)],
         "cpu_seconds_per_byte": {
             str(each.settings["layout"]): {
-                mode: dataclasses.asdict(cost) for mode, cost in costs(each).items()
+                mode: dataclasses.asdict(cost) for mode, cost in layout_costs(each).items()
             }
             for each in done
         },
@@ -164,9 +164,9 @@ def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
 
 
 def _compared(done: Sequence[Measurement]) -> list[Comparison]:
-    from tonnage.model.analysis.comparisons import layouts_of  # Here: it takes a while to load.
+    from tonnage.model.analysis.comparisons import compare_layouts_of  # Here: it takes a while to load.
 
-    return layouts_of(done)
+    return compare_layouts_of(done)
 
 
 def _lines(done: Sequence[Measurement]) -> list[str]:
@@ -182,7 +182,7 @@ def _costs(measurement: Measurement) -> list[str]:
     return [
         f"{formatting.trial(mode)}: {formatting.significant(cost.own * 1e9, 2)} core seconds a GB, "
         f"{formatting.significant(cost.machine * 1e9, 2)} of the whole machine, kernel and all others"
-        for mode, cost in costs(measurement).items()
+        for mode, cost in layout_costs(measurement).items()
     ]
 
 

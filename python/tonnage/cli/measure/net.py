@@ -29,7 +29,7 @@ from tonnage.cli.measure.options import (
     where,
 )
 from tonnage.cli.options.types import Json, command, number, parse_size, refuse_memory, whole_number
-from tonnage.model.analysis.network_cpu import costs
+from tonnage.model.analysis.network_cpu import network_cost
 
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
@@ -262,7 +262,7 @@ def _duplex(found: ClusterMeasurement) -> str:
 
 
 def _costs(measurement: Measurement) -> More:
-    found = costs(measurement)
+    found = network_cost(measurement)
     cpu = {
         way: formatting.significant(each * 1e9) for way, each in found.cpu_seconds_per_byte.items()
     }

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tonnage.catalog import Catalog
     from tonnage.cluster.ray_adapter import Cluster, Machine
     from tonnage.measure.cluster.driver import MeasurementEvents, OnStatus
-    from tonnage.model.outlier_nodes import Screened, Suspect
+    from tonnage.model.outlier_nodes import ScreeningResult, Suspect
     from tonnage.plan.drop_nodes import Forecast, Gain
 
 MODES = ("ro", "wo")
@@ -166,10 +166,10 @@ def measure_screen(
 
 def unjudged(machines: Sequence[Machine], at: Where) -> str | None:
     """Why it is known before that a fleet is too small to judge anybody; none if it is not."""
-    from tonnage.model.outlier_nodes import too_few
+    from tonnage.model.outlier_nodes import why_too_few
 
     labels = [{**each.labels, **at.labels} for each in machines[: at.instances]]
-    return too_few([each.get(MACHINE_TYPE) for each in labels])
+    return why_too_few([each.get(MACHINE_TYPE) for each in labels])
 
 
 def _asked(job: str | None, data: int | None, catalog: list[str] | None) -> Asked | None:
@@ -225,7 +225,7 @@ def show(
     print("\n".join([*_lines(found), *told_lines]))
 
 
-def _lines(found: Screened) -> list[str]:
+def _lines(found: ScreeningResult) -> list[str]:
     lines = [_line(each) for each in found.suspects]
     for why in sorted(set(found.not_judged.values())):
         nodes = [node for node, reason in sorted(found.not_judged.items()) if reason == why]
@@ -246,10 +246,10 @@ def _line(suspect: Suspect) -> str:
 
 
 def _gain(
-    disks: ClusterMeasurement, network: ClusterMeasurement | None, found: Screened, asked: Asked
+    disks: ClusterMeasurement, network: ClusterMeasurement | None, found: ScreeningResult, asked: Asked
 ) -> More:
     """What the job would gain without the suspects; ``gain`` of None: that cannot be told."""
-    from tonnage.model.outlier_nodes import carried
+    from tonnage.model.outlier_nodes import measured_rates
     from tonnage.plan.drop_nodes import CannotTell, Node, gain
 
     rows = {row.node: row for row in disks.nodes}
@@ -259,7 +259,7 @@ def _gain(
         for offer in each.offers
     }
     nodes = []
-    for name, rates in carried(disks, network).items():
+    for name, rates in measured_rates(disks, network).items():
         kind = (rows[name].provider or "", rows[name].machine_type or "")
         nodes.append(Node(name, rates, *offers.get(kind, (None, None))))
     job = f"{asked.job.name} of {formatting.size(asked.size)}"

@@ -15,8 +15,8 @@ from tonnage.cli.options.types import LARGEST, number, parse_size, refuse_unknow
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.catalog import Catalog, Offer
-    from tonnage.model.profiles import Advertised
-    from tonnage.model.profiles.repository import Known
+    from tonnage.model.profiles import AdvertisedRates
+    from tonnage.model.profiles.repository import ProfileIndex
 
 BUILT_IN = "themis-2014"
 """The profile that is taken if none is given."""
@@ -109,21 +109,21 @@ CoreSeconds = Annotated[
 
 def catalogs_of(given: list[str] | None, providers: list[str] | tuple[str, ...]) -> list[Catalog]:
     """The catalogs of these names, or each provider's newest; of these providers."""
-    from tonnage.catalog import CatalogError, load, newest
+    from tonnage.catalog import CatalogError, load_catalog, newest_catalogs
 
     try:
-        found = list(map(load, given)) if given else newest()
+        found = list(map(load_catalog, given)) if given else newest_catalogs()
     except CatalogError as why:
         raise core.UsageError(f"--catalog: {why}") from why
     refuse_unknown("--provider", providers, sorted({each.provider for each in found}))
     return [each for each in found if not providers or each.provider in providers]
 
 
-def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
+def known_of(given: list[str] | None, catalogs: list[Catalog]) -> ProfileIndex:
     """What these profiles say; refused if one is of no machine in the catalogs."""
-    from tonnage.model.profiles.repository import ProfileError, known, read
+    from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 
-    def figures() -> Advertised:
+    def figures() -> AdvertisedRates:
         from tonnage.plan.advertised import advertised
 
         return advertised(catalogs)
@@ -132,7 +132,7 @@ def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
     found = []
     for name in given or [BUILT_IN]:
         try:
-            profiles = read(name, figures)
+            profiles = read_profiles(name, figures)
         except ProfileError as why:
             raise core.UsageError(f"--profile: {why}") from why
         of = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
@@ -144,7 +144,7 @@ def known_of(given: list[str] | None, catalogs: list[Catalog]) -> Known:
             )
         found += profiles
     try:
-        return known(found)
+        return index_profiles(found)
     except ProfileError as why:
         raise core.UsageError(f"--profile: {why}") from why
 
@@ -157,10 +157,10 @@ def find_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
         catalogs: Where to look.
         name: ``TYPE``, or ``PROVIDER/TYPE``.
     """
-    from tonnage.catalog import CatalogError, find
+    from tonnage.catalog import CatalogError, find_offer
 
     try:
-        return find(catalogs, name)[1]
+        return find_offer(catalogs, name)[1]
     except CatalogError as why:
         raise core.UsageError(f"{flag}: {why}; or give its --catalog") from why
 
@@ -173,8 +173,8 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
         about: Flags that say what such a job is like, as they were given; ``None`` were not.
         taken_out: Bytes that leave the provider for each byte of input, if that was given.
     """
-    from tonnage.model.jobs.mapreduce import DURABILITIES, mapreduce, sort
-    from tonnage.model.jobs.reduce import reduce
+    from tonnage.model.jobs.mapreduce import DURABILITIES, mapreduce_job, sort_job
+    from tonnage.model.jobs.reduce import reduce_job
 
     given = {flag: value for flag, value in about.items() if value is not None}
     for flag in given:
@@ -192,9 +192,9 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
             "machines' own disks: give one of the two"
         )
     if name == "sort":
-        made = sort(durability, objects=objects)
+        made = sort_job(durability, objects=objects)
     elif name == "mapreduce":
-        made = mapreduce(
+        made = mapreduce_job(
             durability,
             objects=objects,
             map_share=given.get("--map-share", 1.0),
@@ -205,7 +205,7 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
         if not 0 < chunk <= LARGEST:
             raise core.UsageError("--chunk-size 0: a request gets at least a byte")
         seconds = given.get("--core-seconds")
-        made = reduce(
+        made = reduce_job(
             given.get("--passes", 1),
             chunk_bytes=chunk,
             local_share=given.get("--local-share", 0.0),
@@ -229,14 +229,14 @@ def _in_file(path: Path) -> Job:
     from tonnage.base.records.base import RecordError
     from tonnage.base.records.discovery import has_schema
     from tonnage.base.records.job import Job
-    from tonnage.model.jobs.mapreduce import as_run
-    from tonnage.model.jobs.reduce import reduce_as
+    from tonnage.model.jobs.mapreduce import job_from_run
+    from tonnage.model.jobs.reduce import job_from_reduction
 
     try:
         if has_schema(path, ReductionRecord):
-            return reduce_as(ReductionRecord.read(path))
+            return job_from_reduction(ReductionRecord.read(path))
         if has_schema(path, RunRecord):
-            return as_run(RunRecord.read(path))
+            return job_from_run(RunRecord.read(path))
         return Job.read(path)
     except (RecordError, UnicodeDecodeError, ValueError) as why:
         raise core.UsageError(f"JOB {why}") from why

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tonnage.base import core, formatting
-from tonnage.catalog import Catalog, CatalogError, load
+from tonnage.catalog import Catalog, CatalogError, load_catalog
 from tonnage.model.analysis.cost_efficiency import Price
 
 GIVEN = "given with --price"
@@ -23,7 +23,7 @@ def prices(given: Sequence[str], catalog: str | None) -> dict[str, Price]:
         UsageError: One cannot be read.
     """
     try:
-        known = None if catalog is None else load(catalog)
+        known = None if catalog is None else load_catalog(catalog)
     except CatalogError as why:
         raise core.UsageError(f"--catalog: {why}") from None
     found = _listed(known) if known else {}

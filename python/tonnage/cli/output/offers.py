@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 
 from tonnage import catalog as offered
 from tonnage.base import formatting
-from tonnage.catalog import Burst, Catalog, Difference, Disks, Offer, VolumeKind, VolumeLink, Wanted
+from tonnage.catalog import Burst, Catalog, Difference, Disks, Offer, VolumeKind, VolumeLink, OfferFilter
 
 UNKNOWN = "?"
 """What stands for a figure that is unknown."""
@@ -58,7 +58,7 @@ def print_catalogs(catalogs: list[Catalog], as_json: bool) -> None:
 
 def print_offers(
     catalogs: list[Catalog],
-    wanted: Wanted,
+    wanted: OfferFilter,
     by: Callable[[Offer], tuple[bool, float | str]],
     as_json: bool,
 ) -> None:
@@ -66,7 +66,7 @@ def print_offers(
     chosen: list[tuple[Catalog, Offer]] = []
     undecided: dict[str, int] = {}
     for each in catalogs:
-        found = offered.choose(each.offers, wanted)
+        found = offered.filter_offers(each.offers, wanted)
         chosen += [(each, offer) for offer in found.offers]
         for what, how_many in found.undecided.items():
             undecided[what] = undecided.get(what, 0) + how_many
@@ -232,7 +232,7 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
         f"{bill.hours_per_month:g} h ({bill.source})",
     )
     yield "Figures from", offer.spec_source
-    yield "Unknown", formatting.listing(offered.missing(offer)) or "nothing"
+    yield "Unknown", formatting.listing(offered.unknown_figures(offer)) or "nothing"
     for caution in offered.cautions(offer):
         yield "Mind", caution
 
@@ -296,7 +296,7 @@ def _bursts(kind: VolumeKind) -> Iterator[str]:
 def told(offer: Offer) -> dict[str, object]:
     """An offer as JSON values, with what is unknown of it and to be minded."""
     return dataclasses.asdict(offer) | {
-        "missing": offered.missing(offer),
+        "missing": offered.unknown_figures(offer),
         "cautions": offered.cautions(offer),
     }
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from tonnage.base import formatting
 
 if TYPE_CHECKING:
-    from tonnage.simulate.scalability_limits import Limit, Row
-    from tonnage.simulate.scenario import Told
-    from tonnage.simulate.sort import Simulated
+    from tonnage.simulate.scalability_limits import Limit, ClusterLimits
+    from tonnage.simulate.scenario import ScenarioResult
+    from tonnage.simulate.sort import SimulatedSort
 
 
-def lines(told: Told) -> list[str]:
+def lines(told: ScenarioResult) -> list[str]:
     """All that is told, line by line."""
     sort = told.undisturbed
     over = formatting.percent(sort.seconds / told.bound_seconds - 1)
@@ -52,7 +52,7 @@ def lines(told: Told) -> list[str]:
     return said
 
 
-def _steps(sort: Simulated) -> Iterator[str]:
+def _steps(sort: SimulatedSort) -> Iterator[str]:
     for step in sort.steps:
         lost = f"; {formatting.listing(step.lost)} died" if step.lost else ""
         what = f"{formatting.count(step.partitions)} partitions"
@@ -61,7 +61,7 @@ def _steps(sort: Simulated) -> Iterator[str]:
         yield f"  {formatting.phase(step.name)}: {formatting.seconds(step.seconds)}, {what}{lost}"
 
 
-def _lost(told: Told, sort: Simulated) -> list[str]:
+def _lost(told: ScenarioResult, sort: SimulatedSort) -> list[str]:
     undisturbed = told.undisturbed
     died = [formatting.seconds(at) for at in sorted(told.deaths.values())]
     more = sort.carried_bytes - undisturbed.carried_bytes
@@ -73,7 +73,7 @@ def _lost(told: Told, sort: Simulated) -> list[str]:
     ]
 
 
-def _limits(row: Row) -> Iterator[str]:
+def _limits(row: ClusterLimits) -> Iterator[str]:
     if row.refused:
         yield f"  memory: {row.refused}"
     for each in row.limits:
@@ -86,7 +86,7 @@ def _limits(row: Row) -> Iterator[str]:
         yield f"{said}: HIT, {each.means}" if each.hit else said
 
 
-def _row(row: Row) -> str:
+def _row(row: ClusterLimits) -> str:
     hit = "memory" if row.refused else formatting.listing(row.hit) if row.hit else "nothing"
     return (
         f"  {formatting.count(row.nodes)} nodes, {formatting.size(row.data_bytes)}, "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tonnage.base.records.calibration import Calibration
     from tonnage.base.records.profile import CapacityDistribution, Profile
     from tonnage.catalog import Catalog
-    from tonnage.model.profiles import Offer, Said
+    from tonnage.model.profiles import OfferName, OfferAssignments
 
 SOURCE_WIDTH = 120
 """All measurements of a law are in its file."""
@@ -87,13 +87,13 @@ def profile(
     runs, measured = runs_among(paths)
     measurements = read_all(measured_places(measured)) if measured or not runs else []
     try:
-        made = profiles.profile(
+        made = profiles.build_profile(
             measurements,
             advertised(catalogs),
             name=name or out.stem,
             made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             runs=runs,
-            said=said,
+            assigned=said,
             volumes=volumes,
             placement=placement,
         )
@@ -115,11 +115,11 @@ def profile(
         print(f"Kept in {out}; to plan with it: tonnage plan JOB {others}--profile {out}")
 
 
-def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> Said:
-    from tonnage.model.profiles import Said
+def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> OfferAssignments:
+    from tonnage.model.profiles import OfferAssignments
 
-    of_hosts: dict[str, Offer] = {}
-    of_all: Offer | None = None
+    of_hosts: dict[str, OfferName] = {}
+    of_all: OfferName | None = None
     for each in given:
         host, separator, named = each.rpartition("=")
         if separator and not host:
@@ -137,7 +137,7 @@ def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> Said:
             of_hosts[host] = offer
         else:
             of_all = offer
-    return Said(of_all, of_hosts)
+    return OfferAssignments(of_all, of_hosts)
 
 
 def _lines(made: Profile) -> list[str]:

@@ -23,8 +23,8 @@ from tonnage.cli.options.plan_file import Followed, durability_of, follow, refus
 from tonnage.cli.options.types import command, new_directory
 from tonnage.cli.output import run_comparison
 from tonnage.model.findings import disk_warnings
-from tonnage.model.node_capacity import capacities as carried
-from tonnage.model.node_capacity import shares
+from tonnage.model.node_capacity import cluster_capacity as carried
+from tonnage.model.node_capacity import work_shares
 from tonnage.model.run_comparison import compare
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
@@ -191,7 +191,7 @@ def measured_at(paths: Sequence[Path]) -> list[ClusterMeasurement]:
 
 def weights(measured: Sequence[ClusterMeasurement]) -> dict[str, float] | None:
     """Each node's share, by its disks; ``None`` if none were measured."""
-    return shares(carried(measured, _nodes(measured)).nodes) or None
+    return work_shares(carried(measured, _nodes(measured)).nodes) or None
 
 
 def _nodes(measured: Sequence[ClusterMeasurement]) -> set[str]:

@@ -45,7 +45,7 @@ from tonnage.cli.options.types import (
 from tonnage.cli.options.user_code import held_by
 from tonnage.cli.output import run_comparison
 from tonnage.cli.run.cluster import going_on
-from tonnage.model.reduction_comparison import beside_plan
+from tonnage.model.reduction_comparison import compare_reduction
 from tonnage.run.storage.object_store import refuse_overlapping_inputs
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from tonnage.base.records import ReductionRecord
     from tonnage.run.reduce import Reduction
     from tonnage.run.reduce.index import Index
-    from tonnage.run.reduce.sampling import Sampled
+    from tonnage.run.reduce.sampling import FromSample
 
 OWN = ("kmeans", "pca", "regression", "pagerank", "histogram")
 """Reductions that need nobody's code."""
@@ -277,7 +277,7 @@ def run_reduce(
             measured=measured,
             assignment=assignment,
             endpoint=endpoint,
-            fleet=where,
+            cluster=where,
             named=(job, own | ({"columns": names} if names else {})),
             on_progress=lambda number, *moved: progress.update_round(
                 number, most_rounds(job, own), *moved
@@ -288,7 +288,7 @@ def run_reduce(
     if followed and where and record.rounds_here:
         from tonnage.run.reduce.cluster.job_dir import RECORD
 
-        record = beside_plan(record, followed.plan, followed.candidate)
+        record = compare_reduction(record, followed.plan, followed.candidate)
         record.write(where.out / RECORD)
     if as_json:
         print(json.dumps(record.to_json()))
@@ -317,7 +317,7 @@ def index(
     tonnage run reduce finds it there. Of what has not changed since, nothing is looked at again.
     """
     from tonnage.run.reduce import index_store
-    from tonnage.run.reduce.index import build
+    from tonnage.run.reduce.index import build_index
     from tonnage.run.storage.object_store import ObjectStoreOptions
     from tonnage.run.storage.sources import Sources
 
@@ -328,13 +328,13 @@ def index(
     sources = Sources(volumes, 1)
     for given in inputs:
         files = list(sources.find(given))
-        place = index_store.place_of(given, files)
-        before = index_store.read(place, sources, volumes)
-        wanted = index_store.as_before(files, before, format, dtype, sources)
+        place = index_store.index_path(given, files)
+        before = index_store.read_index(place, sources, volumes)
+        wanted = index_store.choose_format(files, before, format, dtype, sources)
         known = None if chunk else before
         with core.Progress("indexing") as progress:
             cut = partial(_cut, progress, len(files))
-            made = build(
+            made = build_index(
                 files,
                 wanted,
                 chunk or index_store.CHUNK_BYTES,
@@ -342,7 +342,7 @@ def index(
                 known,
                 cut,
             )
-        index_store.write(place, made, volumes)
+        index_store.write_index(place, made, volumes)
         told = {
             "index": place,
             "format": made.format.to_json(),
@@ -480,7 +480,7 @@ def _as_planned(where: OnFleet, followed: Followed) -> OnFleet:
     return replace(where, instances=followed.nodes, on_machines=look)
 
 
-def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[Any] | Sampled:
+def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[Any] | FromSample:
     """The reduction of a name, with what flags say."""
     from tonnage.run.formats import as_points
     from tonnage.run.reduce import Reduction
@@ -488,7 +488,7 @@ def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[A
     from tonnage.run.reduce.builtin.kmeans import KMeans, best_centres
     from tonnage.run.reduce.builtin.moments import PCA, Regression
     from tonnage.run.reduce.builtin.pagerank import PageRank
-    from tonnage.run.reduce.sampling import Sampled
+    from tonnage.run.reduce.sampling import FromSample
 
     if job == "kmeans":
         if "k" not in own:
@@ -499,7 +499,7 @@ def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[A
             centres = best_centres(as_points(rows, names), own["k"], *drawn)
             return KMeans(centres, own.get("iterations", 1), own.get("tolerance", 0.0), names)
 
-        return Sampled(SAMPLE_ROWS, of_rows)
+        return FromSample(SAMPLE_ROWS, of_rows)
     if job == "pca":
         if "components" not in own:
             raise core.UsageError("--components: say how many, like --components 8")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from tonnage.base.records import ClusterNode, ClusterSummary, Latency, Trial
 from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
-from tonnage.base.stats.histograms import Bins, merged, percentile
+from tonnage.base.stats.histograms import Bins, merge_histograms, percentile
 
 
 def aggregate_nodes(nodes: Sequence[ClusterNode]) -> list[ClusterSummary]:
@@ -68,7 +68,7 @@ def _of_kind(
         for trial in trials
         if trial.reading and trial.reading.bins
     ]
-    bins = merged(each.bins or [] for each in readings)
+    bins = merge_histograms(each.bins or [] for each in readings)
     in_step = _in_step(of_nodes)
     return ClusterSummary(
         name=name,

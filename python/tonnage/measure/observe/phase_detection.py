@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tonnage.base.stats.change_points import changes
+from tonnage.base.stats.change_points import change_points
 from tonnage.base.stats.samples import FloatArray
 
 FLOORS = {
@@ -53,7 +53,7 @@ def cuts(rates: FloatArray) -> list[int]:
     within = np.log1p(np.maximum(rates[begin:end], 0) / floors())
     shortest = within.shape[0] / MOST_PHASES
     least = max(LEAST_POINTS, int(shortest / FINER))
-    steps = changes(_smooth(within), least=least, floor=ALIKE / 2, blurred=1)
+    steps = change_points(_smooth(within), least=least, floor=ALIKE / 2, blurred=1)
     found = [begin + step for step in steps]
     while found:
         stretches = list(pairwise([begin, *found, end]))

@@ -84,7 +84,7 @@ def settled(trials: Sequence[Trial], share: float | None) -> bool:
 def is_known(rates: list[float], share: float | None) -> bool:
     """The same of rates."""
     known = None if share is None else precision_of(rates, share)
-    return known is not None and known.good_enough
+    return known is not None and known.is_sufficient
 
 
 def rule(rounds: Rounds) -> str:

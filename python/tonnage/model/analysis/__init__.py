@@ -18,27 +18,27 @@ from tonnage.base.credibility import scorecard
 from tonnage.base.records import ClusterMeasurement, Environment, Measurement
 from tonnage.base.records.analysis import Analysis, CitedMeasurement, Machine, Subject
 from tonnage.base.records.network_rounds import depends_on_partner
-from tonnage.base.stats.cluster_time_series import LEVEL, FleetFindings, analyse_fleet
+from tonnage.base.stats.cluster_time_series import LEVEL, ClusterFindings, analyse_cluster
 from tonnage.base.stats.samples import Series
 from tonnage.model.analysis import comparisons, labels
-from tonnage.model.analysis.concurrency import chosen, concurrencies, level, levels, near_best
-from tonnage.model.analysis.cost_efficiency import Price, Priced, per_dollar, priced
-from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, estimated
-from tonnage.model.analysis.findings import findings, slower
+from tonnage.model.analysis.concurrency import representative_samples, concurrencies, level, levels, near_best
+from tonnage.model.analysis.cost_efficiency import Price, MachinePrice, per_dollar, machine_price
+from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, as_estimate
+from tonnage.model.analysis.findings import findings, slow_machines
 from tonnage.model.analysis.grouping import (
-    Kind,
+    OperationKind,
     Sample,
     by_instance,
     by_kind,
     instance_of,
-    names,
+    kind_names,
     unit_of,
 )
 from tonnage.model.analysis.instances import alternating, cycles, instances, lines, outliers, spread
 from tonnage.model.analysis.latencies import latency_histograms
-from tonnage.model.analysis.omissions import left_out
-from tonnage.model.analysis.time_series import drawn, series_of, steadiness
-from tonnage.model.analysis.warnings import doubts, missing
+from tonnage.model.analysis.omissions import omitted_charts
+from tonnage.model.analysis.time_series import chart_series, series_of, steadiness
+from tonnage.model.analysis.warnings import measurement_warnings, missing_node_warnings
 
 __all__ = ["Price", "analyse"]
 
@@ -67,15 +67,15 @@ def analyse(
     """
     _refuse_twice(measurements)
     kinds = by_kind(sorted(measurements, key=lambda each: each.id))
-    called = names(list(kinds))
+    called = kind_names(list(kinds))
     costs = {
-        instance_of(each): cost for each in measurements if (cost := priced(each, prices or {}))
+        instance_of(each): cost for each in measurements if (cost := machine_price(each, prices or {}))
     }
     subjects, dollars = [], []
     for number, (kind, samples) in enumerate(kinds.items()):
         subject = _subject(f"subject-{number + 1}", kind, called[kind], samples, seed)
         subjects.append(subject)
-        of_rest = chosen(samples, subject.near_best)
+        of_rest = representative_samples(samples, subject.near_best)
         dollars += per_dollar(subject.name, of_rest, costs)
         if on_share:
             on_share((number + 1) / len(kinds))
@@ -84,11 +84,11 @@ def analyse(
     below = [
         said
         for kind, subject in zip(kinds, subjects, strict=True)
-        if not depends_on_partner(dict(kind.manner).get("pattern"))
-        for said in slower(subject, types)
+        if not depends_on_partner(dict(kind.conditions).get("pattern"))
+        for said in slow_machines(subject, types)
     ]
     direct = comparisons.direct_against_buffered(kinds)
-    by_layout = comparisons.layouts(kinds)
+    by_layout = comparisons.compare_layouts(kinds)
     by_label = labels.side_by_side(kinds, measurements)
     return Analysis(
         seed=seed,
@@ -102,22 +102,22 @@ def analyse(
         labels=labels.ratios(kinds, measurements),
         by_label=by_label,
         findings=[*findings(machines, subjects), *below],
-        warnings=[*missing(fleets), *doubts(measurements, kinds, called)],
+        warnings=[*missing_node_warnings(fleets), *measurement_warnings(measurements, kinds, called)],
         scorecard=scorecard(measurements),
-        left_out=left_out(subjects, dollars, direct, by_layout, by_label),
+        left_out=omitted_charts(subjects, dollars, direct, by_layout, by_label),
         cited=[_cited(each) for each in measurements],
     )
 
 
-def _subject(key: str, kind: Kind, name: str, samples: Sequence[Sample], seed: int) -> Subject:
+def _subject(key: str, kind: OperationKind, name: str, samples: Sequence[Sample], seed: int) -> Subject:
     unit = unit_of(kind, samples)
     by_level = levels(samples)
     near = near_best(by_level, unit)
-    rest = chosen(samples, near)
+    rest = representative_samples(samples, near)
     numbers = concurrencies(rest)
     series = series_of(rest, unit)
     found = _fleet(series, seed)
-    courses, highest = drawn(series, steadiness(rest))
+    courses, highest = chart_series(series, steadiness(rest))
     order = [each.name for each in found.instances] if found else list(by_instance(rest))
     medians = {each.name: each.median.value for each in found.instances} if found else {}
     return Subject(
@@ -135,7 +135,7 @@ def _subject(key: str, kind: Kind, name: str, samples: Sequence[Sample], seed: i
         concurrencies=numbers,
         chosen=level(rest, numbers[0] if len(numbers) == 1 else None),
         instances=instances(found, rest) if found else [],
-        quantiles=[estimated(each, INSTANCES) for each in found.percentiles] if found else [],
+        quantiles=[as_estimate(each, INSTANCES) for each in found.percentiles] if found else [],
         variation=found.variation if found else None,
         variation_over_time=_variation_over_time(found) if found else None,
         lines=lines(rest, series),
@@ -149,15 +149,15 @@ def _subject(key: str, kind: Kind, name: str, samples: Sequence[Sample], seed: i
     )
 
 
-def _fleet(series: Mapping[str, Series], seed: int) -> FleetFindings | None:
+def _fleet(series: Mapping[str, Series], seed: int) -> ClusterFindings | None:
     """What there is to see in the courses; None where most of them stood still most of the time."""
     moved = [name for name, each in series.items() if np.median(each.values) > 0]
     if 2 * len(moved) <= len(series):
         return None
-    return analyse_fleet(series, confidence=CONFIDENCE, seed=seed)
+    return analyse_cluster(series, confidence=CONFIDENCE, seed=seed)
 
 
-def _variation_over_time(found: FleetFindings) -> float | None:
+def _variation_over_time(found: ClusterFindings) -> float | None:
     known = [each.variation for each in found.instances if each.variation is not None]
     return float(np.median(known)) if known else None
 
@@ -171,7 +171,7 @@ def _types(measurements: Sequence[Measurement]) -> dict[str, str | None]:
     }
 
 
-def _machines(measurements: Sequence[Measurement], costs: Mapping[str, Priced]) -> list[Machine]:
+def _machines(measurements: Sequence[Measurement], costs: Mapping[str, MachinePrice]) -> list[Machine]:
     held: dict[str, list[Measurement]] = {}
     for each in measurements:
         held.setdefault(instance_of(each), []).append(each)

@@ -19,15 +19,15 @@ from tonnage.model.analysis.conditions import STRIPE
 from tonnage.model.analysis.estimates import (
     CONFIDENCE,
     INSTANCES,
-    estimated,
-    median_over,
+    as_estimate,
+    median_estimate,
     medians_of,
     units_of,
     values_of,
 )
-from tonnage.model.analysis.grouping import Kind, Sample, by_kind, cited, names, rate_in
+from tonnage.model.analysis.grouping import OperationKind, Sample, by_kind, measurement_ids, kind_names, rate_in
 
-Kinds = Mapping[Kind, Sequence[Sample]]
+Kinds = Mapping[OperationKind, Sequence[Sample]]
 
 
 def direct_against_buffered(kinds: Kinds) -> list[Comparison]:
@@ -37,11 +37,11 @@ def direct_against_buffered(kinds: Kinds) -> list[Comparison]:
         ways = {kind.direct: kind for kind in same}
         if {True, False} <= ways.keys():
             sides = ("direct", _buffered(ways[False]))
-            found.append(compared(name, kinds[ways[True]], kinds[ways[False]], sides))
+            found.append(compare(name, kinds[ways[True]], kinds[ways[False]], sides))
     return [each for each in found if each]
 
 
-def layouts(kinds: Kinds) -> list[Comparison]:
+def compare_layouts(kinds: Kinds) -> list[Comparison]:
     """Every layout over the single device, or over the first by name; each stripe apart."""
     found = []
     for name, same in _alike(kinds, _without_layout).items():
@@ -50,19 +50,19 @@ def layouts(kinds: Kinds) -> list[Comparison]:
             continue
         base = SINGLE if SINGLE in ways else min(ways)
         found += [
-            compared(name, kinds[ways[layout]], kinds[ways[base]], (layout, base))
+            compare(name, kinds[ways[layout]], kinds[ways[base]], (layout, base))
             for layout in sorted(ways)
             if layout != base
         ]
     return [each for each in found if each]
 
 
-def layouts_of(measurements: Sequence[Measurement]) -> list[Comparison]:
+def compare_layouts_of(measurements: Sequence[Measurement]) -> list[Comparison]:
     """The same of measurements, one or more of each layout."""
-    return layouts(by_kind(measurements))
+    return compare_layouts(by_kind(measurements))
 
 
-def ratio(
+def ratio_of_medians(
     above: Mapping[str, Sequence[float]], below: Mapping[str, Sequence[float]]
 ) -> Estimate | None:
     """The ratio of medians, of values of each instance; None if nothing can be divided."""
@@ -70,9 +70,9 @@ def ratio(
     both = [name for name in top if bottom.get(name)]
     if len(both) > 1:
         ratios = [top[name] / bottom[name] for name in both]
-        return estimated(quantile_estimate(ratios, 0.5, CONFIDENCE), INSTANCES)
+        return as_estimate(quantile_estimate(ratios, 0.5, CONFIDENCE), INSTANCES)
     confidence = 1 - (1 - CONFIDENCE) / 2
-    over, under = median_over(above, confidence), median_over(below, confidence)
+    over, under = median_estimate(above, confidence), median_estimate(below, confidence)
     if over is None or under is None or not under.value:
         return None
     low = high = None
@@ -91,17 +91,17 @@ def ratio(
     )
 
 
-def compared(
+def compare(
     name: str, tops: Sequence[Sample], bottoms: Sequence[Sample], ways: tuple[str, str]
 ) -> Comparison | None:
     """One way against another of one thing; None if they have nothing in common."""
-    number = common(tops, bottoms)
+    number = common_concurrency(tops, bottoms)
     if number is None and not _silent(tops, bottoms):
         return None
     tops = [each for each in tops if each.reading.concurrency == number]
     bottoms = [each for each in bottoms if each.reading.concurrency == number]
     for unit in ("bytes", "operations"):
-        found = ratio(values_of(tops, rate_in(unit)), values_of(bottoms, rate_in(unit)))
+        found = ratio_of_medians(values_of(tops, rate_in(unit)), values_of(bottoms, rate_in(unit)))
         if found:
             return Comparison(
                 subject=name,
@@ -111,49 +111,49 @@ def compared(
                 ratio=found,
                 way_cpu_seconds_per_byte=cpu_of_byte(tops),
                 than_cpu_seconds_per_byte=cpu_of_byte(bottoms),
-                measurements=cited([*tops, *bottoms]),
+                measurements=measurement_ids([*tops, *bottoms]),
             )
     return None
 
 
-def common(*sides: Sequence[Sample]) -> int | None:
+def common_concurrency(*sides: Sequence[Sample]) -> int | None:
     """The largest number outstanding that all were done with: what each can give."""
     shared = set.intersection(*({each.reading.concurrency for each in side} for side in sides))
     return max((number for number in shared if number is not None), default=None)
 
 
-def _alike(kinds: Kinds, bare: Callable[[Kind], Kind]) -> dict[str, list[Kind]]:
+def _alike(kinds: Kinds, bare: Callable[[OperationKind], OperationKind]) -> dict[str, list[OperationKind]]:
     """Kinds that are the same when bare of what is compared, by a name without it.
 
     What only a cache can give is compared too, where there is nothing else: it comes first.
     """
-    found: dict[Kind, list[Kind]] = {}
+    found: dict[OperationKind, list[OperationKind]] = {}
     for kind in sorted(kinds, key=lambda kind: not kind.cached):
         found.setdefault(dataclasses.replace(bare(kind), cached=False), []).append(kind)
     several = {kind: same for kind, same in found.items() if len(same) > 1}
-    called = names(list(several))
+    called = kind_names(list(several))
     return {called[kind]: same for kind, same in several.items()}
 
 
-def _without_layout(kind: Kind) -> Kind:
-    manner = tuple(each for each in kind.manner if each[0] != STRIPE)
+def _without_layout(kind: OperationKind) -> OperationKind:
+    manner = tuple(each for each in kind.conditions if each[0] != STRIPE)
     return dataclasses.replace(kind, layout=None, manner=manner)
 
 
-def _by_layout(same: Sequence[Kind]) -> dict[str, Kind]:
+def _by_layout(same: Sequence[OperationKind]) -> dict[str, OperationKind]:
     """Kinds by their layout, and by the stripe too where there are several of one layout."""
     laid_out = [kind for kind in same if kind.layout]
-    stripes = {(kind.layout, dict(kind.manner).get(STRIPE)) for kind in laid_out}
+    stripes = {(kind.layout, dict(kind.conditions).get(STRIPE)) for kind in laid_out}
     several = len(stripes) > len({layout for layout, _ in stripes})
     return {
         f"{kind.layout}, {STRIPE} {stripe}"
-        if several and (stripe := dict(kind.manner).get(STRIPE))
+        if several and (stripe := dict(kind.conditions).get(STRIPE))
         else str(kind.layout): kind
         for kind in laid_out
     }
 
 
-def _buffered(kind: Kind) -> str:
+def _buffered(kind: OperationKind) -> str:
     return "buffered (from a cache)" if kind.cached else "buffered"
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from tonnage.base.records.analysis import ConcurrencyLevel, Percentile
 from tonnage.base.stats.knee import knee
 from tonnage.model.analysis.conditions import LONG
-from tonnage.model.analysis.estimates import median_over, values_of
-from tonnage.model.analysis.grouping import Sample, cited
+from tonnage.model.analysis.estimates import median_estimate, values_of
+from tonnage.model.analysis.grouping import Sample, measurement_ids
 
 PERCENTILES = ("mean", "p50", "p90", "p99", "p999", "max")
 
@@ -29,20 +29,20 @@ def levels(samples: Sequence[Sample]) -> list[ConcurrencyLevel]:
 
 def level(samples: Sequence[Sample], concurrency: int | None) -> ConcurrencyLevel:
     """What samples of one number outstanding come to."""
-    latencies = [(name, median_over(values_of(samples, latency(name)))) for name in PERCENTILES]
-    by_operation = median_over(values_of(samples, _cpu_of_operation))
+    latencies = [(name, median_estimate(values_of(samples, latency(name)))) for name in PERCENTILES]
+    by_operation = median_estimate(values_of(samples, _cpu_of_operation))
     return ConcurrencyLevel(
         concurrency=concurrency,
-        bandwidth=median_over(
+        bandwidth=median_estimate(
             values_of(samples, lambda each: each.reading.bandwidth_bytes_per_second)
         ),
-        operations=median_over(values_of(samples, lambda each: each.reading.operations_per_second)),
+        operations=median_estimate(values_of(samples, lambda each: each.reading.operations_per_second)),
         latencies=[
             Percentile(name=name, seconds=estimate) for name, estimate in latencies if estimate
         ],
         cpu_seconds_per_operation=by_operation.value if by_operation else None,
         cpu_seconds_per_byte=cpu_of_byte(samples),
-        measurements=cited(samples),
+        measurements=measurement_ids(samples),
     )
 
 
@@ -56,7 +56,7 @@ def near_best(found: Sequence[ConcurrencyLevel], unit: str) -> int | None:
     return knee(rates) if len(rates) > 1 else None
 
 
-def chosen(samples: Sequence[Sample], near: int | None) -> list[Sample]:
+def representative_samples(samples: Sequence[Sample], near: int | None) -> list[Sample]:
     """The samples that the rest is of: the long trials, or those of the number that is enough."""
     long = [each for each in samples if each.suite == LONG]
     if long:
@@ -83,7 +83,7 @@ def latency(name: str) -> Callable[[Sample], float | None]:
 
 def cpu_of_byte(samples: Sequence[Sample]) -> float | None:
     """The median of what a byte costs the threads that move it, in core seconds."""
-    found = median_over(values_of(samples, _cpu_of_byte))
+    found = median_estimate(values_of(samples, _cpu_of_byte))
     return found.value if found else None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from tonnage.base import formatting
 from tonnage.base.records import Measurement, Metric, Trial
 
-MANNERS = (
+DETAILS = (
     "engine",
     "submission",
     "shared",
@@ -57,30 +57,30 @@ SETTINGS = {
 EXPLORING, LONG = "explore", "steady"
 """The suites of one sweep: long trials are made with what the short ones found."""
 
-Told = tuple[tuple[str, str], ...]
+Conditions = tuple[tuple[str, str], ...]
 """Names, each with its value in words."""
 
 
-def manner_of(measurement: Measurement, reading: Metric, trial: Trial | None) -> Told:
+def conditions_of(measurement: Measurement, reading: Metric, trial: Trial | None) -> Conditions:
     """How a reading was done."""
     told = BY_PATTERN if "node_names" in reading.details else ()
     found = [
-        (name.removesuffix("_bytes").replace("_", " "), in_words(name, reading.details[name]))
-        for name in MANNERS
+        (name.removesuffix("_bytes").replace("_", " "), condition_value(name, reading.details[name]))
+        for name in DETAILS
         if name not in told and reading.details.get(name) is not None
     ]
     if trial and trial.step and trial.step.suite not in (EXPLORING, LONG):
         found.append(("suite", trial.step.suite))
     if trial:
         found += [
-            (called, in_words(name, measurement.settings[name]))
+            (called, condition_value(name, measurement.settings[name]))
             for name, called in SETTINGS.get(measurement.kind, {}).items()
             if measurement.settings.get(name) is not None
         ]
     return tuple(found)
 
 
-def places(measurements: Sequence[Measurement]) -> dict[str, Told]:
+def places(measurements: Sequence[Measurement]) -> dict[str, Conditions]:
     """Where each was made, by its id: the device, the directory, if that tells anything apart."""
     known = {
         each.id: (each.environment.host, _device(each), _directory(each))
@@ -102,16 +102,16 @@ def places(measurements: Sequence[Measurement]) -> dict[str, Told]:
     }
 
 
-def in_words(name: str, value: object) -> str:
+def condition_value(name: str, value: object) -> str:
     """A manner's value."""
     if isinstance(value, int) and name.endswith("_bits_per_second"):
         return f"{formatting.significant(value / 1e6)} Mbit/s"
     if isinstance(value, int) and name.endswith("bytes"):
-        return size(value)
+        return block_size(value)
     return formatting.setting(name, value)
 
 
-def size(count: int | None) -> str:
+def block_size(count: int | None) -> str:
     """A block's or a file's size."""
     if count is None:
         return "unknown size"

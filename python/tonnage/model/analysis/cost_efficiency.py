@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from tonnage.base import formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import CostEfficiency
-from tonnage.model.analysis.estimates import median_over, values_of
-from tonnage.model.analysis.grouping import Sample, by_instance, cited, instance_of, rate_in
+from tonnage.model.analysis.estimates import median_estimate, values_of
+from tonnage.model.analysis.grouping import Sample, by_instance, measurement_ids, instance_of, rate_in
 
 SECONDS = 3600.0
 
@@ -28,14 +28,14 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Priced:
+class MachinePrice:
     """A machine's price, and the type that it was found under; None: under its own name."""
 
     price: Price
     type: str | None
 
 
-def priced(measurement: Measurement, prices: Mapping[str, Price]) -> Priced | None:
+def machine_price(measurement: Measurement, prices: Mapping[str, Price]) -> MachinePrice | None:
     """The price of a measurement's machine, by its host or by the type that it calls itself.
 
     A virtual machine's firmware often says its type: a price's name that is a word of
@@ -43,27 +43,27 @@ def priced(measurement: Measurement, prices: Mapping[str, Price]) -> Priced | No
     """
     own = instance_of(measurement)
     if own in prices:
-        return Priced(prices[own], None)
+        return MachinePrice(prices[own], None)
     if measurement.environment is None:
         return None
     for word in re.findall(r"[^\s()]+", measurement.environment.virtualisation):
         if word in prices:
-            return Priced(prices[word], word)
+            return MachinePrice(prices[word], word)
     return None
 
 
 def per_dollar(
-    subject: str, samples: Sequence[Sample], machines: Mapping[str, Priced]
+    subject: str, samples: Sequence[Sample], machines: Mapping[str, MachinePrice]
 ) -> list[CostEfficiency]:
     """What a dollar buys of a subject, at each price."""
-    alike: dict[Priced, list[Sample]] = {}
+    alike: dict[MachinePrice, list[Sample]] = {}
     for sample in samples:
         if sample.instance in machines:
             alike.setdefault(machines[sample.instance], []).append(sample)
     return [_bought(subject, known, of_price) for known, of_price in alike.items()]
 
 
-def _bought(subject: str, known: Priced, samples: Sequence[Sample]) -> CostEfficiency:
+def _bought(subject: str, known: MachinePrice, samples: Sequence[Sample]) -> CostEfficiency:
     usd = known.price.usd_per_hour
     per_rate = SECONDS / usd
     names = list(by_instance(samples))
@@ -74,7 +74,7 @@ def _bought(subject: str, known: Priced, samples: Sequence[Sample]) -> CostEffic
         subject=subject,
         priced_as=known.type or alone,
         usd_per_hour=usd,
-        operations=median_over(values_of(samples, rate_in("operations", per_rate))),
-        bytes=median_over(values_of(samples, rate_in("bytes", per_rate))),
-        measurements=cited(samples),
+        operations=median_estimate(values_of(samples, rate_in("operations", per_rate))),
+        bytes=median_estimate(values_of(samples, rate_in("bytes", per_rate))),
+        measurements=measurement_ids(samples),
     )

@@ -23,7 +23,7 @@ LEAST_CORRELATED = 20
 INSTANCES, TRIALS, IN_TIME = "instances", "trials", "samples"
 
 
-def estimated(found: QuantileEstimate, over: str) -> Estimate:
+def as_estimate(found: QuantileEstimate, over: str) -> Estimate:
     """A quantile as it is kept."""
     interval = found.interval
     return Estimate(
@@ -50,7 +50,7 @@ def values_of(
     return {name: values for name, values in found.items() if values}
 
 
-def median_over(
+def median_estimate(
     values: Mapping[str, Sequence[float]], confidence: float = CONFIDENCE
 ) -> Estimate | None:
     """The median over instances, or over the trials of a single one; None of nothing."""
@@ -60,7 +60,7 @@ def median_over(
     worth = None
     if over == TRIALS and len(units) >= LEAST_CORRELATED:
         worth = effective_size(units)
-    return estimated(quantile_estimate(units, 0.5, confidence, worth), over)
+    return as_estimate(quantile_estimate(units, 0.5, confidence, worth), over)
 
 
 def units_of(values: Mapping[str, Sequence[float]]) -> tuple[list[float], str]:

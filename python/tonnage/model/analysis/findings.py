@@ -99,7 +99,7 @@ def _outlier(subject: Subject, each: Outlier) -> str:
     return f"{subject.name}: {each.instance} {what}, {how} ({_sure(each.false_alarm)})."
 
 
-def slower(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
+def slow_machines(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
     """Who is far below the others of its type, where they are too few for more to be said.
 
     Args:

@@ -18,7 +18,7 @@ from datetime import datetime
 from tonnage.base.records import Measurement, Metric, Trial
 from tonnage.base.records.network_rounds import NET, between_machines
 from tonnage.model.analysis import network_cpu
-from tonnage.model.analysis.conditions import Told, manner_of, places, size
+from tonnage.model.analysis.conditions import Conditions, conditions_of, places, block_size
 
 LARGE_BYTES = 1 << 20
 """Blocks of this size and more are reckoned in bytes, smaller ones at random in operations."""
@@ -36,7 +36,7 @@ class Sample:
     measurement: str
     reading: Metric
     trial: Trial | None = None
-    moment: float | None = None
+    began_seconds: float | None = None
     """When its trial began, in seconds since 1970."""
     part: str | None = None
     """Whose it is, where several had a part in it."""
@@ -48,7 +48,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Kind:
+class OperationKind:
     """What tells samples apart."""
 
     tool: str
@@ -58,17 +58,17 @@ class Kind:
     direct: bool | None
     layout: str | None
     cached: bool
-    manner: Told
-    place: Told = ()
+    conditions: Conditions
+    place: Conditions = ()
 
     def described(self) -> dict[str, str]:
         """Each property in words that can follow the name."""
         return {
-            "block": f"blocks of {size(self.block_bytes)}",
+            "block": f"blocks of {block_size(self.block_bytes)}",
             "direct": {True: "direct", False: "buffered", None: "access unknown"}[self.direct],
             "layout": f"layout {self.layout}" if self.layout else "without a layout",
             "cached": "from a cache" if self.cached else "not from a cache",
-            **{name: f"{name} {value}" for name, value in self.manner + self.place},
+            **{name: f"{name} {value}" for name, value in self.conditions + self.place},
         }
 
 
@@ -93,11 +93,11 @@ def samples_of(measurement: Measurement) -> list[Sample]:
     ]
 
 
-def by_kind(measurements: Iterable[Measurement]) -> dict[Kind, list[Sample]]:
+def by_kind(measurements: Iterable[Measurement]) -> dict[OperationKind, list[Sample]]:
     """Samples that are of the same thing, in order of their names."""
     several = list(measurements)
     where = places(several)
-    found: dict[Kind, list[Sample]] = {}
+    found: dict[OperationKind, list[Sample]] = {}
     for measurement in several:
         for sample in samples_of(measurement):
             kind = kind_of(sample, measurement, where.get(measurement.id, ()))
@@ -105,12 +105,12 @@ def by_kind(measurements: Iterable[Measurement]) -> dict[Kind, list[Sample]]:
     return {kind: found[kind] for kind in sorted(found, key=_order)}
 
 
-def kind_of(sample: Sample, measurement: Measurement, place: Told = ()) -> Kind:
+def kind_of(sample: Sample, measurement: Measurement, place: Conditions = ()) -> OperationKind:
     """What a sample of a measurement is of."""
     reading, trial = sample.reading, sample.trial
     layout = reading.details.get("layout") or measurement.settings.get("layout")
     named = (trial.step.operation if trial and trial.step else None) or _label(reading)
-    return Kind(
+    return OperationKind(
         tool=reading.source.tool,
         label=f"{named}, {sample.part}" if sample.part else named,
         operation=reading.operation,
@@ -118,12 +118,12 @@ def kind_of(sample: Sample, measurement: Measurement, place: Told = ()) -> Kind:
         direct=reading.direct,
         layout=layout if isinstance(layout, str) else None,
         cached=bool(reading.cached),
-        manner=manner_of(measurement, reading, trial),
+        conditions=conditions_of(measurement, reading, trial),
         place=place,
     )
 
 
-def names(kinds: Sequence[Kind]) -> dict[Kind, str]:
+def kind_names(kinds: Sequence[OperationKind]) -> dict[OperationKind, str]:
     """A name for each, with no more in it than tells it from the others."""
     found = {}
     for kind in kinds:
@@ -139,7 +139,7 @@ def names(kinds: Sequence[Kind]) -> dict[Kind, str]:
     return found
 
 
-def unit_of(kind: Kind, samples: Sequence[Sample]) -> str:
+def unit_of(kind: OperationKind, samples: Sequence[Sample]) -> str:
     """Whether the subject is reckoned in bytes or in operations."""
     if all(each.reading.bandwidth_bytes_per_second is None for each in samples):
         return "operations"
@@ -173,7 +173,7 @@ def by_instance(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
     return {name: found[name] for name in sorted(found)}
 
 
-def cited(samples: Iterable[Sample]) -> list[str]:
+def measurement_ids(samples: Iterable[Sample]) -> list[str]:
     """The measurements that samples come from."""
     return list(dict.fromkeys(sample.measurement for sample in samples))
 
@@ -181,13 +181,13 @@ def cited(samples: Iterable[Sample]) -> list[str]:
 def _label(reading: Metric) -> str:
     if reading.source.tool == OURS:
         return reading.operation
-    block = f" {size(reading.block_bytes)}" if reading.block_bytes is not None else ""
+    block = f" {block_size(reading.block_bytes)}" if reading.block_bytes is not None else ""
     return f"{reading.source.tool}: {reading.operation}{block}"
 
 
-def _order(kind: Kind) -> tuple[bool, str, str, int, str]:
+def _order(kind: OperationKind) -> tuple[bool, str, str, int, str]:
     """Ours first, then by operation, small blocks before large ones."""
-    rest = (kind.label, kind.direct, kind.layout, kind.cached, kind.manner, kind.place)
+    rest = (kind.label, kind.direct, kind.layout, kind.cached, kind.conditions, kind.place)
     named = kind.label if kind.tool == OURS else kind.operation
     return (kind.tool != OURS, kind.tool, named, kind.block_bytes or 0, str(rest))
 
@@ -195,8 +195,8 @@ def _order(kind: Kind) -> tuple[bool, str, str, int, str]:
 def _of_rounds(measurement: Measurement) -> Iterator[Sample]:
     """Of each round of the network what it comes to, and what each endpoint had."""
     host, name = instance_of(measurement), measurement.id
-    for together in network_cpu.ways(measurement):
-        parts = [(host, part, trial) for part, trial in network_cpu.told(together).items()]
+    for together in network_cpu.round_directions(measurement):
+        parts = [(host, part, trial) for part, trial in network_cpu.round_summary(together).items()]
         parts += [(f"{host}, {_endpoint(trial)}", EACH, trial) for trial in together]
         for instance, part, trial in parts:
             if trial.reading:

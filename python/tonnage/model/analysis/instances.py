@@ -21,7 +21,7 @@ from tonnage.base.records.analysis import (
     MultimodalInstance,
     Outlier,
 )
-from tonnage.base.stats.cluster_time_series import FleetFindings
+from tonnage.base.stats.cluster_time_series import ClusterFindings
 from tonnage.base.stats.density import Axis, density, histogram
 from tonnage.base.stats.multimodality import LEAST as LEAST_FOR_MODES
 from tonnage.base.stats.multimodality import Modality, modality
@@ -29,8 +29,8 @@ from tonnage.base.stats.outliers import LEAST_INSTANCES, percentile_lines
 from tonnage.base.stats.periodicity import Cycle
 from tonnage.base.stats.samples import FloatArray, Series
 from tonnage.model.analysis.concurrency import latency
-from tonnage.model.analysis.estimates import IN_TIME, estimated, medians_of, values_of
-from tonnage.model.analysis.grouping import Sample, by_instance, cited
+from tonnage.model.analysis.estimates import IN_TIME, as_estimate, medians_of, values_of
+from tonnage.model.analysis.grouping import Sample, by_instance, measurement_ids
 
 LATENCIES = ("p50", "p90", "p99", "p999", "max")
 LEAST_SAMPLES = 10
@@ -39,22 +39,22 @@ WIDE = 3.0
 """If the fastest instance is so many times as fast as the slowest, the axis is logarithmic."""
 
 
-def instances(found: FleetFindings, samples: Sequence[Sample]) -> list[Instance]:
+def instances(found: ClusterFindings, samples: Sequence[Sample]) -> list[Instance]:
     """Each instance, from the best to the worst."""
     of = by_instance(samples)
     return [
         Instance(
             name=each.name,
-            rate=estimated(each.median, IN_TIME),
+            rate=as_estimate(each.median, IN_TIME),
             variation=each.variation,
             autocorrelation=each.autocorrelation,
-            measurements=cited(of[each.name]),
+            measurements=measurement_ids(of[each.name]),
         )
         for each in found.instances
     ]
 
 
-def outliers(found: FleetFindings, samples: Sequence[Sample]) -> list[Outlier]:
+def outliers(found: ClusterFindings, samples: Sequence[Sample]) -> list[Outlier]:
     """The instances that do not belong to the others, farthest first."""
     of = by_instance(samples)
     return [
@@ -65,13 +65,13 @@ def outliers(found: FleetFindings, samples: Sequence[Sample]) -> list[Outlier]:
             deviations=_finite(each.distance),
             false_alarm=each.false_alarm,
             worse=each.worse,
-            measurements=cited(of[each.name]),
+            measurements=measurement_ids(of[each.name]),
         )
         for each in found.outliers
     ]
 
 
-def alternating(found: FleetFindings, samples: Sequence[Sample]) -> list[MultimodalInstance]:
+def alternating(found: ClusterFindings, samples: Sequence[Sample]) -> list[MultimodalInstance]:
     """The instances with several modes."""
     of = by_instance(samples)
     return [
@@ -79,20 +79,20 @@ def alternating(found: FleetFindings, samples: Sequence[Sample]) -> list[Multimo
             instance=each.name,
             modes=modes_of(each.modality),
             false_alarm=each.modality.false_alarm,
-            measurements=cited(of[each.name]),
+            measurements=measurement_ids(of[each.name]),
         )
         for each in found.multimodal
         if each.modality
     ]
 
 
-def cycles(found: FleetFindings, samples: Sequence[Sample]) -> list[CyclicInstance]:
+def cycles(found: ClusterFindings, samples: Sequence[Sample]) -> list[CyclicInstance]:
     """The fleet's cycle, if it has one, and those of instances."""
     of = by_instance(samples)
     several = len(found.instances) > 1
-    together = [_cyclic(None, found.cycle, cited(samples))] if several and found.cycle else []
+    together = [_cyclic(None, found.cycle, measurement_ids(samples))] if several and found.cycle else []
     return together + [
-        _cyclic(each.name, each.cycle, cited(of[each.name])) for each in found.cyclic if each.cycle
+        _cyclic(each.name, each.cycle, measurement_ids(of[each.name])) for each in found.cyclic if each.cycle
     ]
 
 
@@ -144,7 +144,7 @@ def spread(
         densities=[round(per_bin * each, 6) for each in curve.densities],
         modes=_modes_over(values, axis, seed),
         rule=f"bins: {bars.rule}; density: {curve.rule}",
-        measurements=cited(samples),
+        measurements=measurement_ids(samples),
     )
 
 

@@ -17,34 +17,34 @@ from tonnage.base.records.environment import HOST
 from tonnage.base.stats.density import REACH, Axis, bandwidth, histogram, kernel_density
 from tonnage.base.stats.outliers import LEAST_INSTANCES
 from tonnage.base.stats.samples import FloatArray
-from tonnage.model.analysis.comparisons import common, compared
-from tonnage.model.analysis.estimates import median_over, units_of, values_of
-from tonnage.model.analysis.grouping import Kind, Sample, cited, names, rate_in, unit_of
+from tonnage.model.analysis.comparisons import common_concurrency, compare
+from tonnage.model.analysis.estimates import median_estimate, units_of, values_of
+from tonnage.model.analysis.grouping import OperationKind, Sample, measurement_ids, kind_names, rate_in, unit_of
 from tonnage.model.analysis.instances import WIDE
 
 POINTS = 256
 """Places of a density."""
 
-Kinds = Mapping[Kind, Sequence[Sample]]
+Kinds = Mapping[OperationKind, Sequence[Sample]]
 Values = dict[str, list[Sample]]
 """Samples of one kind, by the value of a label."""
 
 
 def ratios(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison]:
     """Each value of a label over the first by name, of every operation done with both."""
-    called = names(list(kinds))
+    called = kind_names(list(kinds))
     found = []
     for name, kind, values in _labelled(kinds, measurements):
         base = min(values)
         for value in sorted(values)[1:]:
             sides = (f"{name} {value}", base)
-            found.append(compared(called[kind], values[value], values[base], sides))
+            found.append(compare(called[kind], values[value], values[base], sides))
     return [each for each in found if each]
 
 
 def side_by_side(kinds: Kinds, measurements: Sequence[Measurement]) -> list[LabelComparison]:
     """Every operation that was done with several values of a label."""
-    called = names(list(kinds))
+    called = kind_names(list(kinds))
     found = [
         _of_kind(called[kind], name, unit_of(kind, kinds[kind]), values)
         for name, kind, values in _labelled(kinds, measurements)
@@ -54,7 +54,7 @@ def side_by_side(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Labe
 
 def _labelled(
     kinds: Kinds, measurements: Sequence[Measurement]
-) -> Iterator[tuple[str, Kind, Values]]:
+) -> Iterator[tuple[str, OperationKind, Values]]:
     """Each label, with each kind that was measured with several of its values.
 
     What machines are called is no such label.
@@ -71,7 +71,7 @@ def _labelled(
 
 
 def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelComparison | None:
-    number = common(*values.values())
+    number = common_concurrency(*values.values())
     alike = {
         value: [each for each in samples if each.reading.concurrency == number]
         for value, samples in sorted(values.items())
@@ -99,7 +99,7 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelCompar
     step = float(edges[1] - edges[0])
     labelled = []
     for value, of_value in rates.items():
-        median = median_over(of_value)
+        median = median_estimate(of_value)
         assert median is not None
         width = widths[value]
         curve = None if width is None else step * kernel_density(on_axis[value], places, width)
@@ -110,7 +110,7 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelCompar
                 rate=median,
                 shares=[round(each, 6) for each in (counts / len(on_axis[value])).tolist()],
                 densities=None if curve is None else [round(each, 6) for each in curve.tolist()],
-                measurements=cited(alike[value]),
+                measurements=measurement_ids(alike[value]),
             )
         )
     return LabelComparison(

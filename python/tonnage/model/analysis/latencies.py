@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tonnage.base.records.analysis import LatencyHistogram
-from tonnage.model.analysis.grouping import Sample, by_instance, cited
+from tonnage.model.analysis.grouping import Sample, by_instance, measurement_ids
 
 PER_DECADE = 16
 
@@ -48,5 +48,5 @@ def _histogram(name: str, role: str, samples: Sequence[Sample]) -> LatencyHistog
         count=total,
         edges_seconds=[10 ** (place / PER_DECADE) for place in range(first, last + 2)],
         shares=[counts[place] / total for place in range(first, last + 1)],
-        measurements=cited(each for each in samples if each.reading.bins),
+        measurements=measurement_ids(each for each in samples if each.reading.bins),
     )

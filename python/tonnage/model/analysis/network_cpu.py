@@ -19,7 +19,7 @@ from tonnage.base.records.network_rounds import (
 
 
 @dataclass(frozen=True)
-class Costs:
+class NetworkCost:
     """What the cores and the kernel did for a measurement of the network."""
 
     cpu_seconds_per_byte: dict[str, float]
@@ -30,7 +30,7 @@ class Costs:
     """That were sent on: those of all rounds, each of which has its own."""
 
 
-def costs(measurement: Measurement) -> Costs:
+def network_cost(measurement: Measurement) -> NetworkCost:
     """What the trials of a measurement of the network cost."""
     used: dict[str, list[float]] = {}
     for trial in measurement.trials:
@@ -40,14 +40,14 @@ def costs(measurement: Measurement) -> Costs:
         each for reading in measurement.readings for each in reading.details.get("connections", ())
     ]
     again = [each["retransmits"] for each in connections]
-    return Costs(
+    return NetworkCost(
         cpu_seconds_per_byte={way: statistics.median(each) for way, each in used.items()},
         retransmits=None if None in again else sum(again),
         connections=len(connections),
     )
 
 
-def ways(measurement: Measurement) -> Iterator[list[Trial]]:
+def round_directions(measurement: Measurement) -> Iterator[list[Trial]]:
     """The endpoints' trials of each way of each round that was kept whole."""
     settings = measurement.settings
     size = trials_per_round(settings["endpoints"], settings["one_way"])
@@ -55,7 +55,7 @@ def ways(measurement: Measurement) -> Iterator[list[Trial]]:
         yield from (in_direction(together, way) for way in DIRECTIONS)
 
 
-def told(together: Sequence[Trial]) -> dict[str, Trial]:
+def round_summary(together: Sequence[Trial]) -> dict[str, Trial]:
     """What one way of a round comes to, as a trial each: its slowest endpoint, and all of them.
 
     Endpoints share a machine and a round, so they are no trials of the same thing: to take the

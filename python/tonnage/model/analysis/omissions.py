@@ -48,7 +48,7 @@ _OF_SUBJECTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
 )
 
 
-def left_out(
+def omitted_charts(
     subjects: Sequence[Subject],
     dollars: Sequence[CostEfficiency],
     direct: Sequence[Comparison],

@@ -15,7 +15,7 @@ from tonnage.base.records.sweep import ReductionSweep, SweepCell, SweepResult
 BARS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
 
 
-def sweep(records: Sequence[ReductionRecord]) -> ReductionSweep:
+def summarise_sweep(records: Sequence[ReductionRecord]) -> ReductionSweep:
     """What reductions took, by their input and then by chunks and threads.
 
     Args:

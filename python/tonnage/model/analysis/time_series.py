@@ -35,7 +35,7 @@ WINDOW_SHARE, LEVEL_SHARE = 0.25, 0.1
 
 
 @dataclass(frozen=True)
-class Raw:
+class RateSeries:
     """An instance's rates: ``values[i]`` at ``seconds[i]`` after ``began``, if that is known."""
 
     seconds: FloatArray
@@ -74,7 +74,7 @@ def steadiness(samples: Sequence[Sample]) -> dict[str, SteadyState]:
     return found
 
 
-def drawn(
+def chart_series(
     series: Mapping[str, Series], steady: Mapping[str, SteadyState]
 ) -> tuple[list[TimeSeries], float | None]:
     """The courses as shares of the highest rate drawn, and that rate; none if nothing moved."""
@@ -101,16 +101,16 @@ def drawn(
     return courses, highest
 
 
-def _raw(samples: Sequence[Sample], unit: str) -> Raw | None:
+def _raw(samples: Sequence[Sample], unit: str) -> RateSeries | None:
     longest = _longest(samples)
     dated = sorted(
-        (each.moment, rate)
+        (each.began_seconds, rate)
         for each in samples
-        if each.moment is not None and (rate := rate_of(each.reading, unit)) is not None
+        if each.began_seconds is not None and (rate := rate_of(each.reading, unit)) is not None
     )
     series = longest.reading.series or []
     if series and len(series) >= len(dated):
-        return _increasing(_in_unit(longest, unit), longest.moment)
+        return _increasing(_in_unit(longest, unit), longest.began_seconds)
     if dated:
         began = dated[0][0]
         return _increasing([(moment - began, rate) for moment, rate in dated], began)
@@ -122,7 +122,7 @@ def _longest(samples: Sequence[Sample]) -> Sample:
     return max(samples, key=lambda each: len(each.reading.series or []))
 
 
-def _steadiness(raw: Raw) -> SteadyState:
+def _steadiness(raw: RateSeries) -> SteadyState:
     window = float(f"{WINDOW_SHARE * (raw.seconds[-1] - raw.seconds[0]):.3g}")
     found = steady_by_slope(raw.seconds, raw.values, window, LEVEL_SHARE)
     slope = None
@@ -141,7 +141,7 @@ def _in_unit(sample: Sample, unit: str) -> list[tuple[float, float]]:
     return [(at, value * factor) for at, value in reading.series or []]
 
 
-def _increasing(points: Sequence[tuple[float, float]], began: float | None) -> Raw | None:
+def _increasing(points: Sequence[tuple[float, float]], began: float | None) -> RateSeries | None:
     """The points without those that do not come after the one before."""
     kept: list[tuple[float, float]] = []
     for at, value in points:
@@ -149,10 +149,10 @@ def _increasing(points: Sequence[tuple[float, float]], began: float | None) -> R
             kept.append((at, value))
     if not kept:
         return None
-    return Raw(np.asarray([at for at, _ in kept]), np.asarray([of for _, of in kept]), began)
+    return RateSeries(np.asarray([at for at, _ in kept]), np.asarray([of for _, of in kept]), began)
 
 
-def _shared_beginning(raw: Sequence[Raw]) -> float | None:
+def _shared_beginning(raw: Sequence[RateSeries]) -> float | None:
     """When the first began, if all were measured at about the same time."""
     begins = [each.began for each in raw if each.began is not None]
     if not raw or len(begins) < len(raw):

@@ -15,7 +15,7 @@ from tonnage.base import formatting
 from tonnage.base.records import ClusterMeasurement, Environment, Measurement
 from tonnage.model.analysis.concurrency import latency
 from tonnage.model.analysis.estimates import medians_of, values_of
-from tonnage.model.analysis.grouping import Kind, Sample, by_instance
+from tonnage.model.analysis.grouping import OperationKind, Sample, by_instance
 from tonnage.model.findings import HIGH_SHARE, disk_warnings
 
 FLUSH_SECONDS = 100e-6
@@ -25,11 +25,11 @@ SYNCHRONOUS = {"1", "sync", "dsync", "osync"}
 NAMED = 3
 """Instances that a warning names; of more it says how many."""
 
-Kinds = Mapping[Kind, Sequence[Sample]]
+Kinds = Mapping[OperationKind, Sequence[Sample]]
 
 
-def doubts(
-    measurements: Sequence[Measurement], kinds: Kinds, names: Mapping[Kind, str]
+def measurement_warnings(
+    measurements: Sequence[Measurement], kinds: Kinds, names: Mapping[OperationKind, str]
 ) -> list[str]:
     """Warnings, each in a sentence or two."""
     phases = [trial.phase for each in measurements for trial in each.trials]
@@ -45,7 +45,7 @@ def doubts(
     ]
 
 
-def missing(fleets: Sequence[ClusterMeasurement]) -> list[str]:
+def missing_node_warnings(fleets: Sequence[ClusterMeasurement]) -> list[str]:
     """The machines of fleets that did not measure all, with why, each in a sentence or two."""
     found = []
     for fleet in fleets:
@@ -118,7 +118,7 @@ def _machines(measurements: Sequence[Measurement]) -> list[str]:
     return [f"The machines are not alike: they differ in {formatting.listing(differ)}."]
 
 
-def _cached(kinds: Kinds, names: Mapping[Kind, str]) -> list[str]:
+def _cached(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
     """What caches gave, once for each tool: a sweep of sizes has hundreds of such figures."""
     found = []
     for tool in dict.fromkeys(kind.tool for kind in kinds):
@@ -137,7 +137,7 @@ def _cached(kinds: Kinds, names: Mapping[Kind, str]) -> list[str]:
     return found
 
 
-def _write_back(kinds: Kinds, names: Mapping[Kind, str]) -> list[str]:
+def _write_back(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
     found = []
     for kind, samples in kinds.items():
         durable = [each for each in samples if is_durable(each)]
@@ -172,7 +172,7 @@ def is_durable(sample: Sample) -> bool:
     return reading.details.get("durable_one_in") == 1 or synchronous
 
 
-def _quicker_than_reads(kind: Kind, durable: Sequence[Sample], kinds: Kinds) -> list[str]:
+def _quicker_than_reads(kind: OperationKind, durable: Sequence[Sample], kinds: Kinds) -> list[str]:
     """The instances on which, with as many outstanding, the median write is before the read's."""
     if not kind.operation.endswith("write"):
         return []

@@ -22,7 +22,7 @@ from typing import Literal, cast
 
 from tonnage.base.records import RunRecord
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
-from tonnage.model.run_phases import durability_of, functions_of, name_of, shown
+from tonnage.model.run_phases import durability_of, functions_of, name_of, observed_phases
 
 Durability = Literal["none", "replicated", "volumes"]
 DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")
@@ -34,7 +34,7 @@ STUDY = "Themis on EC2"
 CORES = "what is read has to be partitioned, then sorted"
 
 
-def mapreduce(
+def mapreduce_job(
     durability: Durability = "none",
     *,
     map_share: float = 1.0,
@@ -109,12 +109,12 @@ def mapreduce(
     )
 
 
-def sort(durability: Durability = "none", *, objects: bool = False) -> Job:
+def sort_job(durability: Durability = "none", *, objects: bool = False) -> Job:
     """A sort: the map makes as much as it reads, and so does the reduction (equations 2 and 4)."""
-    return mapreduce(durability, objects=objects, name="sort")
+    return mapreduce_job(durability, objects=objects, name="sort")
 
 
-def as_run(record: RunRecord) -> Job:
+def job_from_run(record: RunRecord) -> Job:
     """The job that one would be which goes on as that did: a sort, or a MapReduce.
 
     As durable, with the shares of bytes that functions made, and as many core seconds for each
@@ -123,10 +123,10 @@ def as_run(record: RunRecord) -> Job:
     Raises:
         ValueError: It was of another kind, or did nothing.
     """
-    phases = shown(record)
+    phases = observed_phases(record)
     if record.job not in ("sort", "mapreduce") or not phases or not record.bytes:
         raise ValueError("it is no finished sort or MapReduce on a fleet")
-    made = mapreduce(
+    made = mapreduce_job(
         cast(Durability, durability_of(record)),
         map_share=phases[0].made or 1.0,
         reduce_share=phases[1].made or 1.0,

@@ -17,7 +17,7 @@ from tonnage.model.run_phases import functions_of
 STUDY = "MATE-EC2"
 
 
-def reduce(
+def reduce_job(
     passes: int = 1,
     *,
     chunk_bytes: int = 8 << 20,
@@ -73,7 +73,7 @@ def reduce(
     )
 
 
-def reduce_as(record: ReductionRecord) -> Job:
+def job_from_reduction(record: ReductionRecord) -> Job:
     """The job that a reduction would be which goes on as one did that was run.
 
     As many rounds, ranges of the same size, as much of the input on the nodes' own disks, and as
@@ -85,7 +85,7 @@ def reduce_as(record: ReductionRecord) -> Job:
     moved = record.rounds_here * record.bytes
     if not moved:
         raise ValueError("it has reduced nothing: run it on some input first")
-    made = reduce(
+    made = reduce_job(
         record.rounds,
         chunk_bytes=record.tuning.range_bytes,
         local_share=_local_share(record),

@@ -33,13 +33,13 @@ from tonnage.base.records.profile import (
 )
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.calibration import calibrations
-from tonnage.model.profiles.fit import law
-from tonnage.model.profiles.offer_matching import Offer, OfferError, Said, taken
-from tonnage.model.profiles.rates import Rate, best, by_node, middle, rates
-from tonnage.model.profiles.variance import law_over_times
+from tonnage.model.profiles.fit import fit_distribution
+from tonnage.model.profiles.offer_matching import OfferName, OfferError, OfferAssignments, match_offers
+from tonnage.model.profiles.rates import NodeRate, best_method, node_medians, median_rate, node_rates
+from tonnage.model.profiles.variance import fit_over_times
 from tonnage.model.run_phases import Run, name_of, nodes_of
 
-__all__ = ["Advertised", "Figure", "Offer", "OfferError", "Run", "Said", "name_of", "profile"]
+__all__ = ["AdvertisedRates", "AdvertisedRate", "OfferName", "OfferError", "Run", "OfferAssignments", "name_of", "build_profile"]
 
 TOGETHER = (
     ("local both", "local read", "local write"),
@@ -53,27 +53,27 @@ BURST = 1.1
 
 
 @dataclass(frozen=True)
-class Figure:
+class AdvertisedRate:
     """What is advertised of a resource, in bytes a second."""
 
-    lasting: float
+    baseline: float
     """What a plan counts on: the baseline, or the only figure that there is."""
     peak: float | None = None
     """What it may be for a while."""
 
 
-Advertised = Mapping[Offer, Mapping[str, Figure]]
+AdvertisedRates = Mapping[OfferName, Mapping[str, AdvertisedRate]]
 """Of each offer figures by resource, as far as there are some."""
 
 
-def profile(
+def build_profile(
     measurements: Sequence[Measurement],
-    advertised: Advertised,
+    advertised: AdvertisedRates,
     *,
     name: str,
     made_at: str,
     runs: Sequence[Run] = (),
-    said: Said | None = None,
+    assigned: OfferAssignments | None = None,
     volumes: bool = False,
     placement: bool = False,
 ) -> Profile:
@@ -92,15 +92,15 @@ def profile(
     Raises:
         OfferError: What is said does not fit the measurements.
     """
-    said = said or Said()
+    assigned = assigned or OfferAssignments()
     ran = {node for each in runs for node in nodes_of(each)}
-    known, left = taken(measurements, said, ran)
-    shown, without = calibrations(runs, {each.host: each.offer for each in known}, said)
+    known, left = match_offers(measurements, assigned, ran)
+    shown, without = calibrations(runs, {each.host: each.offer for each in known}, assigned)
     left += without
-    of_offers: dict[Offer, list[Rate]] = {each.offer: [] for each in known}
+    of_offers: dict[OfferName, list[NodeRate]] = {each.offer: [] for each in known}
     of_offers |= {offer: [] for offer in shown if offer not in of_offers}
     for each in known:
-        for found in rates(each, volumes=volumes):
+        for found in node_rates(each, volumes=volumes):
             if isinstance(found, UnusedMeasurements):
                 left.append(found)
             else:
@@ -126,7 +126,7 @@ def profile(
                 )
             )
         for resource in filter(_of_a_core, kept):
-            cores.setdefault(resource, []).append(list(by_node(kept[resource]).values()))
+            cores.setdefault(resource, []).append(list(node_medians(kept[resource]).values()))
         if baseline and "network" in advertised.get(offer, {}):
             reached[offer] = baseline
     shares = [_network_share(reached, advertised)] if reached else []
@@ -145,25 +145,25 @@ def profile(
 
 
 def _kept(
-    found: Sequence[Rate], figures: Mapping[str, Figure]
-) -> tuple[dict[str, list[Rate]], list[UnusedMeasurements]]:
+    found: Sequence[NodeRate], figures: Mapping[str, AdvertisedRate]
+) -> tuple[dict[str, list[NodeRate]], list[UnusedMeasurements]]:
     """The rates of each resource that an offer is planned with; and the others, with the reason."""
-    kept: dict[str, list[Rate]] = {}
+    kept: dict[str, list[NodeRate]] = {}
     left: list[UnusedMeasurements] = []
     networks = [each for each in found if each.resource == "network"]
-    manners = sorted({each.manner for each in networks})
+    manners = sorted({each.method for each in networks})
     # How many connections a pair had is a job's to choose; what links they had is not.
     chosen = all(manner.startswith(ALL_TO_ALL) for manner in manners)
     for resources in (*TOGETHER, ("network",)) if chosen else TOGETHER:
         alike = [each for each in found if each.resource in resources]
         if not alike:
             continue
-        manner = best(alike, resources)
+        manner = best_method(alike, resources)
         for each in alike:
-            if each.manner == manner:
+            if each.method == manner:
                 kept.setdefault(each.resource, []).append(each)
             else:
-                why = f"{each.resource}, {each.manner}: {manner} carried more"
+                why = f"{each.resource}, {each.method}: {manner} carried more"
                 left.append(UnusedMeasurements(measurements=[each.measurement], why=why))
     if len(manners) == 1:
         kept["network"] = networks
@@ -182,40 +182,40 @@ def _kept(
     return kept, left
 
 
-def _burst(resource: str, found: Sequence[Rate], figure: Figure | None) -> str | None:
+def _burst(resource: str, found: Sequence[NodeRate], figure: AdvertisedRate | None) -> str | None:
     """Why these rates will not last, if they are more than is advertised to."""
-    if figure is None or figure.peak is None or figure.peak <= figure.lasting:
+    if figure is None or figure.peak is None or figure.peak <= figure.baseline:
         return None
-    seen = middle(found)
-    if seen <= BURST * figure.lasting:
+    seen = median_rate(found)
+    if seen <= BURST * figure.baseline:
         return None
     return (
-        f"{resource}: {formatting.rate(seen)} is a burst, since {formatting.rate(figure.lasting)} is "
+        f"{resource}: {formatting.rate(seen)} is a burst, since {formatting.rate(figure.baseline)} is "
         "advertised to last, and plans count on what lasts"
     )
 
 
-def _law(resource: str, found: Sequence[Rate]) -> CapacityDistribution:
-    return law_over_times(resource, found, source=_source(found))
+def _law(resource: str, found: Sequence[NodeRate]) -> CapacityDistribution:
+    return fit_over_times(resource, found, source=_source(found))
 
 
-def _source(found: Sequence[Rate]) -> str:
+def _source(found: Sequence[NodeRate]) -> str:
     """How, and in which measurements."""
-    manners = dict.fromkeys(each.manner for each in found)
+    manners = dict.fromkeys(each.method for each in found)
     names = dict.fromkeys(each.measurement for each in found)
     return f"{formatting.listing(manners)}: {', '.join(names)}"
 
 
-def _smallest(networks: Sequence[Rate]) -> int:
+def _smallest(networks: Sequence[NodeRate]) -> int:
     return min((each.nodes for each in networks), default=0)
 
 
-def _scaling(networks: Sequence[Rate]) -> NetworkScaling | None:
+def _scaling(networks: Sequence[NodeRate]) -> NetworkScaling | None:
     """The share of the smallest fleet's bandwidth that nodes of each had; of one size none."""
     sizes = sorted({each.nodes for each in networks})
     if len(sizes) < 2:
         return None
-    middles = [middle([each for each in networks if each.nodes == size]) for size in sizes]
+    middles = [median_rate([each for each in networks if each.nodes == size]) for size in sizes]
     return NetworkScaling(
         points=[(size, each / middles[0]) for size, each in zip(sizes, middles, strict=True)],
         source=_source(networks),
@@ -223,16 +223,16 @@ def _scaling(networks: Sequence[Rate]) -> NetworkScaling | None:
 
 
 def _network_share(
-    reached: Mapping[Offer, Sequence[Rate]], advertised: Advertised
+    reached: Mapping[OfferName, Sequence[NodeRate]], advertised: AdvertisedRates
 ) -> CapacityDistribution:
     """The share of the network's advertised figure that nodes reached."""
-    figures = {offer: advertised[offer]["network"].lasting for offer in reached}
+    figures = {offer: advertised[offer]["network"].baseline for offer in reached}
     said = [
-        f"{offer[1]}: {formatting.rate(middle(found))} of {formatting.rate(figures[offer])} advertised"
+        f"{offer[1]}: {formatting.rate(median_rate(found))} of {formatting.rate(figures[offer])} advertised"
         for offer, found in reached.items()
     ]
     shares = [
-        [rate / figures[offer] for rate in by_node(found).values()]
+        [rate / figures[offer] for rate in node_medians(found).values()]
         for offer, found in reached.items()
     ]
     return _over_offers("network", shares, "; ".join(said))
@@ -253,7 +253,7 @@ def _over_offers(
     resource: str, rates_of: Sequence[Sequence[float]], source: str
 ) -> CapacityDistribution:
     """The law of offers that nobody measured, from what each measured one's nodes reached."""
-    made = law(resource, rates_of, evidence="advertised", source=source)
+    made = fit_distribution(resource, rates_of, evidence="advertised", source=source)
     said = f"nodes of {formatting.several(len(rates_of), 'offer')}"
     if len(rates_of) > 1:
         return dataclasses.replace(made, spread_source=f"{said}, and how offers differ")

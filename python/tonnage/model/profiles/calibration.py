@@ -27,7 +27,7 @@ from tonnage.base.records.calibration import CalibratedPhase, Calibration
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.profile import UnusedMeasurements
 from tonnage.model.capacity import UNKNOWN_SPREAD
-from tonnage.model.profiles.offer_matching import DEBUG, Offer, Said
+from tonnage.model.profiles.offer_matching import DEBUG, OfferName, OfferAssignments
 from tonnage.model.run_phases import (
     Run,
     Shown,
@@ -37,7 +37,7 @@ from tonnage.model.run_phases import (
     kind_of,
     name_of,
     nodes_of,
-    shown,
+    observed_phases,
 )
 
 LEAST_BETWEEN_RUNS = 0.05
@@ -46,11 +46,11 @@ smaller, as the next run has neither. Assumed."""
 
 
 @dataclass(frozen=True)
-class One:
+class RunObservation:
     """What one run showed, and of what."""
 
     name: str
-    offer: Offer
+    offer: OfferName
     job: str
     durability: str
     functions: str | None
@@ -67,8 +67,8 @@ class One:
 
 
 def calibrations(
-    runs: Sequence[Run], hosts: Mapping[str, Offer], said: Said
-) -> tuple[dict[Offer, list[Calibration]], list[UnusedMeasurements]]:
+    runs: Sequence[Run], hosts: Mapping[str, OfferName], said: OfferAssignments
+) -> tuple[dict[OfferName, list[Calibration]], list[UnusedMeasurements]]:
     """What runs show of each offer, and those that show nothing.
 
     Args:
@@ -76,7 +76,7 @@ def calibrations(
         hosts: Which offers machines are, as far as measurements tell.
         said: Which they are by the user's word.
     """
-    ones: list[One] = []
+    ones: list[RunObservation] = []
     left: list[UnusedMeasurements] = []
     for run in runs:
         found = _one(run, hosts, said)
@@ -84,7 +84,7 @@ def calibrations(
             left.append(UnusedMeasurements(measurements=[name_of(run)], why=found))
         else:
             ones.append(found)
-    made: dict[Offer, list[Calibration]] = {}
+    made: dict[OfferName, list[Calibration]] = {}
     for key in dict.fromkeys(each.key for each in ones):
         alike = [each for each in ones if each.key == key]
         nodes = max(each.nodes for each in alike)
@@ -97,7 +97,7 @@ def calibrations(
     return made, left
 
 
-def _one(run: Run, hosts: Mapping[str, Offer], said: Said) -> One | str:
+def _one(run: Run, hosts: Mapping[str, OfferName], said: OfferAssignments) -> RunObservation | str:
     """What a run shows, or why it shows nothing."""
     if run.environment.debug_build:
         return DEBUG
@@ -112,7 +112,7 @@ def _one(run: Run, hosts: Mapping[str, Offer], said: Said) -> One | str:
         return f"a run on {formatting.listing(sorted('/'.join(each or ()) for each in offers))}"
     (offer,) = offers
     assert offer is not None
-    phases = shown(run)
+    phases = observed_phases(run)
     if is_broken(run):
         return "machines were lost in it, or it took several commands"
     if not run.bytes or not phases or any(each.seconds <= 0 for each in phases):
@@ -120,7 +120,7 @@ def _one(run: Run, hosts: Mapping[str, Offer], said: Said) -> One | str:
     other = 0.0
     if isinstance(run, RunRecord):
         other = max(run.seconds - sum(each.seconds for each in phases), 0.0)
-    return One(
+    return RunObservation(
         name=name_of(run),
         offer=offer,
         job=kind_of(run),
@@ -133,19 +133,19 @@ def _one(run: Run, hosts: Mapping[str, Offer], said: Said) -> One | str:
     )
 
 
-def _offer(node: str, run: Run, hosts: Mapping[str, Offer], said: Said) -> Offer | None:
+def _offer(node: str, run: Run, hosts: Mapping[str, OfferName], said: OfferAssignments) -> OfferName | None:
     """What a node is: as is said of it, as labelled, as measured, as is said of all, as planned."""
     labels = run.labels.get(node, {})
     provider, kind = labels.get(PROVIDER), labels.get(MACHINE_TYPE)
     labelled = (provider, kind) if provider and kind else None
-    found = said.of_hosts.get(node) or labelled or hosts.get(node) or said.of_all
+    found = said.by_host.get(node) or labelled or hosts.get(node) or said.default
     if found is None and run.compared and run.compared.planned:
         candidate = run.compared.planned.candidate
         found = candidate.provider, candidate.offer
     return found
 
 
-def _together(runs: Sequence[One]) -> Calibration:
+def _together(runs: Sequence[RunObservation]) -> Calibration:
     """Repetitions of one job."""
     first = runs[0]
     phases = [[each.phases[place] for each in runs] for place in range(len(first.phases))]
@@ -165,7 +165,7 @@ def _together(runs: Sequence[One]) -> Calibration:
     )
 
 
-def _phase(runs: Sequence[One], phases: Sequence[Shown], spread: float) -> CalibratedPhase:
+def _phase(runs: Sequence[RunObservation], phases: Sequence[Shown], spread: float) -> CalibratedPhase:
     (limits, _), *_ = Counter(phase.limits for phase in phases).most_common(1)
     return CalibratedPhase(
         name=phases[0].name,
@@ -179,7 +179,7 @@ def _phase(runs: Sequence[One], phases: Sequence[Shown], spread: float) -> Calib
     )
 
 
-def _paces(runs: Sequence[One], phases: Sequence[Shown]) -> list[float]:
+def _paces(runs: Sequence[RunObservation], phases: Sequence[Shown]) -> list[float]:
     """Bytes of input a second for each node, of each run."""
     return [run.bytes / run.nodes / phase.seconds for run, phase in zip(runs, phases, strict=True)]
 

@@ -25,7 +25,7 @@ LEAST_GAP = 3.0
 """Between two kinds lies a gap of so many spreads, else a tail would be taken for a kind."""
 
 
-def law(
+def fit_distribution(
     resource: str, fleets: Sequence[Sequence[float]], *, evidence: Evidence, source: str
 ) -> CapacityDistribution:
     """The law.

@@ -25,7 +25,7 @@ UNKNOWN_ERROR = 0.1
 
 
 @dataclass(frozen=True)
-class Curve:
+class ScalingCurve:
     """A network's scaling, ready to be asked."""
 
     points: tuple[tuple[int, float], ...]
@@ -80,7 +80,7 @@ class Curve:
         return f"{said}, as nodes^-{self.exponent:.2f} ({known})"
 
 
-def curve(scaling: NetworkScaling) -> Curve:
+def scaling_curve(scaling: NetworkScaling) -> ScalingCurve:
     """The curve through measured points.
 
     Raises:
@@ -91,7 +91,7 @@ def curve(scaling: NetworkScaling) -> Curve:
         raise ValueError("a network's scaling has points of one node or more, with positive shares")
     falling = points[max(range(len(points)), key=lambda place: points[place][1]) :]
     exponent, error = _fit(falling)
-    return Curve(tuple(points), scaling.source, max(exponent, 0.0), error, max(len(falling) - 2, 0))
+    return ScalingCurve(tuple(points), scaling.source, max(exponent, 0.0), error, max(len(falling) - 2, 0))
 
 
 def _fit(points: list[tuple[int, float]]) -> tuple[float, float | None]:

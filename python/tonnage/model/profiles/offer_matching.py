@@ -9,7 +9,7 @@ from tonnage.base import formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.profile import UnusedMeasurements
 
-Offer = tuple[str, str]
+OfferName = tuple[str, str]
 """Provider and machine type."""
 IMPORTED = "imported from another tool, which does not say on which machine it measured"
 DEBUG = "made with a debug build, whose speeds say nothing"
@@ -20,27 +20,27 @@ class OfferError(ValueError):
 
 
 @dataclass(frozen=True)
-class Taken:
+class MatchedMeasurement:
     """A measurement, and the offer that it was taken on."""
 
     measurement: Measurement
     host: str
-    offer: Offer
+    offer: OfferName
     said: bool
     """Whether that was said, and not told by the machine."""
 
 
 @dataclass(frozen=True)
-class Said:
+class OfferAssignments:
     """What the user says of machines."""
 
-    of_all: Offer | None = None
-    of_hosts: Mapping[str, Offer] = field(default_factory=dict)
+    default: OfferName | None = None
+    by_host: Mapping[str, OfferName] = field(default_factory=dict)
 
 
-def taken(
-    measurements: Sequence[Measurement], said: Said, ran: Collection[str] = ()
-) -> tuple[list[Taken], list[UnusedMeasurements]]:
+def match_offers(
+    measurements: Sequence[Measurement], said: OfferAssignments, ran: Collection[str] = ()
+) -> tuple[list[MatchedMeasurement], list[UnusedMeasurements]]:
     """Each measurement with its offer, and those that have none.
 
     What is said of a host goes before what its machine tells; what is said of all has to agree
@@ -56,7 +56,7 @@ def taken(
             said of.
     """
     hosts = {each.environment.host for each in measurements if each.environment} | {*ran}
-    for host in said.of_hosts:
+    for host in said.by_host:
         if host not in hosts:
             known = formatting.listing(sorted(hosts)) if hosts else "none"
             raise OfferError(f"{host}: no measurement or run is of that host; there are {known}")
@@ -67,18 +67,18 @@ def taken(
             left.append(UnusedMeasurements(measurements=[each.id], why=IMPORTED))
         elif here.debug_build:
             left.append(UnusedMeasurements(measurements=[each.id], why=DEBUG))
-        elif here.host in said.of_hosts:
-            found.append(Taken(each, here.host, said.of_hosts[here.host], said=True))
+        elif here.host in said.by_host:
+            found.append(MatchedMeasurement(each, here.host, said.by_host[here.host], said=True))
         elif here.provider and here.machine_type:
             told = (here.provider, here.machine_type)
-            if said.of_all not in (None, told):
+            if said.default not in (None, told):
                 raise OfferError(
-                    f"{'/'.join(said.of_all or ())}: {here.host} says that it is {'/'.join(told)}: "
+                    f"{'/'.join(said.default or ())}: {here.host} says that it is {'/'.join(told)}: "
                     "leave it out, or write HOST=PROVIDER/TYPE for the hosts that do not say"
                 )
-            found.append(Taken(each, here.host, told, said=False))
-        elif said.of_all:
-            found.append(Taken(each, here.host, said.of_all, said=True))
+            found.append(MatchedMeasurement(each, here.host, told, said=False))
+        elif said.default:
+            found.append(MatchedMeasurement(each, here.host, said.default, said=True))
         else:
             left.append(
                 UnusedMeasurements(

@@ -35,7 +35,7 @@ from tonnage.base.records.network_rounds import (
 )
 from tonnage.base.records.network_rounds import DIRECTIONS as BOTH
 from tonnage.base.records.profile import UnusedMeasurements
-from tonnage.model.profiles.offer_matching import Taken
+from tonnage.model.profiles.offer_matching import MatchedMeasurement
 
 VOLUMES = ("Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd", "MSFT NVMe Accelerator")
 """How models of network-attached volumes begin: EBS, Google's persistent disks, Azure's."""
@@ -58,7 +58,7 @@ LOOPBACK = ("localhost", "127.", "::1")
 
 
 @dataclass(frozen=True)
-class Rate:
+class NodeRate:
     """What one node had of a resource in one trial."""
 
     resource: str
@@ -68,16 +68,16 @@ class Rate:
     value: float
     """Bytes a second."""
     measurement: str
-    manner: str
+    method: str
     """How it was had, in words that follow the resource's name."""
     nodes: int = 1
     """How many did it together."""
 
 
-Found = Rate | UnusedMeasurements
+Found = NodeRate | UnusedMeasurements
 
 
-def rates(taken: Taken, *, volumes: bool) -> Iterator[Found]:
+def node_rates(taken: MatchedMeasurement, *, volumes: bool) -> Iterator[Found]:
     """All that a measurement says of its node, and what is left out of it.
 
     Args:
@@ -112,25 +112,25 @@ def left_out(measurement: Measurement, why: str) -> UnusedMeasurements:
     return UnusedMeasurements(measurements=[measurement.id], why=why)
 
 
-def best(found: Sequence[Rate], order: Sequence[str]) -> str:
+def best_method(found: Sequence[NodeRate], order: Sequence[str]) -> str:
     """The manner that carried most: by the median node's rate, of the first resource in order."""
     for resource in order:
         medians = {
-            manner: middle(of_manner)
-            for manner in dict.fromkeys(each.manner for each in found)
-            if (of_manner := [e for e in found if (e.resource, e.manner) == (resource, manner)])
+            manner: median_rate(of_manner)
+            for manner in dict.fromkeys(each.method for each in found)
+            if (of_manner := [e for e in found if (e.resource, e.method) == (resource, manner)])
         }
         if medians:
             return max(medians, key=lambda manner: medians[manner])
     raise ValueError(f"no rate of {', '.join(order)}")
 
 
-def middle(found: Sequence[Rate]) -> float:
+def median_rate(found: Sequence[NodeRate]) -> float:
     """The median over nodes of each one's median."""
-    return statistics.median(by_node(found).values())
+    return statistics.median(node_medians(found).values())
 
 
-def by_node(found: Sequence[Rate]) -> dict[str, float]:
+def node_medians(found: Sequence[NodeRate]) -> dict[str, float]:
     """Each node's median."""
     several: dict[str, list[float]] = {}
     for each in found:
@@ -138,14 +138,14 @@ def by_node(found: Sequence[Rate]) -> dict[str, float]:
     return {node: statistics.median(values) for node, values in several.items()}
 
 
-def _made(taken: Taken, resource: str, trial: Trial, value: float, manner: str) -> Found:
+def _made(taken: MatchedMeasurement, resource: str, trial: Trial, value: float, manner: str) -> Found:
     measurement = taken.measurement
     if not (math.isfinite(value) and 0 < value <= MOST):
         return left_out(measurement, f"{resource}: {NOTHING}")
     if trial.reading and trial.reading.cached:
         return left_out(measurement, f"{resource}: from a cache, {trial.reading.cached}")
     moment = _moment(trial, measurement)
-    return Rate(resource, taken.host, moment, value, measurement.id, manner)
+    return NodeRate(resource, taken.host, moment, value, measurement.id, manner)
 
 
 def _moment(trial: Trial, measurement: Measurement) -> float:
@@ -155,7 +155,7 @@ def _moment(trial: Trial, measurement: Measurement) -> float:
         return datetime.fromisoformat(measurement.began_at).timestamp()
 
 
-def _disks(taken: Taken, volumes: bool) -> Iterator[Found]:
+def _disks(taken: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
     measurement = taken.measurement
     devices = measurement.environment.devices if measurement.environment else []
     where = {_place(device) for device in devices} or {None}
@@ -203,14 +203,14 @@ def _is_parted(measurement: Measurement) -> bool:
     return len(devices) > 1 and read != write
 
 
-def _cores(taken: Taken) -> Iterator[Found]:
+def _cores(taken: MatchedMeasurement) -> Iterator[Found]:
     """What a core does of each stage's work."""
     for trial in taken.measurement.trials:
         used = trial.cpu_seconds_per_byte
         yield _made(taken, f"cpu {trial.name}", trial, 1 / used if used else 0.0, "one core")
 
 
-def _network(taken: Taken) -> Iterator[Found]:
+def _network(taken: MatchedMeasurement) -> Iterator[Found]:
     """What each endpoint both sent and received in a round: the less of the two."""
     measurement, settings = taken.measurement, taken.measurement.settings
     links = settings.get("rate_bits_per_second")
@@ -232,9 +232,9 @@ def _network(taken: Taken) -> Iterator[Found]:
             for place, (sent, received) in enumerate(ways):
                 value = min(sent.bytes_per_second, received.bytes_per_second)
                 made = _made(taken, "network", sent, value, manner)
-                if isinstance(made, Rate):
+                if isinstance(made, NodeRate):
                     node = f"{taken.host}, endpoint {place}"
-                    made = Rate(
+                    made = NodeRate(
                         "network", node, made.moment, value, measurement.id, manner, endpoints
                     )
                 yield made
@@ -242,7 +242,7 @@ def _network(taken: Taken) -> Iterator[Found]:
     yield left_out(measurement, why)
 
 
-def _shuffle(taken: Taken) -> Iterator[Found]:
+def _shuffle(taken: MatchedMeasurement) -> Iterator[Found]:
     """What the node both sent and received, all to all: the less of the two.
 
     Between unlike machines the slowest set the pace of all: there its own link counts, which it had
@@ -270,10 +270,10 @@ def _shuffle(taken: Taken) -> Iterator[Found]:
             value = min(trial.bytes_per_second for trial in ways.values())
             manner = f"{pattern}, {formatting.several(connections, 'connection')} a pair"
             made = _made(taken, "network", ways[SEND], value, manner)
-            yield replace(made, nodes=nodes) if isinstance(made, Rate) else made
+            yield replace(made, nodes=nodes) if isinstance(made, NodeRate) else made
 
 
-def _objects(taken: Taken) -> Iterator[Found]:
+def _objects(taken: MatchedMeasurement) -> Iterator[Found]:
     measurement = taken.measurement
     host = urlsplit(str(measurement.settings.get("endpoint") or "")).hostname or ""
     if host.startswith(LOOPBACK) and not taken.said:

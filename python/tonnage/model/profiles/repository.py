@@ -24,11 +24,11 @@ from tonnage.base.records.discovery import (
 )
 from tonnage.base.records.measurement import Measurement
 from tonnage.base.records.profile import CapacityDistribution, OfferProfile, Profile
-from tonnage.model.profiles.network_scaling import Curve, curve
+from tonnage.model.profiles.network_scaling import ScalingCurve, scaling_curve
 from tonnage.model.run_phases import Run, name_of
 
 if TYPE_CHECKING:
-    from tonnage.model.profiles import Advertised
+    from tonnage.model.profiles import AdvertisedRates
 
 PROFILES = Path(__file__).parent / "published"
 """The profiles that come with the package."""
@@ -39,52 +39,52 @@ class ProfileError(Exception):
 
 
 @dataclass(frozen=True)
-class Laws:
+class OfferCapacity:
     """What an offer carries, placed close together or not: a law for each resource, by name."""
 
-    laws: Mapping[str, CapacityDistribution]
-    curve: Curve | None = None
+    distributions: Mapping[str, CapacityDistribution]
+    curve: ScalingCurve | None = None
     """How its network falls with the number of nodes."""
     calibrations: tuple[Calibration, ...] = ()
     """What finished runs showed of jobs on it."""
 
 
-NOTHING = Laws({})
+NO_CAPACITY = OfferCapacity({})
 
 
 @dataclass(frozen=True)
-class Known:
+class ProfileIndex:
     """What all profiles together say.
 
     ``offers`` has an offer's provider and type, and for each placement that was measured its laws.
     """
 
     names: tuple[str, ...]
-    offers: Mapping[tuple[str, str], Mapping[bool, Laws]]
-    shares: Laws
+    offers: Mapping[tuple[str, str], Mapping[bool, OfferCapacity]]
+    shares: OfferCapacity
     """What share of advertised figures measured offers reached, and how a network fell."""
     notes: tuple[str, ...] = ()
     """What is to be minded: which measurements were left out, and why."""
     commands: Mapping[str, list[str]] = field(default_factory=dict)
     """What made the measurements and runs that laws cite, by their names."""
-    _anywhere: dict[tuple[str, str], Laws] = field(default_factory=dict)
+    _anywhere: dict[tuple[str, str], OfferCapacity] = field(default_factory=dict)
 
-    def anywhere(self, provider: str, kind: str) -> Laws:
+    def apart_from_placement(self, provider: str, kind: str) -> OfferCapacity:
         """What was measured of an offer that holds wherever its nodes are: all but the network."""
         if (provider, kind) not in self._anywhere:
             placed = self.offers.get((provider, kind), {})
-            laws = {name: law for each in placed.values() for name, law in each.laws.items()}
+            laws = {name: law for each in placed.values() for name, law in each.distributions.items()}
             laws.pop("network", None)
-            self._anywhere[provider, kind] = Laws(laws) if laws else NOTHING
+            self._anywhere[provider, kind] = OfferCapacity(laws) if laws else NO_CAPACITY
         return self._anywhere[provider, kind]
 
 
-def names() -> list[str]:
+def profile_names() -> list[str]:
     """The names of the profiles that come with the package."""
     return sorted(path.stem for path in PROFILES.glob("*.json"))
 
 
-def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile]:
+def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -> list[Profile]:
     """The profile of this name; or those in this file or directory, and that of what else it holds.
 
     Args:
@@ -96,11 +96,11 @@ def read(name: str, advertised: Callable[[], Advertised] = dict) -> list[Profile
         ProfileError: There is none, one cannot be read, or nothing follows from measurements.
     """
     place = Path(name)
-    if name in names():
+    if name in profile_names():
         return [Profile.read(PROFILES / f"{name}.json")]
     if not place.exists():
         raise ProfileError(
-            f"no profiles {name}: there are {', '.join(names())}; or give a directory"
+            f"no profiles {name}: there are {', '.join(profile_names())}; or give a directory"
         )
     try:
         files = [place]
@@ -147,16 +147,16 @@ def _runs(place: Path, profiles: Sequence[Profile]) -> list[Run]:
 
 
 def _made(
-    name: str, measurements: Sequence[Measurement], runs: Sequence[Run], advertised: Advertised
+    name: str, measurements: Sequence[Measurement], runs: Sequence[Run], advertised: AdvertisedRates
 ) -> Profile:
     from tonnage.model import profiles as profiling
 
     # When it was made does not matter: it is not kept.
     made_at = max(each.began_at for each in (*measurements, *runs))
-    return profiling.profile(measurements, advertised, name=name, made_at=made_at, runs=runs)
+    return profiling.build_profile(measurements, advertised, name=name, made_at=made_at, runs=runs)
 
 
-def known(profiles: Sequence[Profile]) -> Known:
+def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
     """All of them together; of what several tell, the last one's.
 
     What does not depend on where nodes are placed (all but the network) holds wherever they are.
@@ -175,10 +175,10 @@ def known(profiles: Sequence[Profile]) -> Known:
             _check(profile.name, "shares", law)
         shares |= {law.resource: law for law in profile.shares}
     placed = {offer: _placed(found) for offer, found in entries.items()}
-    return Known(
+    return ProfileIndex(
         names=tuple(profile.name for profile in profiles),
         offers=placed,
-        shares=Laws(shares, _largest(placed)),
+        shares=OfferCapacity(shares, _largest(placed)),
         notes=tuple(
             f"left out of {profile.name}, {formatting.several(len(out.measurements), 'measurement')}: "
             f"{out.why}"
@@ -189,26 +189,26 @@ def known(profiles: Sequence[Profile]) -> Known:
     )
 
 
-def _largest(offers: Mapping[tuple[str, str], Mapping[bool, Laws]]) -> Curve | None:
+def _largest(offers: Mapping[tuple[str, str], Mapping[bool, OfferCapacity]]) -> ScalingCurve | None:
     """The fall that was measured in the largest fleet."""
     curves = [laws.curve for placed in offers.values() for laws in placed.values() if laws.curve]
     return max(curves, key=lambda curve: curve.largest, default=None)
 
 
-def _placed(entries: Sequence[OfferProfile]) -> dict[bool, Laws]:
+def _placed(entries: Sequence[OfferProfile]) -> dict[bool, OfferCapacity]:
     anywhere = {
         law.resource: law for entry in entries for law in entry.laws if law.resource != "network"
     }
-    found: dict[bool, Laws] = {}
+    found: dict[bool, OfferCapacity] = {}
     for entry in entries:
         networks = {law.resource: law for law in entry.laws if law.resource == "network"}
-        before = found.get(entry.placement, Laws({}))
+        before = found.get(entry.placement, OfferCapacity({}))
         try:
-            fall = curve(entry.scaling) if entry.scaling else before.curve
+            fall = scaling_curve(entry.scaling) if entry.scaling else before.curve
         except ValueError as why:
             raise ProfileError(f"{entry.type}: {why}") from why
         shown = (*before.calibrations, *entry.calibrations)
-        found[entry.placement] = Laws({**anywhere, **before.laws, **networks}, fall, shown)
+        found[entry.placement] = OfferCapacity({**anywhere, **before.distributions, **networks}, fall, shown)
     return found
 
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 from tonnage.base import formatting
 from tonnage.base.records.profile import CapacityDistribution
-from tonnage.model.profiles.fit import law
-from tonnage.model.profiles.rates import Rate
+from tonnage.model.profiles.fit import fit_distribution
+from tonnage.model.profiles.rates import NodeRate
 
 TOGETHER_SECONDS = 3600.0
 SWEEPS = 10
@@ -37,7 +37,7 @@ Look = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Fleet:
+class Decomposition:
     """What its looks come to, as logarithms."""
 
     nodes: dict[str, float]
@@ -52,7 +52,7 @@ class Fleet:
         return self.seen - len(self.nodes) - len(self.times) + 1
 
 
-def law_over_times(resource: str, rates: Sequence[Rate], *, source: str) -> CapacityDistribution:
+def fit_over_times(resource: str, rates: Sequence[NodeRate], *, source: str) -> CapacityDistribution:
     """The law of the nodes that had these rates, measured at one time or at several.
 
     Raises:
@@ -63,7 +63,7 @@ def law_over_times(resource: str, rates: Sequence[Rate], *, source: str) -> Capa
     groups = [list(each.nodes.values()) for each in fleets if len(each.nodes) > 1]
     if alone:
         groups.append([node for each in alone for node in each.nodes.values()])
-    found = law(
+    found = fit_distribution(
         resource,
         [[math.exp(node) for node in group] for group in groups],
         evidence="measured",
@@ -89,7 +89,7 @@ def law_over_times(resource: str, rates: Sequence[Rate], *, source: str) -> Capa
     )
 
 
-def _looks(rates: Sequence[Rate]) -> list[Look]:
+def _looks(rates: Sequence[NodeRate]) -> list[Look]:
     """What was measured together, each within an hour of its first."""
     looks: list[dict[str, list[float]]] = []
     began = -math.inf
@@ -111,7 +111,7 @@ def _seen_again(looks: Sequence[Look]) -> list[list[Look]]:
     return fleets
 
 
-def _polished(looks: Sequence[Look]) -> Fleet:
+def _polished(looks: Sequence[Look]) -> Decomposition:
     nodes = dict.fromkeys((node for look in looks for node in look), 0.0)
     times = [0.0] * len(looks)
     for _ in range(SWEEPS):
@@ -128,7 +128,7 @@ def _polished(looks: Sequence[Look]) -> Fleet:
         for look, time in zip(looks, times, strict=True)
         for node in look
     ]
-    return Fleet(
+    return Decomposition(
         nodes={node: value + centre for node, value in nodes.items()},
         times=[time - centre for time in times],
         moods=moods,
@@ -136,14 +136,14 @@ def _polished(looks: Sequence[Look]) -> Fleet:
     )
 
 
-def _moods(fleets: Sequence[Fleet]) -> float:
+def _moods(fleets: Sequence[Decomposition]) -> float:
     """The standard deviation of moods; 0 where no node was seen again beside another."""
     freedom = sum(each.freedom for each in fleets)
     squares = sum(mood**2 for each in fleets for mood in each.moods)
     return math.sqrt(squares / freedom) if freedom > 0 else 0.0
 
 
-def _of_times(fleets: Sequence[Fleet], mood: float) -> float:
+def _of_times(fleets: Sequence[Decomposition], mood: float) -> float:
     """The standard deviation of times, without what moods bring about by chance."""
     freedom = sum(len(each.times) - 1 for each in fleets)
     if not freedom:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tonnage.base.records.launch import RentedNode
-from tonnage.catalog.aws_errors import EXPIRED, code_of, in_one_line
+from tonnage.catalog.aws_errors import EXPIRED, error_code, aws_errors_as
 from tonnage.provision.aws.requests import TAG
 
 TRIES = 4
@@ -34,7 +34,7 @@ class AwsError(Exception):
     @property
     def code(self) -> str:
         """AWS' name for it; empty if it said none."""
-        return code_of(self.__cause__)
+        return error_code(self.__cause__)
 
 
 @dataclass
@@ -147,7 +147,7 @@ class Ec2:
         return {each["InstanceId"]: each for page in pages for each in page["Instances"]}
 
     def _asked(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        with in_one_line(AwsError):
+        with aws_errors_as(AwsError):
             if self._client is None:
                 self._client = _connect(self.region)
             answer: dict[str, Any] = getattr(self._client, method)(**arguments)
@@ -162,7 +162,7 @@ def default_region() -> str | None:
     """
     import boto3
 
-    with in_one_line(AwsError):
+    with aws_errors_as(AwsError):
         found: str | None = boto3.Session().region_name
         return found
 

@@ -18,11 +18,11 @@ from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Billing, Catalog, Grant, VolumeKind
-from tonnage.model.profiles.network_scaling import Curve
-from tonnage.model.profiles.repository import Known
-from tonnage.model.token_bucket import Bucket
-from tonnage.plan.calibration import by, in_words
-from tonnage.plan.demand import Part, Shape, Stretch, Term
+from tonnage.model.profiles.network_scaling import ScalingCurve
+from tonnage.model.profiles.repository import ProfileIndex
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.calibration import cite, describe
+from tonnage.plan.demand import DemandPart, LayoutDemand, PhaseDemand, DemandTerm
 from tonnage.plan.layouts import Group, Options
 from tonnage.plan.machines import PURCHASES, Machine, Purchase
 from tonnage.plan.monte_carlo import INTERVAL_RULE
@@ -42,7 +42,7 @@ class PageData:
         return len(self.values["machines"])
 
 
-def page_data(jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: Known) -> PageData:
+def page_data(jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: ProfileIndex) -> PageData:
     """What plans of these jobs are made from.
 
     Args:
@@ -123,7 +123,7 @@ class _Tables:
         }
         self.catalogs = {catalog.name: at for at, catalog in enumerate(catalogs)}
         self.laws: list[CapacityDistribution] = []
-        self.curves: list[Curve] = []
+        self.curves: list[ScalingCurve] = []
         self.texts = _Once()
         self.shapes = _Once()
         self.machine_lists = _Once()
@@ -143,44 +143,44 @@ class _Tables:
         order = sorted(self.machines, key=lambda key: (*key[:2], self.numbers[key]))
         return [self.machines[key] for key in order], {key: at for at, key in enumerate(order)}
 
-    def shape(self, shape: Shape) -> int:
+    def shape(self, shape: LayoutDemand) -> int:
         """Where the shape is, which does not say on which volumes it lies."""
-        runs = by(shape.chosen.calibration)
+        runs = cite(shape.calibration_match.calibration)
         return self.shapes.put(
             {
                 "phases": [self._phase(each) for each in shape.phases],
-                "figures": sorted(shape.figures),
+                "figures": sorted(shape.advertised_classes),
                 "evidence": shape.evidence,
-                "own_curve": shape.own_curve is not None and shape.curve is shape.own_curve,
+                "own_curve": shape.measured_curve is not None and shape.curve is shape.measured_curve,
                 "calibrated": runs and dataclasses.asdict(runs),
-                "said": in_words(runs),
-                "notes": list(shape.chosen.notes),
+                "said": describe(runs),
+                "notes": list(shape.calibration_match.notes),
             }
         )
 
-    def _phase(self, phase: Stretch) -> dict[str, Any]:
+    def _phase(self, phase: PhaseDemand) -> dict[str, Any]:
         return {
             "name": phase.name,
             "fixed": phase.fixed_seconds,
             "terms": [self._term(each) for each in phase.terms],
         }
 
-    def _term(self, term: Term) -> dict[str, Any]:
+    def _term(self, term: DemandTerm) -> dict[str, Any]:
         return {
-            "thing": term.thing,
+            "thing": term.resource_class,
             "share": term.credit_share,
-            "most": term.most,
+            "most": term.max_per_node,
             "parts": [self._part(each) for each in term.parts],
         }
 
-    def _part(self, part: Part) -> dict[str, Any]:
+    def _part(self, part: DemandPart) -> dict[str, Any]:
         return {
             "resource": part.resource,
             "per_byte": part.per_byte,
-            "law": _place(self.laws, part.law),
+            "law": _place(self.laws, part.capacity),
             "curve": None if part.curve is None else _place(self.curves, part.curve),
             "advertised": part.advertised,
-            "kept": part.kept,
+            "kept": part.remote_only,
             "sources": self.texts.put(part.sources),
         }
 
@@ -195,7 +195,7 @@ def _place(some: list[Any], one: Any) -> int:
 
 
 def _offered(
-    job: Job, catalogs: Sequence[Catalog], known: Known, purchase: Purchase, tables: _Tables
+    job: Job, catalogs: Sequence[Catalog], known: ProfileIndex, purchase: Purchase, tables: _Tables
 ) -> dict[str, Any]:
     question = Question(job=job, size=1, purchase=purchase)
     offered = offered_to(question, catalogs, known)
@@ -329,14 +329,14 @@ def _price_source(machine: Machine) -> str:
     return f"{price.source}, {price.date}"
 
 
-def _bucket(bucket: Bucket) -> list[float]:
+def _bucket(bucket: TokenBucket) -> list[float]:
     """What lasts, the burst and the credit."""
-    return [float(each) for each in (bucket.lasting, bucket.burst, bucket.credit)]
+    return [float(each) for each in (bucket.baseline, bucket.burst, bucket.credit)]
 
 
 def _law(law: CapacityDistribution) -> dict[str, Any]:
     return dataclasses.asdict(law)
 
 
-def _curve(curve: Curve) -> dict[str, Any]:
+def _curve(curve: ScalingCurve) -> dict[str, Any]:
     return dataclasses.asdict(curve) | {"interval": curve.exponent_interval}

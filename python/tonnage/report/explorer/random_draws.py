@@ -15,12 +15,12 @@ import numpy as np
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.base.stats import distributions
 from tonnage.model.profiles.network_scaling import UNKNOWN_ERROR
-from tonnage.model.slowest_node import FEW, Fleets
+from tonnage.model.slowest_node import FEW, ClusterDraws
 
 
 def chances(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
     """Dice by name, gamma quantiles by shape, the normal's polynomials, and what laws assume."""
-    fleets = Fleets()
+    fleets = ClusterDraws()
     even = (np.arange(fleets.count) + 0.5) / fleets.count
     dice, shapes = {"fleet", "fleet spread", "curve"}, set()
     for law in laws:
@@ -31,7 +31,7 @@ def chances(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
         "few": FEW,
         "unknown_error": UNKNOWN_ERROR,
         "dice": {
-            name: np.round(fleets.dice(name) * fleets.count - 0.5).astype(int).tolist()
+            name: np.round(fleets.uniform(name) * fleets.count - 0.5).astype(int).tolist()
             for name in sorted(dice)
         },
         # By the name that a script gives the number.

@@ -17,7 +17,7 @@ from tonnage.base.records.plan import Candidate, Plan
 from tonnage.cluster.ray_adapter import TYPE_SEPARATOR, connect
 from tonnage.measure.trial.session import locked
 from tonnage.measure.trial.trial import now
-from tonnage.model.plan_accuracy import came
+from tonnage.model.plan_accuracy import plan_accuracy
 from tonnage.run.sort.gensort import RECORD_BYTES
 from tonnage.run.sort.input_generator import hands
 from tonnage.run.two_pass.job_dir import RUN
@@ -176,7 +176,7 @@ class _Loop:
             size=self._size,
             out=self._out / SORT,
         )
-        return {"came": came(RunRecord.read(self._out / SORT / RUN))}
+        return {"came": plan_accuracy(RunRecord.read(self._out / SORT / RUN))}
 
     def report(self) -> dict[str, Any]:
         """Pages of the run and of the machines; and the profile that the run is in, too."""

@@ -68,7 +68,7 @@ def lack(settings: Settings, machine: SurveyedMachine, share: int) -> str:
 def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[str, str]]:
     """Provider and type of each machine; refused if one does not say, or no catalog has it."""
     try:
-        catalogs = list(map(catalog.load, settings.catalogs)) or catalog.newest()
+        catalogs = list(map(catalog.load_catalog, settings.catalogs)) or catalog.newest_catalogs()
     except catalog.CatalogError as why:
         raise core.UsageError(f"--catalog: {why}") from why
     found = {}
@@ -81,7 +81,7 @@ def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[s
                 f"those of a type alone: --cluster TYPE{TYPE_SEPARATOR}{settings.fleet.rpartition(TYPE_SEPARATOR)[2]}"
             )
         try:
-            offer = catalog.find(catalogs, f"{provider}/{kind}")[1]
+            offer = catalog.find_offer(catalogs, f"{provider}/{kind}")[1]
         except catalog.CatalogError as why:
             raise core.UsageError(f"{machine.name}: {why}; or give its --catalog") from why
         found[machine.name] = (offer.provider, offer.type)

@@ -19,9 +19,9 @@ from tonnage.base.records import ReductionRecord
 from tonnage.base.records.plan import Plan
 from tonnage.cli.run import reduce as command
 from tonnage.cluster import ray_adapter as clusters
-from tonnage.model.analysis.reduction_sweep import sweep
-from tonnage.model.jobs.reduce import reduce, reduce_as
-from tonnage.model.reduction_comparison import ROUNDS, beside_plan
+from tonnage.model.analysis.reduction_sweep import summarise_sweep
+from tonnage.model.jobs.reduce import reduce_job, job_from_reduction
+from tonnage.model.reduction_comparison import ROUNDS, compare_reduction
 from tonnage.report.reductions import render
 
 NODES = ("a", "b", "c")
@@ -30,13 +30,13 @@ ROWS, COLUMNS = 4_000, 4
 
 def planned(nodes: int, size: int, rounds: int = 1) -> Plan:
     """A plan of a reduction on so many machines: 42 s, 25 s of its first pass by the network."""
-    return dataclasses.replace(plan_of(nodes, size), job=reduce(rounds))
+    return dataclasses.replace(plan_of(nodes, size), job=reduce_job(rounds))
 
 
 def test_rounds_stand_beside_their_plan() -> None:
     made = record(["s3://b/in"], 8_000_000_000, 48.0, None, None)
     plan = planned(2, 4_000_000_000)
-    found = beside_plan(made, plan, plan.candidates[0]).compared
+    found = compare_reduction(made, plan, plan.candidates[0]).compared
     assert found and found.planned
     assert (found.planned.seconds.low, found.planned.seconds.median) == (80.0, 84.0)
     assert not found.planned.inside
@@ -51,15 +51,15 @@ def test_rounds_stand_beside_their_plan() -> None:
 
 def test_what_was_planned_otherwise_is_told() -> None:
     made = record(["/in"], 4_000_000_000, 48.0, None, None)
-    job = reduce_as(dataclasses.replace(made, job="pca"))
+    job = job_from_reduction(dataclasses.replace(made, job="pca"))
     plan = dataclasses.replace(planned(2, 4_000_000_000), job=job)
-    notes = beside_plan(made, plan, plan.candidates[0]).compared
+    notes = compare_reduction(made, plan, plan.candidates[0]).compared
     assert notes and [each.split(":")[0] for each in notes.notes] == [
         "it was planned as pca {}, and was kmeans {}",
         "it was planned with object storage, and its input lies on the machines",
     ]
     plan = planned(2, 4_000_000_000, rounds=2)
-    compared = beside_plan(made, plan, plan.candidates[0]).compared
+    compared = compare_reduction(made, plan, plan.candidates[0]).compared
     assert compared and compared.planned and compared.planned.seconds.median == 21.0
     assert "planned with 2 rounds" in compared.notes[0]
 
@@ -67,9 +67,9 @@ def test_what_was_planned_otherwise_is_told() -> None:
 def test_the_page_has_the_plan_beside_the_reduction() -> None:
     made = record(["s3://b/in"], 4_000_000_000, 48.0, None, None)
     plan = planned(2, 4_000_000_000)
-    page = render(sweep([beside_plan(made, plan, plan.candidates[0])]))
+    page = render(summarise_sweep([compare_reduction(made, plan, plan.candidates[0])]))
     assert "Each reduction beside its plan" in page and "2 x n" in page and "inside" in page
-    assert "beside its plan" not in render(sweep([made]))
+    assert "beside its plan" not in render(summarise_sweep([made]))
 
 
 @pytest.fixture
