@@ -315,7 +315,7 @@ def test_a_signal_that_comes_where_nothing_can_be_raised_is_not_lost(number: int
     """Python drops exceptions of ``__del__``, a signal's too: the command would have gone on."""
     script = f"""
 import os, sys, time
-from tonnage import cli
+from tonnage.cli.main import main
 from tonnage.cli import commands
 
 class Gone:
@@ -328,7 +328,7 @@ def call(arguments):
     while True: time.sleep(0.01)
 
 commands.call = call
-cli.main()
+main()
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
     assert ended.returncode == CODES[number]

@@ -18,7 +18,6 @@ import typer
 
 from tonnage.base import core
 from tonnage.cli.commands import app
-from tonnage.cli.options.types import spread
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SHELL = ("console", "bash", "sh")
@@ -56,7 +55,7 @@ def refusal(call: Shown) -> str:
     Nothing is done. Where a document leaves something out (``...``), that may be missing.
     """
     left_out = "..." in call.arguments
-    arguments = spread([each for each in call.arguments if each != "..."])
+    arguments = [each for each in call.arguments if each != "..."]
     try:
         _parsed(typer.main.get_command(app), "tonnage", arguments)
     except core.UsageError as why:

@@ -274,7 +274,7 @@ def test_no_machine_that_measured_is_a_failure(tonnage: Tonnage, cluster: Rays, 
 
 
 def test_without_ray_the_command_says_how_to_have_it(disk: Path) -> None:
-    hidden = "import sys; sys.modules['ray'] = None; import tonnage.cli; tonnage.cli.main()"
+    hidden = "import sys; sys.modules['ray'] = None; from tonnage.cli.main import main; main()"
     args = ["measure", "ops", "--dir", str(disk), "--cluster", "auto"]
     done = subprocess.run(
         [sys.executable, "-c", hidden, *args], capture_output=True, text=True, cwd=disk

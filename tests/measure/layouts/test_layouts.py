@@ -58,7 +58,7 @@ ITSELF = Manner("btrfs", "btrfs", "this kernel has no device mapper", None)
 
 KILLED = """
 import os, signal, sys
-import tonnage.cli
+from tonnage.cli.main import main
 from tonnage.base.system import journal
 left, real = int(sys.argv.pop(1)), journal.execute
 def execute(lock, command):
@@ -68,7 +68,7 @@ def execute(lock, command):
     left -= 1
     return real(lock, command)
 journal.execute = execute
-tonnage.cli.main()
+main()
 """
 """The command, which is killed before it runs one of its programs."""
 

@@ -370,7 +370,7 @@ def test_without_a_control_group_the_same_is_seen(disk: Path, monkeypatch: Any) 
         "from tonnage.measure.observe import groups\n"
         "def refuse(): raise PermissionError(13, 'Permission denied')\n"
         "groups.make = refuse\n"
-        "from tonnage.cli import main\n"
+        "from tonnage.cli.main import main\n"
         "main()\n"
     )
     write = f"dd if=/dev/zero of={disk}/file bs=1M count=32 oflag=direct; sleep 0.3"
