@@ -50,7 +50,7 @@ from tonnage.cli.options.types import parse_size
 from tonnage.measure.net.endpoint import Place
 from tonnage.measure.net.namespaces import namespaces
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.trial import utc_now
 
 LOOKS = 3
 """How often it is looked what starting a program takes."""
@@ -224,7 +224,7 @@ def pair(
     sides = {"tonnage": case.ours, PEERS[case.kind]: case.theirs}
     names = list(sides)
     order.shuffle(names)
-    row: dict[str, Any] = {"case": case.name, "began_at": now(), "first": names[0]}
+    row: dict[str, Any] = {"case": case.name, "began_at": utc_now(), "first": names[0]}
     row["load_before"] = os.getloadavg()[0]
     device = environment.device_name(options.dir)
     for name in names:
@@ -280,7 +280,7 @@ def verdict(name: str, kind: str, rows: Sequence[dict[str, Any]]) -> tuple[list[
 def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str) -> dict[str, Any]:
     """Runs the pairs: all samples, written after each."""
     result: dict[str, Any] = {
-        "began_at": now(),
+        "began_at": utc_now(),
         "command": sys.argv,
         "environment": asdict(environment.capture([options.dir])),
         "versions": {"tonnage": tonnage.__version__}

@@ -79,7 +79,7 @@ def lay_out(directory: Path, cases: list[Case], size: int) -> Room:
     room.path.mkdir(exist_ok=True)
     for file in _files(room, Case("read", max(case.workers for case in cases))):
         if not file.exists() or file.stat().st_size != room.block_bytes:
-            made = measure.lay_out(room.path, room.block_bytes, None)
+            made = measure.write_test_file(room.path, room.block_bytes, None)
             os.truncate(made, room.block_bytes)  # Records are not quite so long.
             made.rename(file)
     return room

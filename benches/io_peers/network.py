@@ -23,7 +23,7 @@ from child import Command, run
 from tonnage.cli.measure.net import BLOCK_BYTES
 from tonnage.measure.net.endpoint import Place
 from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations, one_to_all
-from tonnage.measure.trial.trial import trial
+from tonnage.measure.trial.trial import trial_from_phase
 
 STREAMS = (1, 4)
 JOB = Path(__file__).with_name("job.py")
@@ -82,7 +82,7 @@ def ours(case: Case, seconds: float) -> Sample:
     )
     phases = [json.loads(each.out)["phases"][0] for each in done]
     receiving = [phase for phase in phases if phase["stages"][-1]["bytes"]]
-    rates = [trial(phase, lasts).bytes_per_second for phase in receiving] if seconds else []
+    rates = [trial_from_phase(phase, lasts).bytes_per_second for phase in receiving] if seconds else []
     return Sample(
         bytes_per_second=sum(rates),
         bytes=sum(phase["stages"][-1]["bytes"] for phase in receiving),

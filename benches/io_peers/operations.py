@@ -74,7 +74,7 @@ def lay_out(directory: Path, size: int) -> Path:
     room = directory / FILE
     room.mkdir(exist_ok=True)
     if not (room / "file").exists() or (room / "file").stat().st_size < size:
-        measure.lay_out(room, size, None)
+        measure.write_test_file(room, size, None)
     return room / "file"
 
 

@@ -34,7 +34,7 @@ from throttle import loop_device, member, throttled
 from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.base.system.activity import ActivityMonitor
-from tonnage.measure.random_io.trial import lay_out
+from tonnage.measure.random_io.trial import write_test_file
 from tonnage.measure.trial.environment import capture
 
 MOST_DEVIATION = 0.02
@@ -114,7 +114,7 @@ def main() -> int:
     busy: list[float] = []
     size = options.file_bytes + DEVICE_ROOM
     with loop_device(options.where.resolve(), size, options.file_system) as (device, mount):
-        file = lay_out(mount, options.file_bytes, None)
+        file = write_test_file(mount, options.file_bytes, None)
         for number in range(options.rounds):
             order = list(ratios)
             random.Random(f"{options.seed} {number}").shuffle(order)

@@ -704,12 +704,12 @@ def test_buffers_beyond_memory_are_refused(
 @pytest.mark.parametrize(
     ("command", "kind"),
     [
-        ("ops", suite.Settings),
+        ("ops", suite.RandomIoSettings),
         ("stream", stream.Settings),
-        ("over-time", over_time.Settings),
+        ("over-time", over_time.OverTimeSettings),
         ("net", net.Settings),
         ("layouts", layouts.Settings),
-        ("disk", measure_disk.Settings),
+        ("disk", measure_disk.DiskSettings),
         ("object", store.Settings),
     ],
 )

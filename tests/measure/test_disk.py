@@ -1,18 +1,18 @@
 """Measuring: trials as the core reports them, what is said of them, and where they were done."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Metric, Source
 from tonnage.base.system import block_devices, procfs
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.trial import stated_page_cache, trial
-from tonnage.model.findings import short_trial_warnings
+from tonnage.measure.trial.trial import page_cache_use, trial_from_phase
+from tonnage.model.study_findings import short_trial_warnings
 
 MB = 1_000_000
 
@@ -74,7 +74,7 @@ def every(step: float, until: float) -> list[float]:
 def test_a_trial_says_what_counted(
     moments: list[float], ended: float, warm_up: float, rates: int
 ) -> None:
-    found = trial(reported(moments, ended), seconds=4.0)
+    found = trial_from_phase(reported(moments, ended), seconds=4.0)
     assert found.warm_up_seconds == pytest.approx(warm_up)
     assert found.rates == pytest.approx([100 * MB] * rates)
     assert found.bytes_per_second == pytest.approx(100 * MB)
@@ -82,7 +82,7 @@ def test_a_trial_says_what_counted(
 
 
 def test_all_counts_of_a_trial_that_was_over_before_it_was_sampled() -> None:
-    found = trial(reported([0.03], ended=0.02, seconds=0.04), seconds=4.0)
+    found = trial_from_phase(reported([0.03], ended=0.02, seconds=0.04), seconds=4.0)
     assert found.warm_up_seconds == 0.0
     assert found.rates == [found.bytes_per_second] == [pytest.approx(50 * MB)]
 
@@ -92,14 +92,14 @@ def test_all_counts_of_a_trial_whose_buffers_held_it() -> None:
     values = reported(every(0.01, 0.2), ended=0.02)
     for sample in values["timeline"]:
         sample["stages"][-1]["bytes"] = 0 if sample["seconds"] < 0.1 else MB
-    found = trial(values, seconds=4.0)
+    found = trial_from_phase(values, seconds=4.0)
     assert found.bytes_per_second == pytest.approx(2 * MB / 0.2)
 
 
 def test_what_counted_for_less_than_a_second_need_not_last() -> None:
     told = Metric(source=Source(tool="tonnage"), operation="read")
     brief, long = (
-        replace(trial(reported(every(0.05, ended), ended), seconds=ended), reading=told)
+        replace(trial_from_phase(reported(every(0.05, ended), ended), seconds=ended), reading=told)
         for ended in (1.0, 2.0)
     )
     assert short_trial_warnings([long]) == short_trial_warnings([replace(brief, reading=None)]) == []
@@ -116,7 +116,7 @@ def test_what_counted_for_less_than_a_second_need_not_last() -> None:
     ],
 )
 def test_what_is_said_of_the_page_cache(modes: list[list[dict[str, Any]]], said: str) -> None:
-    assert stated_page_cache([{"disk_modes": each} for each in modes]).startswith(said)
+    assert page_cache_use([{"disk_modes": each} for each in modes]).startswith(said)
 
 
 def test_cores_are_those_that_the_core_uses(monkeypatch: pytest.MonkeyPatch) -> None:

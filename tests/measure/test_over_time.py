@@ -12,11 +12,11 @@ from support.measurements import PHASE, measurement
 from support.processes import started
 from tonnage.base import core
 from tonnage.base.records import Trial, TrialSpec
-from tonnage.measure.over_time import Settings, following
+from tonnage.measure.over_time import OverTimeSettings, next_trial
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.session import Kept, kept
+from tonnage.measure.trial.session import MeasurementSession, open_session
 
-SETTINGS = Settings(
+SETTINGS = OverTimeSettings(
     operations=("read4k", "write4k"),
     outstanding=8,
     every_seconds=10.0,
@@ -28,9 +28,9 @@ SETTINGS = Settings(
 )
 
 
-def done(disk: Path, *slots: int) -> Kept:
+def done(disk: Path, *slots: int) -> MeasurementSession:
     """Trials of these slots, in the order of the operations."""
-    kept = Kept(disk, measurement("made-up", {}))
+    kept = MeasurementSession(disk, measurement("made-up", {}))
     for place, slot in enumerate(slots):
         name = SETTINGS.operations[slots[:place].count(slot)]
         step = TrialSpec(operation=name, outstanding=8, round=slot)
@@ -68,7 +68,7 @@ def done(disk: Path, *slots: int) -> Kept:
 def test_slots_that_were_missed_stay_gaps(
     disk: Path, slots: tuple[int, ...], passed: float, follows: tuple[int, str] | None
 ) -> None:
-    step = following(SETTINGS, done(disk, *slots), passed)
+    step = next_trial(SETTINGS, done(disk, *slots), passed)
     assert (step and (step.round, step.operation)) == follows
 
 
@@ -109,13 +109,13 @@ def test_a_measurement_without_a_trial_is_gone_on_with(disk: Path) -> None:
         "stopping_rule": "",
         "page_cache": "",
     }
-    with kept(disk / "out", "over-time", {"directory": str(disk)}, **told) as none:
-        assert none.close().trials == []
-    with kept(disk / "out", "over-time", {"directory": str(disk)}, **told) as again:
-        assert again.begun.id == none.begun.id
+    with open_session(disk / "out", "over-time", {"directory": str(disk)}, **told) as none:
+        assert none.finish().trials == []
+    with open_session(disk / "out", "over-time", {"directory": str(disk)}, **told) as again:
+        assert again.header.id == none.header.id
     with (
         pytest.raises(core.UsageError, match="give the same --dir"),
-        kept(disk / "out", "over-time", {"directory": "/elsewhere"}, **told),
+        open_session(disk / "out", "over-time", {"directory": "/elsewhere"}, **told),
     ):
         pass
 

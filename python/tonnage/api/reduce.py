@@ -14,22 +14,22 @@ from tonnage.base.core import stage_stats
 from tonnage.base.formatting import bytes_of
 from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.trial import utc_now
 from tonnage.run.reduce import index_store, tuning
 from tonnage.run.reduce.chunk_pool import SELECTIVE
 from tonnage.run.reduce.index import Index
-from tonnage.run.reduce.local import Done, Job, OnRound
-from tonnage.run.reduce.local_round import Machine, Settings
+from tonnage.run.reduce.local import LocalResult, LocalReduction, OnRound
+from tonnage.run.reduce.local_round import LocalReducer, ReduceSettings
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.result_json import summary
-from tonnage.run.reduce.sampling import Sampled, sampled
+from tonnage.run.reduce.sampling import FromSample, sample_rows
 from tonnage.run.sort.local import peak_memory_bytes
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
-from tonnage.run.user_errors import of_user
+from tonnage.run.user_errors import user_code
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReduceResult:
     """What came of a reduction.
 
     Attributes:
@@ -56,12 +56,12 @@ class OnFleet:
     address: str
     out: Path
     patience_seconds: float = 60.0
-    instances: int | None = None
+    nodes: int | None = None
     on_machines: Callable[[Sequence[tuple[str, Mapping[str, str]]]], None] = lambda _: None
 
 
 def reduce(
-    reduction: Reduction[Any] | Sampled,
+    reduction: Reduction[Any] | FromSample,
     inputs: str | Path | Sequence[str | Path],
     *,
     memory: str | int = "256MiB",
@@ -73,10 +73,10 @@ def reduce(
     dtype: str | None = None,
     assignment: str = SELECTIVE,
     endpoint: str | None = None,
-    fleet: OnFleet | None = None,
+    cluster: OnFleet | None = None,
     named: tuple[str, Mapping[str, Any]] | None = None,
     on_progress: OnRound = lambda *_: None,
-) -> Reduced:
+) -> ReduceResult:
     """Reduces all rows of files and objects.
 
     Args:
@@ -111,9 +111,9 @@ def reduce(
         raise core.UsageError(f"memory {memory!r} is no size: write it like 256MiB")
     volumes = ObjectStoreOptions(endpoint=endpoint, requests=threads)
     named = named or (type(reduction).__name__, {})
-    if fleet is not None:
+    if cluster is not None:
         return _on_fleet(
-            fleet,
+            cluster,
             on_progress,
             reduction=reduction,
             named=named,
@@ -127,9 +127,9 @@ def reduce(
             volumes=volumes,
             measured=measured,
         )
-    began_at = now()
+    began_at = utc_now()
     crew = workers or core.workers()
-    index = index_store.indexed(
+    index = index_store.find_chunks(
         places,
         volumes,
         chunk_bytes,
@@ -137,12 +137,12 @@ def reduce(
         dtype,
         lambda total: tuning.chunk_bytes(total, memory_bytes, crew),
     )
-    if isinstance(reduction, Sampled):
-        rows = sampled(index, volumes, reduction.rows)
-        with of_user("sample", "the rows that are looked at first", rows):
+    if isinstance(reduction, FromSample):
+        rows = sample_rows(index, volumes, reduction.rows)
+        with user_code("sample", "the rows that are looked at first", rows):
             reduction = reduction.make(rows)
     largest = max((chunk.bytes for chunk in index.chunks), default=1)
-    settings = Settings(
+    settings = ReduceSettings(
         chunk_bytes=largest,
         range_bytes=tuning.range_bytes(largest),
         memory_bytes=memory_bytes,
@@ -151,39 +151,39 @@ def reduce(
         volumes=volumes,
         measured=measured,
     )
-    job = Job(reduction, index, settings, on_progress)
+    job = LocalReduction(reduction, index, settings, on_progress)
     cpu = _cpu_seconds()
     done = job.run()
     at_once, why = job.machine.tuned
-    why = f"{tuning.why_chunks(largest, chunk_bytes)}; {why}"
+    why = f"{tuning.explain_chunk_bytes(largest, chunk_bytes)}; {why}"
     tuned = Tuning(chunk_bytes=largest, range_bytes=settings.range_bytes, threads=at_once, why=why)
     given = {"chunk_bytes": chunk_bytes, "threads": threads, "memory_bytes": memory_bytes}
     record = _record(named, job.machine, index, places, done, tuned, given, began_at, cpu)
-    return Reduced(done.result, record)
+    return ReduceResult(done.result, record)
 
 
-def _on_fleet(fleet: OnFleet, on_progress: OnRound, **asked: Any) -> Reduced:
+def _on_fleet(fleet: OnFleet, on_progress: OnRound, **asked: Any) -> ReduceResult:
     from tonnage.cluster.ray_adapter import connect
-    from tonnage.run.reduce.cluster.driver import reduce_fleet
-    from tonnage.run.reduce.cluster.job_spec import ReduceAsked
+    from tonnage.run.reduce.cluster.driver import reduce_on_cluster
+    from tonnage.run.reduce.cluster.job_spec import ReduceJob
 
-    job = ReduceAsked(
+    job = ReduceJob(
         patience_seconds=fleet.patience_seconds,
-        instances=fleet.instances,
+        instances=fleet.nodes,
         command=list(sys.argv),
         **asked,
     )
     with connect(fleet.address) as cluster:
         fleet.on_machines([(each.name, each.labels) for each in cluster.machines])
-        return Reduced(*reduce_fleet(cluster, fleet.out, job, on_progress))
+        return ReduceResult(*reduce_on_cluster(cluster, fleet.out, job, on_progress))
 
 
 def _record(
     named: tuple[str, Mapping[str, Any]],
-    machine: Machine,
+    machine: LocalReducer,
     index: Index,
     places: Sequence[str],
-    done: Done,
+    done: LocalResult,
     tuned: Tuning,
     given: Mapping[str, int | None],
     began_at: str,

@@ -12,11 +12,11 @@ from tonnage.base import core
 from tonnage.base.records import Environment, Measurement
 from tonnage.measure.trial.trial import (
     STOPPING_RULE,
-    figures,
+    summaries,
     new_id,
-    now,
-    stated_page_cache,
-    trial,
+    utc_now,
+    page_cache_use,
+    trial_from_phase,
 )
 
 
@@ -46,10 +46,10 @@ def measure_cpu(
         "memory_bytes": memory_bytes,
         "seconds": seconds,
     }
-    began = now()
+    began = utc_now()
     outcomes = [core.run("cpu_bench", settings, on_progress) for _ in range(rounds)]
     phases = [phase for outcome in outcomes for phase in outcome["phases"]]
-    trials = [trial(phase, seconds) for phase in phases]
+    trials = [trial_from_phase(phase, seconds) for phase in phases]
     return Measurement(
         id=new_id("cpu"),
         kind="cpu",
@@ -58,7 +58,7 @@ def measure_cpu(
         environment=environment,
         settings=settings,
         stopping_rule=STOPPING_RULE,
-        page_cache=stated_page_cache(phases),
-        figures=figures(trials),
+        page_cache=page_cache_use(phases),
+        figures=summaries(trials),
         trials=trials,
     )

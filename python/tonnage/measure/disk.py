@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 import tonnage
 from tonnage.base import core
 from tonnage.base.credibility import scorecard
@@ -34,18 +36,18 @@ from tonnage.base.system.activity_windows import activity_during
 from tonnage.base.system.block_devices import devices_of
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.trial import repetition as rounds
-from tonnage.measure.trial.cache_detection import not_proved
+from tonnage.measure.trial.cache_detection import unproved_detail
 from tonnage.measure.trial.environment import capture
-from tonnage.measure.trial.repetition import Rounds
-from tonnage.measure.trial.session import kept
+from tonnage.measure.trial.repetition import RepetitionPlan
+from tonnage.measure.trial.session import open_session
 from tonnage.measure.trial.trial import (
     STOPPING_RULE,
-    figures,
-    later,
+    summaries,
+    time_after,
     new_id,
-    now,
-    stated_page_cache,
-    trial,
+    utc_now,
+    page_cache_use,
+    trial_from_phase,
 )
 
 MODES = ("wo", "ro", "rw", "headroom")
@@ -53,14 +55,14 @@ OPERATIONS = {"wo": "write", "ro": "read", "rw": "readwrite"}
 """The modes in the vocabulary of all tools; of ``rw`` the bandwidth is that of each way."""
 
 
-def halves(directories: tuple[Path, ...]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def split_read_write(directories: tuple[Path, ...]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Directories that are read and those that are written: one does both, several share it out."""
     half = (len(directories) + 1) // 2
     return directories[:half], directories[half:] or directories
 
 
 @dataclass(frozen=True)
-class Settings:
+class DiskSettings:
     """How to measure."""
 
     read: tuple[Path, ...]
@@ -81,13 +83,13 @@ class Settings:
     until_confidence: float | None = None
     """As `tonnage.measure.trial.repetition`."""
 
-    def of_node(self, node: str) -> Settings:
+    def for_node(self, node: str) -> DiskSettings:
         """The same for one node of a fleet, modes in an order of its own."""
         order = random.Random(node).sample(self.modes, len(self.modes))
         return dataclasses.replace(self, modes=tuple(order))
 
     @property
-    def told(self) -> dict[str, Any]:
+    def recorded(self) -> dict[str, Any]:
         """What is kept of them."""
         places = {
             name: [str(path.resolve()) for path in paths]
@@ -96,14 +98,14 @@ class Settings:
         return dataclasses.asdict(self) | places | {"modes": [*self.modes]}
 
     @property
-    def repeated(self) -> Rounds:
+    def repetition_plan(self) -> RepetitionPlan:
         """How often each mode is tried."""
-        return Rounds(self.rounds, self.until_confidence)
+        return RepetitionPlan(self.rounds, self.until_confidence)
 
 
-def measure_disks(
+def measure_disk(
     out: Path,
-    settings: Settings,
+    settings: DiskSettings,
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
@@ -125,25 +127,25 @@ def measure_disks(
         RunError: A device failed; the rounds that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
-    with kept(
+    with open_session(
         out,
         "disk",
-        settings.told,
+        settings.recorded,
         command=command,
         environment=capture([*settings.read, *settings.write], labels),
-        stopping_rule=f"{STOPPING_RULE}; {rounds.rule(settings.repeated)}",
+        stopping_rule=f"{STOPPING_RULE}; {rounds.rule(settings.repetition_plan)}",
         page_cache="bypassed where a reading says direct",
     ) as trials:
         watched = on_progress
         for number in range(settings.rounds):
             if modes := _left(settings, trials.trials, number):
                 for each in _tried(settings, modes, number, watched):
-                    yield trials.keep(each)
+                    yield trials.add(each)
                 watched = core.offset_progress(settings.size_bytes, on_progress)
-        yield trials.close(page_cache=_page_cache(trials.trials))
+        yield trials.finish(page_cache=_page_cache(trials.trials))
 
 
-def measure_disk(
+def run_disk_rounds(
     read: Sequence[Path],
     write: Sequence[Path],
     *,
@@ -174,7 +176,7 @@ def measure_disk(
         UsageError: A directory cannot be used, or has too little room.
         RunError: A device failed.
     """
-    settings = Settings(
+    settings = DiskSettings(
         read=tuple(read),
         write=tuple(write),
         modes=tuple(modes),
@@ -183,7 +185,7 @@ def measure_disk(
         size_bytes=size_bytes,
         memory_bytes=memory_bytes,
     )
-    began = now()
+    began = utc_now()
     trials = _tried(settings, [*modes] * rounds, 0, on_progress)
     measurement = Measurement(
         id=new_id("disk"),
@@ -191,16 +193,16 @@ def measure_disk(
         began_at=began,
         command=command,
         environment=environment,
-        settings=settings.told,
+        settings=settings.recorded,
         stopping_rule=STOPPING_RULE,
         page_cache=_page_cache(trials),
-        figures=figures(trials),
+        figures=summaries(trials),
         trials=trials,
     )
-    return dataclasses.replace(measurement, scorecard=scorecard([measurement]))
+    return structs.replace(measurement, scorecard=scorecard([measurement]))
 
 
-def _left(settings: Settings, done: Sequence[Trial], number: int) -> list[str]:
+def _left(settings: DiskSettings, done: Sequence[Trial], number: int) -> list[str]:
     """The modes that a round is still to try, in their order; one may be among them twice."""
     earlier = [each for each in done if each.step and each.step.round < number]
     share = settings.until_confidence
@@ -213,7 +215,7 @@ def _left(settings: Settings, done: Sequence[Trial], number: int) -> list[str]:
 
 
 def _tried(
-    settings: Settings,
+    settings: DiskSettings,
     modes: Sequence[str],
     number: int,
     on_progress: core.OnProgress | None,
@@ -230,15 +232,15 @@ def _tried(
     each = [(half, settings.size_bytes // max(len(half), 1)) for half in halves]
     core.require_free_space(((path, share) for half, share in each for path in half), "measuring")
     names = sorted({name for half in halves for path in half for name in devices_of(path)})
-    began = now()
+    began = utc_now()
     with MachineSampler(names) as watch:
         outcome = core.run("disk_bench", config, on_progress)
     phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
-    done = [trial(phase, settings.seconds) for phase in phases]
+    done = [trial_from_phase(phase, settings.seconds) for phase in phases]
     return [
-        dataclasses.replace(
+        structs.replace(
             _read(each, happened := _beside(each.phase, names, watch)),
-            began_at=later(began, each.phase.began_seconds),
+            began_at=time_after(began, each.phase.began_seconds),
             step=_step(each, number + place // len(settings.modes), settings.until_confidence),
             beside=happened,
         )
@@ -249,14 +251,14 @@ def _tried(
 def _step(trial: Trial, number: int, until_confidence: float | None) -> TrialSpec:
     return TrialSpec(
         operation=OPERATIONS.get(trial.name, trial.name),
-        outstanding=outstanding(trial.phase),
+        outstanding=queue_depth(trial.phase),
         round=number,
         suite="disk",
         until_confidence=until_confidence,
     )
 
 
-def outstanding(phase: Phase) -> int:
+def queue_depth(phase: Phase) -> int:
     """Transfers at once at most, of all file systems and both ways."""
     return sum(
         stage.workers * stage.config["disk"]["depth"]
@@ -270,13 +272,13 @@ def _beside(phase: Phase, names: Sequence[str], watch: MachineSampler) -> System
     if procfs.disk_totals(names):
         return activity_during(phase, names, watch)
     unknown = activity_during(phase, [], watch)
-    return dataclasses.replace(
+    return structs.replace(
         unknown, device=", ".join(names), device_read_bytes=None, device_written_bytes=None
     )
 
 
 def _page_cache(trials: Sequence[Trial]) -> str:
-    return stated_page_cache([{"disk_modes": each.phase.disk_modes} for each in trials])
+    return page_cache_use([{"disk_modes": each.phase.disk_modes} for each in trials])
 
 
 def _read(trial: Trial, happened: SystemActivity) -> Trial:
@@ -290,9 +292,9 @@ def _read(trial: Trial, happened: SystemActivity) -> Trial:
         block_bytes=_transfer_bytes(trial),
         direct=all(mode["direct"] for mode in modes) if modes else None,
         bandwidth_bytes_per_second=trial.bytes_per_second,
-        details={"mode": trial.name, **not_proved(happened)},
+        details={"mode": trial.name, **unproved_detail(happened)},
     )
-    return dataclasses.replace(trial, reading=reading)
+    return structs.replace(trial, reading=reading)
 
 
 def _transfer_bytes(trial: Trial) -> int | None:

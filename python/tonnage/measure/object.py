@@ -20,14 +20,15 @@ import tonnage
 from tonnage.base import core
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Measurement, Metric, Source, SystemActivity, Trial, TrialSpec
+from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.knee import knee
 from tonnage.base.system import activity
-from tonnage.measure.random_io.trial import counted, latency_of, series_of, warm_up
+from tonnage.measure.random_io.trial import rates_after_warm_up, latency_from_report, rate_series, warm_up
 from tonnage.measure.trial import environment
 from tonnage.measure.trial import repetition as rounds
-from tonnage.measure.trial.repetition import Rounds, Tried
-from tonnage.measure.trial.session import kept
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.repetition import RepetitionPlan, Tried
+from tonnage.measure.trial.session import open_session
+from tonnage.measure.trial.trial import utc_now
 
 OPERATIONS = ("get", "put", "multipart")
 LEAST_PART_BYTES = 5 << 20
@@ -80,9 +81,9 @@ class Settings:
         ]
 
     @property
-    def repeated(self) -> Rounds:
+    def repeated(self) -> RepetitionPlan:
         """How often each is tried."""
-        return Rounds(self.rounds, self.until_confidence, self.seed)
+        return RepetitionPlan(self.rounds, self.until_confidence, self.seed)
 
     @property
     def most_seconds(self) -> float:
@@ -156,7 +157,7 @@ def measure_object(
         RunError: The store failed; the trials that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
-    with kept(
+    with open_session(
         out,
         "object",
         dataclasses.asdict(settings),
@@ -168,18 +169,18 @@ def measure_object(
         page_cache="untouched: no file was read or written here; what the store caches is unknown",
     ) as trials:
         store = {"bucket": settings.bucket, "endpoint": settings.endpoint}
-        folder = "/".join(filter(None, (settings.prefix, FOLDER_PREFIX + trials.begun.id)))
+        folder = "/".join(filter(None, (settings.prefix, FOLDER_PREFIX + trials.header.id)))
         with _emptied(store, folder):
             # So that a killed command's objects are found by the one that goes on with it.
-            trials.begin()
+            trials.start()
             watched = core.offset_progress(settings.laid_out_bytes, on_progress)
             laid_out = False
             for _, step in rounds.not_done(agenda(settings, trials.trials), trials.trials):
                 if settings.laid_out_bytes and not laid_out:
                     _lay_out(store, folder, settings, on_progress)
                     laid_out = True
-                yield trials.keep(_run(store, folder, step, settings, watched))
-        yield trials.close()
+                yield trials.add(_run(store, folder, step, settings, watched))
+        yield trials.finish()
 
 
 @contextmanager
@@ -236,8 +237,10 @@ def _run(
         "seconds": settings.seconds,
         "warm_up_seconds": warm_up(settings.seconds),
     }
-    began_at = now()
-    with activity.ActivityMonitor() as watch:  # There is no device below a store that this machine could ask.
+    began_at = utc_now()
+    with (
+        activity.ActivityMonitor() as watch
+    ):  # There is no device below a store that this machine could ask.
         outcome = core.run("object_bench", config, on_progress)
     return trial_of(outcome, config, step, began_at, watch.activity)
 
@@ -259,7 +262,7 @@ def trial_of(
         bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
         cpu_seconds_per_byte=cpu / moved.bytes if moved.bytes else 0.0,
         warm_up_seconds=config["warm_up_seconds"],
-        rates=counted(reading, config["warm_up_seconds"]),
+        rates=rates_after_warm_up(reading, config["warm_up_seconds"]),
         phase=phase,
         began_at=began_at,
         step=step,
@@ -278,7 +281,7 @@ def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: TrialSpec)
     that were repeated for them are ``retries``. Both count the warm-up too.
     """
     chunk_bytes, rate = config["chunk_bytes"], outcome["operations_per_second"]
-    first_byte, gets = latency_of(outcome["first_byte"]), step.operation == "get"
+    first_byte, gets = latency_from_report(outcome["first_byte"]), step.operation == "get"
     return Metric(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation="get" if gets else "put",
@@ -286,9 +289,9 @@ def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: TrialSpec)
         concurrency=step.outstanding,
         bandwidth_bytes_per_second=rate * chunk_bytes,
         operations_per_second=rate,
-        latency_seconds=latency_of(outcome["latency"]),
+        latency_seconds=latency_from_report(outcome["latency"]),
         bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
-        series=series_of(outcome["workers"], chunk_bytes, config["seconds"]),
+        series=rate_series(outcome["workers"], chunk_bytes, config["seconds"]),
         details={
             "tool_operation": step.operation,
             **({"object_bytes": config["work"]["get"]["object_bytes"]} if gets else {}),
@@ -297,7 +300,7 @@ def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: TrialSpec)
             "errors": outcome["tally"]["errors"],
             "first_byte_seconds": {
                 name: value
-                for name, value in dataclasses.asdict(first_byte).items()
+                for name, value in to_builtins(first_byte).items()
                 if value is not None and first_byte.count
             },
             "completing_seconds": outcome["completing_seconds"],

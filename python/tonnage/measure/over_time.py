@@ -18,9 +18,9 @@ from pathlib import Path
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial, TrialSpec
 from tonnage.base.system import block_devices
-from tonnage.measure.random_io.trial import Manner, buffer_bytes, lay_out, operate, warm_up
+from tonnage.measure.random_io.trial import IoMethod, buffer_bytes, write_test_file, run_trial, warm_up
 from tonnage.measure.trial import environment, repetition
-from tonnage.measure.trial.session import Kept, kept
+from tonnage.measure.trial.session import MeasurementSession, open_session
 
 DATA_PREFIX = ".tonnage-over-time-"
 LONGEST_SLEEP_SECONDS = 0.5
@@ -28,7 +28,7 @@ LONGEST_SLEEP_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Settings:
+class OverTimeSettings:
     """What to measure, and when."""
 
     operations: tuple[str, ...]
@@ -41,7 +41,7 @@ class Settings:
     blocking: bool
     seed: int
 
-    def of_node(self, node: str) -> Settings:
+    def for_node(self, node: str) -> OverTimeSettings:
         """The same for one node of a fleet, with a seed of its own."""
         return dataclasses.replace(self, seed=repetition.own_seed(self.seed, node))
 
@@ -59,7 +59,7 @@ class Settings:
 def measure_over_time(
     directory: Path,
     out: Path,
-    settings: Settings,
+    settings: OverTimeSettings,
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
@@ -82,7 +82,7 @@ def measure_over_time(
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     with (
-        kept(
+        open_session(
             out,
             "over-time",
             dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
@@ -97,16 +97,16 @@ def measure_over_time(
     ):
         file = None
         watched = core.offset_progress(settings.file_bytes, on_progress)
-        manner = Manner(settings.blocking, batched=False, seed=settings.seed)
-        began = datetime.fromisoformat(trials.begun.began_at).timestamp()
-        while (step := following(settings, trials, time.time() - began)) is not None:
+        manner = IoMethod(settings.blocking, batched=False, seed=settings.seed)
+        began = datetime.fromisoformat(trials.header.began_at).timestamp()
+        while (step := next_trial(settings, trials, time.time() - began)) is not None:
             if file is None:
                 room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
-                file = lay_out(room, settings.file_bytes, on_progress)
+                file = write_test_file(room, settings.file_bytes, on_progress)
                 continue  # That took a while.
             _sleep_until(began + step.round * settings.every_seconds, watched)
-            yield trials.keep(
-                operate(
+            yield trials.add(
+                run_trial(
                     file,
                     block_devices.devices_of(directory),
                     step,
@@ -116,10 +116,10 @@ def measure_over_time(
                     watched,
                 )
             )
-        yield trials.close()
+        yield trials.finish()
 
 
-def following(settings: Settings, trials: Kept, passed: float) -> TrialSpec | None:
+def next_trial(settings: OverTimeSettings, trials: MeasurementSession, passed: float) -> TrialSpec | None:
     """The next trial when so many seconds have passed since the beginning; None: no slot is left.
 
     A slot whose time is over is left out, and one that is under way is begun only if it is the

@@ -8,13 +8,14 @@ left is found unlocked and removed by the next.
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.base.records import (
@@ -32,11 +33,11 @@ from tonnage.base.records import (
 from tonnage.base.system.block_devices import devices_of
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.cpu import measure_cpu
-from tonnage.measure.disk import halves, measure_disk
+from tonnage.measure.disk import split_read_write, run_disk_rounds
 from tonnage.measure.trial import environment as environments
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.trial import utc_now
 from tonnage.model import two_pass
-from tonnage.model.findings import findings, warnings, bottleneck_reason
+from tonnage.model.study_findings import bottleneck_reason, findings, warnings
 from tonnage.report.study.page import write_report
 from tonnage.run.sort import gensort
 from tonnage.run.sort.local import Layout, Sorted, sort
@@ -70,12 +71,12 @@ class Settings:
     @property
     def data(self) -> tuple[Path, ...]:
         """Directories of input and output: the first half of several, or the only one."""
-        return halves(self.directories)[0]
+        return split_read_write(self.directories)[0]
 
     @property
     def scratch(self) -> tuple[Path, ...]:
         """Directories of scratch: the other half, or the only one."""
-        return halves(self.directories)[1]
+        return split_read_write(self.directories)[1]
 
 
 def measuring_alone(
@@ -142,7 +143,7 @@ class _Loop:
         self._environment = environments.capture([*data, *scratch])
         self._host: dict[str, list[Any]] = {}  # its counters while it sorted
         self._study = Study(
-            began_at=now(),
+            began_at=utc_now(),
             command=command,
             environment=self._environment,
             settings={
@@ -222,7 +223,7 @@ class _Loop:
         size, seconds = min(self._bytes, BENCH_BYTES), self._trial_seconds
         again = measuring_alone(self._settings, rounds, seconds, size, turned=turned)
         with core.Progress("measuring", size, rounds * len(DISK_MODES) * seconds) as progress:
-            measurement = measure_disk(
+            measurement = run_disk_rounds(
                 read,
                 write,
                 modes=DISK_MODES,
@@ -280,7 +281,7 @@ class _Loop:
                 layout=Layout(),
                 memory_bytes=self._settings.memory_bytes,
                 environment=self._environment,
-                began_at=now(),
+                began_at=utc_now(),
                 command=self._command,
                 on_progress=progress,
             )
@@ -311,7 +312,7 @@ class _Loop:
     ) -> Prediction:
         shape = self._shape(self._bytes)
         try:
-            prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=now())
+            prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=utc_now())
         except LookupError as error:
             text = f"nothing can be predicted: {error}; give a larger --data"
             raise core.RunError(text, None, None, None) from error
@@ -402,8 +403,8 @@ class _Loop:
     def _keep(self, step: str, **results: Any) -> None:
         """Adds results to the record and writes it."""
         steps = [*self._study.steps, step]
-        self._study = dataclasses.replace(self._study, steps=steps, **results)
-        self._study = dataclasses.replace(self._study, warnings=warnings(self._study, self._host))
+        self._study = structs.replace(self._study, steps=steps, **results)
+        self._study = structs.replace(self._study, warnings=warnings(self._study, self._host))
         self._study.write(self._settings.out / "study.json")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tonnage.base import core
 from tonnage.base.core import job, progress
-from tonnage.measure.disk import measure_disk
+from tonnage.measure.disk import run_disk_rounds
 from tonnage.measure.trial import environment
 from tonnage.run.sort.gensort import generate
 from tonnage.run.sort.local import Layout, sort
@@ -149,7 +149,7 @@ def test_measuring_goes_on_from_nothing_to_all(
 ) -> None:
     modes, seconds, size = ("headroom", "rw"), 0.5, 4 * MB
     with core.Progress("measuring", size, 2 * len(modes) * seconds) as shown:
-        measure_disk(
+        run_disk_rounds(
             [disk],
             [disk],
             modes=modes,

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,18 @@ import pytest
 
 from support.machines import Machines
 from support.measurements import measurement
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, Trial
 from tonnage.cli.measure.cluster import fail_if_missing, summary
 from tonnage.cli.options.inputs import read_fleets
 from tonnage.cluster.progress import ClusterProgress, in_line
 from tonnage.measure.cluster.aggregate import aggregate_nodes
-from tonnage.measure.cluster.driver import MeasurementRequest, OnStatus, NodeStatus, measure_cluster
-from tonnage.measure.cluster.measure_worker import MeasureWorker, MeasureTask, Work
+from tonnage.measure.cluster.driver import MeasurementRequest, NodeStatus, OnStatus, measure_cluster
+from tonnage.measure.cluster.measure_worker import MeasureTask, MeasureWorker, Work
 from tonnage.measure.trial.environment import capture
-from tonnage.measure.trial.session import kept
-from tonnage.model.analysis import analyse
+from tonnage.measure.trial.session import open_session
+from tonnage.model.analysis.analyse import analyse
 
 HOST = platform.node()
 TRIALS = 2
@@ -44,7 +44,7 @@ def works(between: Callable[[core.OnProgress], None] = lambda _: None) -> Work:
     def work(
         out: Path, *, command: list[str], labels: Mapping[str, str], on_progress: core.OnProgress
     ) -> Iterator[Trial | Measurement]:
-        with kept(
+        with open_session(
             out,
             "ops",
             {},
@@ -57,8 +57,8 @@ def works(between: Callable[[core.OnProgress], None] = lambda _: None) -> Work:
                 if len(on_file.trials) == TRIALS - 1:
                     between(on_progress)
                 (trial,) = measurement("made up", {"read4k": [1.0]}).trials
-                yield on_file.keep(trial)
-            yield on_file.close()
+                yield on_file.add(trial)
+            yield on_file.finish()
 
     return work
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from support.disk import ROOT
 from support.fuzz_importers import SAMPLES, fuzz, obeys, samples
 from tonnage.base.records import Latency, Metric
 from tonnage.measure.importers import LARGEST_BYTES, Unreadable, fio_bins, read
-from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, FITS_IN_MEMORY, cached
+from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, FITS_IN_MEMORY, cache_reason
 
 MIB = 1 << 20
 
@@ -230,9 +231,9 @@ REFUSALS = {
 def named(reading: Metric) -> dict[str, Any]:
     """A reading's fields by short names."""
     return {
-        **vars(reading),
-        **vars(reading.source),
-        **vars(reading.latency_seconds),
+        **structs.asdict(reading),
+        **structs.asdict(reading.source),
+        **structs.asdict(reading.latency_seconds),
         "bandwidth": reading.bandwidth_bytes_per_second,
         "operations": reading.operations_per_second,
         "cached": reading.cached is not None,
@@ -602,7 +603,7 @@ def test_sysstats_series_are_its_samples() -> None:
 def test_the_rule_for_caches(
     direct: bool | None, speed: float | None, sizes: dict[str, float], believed: bool
 ) -> None:
-    assert (cached(direct, speed, **sizes) is not None) is believed
+    assert (cache_reason(direct, speed, **sizes) is not None) is believed
 
 
 def test_a_file_read_over_and_over_is_cached(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from support.command import Tonnage
 from support.processes import PATIENCE_SECONDS, Running, started
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.cli.options.types import refuse_memory
@@ -23,7 +24,7 @@ from tonnage.measure.net import Settings, is_enough, measure_net
 from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.repetition import Rounds
+from tonnage.measure.trial.repetition import RepetitionPlan
 from tonnage.model.analysis.network_cpu import NetworkCost, network_cost
 
 SETTINGS = Settings(
@@ -157,7 +158,7 @@ def rounds_of(found: Measurement, slowest: list[float], other: float) -> list[li
     first = [each for each in found.trials if each.step and each.step.round == 0]
     return [
         [
-            dataclasses.replace(each, bytes_per_second=rate if place % 2 else other * rate)
+            replace(each, bytes_per_second=rate if place % 2 else other * rate)
             for place, each in enumerate(sorted(first, key=lambda each: each.name))
         ]
         for rate in slowest
@@ -180,13 +181,13 @@ def test_it_ends_when_the_slowest_endpoint_is_known(tonnage: Tonnage, tmp_path: 
     assert "the slowest endpoint's rate of each way: until" in found["stopping_rule"]
 
     # Five have no interval; six alike have; of six that differ, the slowest is what counts.
-    whole, until = Measurement.from_json(found), Rounds(30, 0.02)
+    whole, until = Measurement.from_json(found), RepetitionPlan(30, 0.02)
     alike = [100.0, 101.0, 100.5, 100.2, 100.8, 100.1]
     assert not is_enough(rounds_of(whole, alike[:5], 2.0), until)
     assert is_enough(rounds_of(whole, alike, 2.0), until)
     assert not is_enough(rounds_of(whole, [*alike[:5], 60.0], 2.0), until)
-    assert is_enough(rounds_of(whole, alike[:2], 2.0), Rounds(2, 0.02))
-    assert not is_enough(rounds_of(whole, alike, 2.0), Rounds(30))
+    assert is_enough(rounds_of(whole, alike[:2], 2.0), RepetitionPlan(2, 0.02))
+    assert not is_enough(rounds_of(whole, alike, 2.0), RepetitionPlan(30))
 
 
 def test_one_way_only_the_first_sends(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -225,8 +226,8 @@ def test_costs_are_of_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path)
     assert (known.retransmits, known.connections) == (again, 2 * ROUNDS)
     # One that the kernel did not count makes the sum unknown, not smaller.
     sent[0]["reading"]["details"]["connections"][0]["retransmits"] = None
-    assert network_cost(Measurement.from_json(found)) == dataclasses.replace(known, retransmits=None)
-    assert network_cost(dataclasses.replace(whole, trials=[])) == NetworkCost({}, 0, 0)
+    assert network_cost(Measurement.from_json(found)) == replace(known, retransmits=None)
+    assert network_cost(replace(whole, trials=[])) == NetworkCost({}, 0, 0)
 
 
 def test_what_was_killed_goes_on_with_whole_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -313,7 +314,7 @@ def test_namespaces_are_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "new" / "out"
-    wanted = dataclasses.replace(SETTINGS, namespaces=True)
+    wanted = replace(SETTINGS, namespaces=True)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(core.UsageError, match="--namespaces: only root may make them"):
         next(measure_net(out, wanted, command=["test"]))

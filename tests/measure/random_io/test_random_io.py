@@ -6,7 +6,6 @@ import re
 import signal
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,24 @@ from support.command import Tonnage
 from support.disk import IMAGE_BYTES, btrfs, needs_btrfs
 from support.measurements import PHASE, measurement
 from support.processes import started
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Summary, SystemActivity, Trial, TrialSpec
 from tonnage.base.system import block_devices
 from tonnage.cli.measure.options import summary
 from tonnage.measure.random_io.suite import (
-    Settings,
-    agenda,
-    measure_ops,
-    most_seconds,
+    RandomIoSettings,
+    trial_order,
+    measure_random_io,
+    max_duration_seconds,
     stopping_rule,
 )
 from tonnage.measure.random_io.trial import OPERATIONS
-from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, NOT_PROVED, cached_beside
+from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, NOT_PROVED, cache_evidence
 from tonnage.measure.trial.repetition import settled
-from tonnage.measure.trial.trial import figure, figures
+from tonnage.measure.trial.trial import summarise, summaries
 
-SETTINGS = Settings(
+SETTINGS = RandomIoSettings(
     suite="explore",
     operations=("read4k", "write4k"),
     outstanding=(1, 4),
@@ -60,10 +60,10 @@ def trial(step: TrialSpec, rate: float) -> Trial:
     )
 
 
-def walked(settings: Settings, rates: Sequence[float] = (100.0,)) -> list[TrialSpec]:
+def walked(settings: RandomIoSettings, rates: Sequence[float] = (100.0,)) -> list[TrialSpec]:
     """All steps, when trials give these rates in turn."""
     done: list[Trial] = []
-    for step in agenda(settings, done):
+    for step in trial_order(settings, done):
         done.append(trial(step, rates[len(done) % len(rates)]))
     return [each.step for each in done if each.step]
 
@@ -80,7 +80,7 @@ def test_each_round_has_each_pair_once_in_an_order_of_its_own() -> None:
     assert orders[0] != orders[1] != orders[2] and sorted(pairs) not in orders
     assert walked(settings) == steps
     assert walked(replace(settings, seed=2)) != steps
-    assert most_seconds(settings) == pytest.approx(3 * 18 * 0.2)
+    assert max_duration_seconds(settings) == pytest.approx(3 * 18 * 0.2)
 
 
 def test_trials_end_when_the_median_is_known_well_enough() -> None:
@@ -98,7 +98,7 @@ def test_trials_end_when_the_median_is_known_well_enough() -> None:
 def test_what_is_known_well_enough_is_not_tried_again_while_others_are() -> None:
     until = replace(SETTINGS, operations=("read4k",), until_confidence=0.02, rounds=9)
     done: list[Trial] = []
-    for step in agenda(until, done):
+    for step in trial_order(until, done):
         steady = step.outstanding == 1
         done.append(trial(step, 100.0 if steady else 100.0 + 50 * (step.round % 2)))
     tried = [each.step.outstanding for each in done if each.step]
@@ -109,7 +109,7 @@ def test_steady_trials_have_the_smallest_number_that_comes_near_the_best() -> No
     settings = replace(SETTINGS, suite="steady", outstanding=(1, 2, 4, 8), operations=("read4k",))
     rates = {1: 50.0, 2: 96.0, 4: 99.0, 8: 100.0}
     done: list[Trial] = []
-    for step in agenda(settings, done):
+    for step in trial_order(settings, done):
         done.append(trial(step, rates[step.outstanding]))
     suites = [(each.step.suite, each.step.outstanding) for each in done if each.step]
     assert sorted(suites[:4]) == [("explore", t) for t in (1, 2, 4, 8)]
@@ -122,7 +122,7 @@ def test_a_killed_agenda_goes_on_as_it_would_have() -> None:
     for cut in range(len(whole)):
         done = [trial(s, [10.0, 30.0, 20.0][n % 3]) for n, s in enumerate(whole[:cut])]
         again = []
-        for number, step in enumerate(agenda(settings, done)):
+        for number, step in enumerate(trial_order(settings, done)):
             again.append(step)
             if number >= cut:
                 done.append(trial(step, [10.0, 30.0, 20.0][number % 3]))
@@ -131,21 +131,21 @@ def test_a_killed_agenda_goes_on_as_it_would_have() -> None:
 
 def test_one_number_at_once_is_not_explored() -> None:
     steady = replace(SETTINGS, suite="steady", explore_seconds=5.0, seconds=120.0)
-    assert most_seconds(steady) == 4 * 5 + 3 * 2 * 120
+    assert max_duration_seconds(steady) == 4 * 5 + 3 * 2 * 120
     assert "to explore" in stopping_rule(steady)
     single = replace(steady, outstanding=(4,))
     assert {step.suite for step in walked(single)} == {"steady"}
-    assert most_seconds(single) == 3 * 2 * 120
+    assert max_duration_seconds(single) == 3 * 2 * 120
     assert "to explore" not in stopping_rule(single)
 
 
 def test_figures_are_held_against_what_was_asked_for() -> None:
     until = replace(SETTINGS, suite="steady", operations=("read4k",), until_confidence=0.02)
     done: list[Trial] = []
-    for step in agenda(replace(until, rounds=30), done):
+    for step in trial_order(replace(until, rounds=30), done):
         done.append(trial(step, 100.0 + len(done) % 2))
     # An exploration was not meant to be precise.
-    wanted = {each.name: (each.wanted_share, each.still_needed) for each in figures(done)}
+    wanted = {each.name: (each.wanted_share, each.still_needed) for each in summaries(done)}
     assert wanted == {
         "read4k x1 explore": (0.05, 5),
         "read4k x4 explore": (0.05, 5),
@@ -155,23 +155,23 @@ def test_figures_are_held_against_what_was_asked_for() -> None:
 
 PRECISIONS = {
     "not estimable": (
-        figure("f", [1e8] * 4),
+        summarise("f", [1e8] * 4),
         "(100 to 100, 4 trials; the median's 95 % interval takes 2 trials more)",
     ),
     "reached": (
-        figure("f", [99e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
+        summarise("f", [99e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
         "; the median's 95 % interval 99.0 to 101, within 1.0 % of it: 2 % is reached)",
     ),
     # Four times as near takes sixteen times as many.
     "not reached": (
-        figure("f", [92e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
+        summarise("f", [92e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
         "; the median's 95 % interval 92.0 to 101, within 8.0 % of it: 2 % takes 90 trials more)",
     ),
     "out of reach": (
-        figure("f", [1e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.001),
+        summarise("f", [1e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.001),
         ", within 99 % of it: 0.1 % takes more than a million trials)",
     ),
-    "zero": (figure("f", [0.0] * 6), "(0 to 0, 6 trials)"),
+    "zero": (summarise("f", [0.0] * 6), "(0 to 0, 6 trials)"),
 }
 
 
@@ -195,7 +195,7 @@ def test_two_modes_are_told_before_their_median() -> None:
     told = {}
     for name, rates in {"two": between, "one": together, "few": between[:18]}.items():
         whole = measurement("m", {name: rates})
-        told[name] = summary(replace(whole, figures=figures(whole.trials)))[0]
+        told[name] = summary(replace(whole, figures=summaries(whole.trials)))[0]
     two = r"two: 2 modes, 101 MB/s \(50 %\) and 201 MB/s \(50 %\); median 151 MB/s \(100 to 202,"
     assert re.match(two, told["two"]), told["two"]
     assert all(re.match(rf"{name}: [\d.]+ MB/s \(", told[name]) for name in ("one", "few"))
@@ -246,12 +246,12 @@ def test_a_device_that_moved_less_tells_of_a_cache(
         dirty_bytes_after=None,
         queue={},
     )
-    assert cached_beside(happened, writes, 1000, rate) == told
+    assert cache_evidence(happened, writes, 1000, rate) == told
 
 
-def measured(directory: Path, out: Path, settings: Settings = SETTINGS) -> Measurement:
+def measured(directory: Path, out: Path, settings: RandomIoSettings = SETTINGS) -> Measurement:
     """The whole measurement."""
-    *trials, whole = measure_ops(directory, out, settings, command=["test"])
+    *trials, whole = measure_random_io(directory, out, settings, command=["test"])
     assert isinstance(whole, Measurement)
     assert all(isinstance(each, Trial) for each in trials)
     return whole

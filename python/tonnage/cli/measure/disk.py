@@ -32,10 +32,10 @@ from tonnage.cli.measure.options import (
     where,
 )
 from tonnage.cli.options.types import Json, Memory, refuse_twice, refuse_unknown
-from tonnage.model.findings import short_trial_warnings, disk_warnings
+from tonnage.model.study_findings import short_trial_warnings, disk_warnings
 
 if TYPE_CHECKING:
-    from tonnage.measure.disk import Settings
+    from tonnage.measure.disk import DiskSettings
 
 
 def measure_disk(
@@ -70,15 +70,15 @@ def measure_disk(
     A trial takes no more data after --seconds, or --size of it. It is over when what it has in
     memory is written, and before each round --size is laid out to be read: that comes on top.
     """
-    from tonnage.measure.disk import MODES, Settings, halves
+    from tonnage.measure.disk import MODES, DiskSettings, split_read_write
 
     refuse_unknown("--mode", mode or [], MODES)
     directories = directory or [Path()]
     at = where(fleet, instances, one_at_a_time, patience, label)
     refuse_directories(at, directories)
     refuse_twice("--dir", directories)
-    read, write = halves(tuple(directories))
-    settings = Settings(
+    read, write = split_read_write(tuple(directories))
+    settings = DiskSettings(
         read=read,
         write=write,
         modes=tuple(mode or MODES),
@@ -91,7 +91,7 @@ def measure_disk(
     carry_out(
         "disk",
         work_on(settings),
-        settings.told,
+        settings.recorded,
         at,
         out,
         as_json,
@@ -101,15 +101,15 @@ def measure_disk(
     )
 
 
-def work_on(settings: Settings) -> Callable[[str | None], Measure]:
+def work_on(settings: DiskSettings) -> Callable[[str | None], Measure]:
     """What measures these directories' disks, each node its own."""
-    from tonnage.measure.disk import measure_disks
+    from tonnage.measure.disk import measure_disk
 
     def work(node: str | None) -> Measure:
-        own = settings if node is None else settings.of_node(node)
+        own = settings if node is None else settings.for_node(node)
         read, write = ([placed(each, node) for each in half] for half in (own.read, own.write))
         own = dataclasses.replace(own, read=tuple(read), write=tuple(write))
-        return functools.partial(measure_disks, settings=own)
+        return functools.partial(measure_disk, settings=own)
 
     return work
 

@@ -92,8 +92,8 @@ def measure_ops(
 
     Writes go to a file that is made for it; nothing else is touched.
     """
-    from tonnage.measure.random_io.suite import SUITES, Settings, most_seconds
-    from tonnage.measure.random_io.suite import measure_ops as measure
+    from tonnage.measure.random_io.suite import SUITES, RandomIoSettings, max_duration_seconds
+    from tonnage.measure.random_io.suite import measure_random_io as measure
     from tonnage.measure.random_io.trial import OPERATIONS
 
     refuse_unknown("--suite", [suite], SUITES)
@@ -103,7 +103,7 @@ def measure_ops(
     at = where(fleet, instances, one_at_a_time, patience, label)
     refuse_directories(at, [directory])
     confident = until_confidence is not None
-    settings = Settings(
+    settings = RandomIoSettings(
         suite=suite,
         operations=tuple(operation or OPERATIONS),
         outstanding=tuple(outstanding) if outstanding else None,
@@ -125,5 +125,5 @@ def measure_ops(
         out,
         as_json,
         total_bytes=file_size,
-        total_seconds=most_seconds(settings),
+        total_seconds=max_duration_seconds(settings),
     )

@@ -73,7 +73,7 @@ def measure_over_time(
 
     Given the same --output, it goes on after a kill or a reboot; what was missed stays a gap.
     """
-    from tonnage.measure.over_time import Settings
+    from tonnage.measure.over_time import OverTimeSettings
     from tonnage.measure.over_time import measure_over_time as measure
     from tonnage.measure.random_io.trial import OPERATIONS
 
@@ -87,7 +87,7 @@ def measure_over_time(
             f"--every {every:g} s is too short for {len(names)} trials of {seconds:g} s: give "
             "more, or fewer of --operation, or a lower --seconds"
         )
-    settings = Settings(
+    settings = OverTimeSettings(
         operations=names,
         outstanding=outstanding,
         every_seconds=every,

@@ -122,10 +122,10 @@ def measure_screen(
     fleets.refuse_without_ray()
     from tonnage.measure.cluster import driver
     from tonnage.measure.cluster.screening import DISK, screen_cluster
-    from tonnage.measure.disk import Settings
+    from tonnage.measure.disk import DiskSettings
     from tonnage.measure.net import cluster as net
 
-    settings = Settings(
+    settings = DiskSettings(
         read=tuple(directories),
         write=tuple(directories),
         modes=MODES,
@@ -137,7 +137,7 @@ def measure_screen(
     disks = driver.MeasurementRequest(
         kind=DISK,
         work=work_on(settings),
-        settings=settings.told,
+        settings=settings.recorded,
         **at.asked,
         late_seconds=math.inf,  # Its own disks are what they are.
     )

@@ -43,7 +43,7 @@ from tonnage.cli.options.types import (
     refuse_twice,
     refuse_unknown,
 )
-from tonnage.model.findings import disk_warnings
+from tonnage.model.study_findings import disk_warnings
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _sort_here(
     as_json: bool,
 ) -> None:
     from tonnage.measure.trial import environment
-    from tonnage.measure.trial.trial import now
+    from tonnage.measure.trial.trial import utc_now
     from tonnage.run.sort.local import sort
 
     (paths, urls), (directories, folders) = divided(inputs), divided(output)
@@ -189,7 +189,7 @@ def _sort_here(
     refuse_filled("--output", directories)
     refuse_inside("--output", directories, [*paths, *directories])
     refuse_inside("--scratch", scratch, [*paths, *directories])
-    began_at = now()
+    began_at = utc_now()
     used = [path if path.exists() else path.parent for path in (*directories, *scratch)]
     known = environment.capture(path for path in used if path.exists())
     with core.Progress("sorting", bytes_to_read(paths, urls, volumes)) as progress:

@@ -15,7 +15,7 @@ from tonnage.base.records.network_rounds import NET
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.measure.cluster.driver import MeasurementRequest, MeasurementEvents, OnStatus, measure_cluster
 from tonnage.measure.net import cluster as net
-from tonnage.measure.trial.session import parted
+from tonnage.measure.trial.session import locked_parent_dir
 
 DISK = "disk"
 """What a part's directory is called; the other one's is the network's kind."""
@@ -28,7 +28,7 @@ def screen_cluster(
 
     With fewer than two machines left there is no network, and nothing comes of it.
     """
-    with parted(out, (DISK, NET)):
+    with locked_parent_dir(out, (DISK, NET)):
         found = measure_cluster(cluster, out / DISK, disks, on_rows)
         left: Iterable[str] = ()
         with closing(found):

@@ -6,13 +6,14 @@ nodes that had answered are not asked again, and the others go on after their la
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from tonnage.base import core
 from tonnage.base.records import (
@@ -29,8 +30,8 @@ from tonnage.base.records.discovery import BEGUN, TRIALS
 from tonnage.base.records.network_rounds import NET
 from tonnage.measure.cluster.aggregate import aggregate_nodes
 from tonnage.measure.net.shuffle_analysis import shuffle
-from tonnage.measure.trial.session import parted, refuse_settings
-from tonnage.measure.trial.trial import new_id, now
+from tonnage.measure.trial.session import locked_parent_dir, require_same_settings
+from tonnage.measure.trial.trial import new_id, utc_now
 
 
 class ClusterMeasurementDir:
@@ -94,7 +95,7 @@ class ClusterMeasurementDir:
         errors = [row.clock_error_seconds for row in rows if row.clock_error_seconds is not None]
         took = [row.seconds for row in rows if row.ok and row.seconds is not None]
         first, last = min(took, default=None), max(took, default=None)
-        whole = dataclasses.replace(
+        whole = structs.replace(
             self._begun,
             nodes=rows,
             across=aggregate_nodes(rows),
@@ -121,7 +122,7 @@ class ClusterMeasurementDir:
         if measurement is None or measurement.environment is None:
             return row
         known = measurement.environment
-        return dataclasses.replace(
+        return structs.replace(
             row,
             host=known.host,
             provider=known.provider,
@@ -160,7 +161,7 @@ def open_measurement_dir(
     first = [each for name in (BEGUN, NODE_FILE) for each in (name, f".{name}.*")]
     earlier = [path.parent.name for each in first for path in out.glob(f"*/{each}")]
     wanted = json.loads(json.dumps(settings, default=str))
-    with parted(out, [*places, *earlier, CLUSTER_FILE, CLUSTER_BEGUN_FILE]):
+    with locked_parent_dir(out, [*places, *earlier, CLUSTER_FILE, CLUSTER_BEGUN_FILE]):
         if (path := out / CLUSTER_BEGUN_FILE).exists():
             begun = ClusterMeasurement.read(path)
             if begun.kind != kind:
@@ -168,12 +169,12 @@ def open_measurement_dir(
                     f"--output {out} holds a measurement of {begun.kind}: give another directory"
                 )
             how = {"one_at_a_time": begun.one_at_a_time}
-            refuse_settings(out, begun.settings | how, wanted | {"one_at_a_time": one_at_a_time})
+            require_same_settings(out, begun.settings | how, wanted | {"one_at_a_time": one_at_a_time})
         else:
             begun = ClusterMeasurement(
                 id=new_id(f"fleet-{kind}"),
                 kind=kind,
-                began_at=now(),
+                began_at=utc_now(),
                 command=command,
                 settings=wanted,
                 labels=dict(labels),

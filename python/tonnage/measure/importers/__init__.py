@@ -12,6 +12,8 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import structs
+
 from tonnage.base.credibility import scorecard
 from tonnage.base.records import Measurement, Metric
 from tonnage.measure.importers import (
@@ -30,7 +32,7 @@ from tonnage.measure.importers import (
 )
 from tonnage.measure.importers.json_reader import Node, begins, described, documents
 from tonnage.measure.importers.metric import OPERATIONS, Unreadable, one_line
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.trial import utc_now
 
 __all__ = ["OPERATIONS", "Unreadable", "imported", "one_line", "read"]
 
@@ -95,7 +97,7 @@ def imported(path: Path, readings: list[Metric], *, command: list[str]) -> Measu
     measurement = Measurement(
         id=f"import-{hashlib.sha256(_content(path)).hexdigest()[:IDENTITY_DIGITS]}",
         kind="import",
-        began_at=now(),
+        began_at=utc_now(),
         command=command,
         environment=None,
         settings={"file": one_line(str(path)), "tools": tools},
@@ -104,7 +106,7 @@ def imported(path: Path, readings: list[Metric], *, command: list[str]) -> Measu
         trials=[],
         imported=readings,
     )
-    return dataclasses.replace(measurement, scorecard=scorecard([measurement]))
+    return structs.replace(measurement, scorecard=scorecard([measurement]))
 
 
 def _content(path: Path) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole
-from tonnage.measure.trial.cache_detection import cached
+from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "bonnie++"
 
@@ -146,7 +146,7 @@ def _of_file(
         concurrency=concurrency,
         bandwidth_bytes_per_second=bandwidth,
         latency_seconds=latency,
-        cached=cached(None, bandwidth),
+        cached=cache_reason(None, bandwidth),
         details={**details, **more, "test": name},
     )
 

@@ -15,7 +15,7 @@ from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
-from tonnage.measure.trial.cache_detection import cached
+from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "elbencho"
 
@@ -223,7 +223,7 @@ def _of_rates(phase: _Phase, rates: _Rates, mixed: bool) -> Iterator[Metric]:
     if phase.random and operation in ("read", "write"):
         operation = f"rand{operation}"
     network = objects or operation == "send"
-    why = None if network or not moves else cached(phase.direct, rates.bandwidth)
+    why = None if network or not moves else cache_reason(phase.direct, rates.bandwidth)
     yield reading_of(
         source=Source(tool=TOOL, version=phase.version),
         operation=operation,

@@ -15,7 +15,7 @@ from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio_bins
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, reading_of
-from tonnage.measure.trial.cache_detection import cached
+from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "fio"
 
@@ -239,10 +239,10 @@ def _cached(job: _Job, direction: str, bandwidth: float, moved: float) -> str | 
         return None
     size = job.size("size")
     waits = any(job.option(name) not in (None, "0", "none") for name in _WAITS)
-    return cached(
+    return cache_reason(
         job.direct,
         bandwidth,
-        again_bytes=size if direction == "read" and size and moved > size else None,
+        reread_bytes=size if direction == "read" and size and moved > size else None,
         unflushed_bytes=moved if direction == "write" and not waits else None,
     )
 

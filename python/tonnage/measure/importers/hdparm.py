@@ -11,7 +11,7 @@ import re
 from tonnage.base.records import Metric, Source
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number
-from tonnage.measure.trial.cache_detection import cached
+from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "hdparm"
 
@@ -66,7 +66,7 @@ def _reading(
         whose = "the device's" if direct else "the page"
         why = f"hdparm -T times reads from {whose} cache"
     else:
-        why = cached(direct, speed) or ""
+        why = cache_reason(direct, speed) or ""
     return reading_of(
         source=Source(tool=TOOL),
         operation="read",

@@ -14,7 +14,7 @@ from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import Node
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, size, whole
-from tonnage.measure.trial.cache_detection import cached
+from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "ior"
 
@@ -106,10 +106,10 @@ class _Test:
         writes = "w" in asked or not asked  # It does both if it is told neither.
         flushes = _FLUSH.search(self.command) is not None
         own = self.file_bytes if self._is_on_one_node else None
-        return cached(
+        return cache_reason(
             self.direct,
             bandwidth,
-            again_bytes=own if access == "read" and writes else None,
+            reread_bytes=own if access == "read" and writes else None,
             unflushed_bytes=own if access == "write" and self.command and not flushes else None,
         )
 

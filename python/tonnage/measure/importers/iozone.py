@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.metric import Unreadable, reading_of
 from tonnage.measure.importers.text import lines, number, whole
-from tonnage.measure.trial.cache_detection import cached
+from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "iozone"
 
@@ -140,10 +140,10 @@ class _Run:
         # -U mounts the file system anew before each test.
         own = None if self.flag("U") else file_bytes
         reads = operation in _READS
-        return cached(
+        return cache_reason(
             self.direct,
             bandwidth,
-            again_bytes=own if reads else None,
+            reread_bytes=own if reads else None,
             unflushed_bytes=None if reads or self.flushes else file_bytes,
         )
 

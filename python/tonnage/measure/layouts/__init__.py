@@ -22,15 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base import core
 from tonnage.base.records import SINGLE, Environment, Measurement, Trial, TrialSpec
 from tonnage.base.system import UndoJournal, open_journal
 from tonnage.base.system.loop_devices import uses_page_cache
-from tonnage.measure.disk import OPERATIONS, measure_disk, outstanding
+from tonnage.measure.disk import OPERATIONS, run_disk_rounds, queue_depth
 from tonnage.measure.layouts.device_checks import Given, look_at, made_ready
 from tonnage.measure.layouts.steps import Arrangement, Manner, arrange, choose, made_by
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.session import Kept, kept, parted
+from tonnage.measure.trial.session import MeasurementSession, open_session, locked_parent_dir
 from tonnage.measure.trial.trial import STOPPING_RULE
 
 ROOM = Path("/var/lib/tonnage-layouts")
@@ -106,10 +108,10 @@ def measure_layouts(
                     done = _measure(
                         arrangement, number, modes, settings, command, labels, on_progress
                     )
-                    held[layout].begin(done.environment)
+                    held[layout].start(done.environment)
                     for trial in done.trials:
-                        held[layout].keep(trial)
-            return [each.close(page_cache=_together(each.trials)) for each in held.values()]
+                        held[layout].add(trial)
+            return [each.finish(page_cache=_together(each.trials)) for each in held.values()]
 
 
 @contextmanager
@@ -119,13 +121,13 @@ def _held(
     manner: Manner,
     command: list[str],
     labels: Mapping[str, str] | None,
-) -> Iterator[dict[str, Kept]]:
+) -> Iterator[dict[str, MeasurementSession]]:
     """A directory in ``out`` for each layout, with what an earlier command left in it."""
     here = environment.capture([], labels)
-    with parted(out, settings.layouts), ExitStack() as stack:
+    with locked_parent_dir(out, settings.layouts), ExitStack() as stack:
         yield {
             layout: stack.enter_context(
-                kept(
+                open_session(
                     out / layout,
                     "layouts",
                     _told(layout, settings, manner),
@@ -152,7 +154,7 @@ def _told(layout: str, settings: Settings, manner: Manner) -> dict[str, Any]:
 
 
 def _turns(
-    settings: Settings, held: Mapping[str, Kept]
+    settings: Settings, held: Mapping[str, MeasurementSession]
 ) -> Iterator[tuple[int, str, Sequence[str]]]:
     """Round after round of all layouts, in an order of its own each, with the modes not kept."""
     for number in range(settings.rounds):
@@ -205,7 +207,7 @@ def _measure(
     on_progress: core.OnProgress,
 ) -> Measurement:
     """One round of a layout that stands; with its trials goes what is as it is in this one only."""
-    done = measure_disk(
+    done = run_disk_rounds(
         arrangement.mounts,
         arrangement.mounts,
         modes=modes,
@@ -223,16 +225,15 @@ def _measure(
         "page_cache": _page_cache(done, arrangement.devices),
     }
     trials = [
-        dataclasses.replace(trial, step=_step(trial, number), settings=told)
-        for trial in done.trials
+        structs.replace(trial, step=_step(trial, number), settings=told) for trial in done.trials
     ]
-    return dataclasses.replace(done, trials=trials)
+    return structs.replace(done, trials=trials)
 
 
 def _step(trial: Trial, number: int) -> TrialSpec:
     return TrialSpec(
         operation=OPERATIONS[trial.name],
-        outstanding=outstanding(trial.phase),
+        outstanding=queue_depth(trial.phase),
         round=number,
         suite="layouts",
     )
@@ -240,7 +241,7 @@ def _step(trial: Trial, number: int) -> TrialSpec:
 
 def _environment(mounts: Sequence[Path], labels: Mapping[str, str] | None) -> Environment:
     here = environment.capture(mounts, labels)
-    return dataclasses.replace(here, versions=here.versions | _versions(here))
+    return structs.replace(here, versions=here.versions | _versions(here))
 
 
 def _versions(here: Environment) -> dict[str, str]:

@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
+
 from tonnage.base import core
 from tonnage.base.records import Measurement, Summary, Trial
 from tonnage.base.records.network_rounds import (
@@ -38,9 +40,9 @@ from tonnage.measure.net.endpoint_round import (
 from tonnage.measure.net.namespaces import namespaces, refuse_unable
 from tonnage.measure.trial import environment
 from tonnage.measure.trial import repetition as rounds
-from tonnage.measure.trial.repetition import Rounds
-from tonnage.measure.trial.session import kept
-from tonnage.measure.trial.trial import WANTED_SHARE, figure, now
+from tonnage.measure.trial.repetition import RepetitionPlan
+from tonnage.measure.trial.session import open_session
+from tonnage.measure.trial.trial import WANTED_SHARE, summarise, utc_now
 
 LOOPBACK = "127.0.0.1"
 PORT = 7411
@@ -81,9 +83,9 @@ class Settings:
         return connections * BUFFERS_PER_CONNECTION * self.block_bytes
 
     @property
-    def repeated(self) -> Rounds:
+    def repeated(self) -> RepetitionPlan:
         """How many rounds there are."""
-        return Rounds(self.rounds, self.until_confidence)
+        return RepetitionPlan(self.rounds, self.until_confidence)
 
 
 def measure_net(
@@ -112,7 +114,7 @@ def measure_net(
     if settings.namespaces:
         refuse_unable()
     with (
-        kept(
+        open_session(
             out,
             "net",
             dataclasses.asdict(settings),
@@ -130,9 +132,9 @@ def measure_net(
             places = places or stack.enter_context(_places(settings))
             number = 1 + max((each.step.round for each in trials.trials if each.step), default=-1)
             for found in _round(number, places, settings, on_progress):
-                yield trials.keep(found)
+                yield trials.add(found)
         wanted_share = settings.until_confidence or WANTED_SHARE
-        yield trials.close(shuffle_figures(whole(trials.trials, settings), wanted_share))
+        yield trials.finish(shuffle_figures(whole(trials.trials, settings), wanted_share))
 
 
 def whole(trials: Sequence[Trial], settings: Settings) -> list[list[Trial]]:
@@ -140,7 +142,7 @@ def whole(trials: Sequence[Trial], settings: Settings) -> list[list[Trial]]:
     return whole_rounds(trials, trials_per_round(settings.endpoints, settings.one_way))
 
 
-def is_enough(done: Sequence[Sequence[Trial]], repeated: Rounds) -> bool:
+def is_enough(done: Sequence[Sequence[Trial]], repeated: RepetitionPlan) -> bool:
     """Whether rounds are enough: as many as may be, or each way's slowest endpoint is known."""
     return len(done) >= repeated.most or all(
         rounds.is_known(slowest(done, way), repeated.until_confidence) for way in DIRECTIONS
@@ -165,8 +167,8 @@ def shuffle_figures(
     for way in DIRECTIONS:
         together = [sum(of_round) for of_round in _rates(done, way)]
         figures += [
-            figure(f"{way}, {SLOWEST}", slowest(done, way), wanted_share),
-            figure(f"{way}, {ALL}", together, wanted_share),
+            summarise(f"{way}, {SLOWEST}", slowest(done, way), wanted_share),
+            summarise(f"{way}, {ALL}", together, wanted_share),
         ]
     return figures
 
@@ -193,7 +195,7 @@ def _round(
         block_bytes=settings.block_bytes,
         seconds=settings.seconds,
     )
-    began_at = now()
+    began_at = utc_now()
     before = _children_seconds()
     with _addresses(places, settings) as addresses, activity.ActivityMonitor("lo") as watch:
         configs = configurations(addresses, together, MEETING_SECONDS)
@@ -206,10 +208,10 @@ def _round(
     happened = watch.activity
     if happened:
         foreign = happened.foreign_cpu_seconds - (_children_seconds() - before)
-        happened = dataclasses.replace(happened, foreign_cpu_seconds=max(foreign, 0.0))
+        happened = structs.replace(happened, foreign_cpu_seconds=max(foreign, 0.0))
     for endpoint, answer in enumerate(answers):
         for found in endpoint_round.trials(endpoint, together, answer, began_at):
-            yield dataclasses.replace(found, beside=happened)
+            yield structs.replace(found, beside=happened)
 
 
 @contextmanager

@@ -51,7 +51,7 @@ from tonnage.measure.net.endpoint_round import (
     warm_up,
 )
 from tonnage.measure.trial import repetition as rounds
-from tonnage.measure.trial.repetition import Rounds
+from tonnage.measure.trial.repetition import RepetitionPlan
 
 MEETING_SECONDS = 10.0
 """Within this all machines of a round have to be there."""
@@ -91,7 +91,7 @@ class Settings:
         """When it ends."""
         return (
             f"rounds in which machines send for {self.seconds:g} s (the first "
-            f"{warm_up(self.seconds):g} s are not counted): {rounds.rule(Rounds(self.rounds))}"
+            f"{warm_up(self.seconds):g} s are not counted): {rounds.rule(RepetitionPlan(self.rounds))}"
         )
 
     def sizes_of(self, nodes: int) -> list[int]:

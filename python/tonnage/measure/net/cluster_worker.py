@@ -7,24 +7,25 @@ address that its machine has in the cluster, and nowhere else.
 
 from __future__ import annotations
 
-import dataclasses
 import queue
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import NET
-from tonnage.measure.cluster.measure_worker import MeasureWorker, RoundResult, MeasureTask
+from tonnage.measure.cluster.measure_worker import MeasureTask, MeasureWorker, RoundResult
 from tonnage.measure.net import endpoint_round
 from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.endpoint_round import Round
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.session import kept
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.session import open_session
+from tonnage.measure.trial.trial import utc_now
 
 LOOK_SECONDS = 0.1
 """How often who waits for a part looks whether to end."""
@@ -79,7 +80,7 @@ def take_part(
 
     One that fails is told, and the next is waited for.
     """
-    with kept(
+    with open_session(
         out,
         NET,
         dict(settings),
@@ -88,10 +89,10 @@ def take_part(
         stopping_rule=stopping_rule,
         page_cache="untouched: no file was read or written",
     ) as trials:
-        trials.begin()
+        trials.start()
         for each in parts:
             place = Place(each.nodes[each.endpoint])
-            began_at = now()
+            began_at = utc_now()
             try:
                 (answer,) = run_together(
                     [place],
@@ -104,9 +105,9 @@ def take_part(
                 continue
             for found in endpoint_round.trials(each.endpoint, each.together, answer, began_at):
                 if found.step and found.step.operation in each.ways:
-                    yield trials.keep(_named(found, each))
+                    yield trials.add(_named(found, each))
             said(each, RoundResult(None, answer["began"]))
-        yield trials.close()
+        yield trials.finish()
 
 
 def _own_words(why: str, place: Place) -> str:
@@ -123,10 +124,10 @@ def _named(found: Trial, each: Part) -> Trial:
         "node_names": list(each.nodes),
         "machine_types": list(each.machine_types),
     }
-    return dataclasses.replace(
+    return structs.replace(
         found,
         name=f"{found.step.operation}, {each.pattern}",
-        reading=dataclasses.replace(found.reading, details=found.reading.details | more),
+        reading=structs.replace(found.reading, details=found.reading.details | more),
     )
 
 

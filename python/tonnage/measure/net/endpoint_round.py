@@ -6,17 +6,18 @@ each sends to those that it is told to, all for the same time.
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import structs
+
 import tonnage
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Metric, Source, Trial, TrialSpec
 from tonnage.base.records.network_rounds import DIRECTIONS, RECEIVE, SEND
-from tonnage.measure.trial.trial import WARM_UP_SECONDS, trial
+from tonnage.measure.trial.trial import WARM_UP_SECONDS, trial_from_phase
 
 HALVES = {SEND: slice(0, 2), RECEIVE: slice(2, 4)}
 """The stages of each way: generate -> send, and receive -> discard."""
@@ -114,9 +115,9 @@ def trials(
     """
     (reported,) = answer["outcome"]["phases"]
     for way in together.ways(endpoint):
-        found = trial(_half(reported, HALVES[way]), together.seconds)
+        found = trial_from_phase(_half(reported, HALVES[way]), together.seconds)
         reading = _reading(way, endpoint, together, answer, found)
-        yield dataclasses.replace(
+        yield structs.replace(
             found,
             name=f"{way}, endpoint {endpoint}",
             began_at=began_at,

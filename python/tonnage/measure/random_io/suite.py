@@ -20,23 +20,23 @@ from tonnage.base.stats.knee import knee
 from tonnage.base.system import block_devices
 from tonnage.measure.random_io.trial import (
     OPERATIONS,
-    Manner,
+    IoMethod,
     buffer_bytes,
-    lay_out,
-    operate,
+    write_test_file,
+    run_trial,
     warm_up,
 )
 from tonnage.measure.trial import environment
 from tonnage.measure.trial import repetition as rounds
-from tonnage.measure.trial.repetition import Rounds, Tried
-from tonnage.measure.trial.session import kept
+from tonnage.measure.trial.repetition import RepetitionPlan, Tried
+from tonnage.measure.trial.session import open_session
 
 DATA_PREFIX = ".tonnage-ops-"
 SUITES = ("explore", "steady")
 
 
 @dataclass(frozen=True)
-class Settings:
+class RandomIoSettings:
     """How to measure."""
 
     suite: str
@@ -56,7 +56,7 @@ class Settings:
     batched: bool
     seed: int
 
-    def of_node(self, node: str) -> Settings:
+    def for_node(self, node: str) -> RandomIoSettings:
         """The same for one node of a fleet, with a seed of its own."""
         return dataclasses.replace(self, seed=rounds.own_seed(self.seed, node))
 
@@ -66,7 +66,7 @@ class Settings:
         return self.suite == "steady" and (self.outstanding is None or len(self.outstanding) > 1)
 
     @property
-    def tried(self) -> list[Tried]:
+    def trial_kinds(self) -> list[Tried]:
         """Each operation with each number of its sweep."""
         return [
             Tried(name, outstanding)
@@ -77,28 +77,28 @@ class Settings:
     @property
     def memory_bytes(self) -> int:
         """The most that the buffers of a trial take."""
-        return max(buffer_bytes(each.operation, each.outstanding) for each in self.tried)
+        return max(buffer_bytes(each.operation, each.outstanding) for each in self.trial_kinds)
 
     @property
-    def repeated(self) -> Rounds:
+    def repetition_plan(self) -> RepetitionPlan:
         """How often what is asked for is tried."""
-        return Rounds(self.rounds, self.until_confidence, self.seed)
+        return RepetitionPlan(self.rounds, self.until_confidence, self.seed)
 
 
-def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
+def trial_order(settings: RandomIoSettings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
     """The trials in their order; what was found in ``done``, which grows, decides what follows."""
-    tried = settings.tried
+    tried = settings.trial_kinds
     if settings.explores:
-        once = Rounds(most=1, seed=settings.seed)
+        once = RepetitionPlan(most=1, seed=settings.seed)
         yield from rounds.steps("explore", tried, once, done)
         tried = [Tried(name, _smallest_near_the_best(name, done)) for name in settings.operations]
-    yield from rounds.steps(settings.suite, tried, settings.repeated, done)
+    yield from rounds.steps(settings.suite, tried, settings.repetition_plan, done)
 
 
-def measure_ops(
+def measure_random_io(
     directory: Path,
     out: Path,
-    settings: Settings,
+    settings: RandomIoSettings,
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
@@ -120,7 +120,7 @@ def measure_ops(
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     with (
-        kept(
+        open_session(
             out,
             "ops",
             dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
@@ -131,15 +131,15 @@ def measure_ops(
         ) as trials,
         ExitStack() as stack,
     ):
-        manner = Manner(settings.blocking, settings.batched, settings.seed)
+        manner = IoMethod(settings.blocking, settings.batched, settings.seed)
         file = None
-        for number, step in rounds.not_done(agenda(settings, trials.trials), trials.trials):
+        for number, step in rounds.not_done(trial_order(settings, trials.trials), trials.trials):
             if file is None:
                 room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
-                file = lay_out(room, settings.file_bytes, on_progress)
+                file = write_test_file(room, settings.file_bytes, on_progress)
             seconds = settings.explore_seconds if step.suite == "explore" else settings.seconds
-            yield trials.keep(
-                operate(
+            yield trials.add(
+                run_trial(
                     file,
                     block_devices.devices_of(directory),
                     step,
@@ -149,26 +149,26 @@ def measure_ops(
                     core.offset_progress(settings.file_bytes, on_progress),
                 )
             )
-        yield trials.close()
+        yield trials.finish()
 
 
-def most_seconds(settings: Settings) -> float:
+def max_duration_seconds(settings: RandomIoSettings) -> float:
     """How long all trials take at most."""
-    tried = len(settings.tried)
+    tried = len(settings.trial_kinds)
     if settings.explores:
         long = settings.rounds * len(settings.operations) * settings.seconds
         return tried * settings.explore_seconds + long
     return settings.rounds * tried * settings.seconds
 
 
-def stopping_rule(settings: Settings) -> str:
+def stopping_rule(settings: RandomIoSettings) -> str:
     """When a trial ends, and when there are enough of them."""
     exploration = (
         f"one of each to explore, {_length(settings.explore_seconds)}; then "
         if settings.explores
         else ""
     )
-    return f"{exploration}{_length(settings.seconds)}, {rounds.rule(settings.repeated)}"
+    return f"{exploration}{_length(settings.seconds)}, {rounds.rule(settings.repetition_plan)}"
 
 
 def _length(seconds: float) -> str:

@@ -17,8 +17,8 @@ from tonnage.base import core
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Latency, Metric, Source, SystemActivity, Trial, TrialSpec
 from tonnage.base.system import activity
-from tonnage.measure.trial.cache_detection import cached_beside, not_proved
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.cache_detection import cache_evidence, unproved_detail
+from tonnage.measure.trial.trial import utc_now
 
 RECORD_BYTES = 100
 WARM_UP_SHARE = 0.1
@@ -51,7 +51,7 @@ OPERATIONS = {
 
 
 @dataclass(frozen=True)
-class Manner:
+class IoMethod:
     """How operations are done; the same for all trials of a measurement."""
 
     blocking: bool
@@ -71,7 +71,7 @@ def warm_up(seconds: float) -> float:
     return min(1.0, WARM_UP_SHARE * seconds)
 
 
-def lay_out(room: Path, file_bytes: int, on_progress: core.OnProgress | None) -> Path:
+def write_test_file(room: Path, file_bytes: int, on_progress: core.OnProgress | None) -> Path:
     """A file of so many bytes in ``room``, all of it written, none of it zeros."""
     core.require_free_space([(room, file_bytes)], "the file to be operated on")
     file = room / "file"
@@ -86,12 +86,12 @@ def lay_out(room: Path, file_bytes: int, on_progress: core.OnProgress | None) ->
     return file
 
 
-def operate(
+def run_trial(
     file: Path,
     devices: Sequence[str],
     step: TrialSpec,
     seconds: float,
-    manner: Manner,
+    method: IoMethod,
     number: int,
     on_progress: core.OnProgress | None = None,
 ) -> Trial:
@@ -117,27 +117,27 @@ def operate(
         "durable_one_in": operation.durable_one_in,
         "block_bytes": operation.block_bytes,
         "outstanding": step.outstanding,
-        "blocking": manner.blocking,
-        "batched": manner.batched,
+        "blocking": method.blocking,
+        "batched": method.batched,
         "seconds": seconds,
         "warm_up_seconds": warm_up(seconds),
-        "seed": manner.seed + number,
+        "seed": method.seed + number,
     }
-    began_at = now()
+    began_at = utc_now()
     with activity.ActivityMonitor(*devices) as watch:
         outcome = core.run("ops_bench", config, on_progress)
-    reading = reading_of(
+    reading = build_metric(
         outcome, config, "randwrite" if operation.writes else "randread", watch.activity
     )
-    return trial_of(outcome, config, reading, step, watch.activity, began_at)
+    return build_trial(outcome, config, reading, step, watch.activity, began_at)
 
 
-def trial_of(
+def build_trial(
     outcome: dict[str, Any],
     config: dict[str, Any],
     reading: Metric,
     step: TrialSpec,
-    happened: SystemActivity | None,
+    system_activity: SystemActivity | None,
     began_at: str,
 ) -> Trial:
     """A trial from the core's report of operations."""
@@ -150,7 +150,7 @@ def trial_of(
         bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
         cpu_seconds_per_byte=cpu / config["block_bytes"],
         warm_up_seconds=config["warm_up_seconds"],
-        rates=counted(reading, config["warm_up_seconds"]),
+        rates=rates_after_warm_up(reading, config["warm_up_seconds"]),
         phase=phase,
         began_at=began_at,
         step=step,
@@ -158,11 +158,11 @@ def trial_of(
         reading=reading,
         cpu_seconds_per_operation=cpu,
         each_second=[worker["each_second"] for worker in outcome["workers"]],
-        beside=happened,
+        beside=system_activity,
     )
 
 
-def reading_of(
+def build_metric(
     outcome: dict[str, Any], config: dict[str, Any], operation: str, happened: SystemActivity | None
 ) -> Metric:
     """What the core's report of operations comes to, in the vocabulary of all tools."""
@@ -178,21 +178,21 @@ def reading_of(
         concurrency=config["outstanding"],
         bandwidth_bytes_per_second=bandwidth,
         operations_per_second=rate,
-        latency_seconds=latency_of(outcome["latency"]),
-        cached=cached_beside(happened, config["writes"], asked, bandwidth),
+        latency_seconds=latency_from_report(outcome["latency"]),
+        cached=cache_evidence(happened, config["writes"], asked, bandwidth),
         bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
-        series=series_of(outcome["workers"], config["block_bytes"], outcome["seconds"]),
+        series=rate_series(outcome["workers"], config["block_bytes"], outcome["seconds"]),
         details={
             "engine": sorted({mode["engine"] for mode in phase.disk_modes}),
             "submission": "batched" if config["batched"] else "single",
             "durable_one_in": config["durable_one_in"],
             "durable_writes": outcome["durable_writes"],
-            **not_proved(happened),
+            **unproved_detail(happened),
         },
     )
 
 
-def series_of(
+def rate_series(
     workers: list[dict[str, Any]], block_bytes: int, seconds: float
 ) -> list[tuple[float, float]]:
     """Bytes of all workers in each second, and when it ended.
@@ -204,12 +204,12 @@ def series_of(
     return [(place + 1.0, total) for place, total in enumerate(totals[: int(seconds) or None])]
 
 
-def counted(reading: Metric, warm_up_seconds: float) -> list[float]:
+def rates_after_warm_up(reading: Metric, warm_up_seconds: float) -> list[float]:
     """The rates of the seconds that ended after the warm-up."""
     return [rate for ended, rate in reading.series or [] if ended > warm_up_seconds]
 
 
-def latency_of(reported: dict[str, Any]) -> Latency:
+def latency_from_report(reported: dict[str, Any]) -> Latency:
     """Latencies as the core reports them, in seconds."""
     found = {f"{percent:g}": value / 1e9 for percent, value in reported["percentiles"]}
     return Latency(

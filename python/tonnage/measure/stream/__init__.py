@@ -19,8 +19,8 @@ from tonnage.cluster.peers import Barrier
 from tonnage.measure.stream import shared
 from tonnage.measure.stream.trial import OPERATIONS, Settings, config, drop, trial
 from tonnage.measure.trial import environment, repetition
-from tonnage.measure.trial.repetition import Rounds, Tried
-from tonnage.measure.trial.session import Kept, kept
+from tonnage.measure.trial.repetition import RepetitionPlan, Tried
+from tonnage.measure.trial.session import MeasurementSession, open_session
 
 __all__ = ["OPERATIONS", "Settings", "drop", "measure_stream"]
 
@@ -53,12 +53,12 @@ def measure_stream(
         RunError: The device failed; the trials that were done are in ``out``.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
-    repeated = Rounds(settings.repetitions, settings.until_confidence)
+    repeated = RepetitionPlan(settings.repetitions, settings.until_confidence)
     tried = [Tried(name, settings.workers) for name in OPERATIONS if name in settings.operations]
     cache = "bypassed" if settings.direct else "used; dropped before it is read"
     if settings.shared_dir:
         cache += "; each node read what another one wrote; what a server remembers is not known"
-    with kept(
+    with open_session(
         out,
         "stream",
         dataclasses.asdict(settings) | {"directory": str(directory.resolve())},
@@ -74,14 +74,14 @@ def measure_stream(
             yield from shared.trials(directory, settings, steps, trials, peers, on_progress)
         else:
             yield from _alone(directory, settings, steps, trials, on_progress)
-        yield trials.close()
+        yield trials.finish()
 
 
 def _alone(
     directory: Path,
     settings: Settings,
     steps: Iterable[TrialSpec],
-    trials: Kept,
+    trials: MeasurementSession,
     on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
     """The steps that are not on file yet, in a directory that no other machine uses."""
@@ -100,6 +100,6 @@ def _alone(
                 for file in files:
                     drop(file)
             watched = core.offset_progress(number * settings.bytes, on_progress)
-            yield trials.keep(
+            yield trials.add(
                 trial(config(files, settings, writes), step, settings, directory, watched)
             )

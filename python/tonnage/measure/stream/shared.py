@@ -9,7 +9,6 @@ believed: each has to see what the first one made there.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base import core
 from tonnage.base.core import lease
 from tonnage.base.core.lease import Lease
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
-from tonnage.cluster.peers import BarrierResult, Barrier
+from tonnage.cluster.peers import Barrier, BarrierResult
 from tonnage.measure.stream.trial import Settings, config, drop, trial
-from tonnage.measure.trial.session import Kept
+from tonnage.measure.trial.session import MeasurementSession
 
 DATA_PREFIX = ".tonnage-shared-stream-"
 
@@ -33,7 +34,7 @@ def trials(
     directory: Path,
     settings: Settings,
     steps: Iterable[TrialSpec],
-    kept: Kept,
+    kept: MeasurementSession,
     peers: Barrier,
     on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
@@ -72,7 +73,7 @@ def trials(
             else:
                 told["read_of"] = of
             if number >= len(kept.trials):
-                yield kept.keep(_with(found, told))
+                yield kept.add(_with(found, told))
         share.gather()  # Nobody leaves while another reads what it wrote.
 
 
@@ -168,5 +169,5 @@ def _next(nodes: Sequence[str], node: str) -> str:
 
 def _with(trial: Trial, told: dict[str, Any]) -> Trial:
     assert trial.reading is not None
-    reading = dataclasses.replace(trial.reading, details=trial.reading.details | told)
-    return dataclasses.replace(trial, reading=reading)
+    reading = structs.replace(trial.reading, details=trial.reading.details | told)
+    return structs.replace(trial, reading=reading)

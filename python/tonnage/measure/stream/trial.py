@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base import core
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.system import activity, block_devices
-from tonnage.measure.random_io.trial import reading_of, trial_of
-from tonnage.measure.trial.trial import now
+from tonnage.measure.random_io.trial import build_metric, build_trial
+from tonnage.measure.trial.trial import utc_now
 
 OPERATIONS = ("write", "read")
 
@@ -64,13 +65,13 @@ def trial(
     on_progress: core.OnProgress | None,
 ) -> Trial:
     """Goes through files once, as ``config`` says; ``directory`` is where they are."""
-    began_at = now()
+    began_at = utc_now()
     with activity.ActivityMonitor(*block_devices.devices_of(directory)) as watch:
         outcome = core.run("ops_bench", config, on_progress)
-    reading = reading_of(outcome, config, step.operation, watch.activity)
+    reading = build_metric(outcome, config, step.operation, watch.activity)
     layout = {"shared": settings.shared, "segments": settings.segments, "flush": settings.flush}
-    reading = dataclasses.replace(reading, details=reading.details | layout)
-    return trial_of(outcome, config, reading, step, watch.activity, began_at)
+    reading = structs.replace(reading, details=reading.details | layout)
+    return build_trial(outcome, config, reading, step, watch.activity, began_at)
 
 
 def config(files: Sequence[Path], settings: Settings, writes: bool) -> dict[str, Any]:

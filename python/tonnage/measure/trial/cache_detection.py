@@ -24,11 +24,11 @@ UNCACHED_SHARE = 0.9
 """Of the bytes that were asked for: if the device moved fewer, a cache gave the rest."""
 
 
-def cached(
+def cache_reason(
     direct: bool | None,
     bytes_per_second: float | None,
     *,
-    again_bytes: float | None = None,
+    reread_bytes: float | None = None,
     unflushed_bytes: float | None = None,
 ) -> str | None:
     """Why only a cache can give this speed, or None.
@@ -43,14 +43,14 @@ def cached(
             f"{bytes_per_second / 1e9:.1f} GB/s: no single device gives more than "
             f"{FASTEST_DEVICE / 1e9:.0f} GB/s"
         )
-    if again_bytes is not None and again_bytes <= FITS_IN_MEMORY:
-        return f"the run itself had these {_size(again_bytes)} in the page cache before"
+    if reread_bytes is not None and reread_bytes <= FITS_IN_MEMORY:
+        return f"the run itself had these {_size(reread_bytes)} in the page cache before"
     if unflushed_bytes is not None and unflushed_bytes <= FITS_IN_MEMORY:
         return f"{_size(unflushed_bytes)} written, and not waited for: the page cache holds them"
     return None
 
 
-def cached_beside(
+def cache_evidence(
     happened: SystemActivity | None, writes: bool, asked_bytes: int, bytes_per_second: float
 ) -> str | None:
     """Why a cache must have been in the way of a trial of ours, or None."""
@@ -58,14 +58,14 @@ def cached_beside(
         return None
     moved_bytes = happened.device_written_bytes if writes else happened.device_read_bytes
     if moved_bytes is None:
-        return cached(None, bytes_per_second)  # Whatever the kernel says of direct.
+        return cache_reason(None, bytes_per_second)  # Whatever the kernel says of direct.
     if moved_bytes >= UNCACHED_SHARE * asked_bytes:
         return None
     moved = "wrote" if writes else "read"
     return f"{happened.device} {moved} {moved_bytes} of {asked_bytes} bytes meanwhile"
 
 
-def not_proved(happened: SystemActivity | None) -> dict[str, str]:
+def unproved_detail(happened: SystemActivity | None) -> dict[str, str]:
     """What a reading of ours is to say if nobody counted what its device moved."""
     if happened is None or happened.device_read_bytes is not None:
         return {}

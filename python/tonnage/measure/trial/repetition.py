@@ -17,7 +17,7 @@ from tonnage.base.records import Trial, TrialSpec
 from tonnage.measure.trial.trial import CONFIDENCE, precision_of
 
 
-class Tried(NamedTuple):
+class TrialKind(NamedTuple):
     """An operation, how many of it are outstanding, and of what size, if that varies."""
 
     operation: str
@@ -26,7 +26,7 @@ class Tried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rounds:
+class RepetitionPlan:
     """How many rounds there are."""
 
     most: int
@@ -36,8 +36,8 @@ class Rounds:
     """Of the order within each round; None keeps to the order given."""
 
 
-def steps(
-    suite: str, tried: Sequence[Tried], rounds: Rounds, done: Sequence[Trial]
+def trial_specs(
+    suite: str, kinds: Sequence[TrialKind], plan: RepetitionPlan, done: Sequence[Trial]
 ) -> Iterator[TrialSpec]:
     """The trials in their order; ``done`` grows meanwhile and decides what follows.
 
@@ -47,58 +47,58 @@ def steps(
         rounds: How many there are.
         done: All trials so far, of any suite.
     """
-    for number in range(rounds.most):
+    for number in range(plan.most):
         left = [
             each
-            for each in tried
-            if not settled(_of(done, suite, each, number), rounds.until_confidence)
+            for each in kinds
+            if not is_precise(_of(done, suite, each, number), plan.until_confidence)
         ]
-        if rounds.seed is not None:
-            random.Random(f"{rounds.seed} {suite} {number}").shuffle(left)
+        if plan.seed is not None:
+            random.Random(f"{plan.seed} {suite} {number}").shuffle(left)
         for each in left:
             yield TrialSpec(
                 **each._asdict(),
                 round=number,
                 suite=suite,
-                until_confidence=rounds.until_confidence,
+                until_confidence=plan.until_confidence,
             )
 
 
-def own_seed(seed: int, node: str) -> int:
+def node_seed(seed: int, node: str) -> int:
     """A seed for one node of a fleet: no two have the same order, or the same offsets."""
     return int.from_bytes(hashlib.sha256(f"{seed} {node}".encode()).digest()[:7])
 
 
-def not_done(steps: Iterable[TrialSpec], done: Sequence[Trial]) -> Iterator[tuple[int, TrialSpec]]:
+def remaining(steps: Iterable[TrialSpec], done: Sequence[Trial]) -> Iterator[tuple[int, TrialSpec]]:
     """The steps that an earlier command has not done, each with its place; ``done`` grows."""
     for number, step in enumerate(steps):
         if number >= len(done):
             yield number, step
 
 
-def settled(trials: Sequence[Trial], share: float | None) -> bool:
+def is_precise(trials: Sequence[Trial], share: float | None) -> bool:
     """Whether the trials' median is known to within ``share``, at 95 %."""
-    return is_known([trial.bytes_per_second for trial in trials], share)
+    return are_precise([trial.bytes_per_second for trial in trials], share)
 
 
-def is_known(rates: list[float], share: float | None) -> bool:
+def are_precise(rates: list[float], share: float | None) -> bool:
     """The same of rates."""
     known = None if share is None else precision_of(rates, share)
     return known is not None and known.is_sufficient
 
 
-def rule(rounds: Rounds) -> str:
+def stopping_rule(plan: RepetitionPlan) -> str:
     """When there are enough trials."""
-    if rounds.until_confidence is None:
-        return f"{rounds.most} of each"
+    if plan.until_confidence is None:
+        return f"{plan.most} of each"
     return (
         f"until the median's interval at {CONFIDENCE:.0%} (order statistics) lies within "
-        f"{rounds.until_confidence:.1%} of it, at most {rounds.most} of each; looking after each "
+        f"{plan.until_confidence:.1%} of it, at most {plan.most} of each; looking after each "
         "round makes the interval somewhat too narrow"
     )
 
 
-def _of(done: Sequence[Trial], suite: str, tried: Tried, before: int) -> list[Trial]:
+def _of(done: Sequence[Trial], suite: str, tried: TrialKind, before: int) -> list[Trial]:
     """The trials of one thing in earlier rounds."""
     return [
         trial

@@ -7,7 +7,6 @@ together have a directory each in one that holds nothing else.
 
 from __future__ import annotations
 
-import dataclasses
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
@@ -15,11 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base import core
 from tonnage.base.credibility import NOT_PROVED, scorecard
 from tonnage.base.records import Environment, Measurement, Summary, Trial
 from tonnage.base.records.discovery import BEGUN, WHOLE
-from tonnage.measure.trial.trial import figures, new_id, now
+from tonnage.measure.trial.trial import summaries, new_id, utc_now
 
 FLAGS = {
     "directory": "--dir",
@@ -49,47 +50,47 @@ FLAGS = {
 """What says a setting on the command line, where that is not its own name."""
 
 
-class Kept:
+class MeasurementSession:
     """A measurement's directory, held by one command at a time; made by `kept`."""
 
     def __init__(self, out: Path, begun: Measurement) -> None:
-        self._out, self.begun = out, begun
+        self._out, self.header = out, begun
         self.trials: list[Trial] = []
         while (path := self._path(len(self.trials))).exists():
             self.trials.append(Trial.read(path))
 
-    def begin(self, environment: Environment | None = None) -> None:
+    def start(self, environment: Environment | None = None) -> None:
         """Writes what was begun, if nobody has: from now on a command goes on with it.
 
         ``environment`` is where, if more of it is known by now than when `kept` was entered.
         """
         if not (begun := self._out / BEGUN).exists():
             if environment:
-                self.begun = dataclasses.replace(self.begun, environment=environment)
-            self.begun.write(begun)
+                self.header = structs.replace(self.header, environment=environment)
+            self.header.write(begun)
 
-    def keep(self, trial: Trial) -> Trial:
+    def add(self, trial: Trial) -> Trial:
         """Writes the next trial; the first has what was begun written before it."""
-        self.begin()
+        self.start()
         trial.write(self._path(len(self.trials)))
         self.trials.append(trial)
         return trial
 
-    def close(self, of_all: Sequence[Summary] = (), page_cache: str | None = None) -> Measurement:
+    def finish(self, overall: Sequence[Summary] = (), page_cache: str | None = None) -> Measurement:
         """Writes the measurement with all its trials, of which there may be none.
 
         Args:
             of_all: Figures beyond those of each kind of trial.
             page_cache: What was found of it, if it was not known when `kept` was entered.
         """
-        self.begin()
-        done = dataclasses.replace(
-            self.begun,
+        self.start()
+        done = structs.replace(
+            self.header,
             trials=self.trials,
-            figures=[*of_all, *figures(self.trials)],
-            page_cache="; ".join([page_cache or self.begun.page_cache, *self._not_proved()]),
+            figures=[*overall, *summaries(self.trials)],
+            page_cache="; ".join([page_cache or self.header.page_cache, *self._not_proved()]),
         )
-        done = dataclasses.replace(done, scorecard=scorecard([done]))
+        done = structs.replace(done, scorecard=scorecard([done]))
         done.write(self._out / WHOLE)
         return done
 
@@ -106,7 +107,7 @@ class Kept:
 
 
 @contextmanager
-def kept(
+def open_session(
     out: Path,
     kind: str,
     settings: dict[str, Any],
@@ -115,14 +116,14 @@ def kept(
     environment: Environment,
     stopping_rule: str,
     page_cache: str,
-) -> Iterator[Kept]:
+) -> Iterator[MeasurementSession]:
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
         UsageError: It holds another measurement, or one of another machine, or is in use.
     """
     settings = _plain(settings)
-    with locked(out):
+    with locked_dir(out):
         path = out / BEGUN
         if path.exists():
             begun = Measurement.read(path)
@@ -132,7 +133,7 @@ def kept(
             begun = Measurement(
                 id=new_id(kind),
                 kind=kind,
-                began_at=now(),
+                began_at=utc_now(),
                 command=command,
                 environment=environment,
                 settings=settings,
@@ -140,17 +141,17 @@ def kept(
                 page_cache=page_cache,
                 trials=[],
             )
-        yield Kept(out, begun)
+        yield MeasurementSession(out, begun)
 
 
 @contextmanager
-def parted(out: Path, parts: Sequence[str]) -> Iterator[None]:
+def locked_parent_dir(out: Path, parts: Sequence[str]) -> Iterator[None]:
     """The directory ``out``, each of whose ``parts`` is one for `kept`.
 
     Raises:
         UsageError: It holds something else, or is in use.
     """
-    with locked(out):
+    with locked_dir(out):
         _refuse_else(out, parts)
         yield
 
@@ -172,7 +173,7 @@ def _refuse_other(
         raise core.UsageError(
             f"--output {out} holds a measurement of {begun.kind}: give another directory"
         )
-    refuse_settings(out, begun.settings, settings)
+    require_same_settings(out, begun.settings, settings)
     if begun.environment and begun.environment.host != here.host:
         raise core.UsageError(
             f"--output {out} holds trials of the machine {begun.environment.host}, this is "
@@ -180,7 +181,7 @@ def _refuse_other(
         )
 
 
-def refuse_settings(out: Path, begun: dict[str, Any], settings: dict[str, Any]) -> None:
+def require_same_settings(out: Path, begun: dict[str, Any], settings: dict[str, Any]) -> None:
     """Refuses settings that differ from those with which ``out`` was begun."""
     for name in settings | begun:
         was, wanted = begun.get(name), settings.get(name)
@@ -205,7 +206,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def locked(out: Path) -> Iterator[int]:
+def locked_dir(out: Path) -> Iterator[int]:
     """The directory ``out``, made if it is not there; whoever has this descriptor holds it.
 
     Raises:

@@ -27,7 +27,7 @@ WANTED_SHARE = 0.05
 """Of its median: what the median's interval is to lie within, if nothing else was said."""
 
 
-def trial(reported: dict[str, Any], seconds: float) -> Trial:
+def trial_from_phase(reported: dict[str, Any], seconds: float) -> Trial:
     """A trial of at most ``seconds`` from a phase as the core reports it.
 
     Its beginning is not counted, nor what still flowed out of the pipeline after its source ended,
@@ -58,18 +58,18 @@ def trial(reported: dict[str, Any], seconds: float) -> Trial:
     )
 
 
-def figures(trials: list[Trial]) -> list[Summary]:
+def summaries(trials: list[Trial]) -> list[Summary]:
     """What each kind of trial comes to."""
     kinds: dict[str, list[Trial]] = {}
     for each in trials:
         kinds.setdefault(each.name, []).append(each)
     return [
-        figure(name, [each.bytes_per_second for each in of_kind], _wanted(of_kind[0]))
+        summarise(name, [each.bytes_per_second for each in of_kind], _wanted(of_kind[0]))
         for name, of_kind in kinds.items()
     ]
 
 
-def figure(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) -> Summary:
+def summarise(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) -> Summary:
     """What rates of one kind come to: median, range, interval, and how precise that is.
 
     Args:
@@ -78,7 +78,7 @@ def figure(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) ->
         wanted_share: How precise it is to be; see `tonnage.base.stats.sample_size`.
     """
     interval = quantile_estimate(rates, 0.5, CONFIDENCE).interval
-    known = precision_of(rates, wanted_share)
+    known = median_precision(rates, wanted_share)
     return Summary(
         name=name,
         trials=len(rates),
@@ -92,12 +92,12 @@ def figure(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) ->
     )
 
 
-def precision_of(rates: list[float], share: float) -> Precision | None:
+def median_precision(rates: list[float], share: float) -> Precision | None:
     """How precisely the rates' median is known; None of no rates, or if it is zero."""
     return precision(rates, share, CONFIDENCE) if rates and statistics.median(rates) else None
 
 
-def stated_page_cache(phases: list[dict[str, Any]]) -> str:
+def page_cache_use(phases: list[dict[str, Any]]) -> str:
     """What is to be said of the page cache beside results of these phases."""
     modes = [mode for phase in phases for mode in phase["disk_modes"]]
     if not modes:
@@ -113,12 +113,12 @@ def new_id(kind: str) -> str:
     return f"{kind}-{moment}-{secrets.token_hex(3)}"
 
 
-def now() -> str:
+def utc_now() -> str:
     """This moment, in UTC, as ISO 8601."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def later(moment: str, seconds: float) -> str:
+def time_after(moment: str, seconds: float) -> str:
     """The moment so many seconds after another one."""
     after = datetime.datetime.fromisoformat(moment) + datetime.timedelta(seconds=seconds)
     return after.isoformat(timespec="seconds")

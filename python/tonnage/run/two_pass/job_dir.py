@@ -23,8 +23,8 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import write_atomically
-from tonnage.measure.trial.session import parted
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.session import locked_parent_dir
+from tonnage.measure.trial.trial import utc_now
 from tonnage.run.two_pass.schedule import Finished, Outcome, Round, Schedule, Total
 from tonnage.run.two_pass.splits import Seen
 
@@ -164,7 +164,7 @@ def claimed(
         UsageError: It holds something else, was begun with other settings, or is in use.
     """
     wanted = json.loads(json.dumps(settings))
-    with parted(out, [JOB, *parts]):
+    with locked_parent_dir(out, [JOB, *parts]):
         path = out / JOB
         if path.exists():
             job = json.loads(path.read_bytes())
@@ -179,7 +179,7 @@ def claimed(
             job = {
                 "schema": SCHEMA,
                 "job": secrets.token_hex(8),
-                "began_at": now(),
+                "began_at": utc_now(),
                 "settings": wanted,
             }
             write_atomically(path, json.dumps(job).encode() + b"\n")

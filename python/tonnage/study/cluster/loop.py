@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 import shutil
 import time
@@ -10,13 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base import core, formatting
 from tonnage.base.records import RecordError, RunRecord, write_atomically
 from tonnage.base.records.cluster_study import STEPS, ClusterStudy, StudyStep
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.cluster.ray_adapter import TYPE_SEPARATOR, connect
-from tonnage.measure.trial.session import locked
-from tonnage.measure.trial.trial import now
+from tonnage.measure.trial.session import locked_dir
+from tonnage.measure.trial.trial import utc_now
 from tonnage.model.plan_accuracy import plan_accuracy
 from tonnage.run.sort.gensort import RECORD_BYTES
 from tonnage.run.sort.input_generator import hands
@@ -46,7 +47,7 @@ def study_fleet(settings: Settings, command: list[str], until: str) -> ClusterSt
         RunError: A step's command failed; the same command goes on from there.
         KeyboardInterrupt: Ctrl-C; what is on machines is removed, and the same command goes on.
     """
-    with locked(settings.out) as held:
+    with locked_dir(settings.out) as held:
         return _Loop(settings, command, held).run(until)
 
 
@@ -64,7 +65,7 @@ class _Loop:
         if not place.exists():
             made = PLACE_PREFIX + secrets.token_hex(4)
             return ClusterStudy(
-                began_at=now(), command=command, settings=self._settings.kept, place=made
+                began_at=utc_now(), command=command, settings=self._settings.kept, place=made
             )
         try:
             found = ClusterStudy.read(place)
@@ -81,7 +82,7 @@ class _Loop:
                     f"--output {self._out} holds a study with other settings ({name} was {earlier}, "
                     f"now {value}): give them as they were, or another directory"
                 )
-        return dataclasses.replace(found, settings=found.settings | kept)
+        return structs.replace(found, settings=found.settings | kept)
 
     def run(self, until: str) -> ClusterStudy:
         done = {step.name for step in self._study.steps}
@@ -273,7 +274,7 @@ class _Loop:
         return tonnage(arguments, self._held, is_kept=is_kept)
 
     def _keep(self, **found: Any) -> None:
-        self._study = dataclasses.replace(self._study, **found)
+        self._study = structs.replace(self._study, **found)
         self._study.write(self._out / STUDY)
 
     @property

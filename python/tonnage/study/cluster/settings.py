@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tonnage.measure.disk import halves
+from tonnage.measure.disk import split_read_write
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Settings:
     @property
     def data(self) -> tuple[Path, ...]:
         """Where input and output are."""
-        return halves(self.directories)[0]
+        return split_read_write(self.directories)[0]
 
     @property
     def scratch(self) -> tuple[Path, ...]:
         """Where scratch is."""
-        return halves(self.directories)[1]
+        return split_read_write(self.directories)[1]
 
     @property
     def kept(self) -> dict[str, Any]:
