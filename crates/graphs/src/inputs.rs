@@ -10,12 +10,12 @@ use serde::Deserialize;
 
 use tonnage_object::Settings;
 use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Object, Piece};
-use tonnage_stages::sink::OutputFile;
-use tonnage_stages::source::Fetch;
+use tonnage_stages::object::access::ObjectAccess;
+use tonnage_stages::output_file::OutputFile;
 
-use crate::job::JobError;
-use crate::seal;
-use crate::volumes::{self, Url, Volumes};
+use crate::error::JobError;
+use crate::objects::object_input::{self, ObjectStorage, ObjectUrl};
+use crate::output::atomic_output;
 
 /// A part of an input file or object, as a fleet divides it among its nodes.
 #[derive(Clone, Debug, Deserialize)]
@@ -67,19 +67,19 @@ pub struct Input {
 pub fn find(
     paths: &[PathBuf],
     record_bytes: usize,
-    volumes: &Volumes,
-    requests: &Fetch,
+    volumes: &ObjectStorage,
+    requests: &ObjectAccess,
 ) -> Result<Vec<Input>, JobError> {
     let (mut files, mut urls) = (Vec::new(), Vec::new());
     for path in paths {
-        match Url::of(path) {
+        match ObjectUrl::of(path) {
             Some(url) => urls.push(url),
             None => files.push(path.clone()),
         }
     }
     let mut found = in_files(&files, record_bytes)?;
     for url in urls {
-        for (object, bytes) in volumes::find(&url, volumes, requests)? {
+        for (object, bytes) in object_input::find(&url, volumes, requests)? {
             let input = of_object(object, 0, bytes);
             check_records(&input, record_bytes)?;
             found.push(input);
@@ -107,8 +107,8 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
                     in_directories.push(entry.path());
                 }
             }
-            seal::check_whole(path, paths)?;
-            let of_an_output = path.join(seal::MANIFEST).is_file(); // It may have got no part.
+            atomic_output::check_finished(path, paths)?;
+            let of_an_output = path.join(atomic_output::MANIFEST).is_file(); // It may have got no part.
             if in_directories.len() == before && !of_an_output {
                 // A mistyped directory must not pass for sorted, or for no records.
                 return Err(JobError::Refused(format!(
@@ -224,7 +224,7 @@ pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobEr
 
 /// How many workers read the inputs: one a device, and one for each request at once if any is an
 /// object.
-pub fn readers(inputs: &[Input], requests: &Fetch) -> usize {
+pub fn readers(inputs: &[Input], requests: &ObjectAccess) -> usize {
     let mut devices: Vec<Option<u64>> = inputs.iter().map(|input| input.device).collect();
     devices.sort_unstable();
     devices.dedup();

@@ -19,34 +19,22 @@
 //! budget among the stages, `room` asks devices for space, `cut` is a partition between the passes, `inputs` looks at what is to be read, `output` is where parts
 //! become visible when all are whole, `seal` how files do, `volumes` is object storage as input and output, `folder` sees to a folder of it, `job` is what all of them report.
 
-pub mod cpu_bench;
-mod cut;
-pub mod disk_bench;
-pub mod fleet;
-pub mod folder;
-pub mod gensort;
+pub mod benches;
+pub mod cluster;
+pub mod error;
+mod free_space;
 mod inputs;
-pub mod job;
 pub mod map_reduce;
-pub mod net_bench;
-pub mod object_bench;
-pub mod ops_bench;
+pub mod objects;
 mod output;
-pub mod passes;
 mod plan;
 pub mod reduce;
-mod room;
-mod seal;
 pub mod sort;
-mod two_pass;
-pub mod upload;
-pub mod valsort;
-pub mod volumes;
-pub mod wire;
+pub mod watch;
 
+pub use output::atomic_output::AtomicOutput;
 pub use plan::{Plan, Shape};
-pub use seal::Unsealed;
-pub use tonnage_stages::gate;
 pub use tonnage_stages::hash;
-pub use tonnage_stages::sink::TakenBlocks;
-pub use tonnage_stages::source::GivenBlock;
+pub use tonnage_stages::host_queue;
+pub use tonnage_stages::sink::PartitionBlocks;
+pub use tonnage_stages::source::HostBlock;

@@ -11,8 +11,8 @@ use tonnage_disk::Disk;
 use tonnage_stages::extent::{ALIGNMENT, aligned};
 use tonnage_stages::work::{ENTRY_BYTES, combiner_memory, stride_memory};
 
+use crate::error::JobError;
 use crate::inputs::extent_stride;
-use crate::job::JobError;
 
 /// In the place of the size of a record, where the core does not know them and counts none.
 pub(crate) const UNCOUNTED: usize = usize::MAX;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::arena::{ALIGNMENT, Arena};
-use crate::condition::Condition;
+use crate::quiet_condvar::QuietCondvar;
 
 /// Equal slots of one arena.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Pool {
     bytes: usize,
     slot_bytes: usize,
     free: Mutex<Vec<usize>>, // addresses of free slots
-    returned: Condition,
+    returned: QuietCondvar,
 }
 
 impl Pool {
@@ -45,7 +45,7 @@ impl Pool {
             bytes: slots * slot_bytes,
             slot_bytes,
             free: Mutex::new(free),
-            returned: Condition::default(),
+            returned: QuietCondvar::default(),
         })
     }
 

@@ -8,12 +8,20 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::buffer::Buffer;
-use crate::condition::Condition;
-use crate::stage::Routing;
+use crate::quiet_condvar::QuietCondvar;
+
+/// How the workers of a stage share what comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// Any worker takes the next buffer.
+    Any,
+    /// Buffers go to worker `lane % workers`: a device's buffers to the device's worker.
+    ByLane,
+}
 
 /// What came of asking a queue for a buffer.
 #[derive(Debug)]
-pub enum Received {
+pub enum PollResult {
     /// The next buffer.
     Buffer(Buffer),
     /// Nothing waits now, more may come.
@@ -23,7 +31,7 @@ pub enum Received {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     buffers: VecDeque<Buffer>,
     bytes: usize,
     producers: usize,
@@ -31,28 +39,28 @@ struct Waiting {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
-    filled: Condition,
-    emptied: Condition,
+    waiting: Mutex<QueueState>,
+    filled: QuietCondvar,
+    emptied: QuietCondvar,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What waits longest, or that nothing will come; else what it looked at, for who waits on.
     fn pop<'a>(
         &self,
-        mut waiting: MutexGuard<'a, Waiting>,
-    ) -> Result<Received, MutexGuard<'a, Waiting>> {
+        mut waiting: MutexGuard<'a, QueueState>,
+    ) -> Result<PollResult, MutexGuard<'a, QueueState>> {
         match waiting.buffers.pop_front() {
             Some(buffer) => {
                 waiting.bytes -= buffer.len;
                 self.emptied.signal_all(waiting);
-                Ok(Received::Buffer(buffer))
+                Ok(PollResult::Buffer(buffer))
             }
-            None if waiting.producers == 0 => Ok(Received::Ended),
+            None if waiting.producers == 0 => Ok(PollResult::Ended),
             None => Err(waiting),
         }
     }
@@ -73,9 +81,9 @@ impl Edge {
             Routing::ByLane => consumers,
         };
         let queue = || Queue {
-            waiting: Mutex::new(Waiting {
+            waiting: Mutex::new(QueueState {
                 producers,
-                ..Waiting::default()
+                ..QueueState::default()
             }),
             ..Queue::default()
         };
@@ -107,21 +115,21 @@ impl Edge {
     }
 
     /// The next buffer for `worker`, if one waits.
-    pub fn poll(&self, worker: usize) -> Received {
+    pub fn poll(&self, worker: usize) -> PollResult {
         let queue = &self.queues[worker % self.queues.len()];
         match queue.pop(queue.lock()) {
             Ok(received) => received,
-            Err(_) => Received::Empty,
+            Err(_) => PollResult::Empty,
         }
     }
 
     /// The next buffer for `worker`; waits for it, and gives up when `stopped`.
-    pub fn receive(&self, worker: usize, stopped: impl Fn() -> bool) -> Received {
+    pub fn receive(&self, worker: usize, stopped: impl Fn() -> bool) -> PollResult {
         let queue = &self.queues[worker % self.queues.len()];
         let mut waiting = queue.lock();
         loop {
             if stopped() {
-                return Received::Empty;
+                return PollResult::Empty;
             }
             match queue.pop(waiting) {
                 Ok(received) => return received,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::GraphError;
-use crate::stage::{Port, Spec};
+use crate::stage::{Port, StageSpec};
 
 /// A named stage of a graph.
 #[derive(Clone)]
@@ -20,12 +20,12 @@ pub struct Node {
     /// Its name, unique in the graph.
     pub name: String,
     /// What it is.
-    pub spec: Arc<dyn Spec>,
+    pub spec: Arc<dyn StageSpec>,
 }
 
 impl Node {
     /// Names a stage.
-    pub fn new(name: impl Into<String>, spec: impl Spec + 'static) -> Self {
+    pub fn new(name: impl Into<String>, spec: impl StageSpec + 'static) -> Self {
         Self {
             name: name.into(),
             spec: Arc::new(spec),

@@ -1,7 +1,7 @@
 //! A graph of stages that is built, checked, drawn and run from one value.
 //!
 //! ```text
-//!   Graph::chain([read, partition, write])      a value: nodes in order, each a Spec
+//!   Graph::chain([read, partition, write])      a value: nodes in order, each a StageSpec
 //!     .keep / .replace / .feed / .drain         four edits: a benchmark is a job's graph, edited
 //!     .check(budget)                            ports fit, ends are closed, memory is kept
 //!     .draw()                                   the same value as text
@@ -19,25 +19,28 @@
 
 mod arena;
 mod buffer;
-mod clock;
-mod combiner;
-mod condition;
+mod buffer_part;
 mod edge;
 mod error;
-mod flow;
 mod graph;
-mod part;
 mod probe;
+mod quiet_condvar;
 mod run;
+mod run_handle;
 mod stage;
+mod thread_clock;
+mod worker_ports;
+mod write_combiner;
 
 pub use arena::Arena;
 pub use buffer::{Buffer, Pool};
-pub use combiner::Combiner;
+pub use buffer_part::BufferPart;
+pub use edge::Routing;
 pub use error::{Failure, GraphError, RunError, StageError};
-pub use flow::Flow;
 pub use graph::{Drawing, Graph, Node};
-pub use part::Part;
-pub use probe::{Counters, Sample, State};
-pub use run::{Control, Options, Report, StageReport, run};
-pub use stage::{MemoryNeed, Port, Routing, Spec, Stage};
+pub use probe::{Counters, Sample, WorkerState};
+pub use run::{RunOptions, RunReport, StageReport, run};
+pub use run_handle::RunHandle;
+pub use stage::{MemoryNeed, Port, Stage, StageSpec};
+pub use worker_ports::WorkerPorts;
+pub use write_combiner::WriteCombiner;

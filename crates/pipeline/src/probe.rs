@@ -1,6 +1,6 @@
 //! What each worker moved and how its time went.
 //!
-//! A worker is in one [`State`] at a time and stamps every change, so the three times add up to
+//! A worker is in one [`WorkerState`] at a time and stamps every change, so the three times add up to
 //! the time it lived. Others may read a probe while it runs: the state it is in counts up to now.
 //! The times have a lock, taken once a wait, so that who reads never sees half a change.
 
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::clock::ThreadClock;
+use crate::thread_clock::ThreadClock;
 
 /// What a worker does right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum WorkerState {
     /// Works, or waits for its own device.
     Busy = 0,
     /// Waits for input.
@@ -65,7 +65,7 @@ pub struct Probe {
 /// Where a worker's time went.
 #[derive(Debug)]
 struct Times {
-    state: State,
+    state: WorkerState,
     since: Option<Duration>, // the last change, counted from the epoch; `None` unless it lives
     spent: [Duration; 3],
 }
@@ -84,7 +84,7 @@ impl Probe {
     /// A probe of a worker that is not yet started.
     pub fn new(epoch: Instant) -> Self {
         let times = Times {
-            state: State::Busy,
+            state: WorkerState::Busy,
             since: None,
             spent: [Duration::ZERO; 3],
         };
@@ -116,7 +116,7 @@ impl Probe {
     }
 
     /// Changes the state; time up to now goes to the old one.
-    pub fn enter(&self, state: State) {
+    pub fn enter(&self, state: WorkerState) {
         let mut times = lock(&self.times);
         times.settle(self.epoch.elapsed());
         times.state = state;
@@ -179,7 +179,11 @@ mod tests {
             scope.spawn(|| {
                 probe.begin();
                 for _ in 0..20_000 {
-                    for state in [State::Starved, State::Busy, State::Blocked] {
+                    for state in [
+                        WorkerState::Starved,
+                        WorkerState::Busy,
+                        WorkerState::Blocked,
+                    ] {
                         probe.enter(state);
                     }
                 }

@@ -5,7 +5,6 @@
 //! the stage that owns it, so that nothing touches the memory when the run has ended.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,17 +15,18 @@ use crate::arena::Arena;
 use crate::buffer::Pool;
 use crate::edge::Edge;
 use crate::error::{Failure, RunError, StageError};
-use crate::flow::Flow;
 use crate::graph::{Drawing, Graph};
 use crate::probe::{Counters, Probe, Sample};
-use crate::stage::Spec;
+use crate::run_handle::{RunHandle, Waiter};
+use crate::stage::StageSpec;
+use crate::worker_ports::WorkerPorts;
 
 /// Samples kept at most; at the limit every second one is dropped and the interval doubles.
 const SAMPLES_AT_MOST: usize = 4096;
 
 /// How a run is bounded and watched.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RunOptions {
     /// Memory that all stages together may use: their buffers lie in it, and what they keep
     /// beside their buffers counts against its size. Runs that follow each other may share it;
     /// the kernel then has to find and clear its pages only once.
@@ -35,76 +35,6 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// How often the timeline is sampled at first.
     pub sample_every: Duration,
-}
-
-/// The handle by which others cancel and watch a run; clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Control {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    cancelled: AtomicBool,
-    stopped: AtomicBool,
-    done_bytes: AtomicU64,
-    sleepers: Mutex<Vec<Sleeper>>,
-}
-
-#[derive(Debug)]
-enum Sleeper {
-    Edge(Arc<Edge>),
-    Pool(Arc<Pool>),
-}
-
-impl Control {
-    /// Asks the run, and any later one under this handle, to end.
-    pub fn cancel(&self) {
-        self.shared.cancelled.store(true, SeqCst);
-        self.stop();
-    }
-
-    /// Whether `cancel` was called.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.shared.cancelled.load(SeqCst)
-    }
-
-    /// Bytes that the last stages of all runs under this handle have dealt with.
-    #[must_use]
-    pub fn done_bytes(&self) -> u64 {
-        self.shared.done_bytes.load(SeqCst)
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.shared.stopped.load(SeqCst)
-    }
-
-    fn stop(&self) {
-        self.shared.stopped.store(true, SeqCst);
-        for sleeper in self.sleepers().iter() {
-            match sleeper {
-                Sleeper::Edge(edge) => edge.wake(),
-                Sleeper::Pool(pool) => pool.wake(),
-            }
-        }
-    }
-
-    fn begin(&self, sleepers: Vec<Sleeper>) {
-        *self.sleepers() = sleepers;
-        // In this order, since a cancel between the two lines must not be lost.
-        self.shared.stopped.store(false, SeqCst);
-        if self.is_cancelled() {
-            self.shared.stopped.store(true, SeqCst);
-        }
-    }
-
-    fn sleepers(&self) -> std::sync::MutexGuard<'_, Vec<Sleeper>> {
-        self.shared
-            .sleepers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// What one stage did in a run.
@@ -120,7 +50,7 @@ pub struct StageReport {
 
 /// What a run did.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct RunReport {
     /// Wall seconds from the first thread's start to the last one's end.
     pub seconds: f64,
     /// Each stage, in the graph's order.
@@ -137,37 +67,37 @@ pub struct Report {
 ///
 /// # Errors
 /// A graph that does not check, the first failure of a stage, or the cancellation.
-pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report, RunError> {
+pub fn run(graph: &Graph, options: &RunOptions, handle: &RunHandle) -> Result<RunReport, RunError> {
     graph.check(options.memory.bytes())?;
-    let wiring = Wiring::new(graph, control, options)?;
-    control.begin(wiring.sleepers());
+    let wiring = Wiring::new(graph, handle, options)?;
+    handle.begin(wiring.waiters());
     let epoch = wiring.epoch;
     let failure: Mutex<Option<(String, Failure)>> = Mutex::new(None);
     let timeline = thread::scope(|scope| {
         let (ended, end) = mpsc::channel::<()>();
-        let sampler = scope.spawn(|| sample(&wiring, control, options.sample_every, end));
+        let sampler = scope.spawn(|| sample(&wiring, handle, options.sample_every, end));
         let mut workers = Vec::new();
-        for (node, flows) in graph.nodes().iter().zip(wiring.flows.iter()) {
-            for flow in flows
+        for (node, worker_ports) in graph.nodes().iter().zip(wiring.worker_ports.iter()) {
+            for ports in worker_ports
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .drain(..)
             {
                 let failure = &failure;
-                let name = format!("{} {}", node.name, flow.worker);
+                let name = format!("{} {}", node.name, ports.worker);
                 let fail = move |why: Failure| {
                     let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
                     first.get_or_insert((node.name.clone(), why));
                     drop(first);
-                    control.stop();
+                    handle.stop();
                 };
                 let worker = thread::Builder::new()
                     .name(name)
-                    .spawn_scoped(scope, move || work(node.spec.as_ref(), flow, fail));
+                    .spawn_scoped(scope, move || work(node.spec.as_ref(), ports, fail));
                 match worker {
                     Ok(handle) => workers.push(handle),
                     Err(source) => {
-                        control.stop();
+                        handle.stop();
                         return Err(RunError::System {
                             what: "starting a thread",
                             source,
@@ -185,11 +115,11 @@ pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report
         Ok(sampler.join().unwrap_or_default())
     })?;
     let seconds = epoch.elapsed().as_secs_f64();
-    control.begin(Vec::new());
+    handle.begin(Vec::new());
     if let Some((stage, failure)) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(RunError::Failed { stage, failure });
     }
-    if control.is_cancelled() {
+    if handle.is_cancelled() {
         return Err(RunError::Cancelled);
     }
     let counters = wiring.counters();
@@ -202,7 +132,7 @@ pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report
     let share = |stage: &StageReport| stage.counters.busy_seconds / stage.stage.workers as f64;
     let bottleneck = stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
     let bottleneck = bottleneck.map_or_else(String::new, |stage| stage.stage.name.clone());
-    Ok(Report {
+    Ok(RunReport {
         seconds,
         stages,
         bottleneck,
@@ -211,12 +141,12 @@ pub fn run(graph: &Graph, options: &Options, control: &Control) -> Result<Report
     })
 }
 
-fn work(spec: &dyn Spec, mut flow: Flow, fail: impl FnOnce(Failure)) {
-    flow.probe.begin();
-    let probe = Arc::clone(&flow.probe);
+fn work(spec: &dyn StageSpec, mut ports: WorkerPorts, fail: impl FnOnce(Failure)) {
+    ports.probe.begin();
+    let probe = Arc::clone(&ports.probe);
     // Whatever way the worker ends, its probe stops and the next stage learns that it ended.
-    struct Ending(Option<Arc<Edge>>, Arc<Probe>);
-    impl Drop for Ending {
+    struct WorkerGuard(Option<Arc<Edge>>, Arc<Probe>);
+    impl Drop for WorkerGuard {
         fn drop(&mut self) {
             self.1.depth(0);
             self.1.end();
@@ -225,8 +155,8 @@ fn work(spec: &dyn Spec, mut flow: Flow, fail: impl FnOnce(Failure)) {
             }
         }
     }
-    let _ending = Ending(flow.output.clone(), probe);
-    let work = || spec.start(flow.worker, &flow)?.run(&mut flow);
+    let _ending = WorkerGuard(ports.output.clone(), probe);
+    let work = || spec.start(ports.worker, &ports)?.run(&mut ports);
     // Told before the next stage sees its input end, since that may make it fail, too.
     match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(()) | Err(StageError::Stopped)) => {}
@@ -242,19 +172,19 @@ fn work(spec: &dyn Spec, mut flow: Flow, fail: impl FnOnce(Failure)) {
 
 fn sample(
     wiring: &Wiring,
-    control: &Control,
+    handle: &RunHandle,
     mut every: Duration,
     end: mpsc::Receiver<()>,
 ) -> Vec<Sample> {
     let mut samples = Vec::new();
-    let before = control.done_bytes();
+    let before = handle.done_bytes();
     let mut next = every;
     loop {
         let wait = next.saturating_sub(wiring.epoch.elapsed());
         let running = end.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout);
         let stages = wiring.counters();
         let done = stages.last().map_or(0, |last| last.bytes);
-        control.shared.done_bytes.store(before + done, SeqCst);
+        handle.set_done_bytes(before + done);
         samples.push(Sample {
             seconds: wiring.epoch.elapsed().as_secs_f64(),
             stages,
@@ -277,14 +207,14 @@ fn sample(
 /// The graph's edges, pools and probes, made once before the threads start.
 struct Wiring {
     epoch: Instant,
-    flows: Vec<Mutex<Vec<Flow>>>,
+    worker_ports: Vec<Mutex<Vec<WorkerPorts>>>,
     edges: Vec<Arc<Edge>>,
     pools: Vec<Option<Arc<Pool>>>,
     probes: Vec<Vec<Arc<Probe>>>,
 }
 
 impl Wiring {
-    fn new(graph: &Graph, control: &Control, options: &Options) -> Result<Self, RunError> {
+    fn new(graph: &Graph, handle: &RunHandle, options: &RunOptions) -> Result<Self, RunError> {
         let nodes = graph.nodes();
         let need: usize = nodes
             .iter()
@@ -320,13 +250,13 @@ impl Wiring {
         };
         let edges: Vec<Arc<Edge>> = nodes.windows(2).map(edge).collect();
         let epoch = Instant::now();
-        let mut flows = Vec::new();
+        let mut worker_ports = Vec::new();
         let mut probes = Vec::new();
         for (place, node) in nodes.iter().enumerate() {
             let of_stage: Vec<Arc<Probe>> = (0..node.spec.workers())
                 .map(|_| Arc::new(Probe::new(epoch)))
                 .collect();
-            let flow = |(worker, probe): (usize, &Arc<Probe>)| Flow {
+            let ports = |(worker, probe): (usize, &Arc<Probe>)| WorkerPorts {
                 worker,
                 input: place
                     .checked_sub(1)
@@ -335,26 +265,26 @@ impl Wiring {
                 pool: pools[place].clone(),
                 region: (options.memory.start(), need),
                 probe: Arc::clone(probe),
-                control: control.clone(),
+                handle: handle.clone(),
                 deadline: options.duration.map(|duration| epoch + duration),
                 input_ended: false,
             };
-            flows.push(Mutex::new(of_stage.iter().enumerate().map(flow).collect()));
+            worker_ports.push(Mutex::new(of_stage.iter().enumerate().map(ports).collect()));
             probes.push(of_stage);
         }
         Ok(Self {
             epoch,
-            flows,
+            worker_ports,
             edges,
             pools,
             probes,
         })
     }
 
-    fn sleepers(&self) -> Vec<Sleeper> {
-        let edges = self.edges.iter().cloned().map(Sleeper::Edge);
+    fn waiters(&self) -> Vec<Waiter> {
+        let edges = self.edges.iter().cloned().map(Waiter::Edge);
         edges
-            .chain(self.pools.iter().flatten().cloned().map(Sleeper::Pool))
+            .chain(self.pools.iter().flatten().cloned().map(Waiter::Pool))
             .collect()
     }
 

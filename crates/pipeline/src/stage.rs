@@ -1,22 +1,14 @@
-//! What a stage is (its [`Spec`]) and what one of its workers does (its [`Stage`]).
+//! What a stage is (its [`StageSpec`]) and what one of its workers does (its [`Stage`]).
 
 use serde_json::Value;
 
+use crate::edge::Routing;
 use crate::error::{Failure, StageError};
-use crate::flow::Flow;
+use crate::worker_ports::WorkerPorts;
 
 /// What flows along an edge, by name: the same name on both ends or the graph is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(pub &'static str);
-
-/// How the workers of a stage share what comes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Routing {
-    /// Any worker takes the next buffer.
-    Any,
-    /// Buffers go to worker `lane % workers`: a device's buffers to the device's worker.
-    ByLane,
-}
 
 /// Memory that a stage needs for itself, declared before the run and counted against its budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +30,7 @@ impl MemoryNeed {
 }
 
 /// A stage as a value: enough to compare, check, draw and start it.
-pub trait Spec: Send + Sync {
+pub trait StageSpec: Send + Sync {
     /// The kind of stage, which is the name of the file it is written in.
     fn kind(&self) -> &'static str;
     /// Its settings, and how much it has to do; not the data itself (which files, which keys).
@@ -65,7 +57,7 @@ pub trait Spec: Send + Sync {
     ///
     /// # Errors
     /// What keeps it from starting.
-    fn start(&self, worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure>;
+    fn start(&self, worker: usize, ports: &WorkerPorts) -> Result<Box<dyn Stage>, Failure>;
 }
 
 /// One worker of a stage: runs until its input has ended, on one thread.
@@ -74,5 +66,5 @@ pub trait Stage {
     ///
     /// # Errors
     /// [`StageError::Stopped`] passed on from `flow`, or the stage's own failure.
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError>;
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError>;
 }

@@ -10,40 +10,37 @@ use std::time::Duration;
 
 use pyo3::PyClass;
 use pyo3::buffer::PyBuffer;
-use pyo3::import_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tonnage_disk::Disk;
-use tonnage_graphs::job::{self, JobError};
-use tonnage_graphs::{
-    Plan, Shape, cpu_bench, disk_bench, fleet, folder, gensort, hash, map_reduce, net_bench,
-    object_bench, ops_bench, reduce, sort, upload, valsort, volumes,
-};
-use tonnage_pipeline::Control;
+use tonnage_graphs::error::JobError;
+use tonnage_graphs::objects::{object_input, object_prefix, object_upload};
+use tonnage_graphs::sort::{gensort, sort_job, valsort};
+use tonnage_graphs::watch;
+use tonnage_graphs::{Plan, Shape, benches, cluster, hash, map_reduce, reduce};
+use tonnage_pipeline::RunHandle;
 
-use crate::gates::{Given, Taken};
+use crate::errors::{Cancelled, Failed, Refused, raised};
+use crate::host_queues::{Given, Taken};
 use crate::retrieval::{Chunk, Retrieval};
 
-mod gates;
+mod errors;
+mod host_queues;
 mod output;
 mod ranges;
 mod reductions;
 mod retrieval;
 
-import_exception!(tonnage.base.core.errors, UsageError);
-import_exception!(tonnage.base.core.errors, RunError);
-import_exception!(tonnage.base.core.errors, Cancelled);
-
-type Ending = Result<String, JobError>;
+type JobResult = Result<String, JobError>;
 
 /// A job that runs.
 #[pyclass(frozen, module = "tonnage._core")]
 struct Job {
-    control: Control,
-    thread: Mutex<Option<JoinHandle<Ending>>>,
+    handle: RunHandle,
+    thread: Mutex<Option<JoinHandle<JobResult>>>,
     ended: Mutex<mpsc::Receiver<()>>,
 }
 
@@ -54,53 +51,51 @@ impl Job {
     #[new]
     #[pyo3(signature = (name, config, gate=None))]
     fn new(name: &str, config: &str, gate: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let control = Control::default();
+        let handle = RunHandle::default();
         let (thread, ended) = match name {
             "map_reduce_pass_one" => {
-                let gate = of_job::<Given>(name, gate)?.get().gate();
-                let job = move |config: &_, control: &_| {
-                    map_reduce::pass_one::run(config, &gate, control)
-                };
-                start(config, job, &control)
+                let queue = queue_of::<Given>(name, gate)?.get().queue();
+                let job =
+                    move |config: &_, handle: &_| map_reduce::pass_one::run(config, &queue, handle);
+                start(config, job, &handle)
             }
             "map_reduce_pass_two" => {
-                let gate = of_job::<Taken>(name, gate)?.get().gate();
-                let job = move |config: &_, control: &_| {
-                    map_reduce::pass_two::run(config, &gate, control)
-                };
-                start(config, job, &control)
+                let queue = queue_of::<Taken>(name, gate)?.get().queue();
+                let job =
+                    move |config: &_, handle: &_| map_reduce::pass_two::run(config, &queue, handle);
+                start(config, job, &handle)
             }
             "retrieval" => {
-                let ends = of_job::<Retrieval>(name, gate)?.get().ends();
+                let ends = queue_of::<Retrieval>(name, gate)?.get().ends();
                 let job =
-                    move |config: &_, control: &_| reduce::retrieval::run(config, &ends, control);
-                start(config, job, &control)
+                    move |config: &_, handle: &_| reduce::retrieval::run(config, &ends, handle);
+                start(config, job, &handle)
             }
-            "sort" => start(config, sort::run, &control),
-            "disk_bench" => start(config, disk_bench::run, &control),
-            "cpu_bench" => start(config, cpu_bench::run, &control),
-            "net_bench" => start(config, net_bench::run, &control),
-            "object_bench" => start(config, object_bench::run, &control),
-            "object_find" => start(config, volumes::run, &control),
-            "folder_list" => start(config, folder::list, &control),
-            "folder_put" => start(config, folder::put, &control),
-            "folder_clear" => start(config, folder::clear, &control),
-            "upload" => start(config, upload::run, &control),
-            "object_remove" => start(config, object_bench::remove, &control),
-            "ops_bench" => start(config, ops_bench::run, &control),
-            "fleet_sample" => start(config, fleet::sample::run, &control),
-            "fleet_boundaries" => start(config, fleet::boundaries::run, &control),
-            "fleet_pass_one" => start(config, fleet::pass_one::run, &control),
-            "fleet_pass_two" => start(config, fleet::pass_two::run, &control),
-            "fleet_copy" => start(config, fleet::copy::run, &control),
-            "gensort" => start(config, gensort::run, &control),
-            "valsort" => start(config, valsort::run, &control),
+            "sort" => start(config, sort_job::run, &handle),
+            "disk_bench" => start(config, benches::disk::run, &handle),
+            "cpu_bench" => start(config, benches::cpu::run, &handle),
+            "net_bench" => start(config, benches::net::run, &handle),
+            "object_bench" => start(config, benches::object::run, &handle),
+            "object_find" => start(config, object_input::run, &handle),
+            "folder_list" => start(config, object_prefix::list, &handle),
+            "folder_put" => start(config, object_prefix::put, &handle),
+            "folder_clear" => start(config, object_prefix::clear, &handle),
+            "upload" => start(config, object_upload::run, &handle),
+            "object_remove" => start(config, benches::object::remove, &handle),
+            "ops_bench" => start(config, benches::random_io::run, &handle),
+            "fleet_sample" => start(config, cluster::sample::run, &handle),
+            "fleet_boundaries" => start(config, cluster::boundaries::run, &handle),
+            "fleet_pass_one" => start(config, cluster::pass_one::run, &handle),
+            "fleet_pass_two" => start(config, cluster::pass_two::run, &handle),
+            "fleet_copy" => start(config, cluster::re_replicate::run, &handle),
+            "gensort" => start(config, gensort::run, &handle),
+            "valsort" => start(config, valsort::run, &handle),
             _ => Err(PyValueError::new_err(format!(
                 "there is no job called {name}"
             ))),
         }?;
         Ok(Self {
-            control,
+            handle,
             thread: Mutex::new(Some(thread)),
             ended: Mutex::new(ended),
         })
@@ -108,7 +103,7 @@ impl Job {
 
     /// Bytes that the last stages have dealt with so far.
     fn done_bytes(&self) -> u64 {
-        self.control.done_bytes()
+        self.handle.done_bytes()
     }
 
     /// Waits for the job's end, in whatever way, but at most so long; tells whether it has ended.
@@ -122,7 +117,7 @@ impl Job {
 
     /// Asks the job to end; `result` then raises `Cancelled`.
     fn cancel(&self) {
-        self.control.cancel();
+        self.handle.cancel();
     }
 
     /// Waits for the end and gives the outcome in JSON; once only.
@@ -137,51 +132,37 @@ impl Job {
     }
 }
 
-/// A job's error as it is raised.
-fn raised(why: JobError) -> PyErr {
-    match why {
-        JobError::Refused(why) => UsageError::new_err(why),
-        JobError::Cancelled => Cancelled::new_err("cancelled"),
-        JobError::Failed {
-            what,
-            stage,
-            file,
-            offset,
-        } => RunError::new_err((what, stage, file, offset)),
-    }
-}
-
 impl Job {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<Ending>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<JobResult>>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The gate of a job that has one.
-fn of_job<'a, 'py, G: PyClass>(
+fn queue_of<'a, 'py, G: PyClass>(
     name: &str,
-    gate: Option<&'a Bound<'py, PyAny>>,
+    queue: Option<&'a Bound<'py, PyAny>>,
 ) -> PyResult<&'a Bound<'py, G>> {
-    let gate = gate.ok_or_else(|| PyValueError::new_err(format!("{name} needs a gate")))?;
-    Ok(gate.cast::<G>()?)
+    let queue = queue.ok_or_else(|| PyValueError::new_err(format!("{name} needs a gate")))?;
+    Ok(queue.cast::<G>()?)
 }
 
 fn start<C, O>(
     config: &str,
-    job: impl FnOnce(&C, &Control) -> Result<O, JobError> + Send + 'static,
-    control: &Control,
-) -> PyResult<(JoinHandle<Ending>, mpsc::Receiver<()>)>
+    job: impl FnOnce(&C, &RunHandle) -> Result<O, JobError> + Send + 'static,
+    handle: &RunHandle,
+) -> PyResult<(JoinHandle<JobResult>, mpsc::Receiver<()>)>
 where
     C: DeserializeOwned + Send + 'static,
     O: Serialize + 'static,
 {
     let config: C = serde_json::from_str(config)
         .map_err(|why| PyValueError::new_err(format!("the configuration: {why}")))?;
-    let control = control.clone();
+    let handle = handle.clone();
     let (end, ended) = mpsc::channel::<()>();
     let run = move || {
         let _end = end; // dropped when the job has ended, which ends `ended`
-        let outcome = job(&config, &control)?;
+        let outcome = job(&config, &handle)?;
         serde_json::to_string(&outcome).map_err(|why| JobError::failed(why.to_string()))
     };
     let thread = thread::Builder::new().name("tonnage job".into());
@@ -203,7 +184,7 @@ fn plan(shape: &str) -> PyResult<String> {
     let shape: Shape = serde_json::from_str(shape)
         .map_err(|why| PyValueError::new_err(format!("the shape: {why}")))?;
     let plan =
-        Plan::new(&shape, &Disk::default()).map_err(|why| UsageError::new_err(why.to_string()))?;
+        Plan::new(&shape, &Disk::default()).map_err(|why| Refused::new_err(why.to_string()))?;
     serde_json::to_string(&plan).map_err(|why| PyRuntimeError::new_err(why.to_string()))
 }
 
@@ -233,7 +214,7 @@ fn version() -> &'static str {
 /// How many threads a job's work stages have: the cores that this process may use.
 #[pyfunction]
 fn workers() -> usize {
-    job::workers()
+    watch::workers()
 }
 
 #[pymodule]
@@ -247,11 +228,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<reductions::Centres>()?;
     module.add_class::<output::Output>()?;
     module.add_class::<ranges::Ranges>()?;
-    module.add("Shut", module.py().get_type::<gates::Shut>())?;
+    module.add("Shut", module.py().get_type::<host_queues::Shut>())?;
     module.add_function(wrap_pyfunction!(mix_rows, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::count_edges, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::count_in_bins, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::give_rank, module)?)?;
+    module.add("Refused", module.py().get_type::<Refused>())?;
+    module.add("Failed", module.py().get_type::<Failed>())?;
+    module.add("Cancelled", module.py().get_type::<Cancelled>())?;
     module.add_function(wrap_pyfunction!(is_debug_build, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;

@@ -5,21 +5,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tonnage_graphs::Unsealed;
+use tonnage_graphs::AtomicOutput;
 
-use crate::raised;
+use crate::errors::raised;
 
 /// An output that has no name yet.
 #[pyclass(frozen, module = "tonnage._core")]
-pub struct Output(Mutex<Option<Unsealed>>);
+pub struct Output(Mutex<Option<AtomicOutput>>);
 
 #[pymethods]
 impl Output {
     /// Prepares directories, one a device, for parts whose names end with `suffix`.
     #[new]
     fn new(directories: Vec<PathBuf>, suffix: &str) -> PyResult<Self> {
-        let unsealed = Unsealed::prepare(&directories, suffix).map_err(raised)?;
-        Ok(Self(Mutex::new(Some(unsealed))))
+        let output = AtomicOutput::prepare(&directories, suffix).map_err(raised)?;
+        Ok(Self(Mutex::new(Some(output))))
     }
 
     /// Where part `number` is written until it is published.
@@ -31,8 +31,8 @@ impl Output {
     fn publish(&self, parts: usize, manifest: &str) -> PyResult<()> {
         let manifest = serde_json::from_str(manifest)
             .map_err(|why| PyValueError::new_err(format!("the manifest: {why}")))?;
-        let unsealed = self.lock().take().ok_or_else(ended)?;
-        unsealed.publish(parts, &manifest).map_err(raised)
+        let output = self.lock().take().ok_or_else(ended)?;
+        output.publish(parts, &manifest).map_err(raised)
     }
 
     /// Removes it, unless it was published.
@@ -42,7 +42,7 @@ impl Output {
 }
 
 impl Output {
-    fn lock(&self) -> MutexGuard<'_, Option<Unsealed>> {
+    fn lock(&self) -> MutexGuard<'_, Option<AtomicOutput>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

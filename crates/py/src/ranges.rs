@@ -6,13 +6,13 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tonnage_graphs::volumes::{self, ObjectError, Settings, failed};
+use tonnage_graphs::objects::object_input::{self, ObjectError, Settings, store_error};
 
-use crate::{RunError, raised};
+use crate::errors::{Failed, raised};
 
 /// Reads parts of objects, in any thread.
 #[pyclass(frozen, module = "tonnage._core")]
-pub struct Ranges(Arc<volumes::Ranges>);
+pub struct Ranges(Arc<object_input::ParallelReader>);
 
 #[pymethods]
 impl Ranges {
@@ -21,7 +21,9 @@ impl Ranges {
     fn new(store: &str, at_once: usize) -> PyResult<Self> {
         let store: Settings = serde_json::from_str(store)
             .map_err(|why| PyValueError::new_err(format!("the settings: {why}")))?;
-        Ok(Self(Arc::new(volumes::Ranges::new(&store, at_once))))
+        Ok(Self(Arc::new(object_input::ParallelReader::new(
+            &store, at_once,
+        ))))
     }
 
     /// What an object holds from `offset` on; other threads of Python go on meanwhile.
@@ -37,7 +39,7 @@ impl Ranges {
     ) -> PyResult<Bound<'py, PyBytes>> {
         PyBytes::new_with(py, length, |memory| {
             let read = py.detach(|| self.0.read(bucket, key, etag, offset, memory));
-            read.map_err(|why| told(&why))
+            read.map_err(|why| read_error(&why))
         })
     }
 
@@ -48,15 +50,15 @@ impl Ranges {
 
     /// What was asked of the store, in JSON.
     fn requests(&self) -> PyResult<String> {
-        let tally = self.0.tally();
-        serde_json::to_string(&tally).map_err(|why| PyRuntimeError::new_err(why.to_string()))
+        let counts = self.0.counts();
+        serde_json::to_string(&counts).map_err(|why| PyRuntimeError::new_err(why.to_string()))
     }
 }
 
 /// An error as it is raised; of an object that was changed, with its name.
-fn told(why: &ObjectError) -> PyErr {
+fn read_error(why: &ObjectError) -> PyErr {
     match why.changed() {
-        Some(name) => RunError::new_err((why.to_string(), "read", PathBuf::from(name), None::<u64>)),
-        None => raised(failed(why)),
+        Some(name) => Failed::new_err((why.to_string(), "read", PathBuf::from(name), None::<u64>)),
+        None => raised(store_error(why)),
     }
 }

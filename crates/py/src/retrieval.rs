@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use tonnage_graphs::reduce::retrieval::Ends;
 use tonnage_pipeline::Buffer;
 
-use crate::gates::shut;
+use crate::host_queues::shut;
 
 /// Where chunks are asked for, and taken.
 #[pyclass(frozen, module = "tonnage._core")]
@@ -20,7 +20,7 @@ pub struct Retrieval(Arc<Ends>);
 /// Connections to stores, which retrievals have one after another.
 #[pyclass(frozen, module = "tonnage._core")]
 #[derive(Default)]
-pub struct Clients(Arc<tonnage_graphs::reduce::retrieval::Clients>);
+pub struct Clients(Arc<tonnage_graphs::reduce::retrieval::ClientPool>);
 
 #[pymethods]
 impl Clients {
@@ -80,7 +80,7 @@ impl Retrieval {
 
     /// Nobody takes any more.
     fn shut(&self) {
-        self.0.shut();
+        self.0.abort();
     }
 }
 

@@ -23,75 +23,16 @@
 //! workers saw of an object store.
 
 pub mod boundaries;
+pub mod disk;
 pub mod extent;
-pub mod gate;
 pub mod hash;
-mod inflight;
+pub mod host_queue;
 pub mod latencies;
-pub mod ledger;
-pub mod requests;
+pub mod object;
+pub mod output_file;
+pub mod ports;
 pub mod scratch;
-pub mod uploads;
-
-/// Stages that data begins in.
-pub mod source {
-    mod fetch;
-    mod generate;
-    mod get;
-    mod given;
-    mod operate;
-    mod read;
-    mod retrieve;
-    pub use generate::{Chunk, Content, Generate};
-    pub use get::Get;
-    pub use given::{Given, GivenBlock};
-    pub use operate::{Operate, Pattern, Seen};
-    pub use read::{Fetch, Read};
-    pub use retrieve::{Pace, Retrieve};
-}
-
-/// Stages that data passes.
-pub mod work {
-    mod partition;
-    mod receive;
-    mod send;
-    mod sort;
-    mod tag;
-    pub use partition::{Partition, combiner_memory};
-    pub use receive::{Receive, Received};
-    pub use send::{Lane, Lanes, Send, Sent};
-    pub use sort::{ENTRY_BYTES, Sort, Unit, stride_memory};
-    pub use tag::Tag;
-}
-
-/// Stages that data ends in.
-pub mod sink {
-    mod discard;
-    mod hand;
-    mod keys;
-    mod put;
-    mod summarise;
-    mod taken;
-    mod upload;
-    mod write;
-    pub use discard::Discard;
-    pub use hand::Hand;
-    pub use keys::Keys;
-    pub use put::{Put, PutAs};
-    pub use summarise::{Summaries, Summarise};
-    pub use taken::{Taken, TakenBlocks};
-    pub use write::{OnWhole, OutputFile, Target, Write};
-}
-
-use tonnage_pipeline::Port;
-
-/// Whole records, in no order.
-pub const RECORDS: Port = Port("records");
-/// Bytes with a destination: a partition's block, or a place in a file.
-pub const BLOCKS: Port = Port("blocks");
-/// Chunks of files, each in one buffer.
-pub const CHUNKS: Port = Port("chunks");
-/// Blocks on the network between two endpoints.
-pub const WIRE: Port = Port("wire");
-/// All blocks of one partition, in one buffer.
-pub const PARTITIONS: Port = Port("partitions");
+pub mod sink;
+pub mod source;
+pub mod totals;
+pub mod work;

@@ -18,7 +18,7 @@ use tonnage_disk::{Disk, DiskError, DiskFile};
 use tonnage_records::crc32;
 
 use crate::extent::{Extent, FileRef, Piece, aligned};
-use crate::ledger::Total;
+use crate::totals::Total;
 
 /// By how much a file grows that turns out too short.
 const GROWTH_BYTES: u64 = 64 << 20;
@@ -28,11 +28,11 @@ const GROWTH_BYTES: u64 = 64 << 20;
 pub struct Scratch {
     devices: Vec<Device>,
     partitions: Mutex<Vec<Vec<Block>>>,
-    came: Option<Mutex<Came>>,
+    received: Option<Mutex<ReceivedTotals>>,
 }
 
 /// What came of each partition from each source.
-type Came = BTreeMap<(usize, usize), Total>;
+type ReceivedTotals = BTreeMap<(usize, usize), Total>;
 
 #[derive(Debug)]
 struct Device {
@@ -115,24 +115,24 @@ impl Scratch {
                 .map(|file| file.map(device))
                 .collect::<Result<_, _>>()?,
             partitions: Mutex::default(),
-            came: None,
+            received: None,
         })
     }
 
     /// Counts what comes: for blocks that nobody who reads them could count again.
     #[must_use]
     pub fn counting(mut self) -> Self {
-        self.came = Some(Mutex::default());
+        self.received = Some(Mutex::default());
         self
     }
 
     /// Counts a block that has come, if blocks are counted.
     pub fn count(&self, partition: usize, source: usize, block: &[u8]) {
-        if let Some(came) = &self.came {
+        if let Some(received) = &self.received {
             let mut total = Total::default();
             total.count(block, block.len());
-            let mut came = came.lock().unwrap_or_else(PoisonError::into_inner);
-            came.entry((partition, source)).or_default().add(&total);
+            let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
+            received.entry((partition, source)).or_default().add(&total);
         }
     }
 
@@ -140,9 +140,9 @@ impl Scratch {
     #[must_use]
     pub fn counted(&self, partitions: usize) -> Vec<Total> {
         let mut totals = vec![Total::default(); partitions];
-        if let Some(came) = &self.came {
-            let came = came.lock().unwrap_or_else(PoisonError::into_inner);
-            for (&(partition, _), total) in came.iter() {
+        if let Some(received) = &self.received {
+            let received = received.lock().unwrap_or_else(PoisonError::into_inner);
+            for (&(partition, _), total) in received.iter() {
                 totals[partition].add(total);
             }
         }
@@ -156,9 +156,9 @@ impl Scratch {
         for blocks in partitions.iter_mut() {
             blocks.retain(|block| is_whole(block.source as usize));
         }
-        if let Some(came) = &self.came {
-            let mut came = came.lock().unwrap_or_else(PoisonError::into_inner);
-            came.retain(|&(_, source), _| is_whole(source));
+        if let Some(received) = &self.received {
+            let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
+            received.retain(|&(_, source), _| is_whole(source));
         }
         let bytes = |blocks: &Vec<Block>| blocks.iter().map(|block| u64::from(block.len)).sum();
         partitions.iter().map(bytes).collect()

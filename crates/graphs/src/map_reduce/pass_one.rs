@@ -10,22 +10,23 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
 use tonnage_net::Settings;
-use tonnage_object::Tally;
-use tonnage_pipeline::{Control, Graph, GraphError, Node};
+use tonnage_object::RequestCounts;
+use tonnage_pipeline::{Graph, GraphError, Node, RunHandle};
 use tonnage_records::Layout;
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::ALIGNMENT;
-use tonnage_stages::gate::Gate;
-use tonnage_stages::ledger::Total;
+use tonnage_stages::host_queue::HostQueue;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::sink::Target;
-use tonnage_stages::source::{Given, GivenBlock};
+use tonnage_stages::source::{FromHost, HostBlock};
+use tonnage_stages::totals::Total;
 
-use crate::fleet::round;
-use crate::job::{JobError, Watch, memory};
-use crate::passes::PassOne;
+use crate::cluster::exchange::connect;
+use crate::cluster::pass_one_result;
+use crate::error::JobError;
 use crate::plan::{Plan, Shape, UNCOUNTED};
-use crate::wire::connect;
+use crate::sort::pass_graphs::PassOne;
+use crate::watch::{Watch, memory};
 
 /// An endpoint's part in a round.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,7 +55,7 @@ pub struct Config {
 pub struct Outcome {
     /// What any round tells.
     #[serde(flatten)]
-    pub round: round::Outcome,
+    pub round: pass_one_result::Outcome,
     /// Memory that each partition takes whole.
     pub spans: Vec<u64>,
     /// Of each partition, the blocks that were given here, wherever they went.
@@ -70,52 +71,52 @@ pub struct Outcome {
 /// case.
 pub fn run(
     config: &Config,
-    gate: &Arc<Gate<GivenBlock>>,
-    control: &Control,
+    queue: &Arc<HostQueue<HostBlock>>,
+    handle: &RunHandle,
 ) -> Result<Outcome, JobError> {
-    let outcome = run_round(config, gate, control);
-    gate.shut();
+    let outcome = run_round(config, queue, handle);
+    queue.abort();
     outcome
 }
 
 fn run_round(
     config: &Config,
-    gate: &Arc<Gate<GivenBlock>>,
-    control: &Control,
+    queue: &Arc<HostQueue<HostBlock>>,
+    handle: &RunHandle,
 ) -> Result<Outcome, JobError> {
-    let watch = Watch::begin(control);
+    let watch = Watch::begin(handle);
     let scratch = Scratch::named(&config.disk, &config.scratch, 0)?;
     let scratch = Arc::new(scratch.counting());
     let mesh = config.mesh.as_ref();
-    let met = mesh.map(|mesh| connect(mesh, control)).transpose()?;
+    let met = mesh.map(|mesh| connect(mesh, handle)).transpose()?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
-    let mut pass = pass(config, gate, &scratch)?;
+    let mut pass = pass(config, queue, &scratch)?;
     pass = match (met, mesh) {
         (Some(met), Some(mesh)) => pass.across(met, mesh.number, &config.owners),
         _ => alone(pass, &config.owners),
     };
-    let graph = with_given(&pass, gate).map_err(|why| JobError::failed(why.to_string()))?;
+    let graph = with_host_blocks(&pass, queue).map_err(|why| JobError::failed(why.to_string()))?;
     let memory = memory(config.memory_bytes)?;
     let mut phase = watch.run("pass_one", &graph, &memory, None)?;
     phase.disk_modes = pass.write.modes.seen();
-    let left = round::leave(&pass, &scratch, &config.index)?;
+    let saved = pass_one_result::save_round(&pass, &scratch, &config.index)?;
     let mut spans = scratch.spans();
     let partitions = config.owners.len();
     spans.resize(partitions, 0);
-    let ledger = &pass.partition.ledger;
+    let totals = &pass.partition.totals;
     Ok(Outcome {
-        round: round::Outcome {
-            read: ledger.total(),
-            sent: left.sent,
-            received: left.received,
-            partitions: left.partitions,
+        round: pass_one_result::Outcome {
+            read: totals.total(),
+            sent: saved.sent,
+            received: saved.received,
+            partitions: saved.partitions,
             meeting_seconds,
-            requests: Tally::default(),
+            requests: RequestCounts::default(),
             seconds: watch.epoch.elapsed().as_secs_f64(),
             phases: vec![phase],
         },
         spans,
-        given: (0..partitions).map(|place| ledger.of(place)).collect(),
+        given: (0..partitions).map(|place| totals.of(place)).collect(),
         came: scratch.counted(partitions),
     })
 }
@@ -123,7 +124,7 @@ fn run_round(
 /// The sort's pass one, of which only what follows the blocks is used.
 fn pass(
     config: &Config,
-    gate: &Gate<GivenBlock>,
+    queue: &HostQueue<HostBlock>,
     scratch: &Arc<Scratch>,
 ) -> Result<PassOne, JobError> {
     let block_bytes = config.block_bytes.next_multiple_of(ALIGNMENT);
@@ -131,13 +132,13 @@ fn pass(
     // as those that give.
     let room = config
         .memory_bytes
-        .saturating_sub(gate.most_bytes() + block_bytes);
+        .saturating_sub(queue.most_bytes() + block_bytes);
     let spare_blocks = room / block_bytes / if config.mesh.is_some() { 2 } else { 1 };
     if spare_blocks == 0 {
         return Err(JobError::Refused(format!(
             "{} bytes of memory hold no block of {block_bytes} beside {} that wait: give more",
             config.memory_bytes,
-            gate.most_bytes()
+            queue.most_bytes()
         )));
     }
     let shape = Shape {
@@ -178,13 +179,16 @@ fn alone(mut pass: PassOne, owners: &[Option<usize>]) -> PassOne {
 ///
 /// # Errors
 /// When the pass has no such stages.
-pub fn with_given(pass: &PassOne, gate: &Arc<Gate<GivenBlock>>) -> Result<Graph, GraphError> {
-    let given = Given {
-        gate: Arc::clone(gate),
+pub fn with_host_blocks(
+    pass: &PassOne,
+    queue: &Arc<HostQueue<HostBlock>>,
+) -> Result<Graph, GraphError> {
+    let given = FromHost {
+        queue: Arc::clone(queue),
         lanes: Arc::clone(&pass.partition.lanes),
         buffers: pass.partition.spare_blocks,
         buffer_bytes: pass.partition.block_bytes,
-        ledger: Arc::clone(&pass.partition.ledger),
+        totals: Arc::clone(&pass.partition.totals),
     };
     pass.graph()
         .replace("read"..="partition", Node::new("given", given))

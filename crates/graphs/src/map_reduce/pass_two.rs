@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-use tonnage_pipeline::{Control, Graph, GraphError, Node};
+use tonnage_pipeline::{Graph, GraphError, Node, RunHandle};
 use tonnage_records::Layout;
 use tonnage_stages::extent::{ALIGNMENT, Extent};
-use tonnage_stages::gate::Gate;
-use tonnage_stages::ledger::{Ledger, Total};
+use tonnage_stages::host_queue::HostQueue;
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::{Taken, TakenBlocks};
+use tonnage_stages::sink::{PartitionBlocks, ToHost};
+use tonnage_stages::totals::{Total, Totals};
 use tonnage_stages::work::Unit;
 
-use crate::cut::Cut;
-use crate::fleet::pass_two::Round;
-use crate::job::{JobError, Phase, Watch, memory};
-use crate::passes::PassTwo;
+use crate::cluster::pass_two::Round;
+use crate::error::JobError;
 use crate::plan::{Plan, Shape, UNCOUNTED};
+use crate::sort::pass_graphs::PassTwo;
+use crate::sort::spilled_partition::SpilledPartition;
+use crate::watch::{Phase, Watch, memory};
 
 /// What to take.
 #[derive(Clone, Debug, Deserialize)]
@@ -56,30 +57,30 @@ pub struct Outcome {
 /// What is refused, what fails, or the cancellation; the gate is shut then, and closed otherwise.
 pub fn run(
     config: &Config,
-    gate: &Arc<Gate<TakenBlocks>>,
-    control: &Control,
+    queue: &Arc<HostQueue<PartitionBlocks>>,
+    handle: &RunHandle,
 ) -> Result<Outcome, JobError> {
-    let outcome = read(config, gate, control);
+    let outcome = read(config, queue, handle);
     match outcome {
-        Ok(_) => gate.close(),
-        Err(_) => gate.shut(),
+        Ok(_) => queue.close(),
+        Err(_) => queue.abort(),
     }
     outcome
 }
 
 fn read(
     config: &Config,
-    gate: &Arc<Gate<TakenBlocks>>,
-    control: &Control,
+    queue: &Arc<HostQueue<PartitionBlocks>>,
+    handle: &RunHandle,
 ) -> Result<Outcome, JobError> {
-    let watch = Watch::begin(control);
+    let watch = Watch::begin(handle);
     let rounds = Round::open_all(&config.rounds, &config.disk)?;
     let devices = config.rounds.first().map_or(1, |round| round.scratch.len());
     let mut portions: Vec<(usize, Arc<Extent>)> = Vec::new();
     let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); devices];
     for &partition in &config.partitions {
         let lane = partition % devices;
-        for mut extent in cut(&rounds, partition, lane, config.portion_bytes)? {
+        for mut extent in portions_of(&rounds, partition, lane, config.portion_bytes)? {
             extent.number = portions.len();
             let extent = Arc::new(extent);
             lanes[lane].push(Arc::clone(&extent));
@@ -87,31 +88,31 @@ fn read(
         }
     }
     let pass = pass(config, &portions, lanes)?;
-    let ledger = Arc::new(Ledger::default());
-    let taken = Taken {
+    let totals = Arc::new(Totals::default());
+    let taken = ToHost {
         portions: Arc::new(portions),
-        gate: Arc::clone(gate),
-        ledger: Arc::clone(&ledger),
+        queue: Arc::clone(queue),
+        totals: Arc::clone(&totals),
     };
-    let graph = with_taken(&pass, taken).map_err(|why| JobError::failed(why.to_string()))?;
+    let graph = to_host(&pass, taken).map_err(|why| JobError::failed(why.to_string()))?;
     let memory = memory(config.memory_bytes)?;
     let mut phase = watch.run("pass_two", &graph, &memory, None)?;
     phase.disk_modes = pass.read.modes.seen();
     Ok(Outcome {
-        taken: ledger.total(),
+        taken: totals.total(),
         seconds: watch.epoch.elapsed().as_secs_f64(),
         phases: vec![phase],
     })
 }
 
 /// A partition in portions of whole blocks.
-fn cut(
+fn portions_of(
     rounds: &[Scratch],
     partition: usize,
     lane: usize,
     portion_bytes: usize,
 ) -> Result<Vec<Extent>, JobError> {
-    let cut = Cut {
+    let spilled = SpilledPartition {
         number: partition,
         blocks: rounds
             .iter()
@@ -120,13 +121,18 @@ fn cut(
         lane,
         in_order: true, // What need not stay together is cut in portions.
     };
-    let longest = cut.blocks.iter().map(|block| block.len).max().unwrap_or(0);
+    let longest = spilled
+        .blocks
+        .iter()
+        .map(|block| block.len)
+        .max()
+        .unwrap_or(0);
     if longest + 2 * ALIGNMENT > portion_bytes {
         return Err(JobError::Refused(format!(
             "a block of {longest} bytes does not fit into a portion of {portion_bytes}"
         )));
     }
-    Ok(cut.extents(portion_bytes, 1))
+    Ok(spilled.extents(portion_bytes, 1))
 }
 
 /// The sort's pass two, of which only the reading is used.
@@ -182,7 +188,7 @@ fn pass(
 ///
 /// # Errors
 /// When the pass has no such stages.
-pub fn with_taken(pass: &PassTwo, taken: Taken) -> Result<Graph, GraphError> {
+pub fn to_host(pass: &PassTwo, taken: ToHost) -> Result<Graph, GraphError> {
     pass.graph()
         .replace("sort"..="write", Node::new("taken", taken))
 }

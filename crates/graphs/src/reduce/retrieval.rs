@@ -13,16 +13,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
-pub use tonnage_object::Clients;
-use tonnage_object::Tally;
-use tonnage_pipeline::{Buffer, Control, Graph, Node};
+pub use tonnage_object::ClientPool;
+use tonnage_object::RequestCounts;
+use tonnage_pipeline::{Buffer, Graph, Node, RunHandle};
 use tonnage_stages::extent::{ALIGNMENT, FileRef, Object, aligned};
-use tonnage_stages::gate::{Gate, Shut};
-use tonnage_stages::sink::Hand;
-use tonnage_stages::source::{Fetch, Pace, Retrieve};
+use tonnage_stages::host_queue::{Aborted, HostQueue};
+use tonnage_stages::object::access::ObjectAccess;
+use tonnage_stages::sink::Lend;
+use tonnage_stages::source::{Pace, Retrieve};
 
-use crate::job::{JobError, Phase, Watch, memory};
-use crate::volumes::{Url, Volumes, refused};
+use crate::error::JobError;
+use crate::error::refused;
+use crate::objects::object_input::{ObjectStorage, ObjectUrl};
+use crate::watch::{Phase, Watch, memory};
 
 /// What to retrieve, and how.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,7 +41,7 @@ pub struct Config {
     pub memory_bytes: usize,
     /// How to use object storage; of its requests at once there are as many workers.
     #[serde(default)]
-    pub volumes: Volumes,
+    pub volumes: ObjectStorage,
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
@@ -59,7 +62,7 @@ pub struct Source {
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// What was asked of stores.
-    pub requests: Tally,
+    pub requests: RequestCounts,
     /// Seconds in all.
     pub seconds: f64,
     /// The run.
@@ -69,23 +72,23 @@ pub struct Outcome {
 /// Both ends of a retrieval: who asks, and who takes.
 #[derive(Debug)]
 pub struct Ends {
-    asked: Arc<Gate<(usize, usize, u64, usize)>>,
-    taken: Arc<Gate<Buffer>>,
+    asked: Arc<HostQueue<(usize, usize, u64, usize)>>,
+    taken: Arc<HostQueue<Buffer>>,
     pace: Arc<Pace>,
-    clients: Arc<Clients>,
+    clients: Arc<ClientPool>,
     before: u64, // received by clients
 }
 
 impl Ends {
     /// Of a retrieval that uses these, which others have used and will.
     #[must_use]
-    pub fn new(clients: &Arc<Clients>) -> Self {
+    pub fn new(clients: &Arc<ClientPool>) -> Self {
         Self {
             clients: Arc::clone(clients),
             before: clients.received(),
             // What waits there is a few words each, and chunks that wait hold memory: it bounds them.
-            asked: Arc::new(Gate::new(usize::MAX)),
-            taken: Arc::new(Gate::new(usize::MAX)),
+            asked: Arc::new(HostQueue::new(usize::MAX)),
+            taken: Arc::new(HostQueue::new(usize::MAX)),
             pace: Arc::default(),
         }
     }
@@ -94,7 +97,13 @@ impl Ends {
     ///
     /// # Errors
     /// When the retrieval has ended.
-    pub fn ask(&self, number: usize, source: usize, offset: u64, len: usize) -> Result<(), Shut> {
+    pub fn ask(
+        &self,
+        number: usize,
+        source: usize,
+        offset: u64,
+        len: usize,
+    ) -> Result<(), Aborted> {
         self.asked.put((number, source, offset, len), 1, || false)
     }
 
@@ -107,7 +116,7 @@ impl Ends {
     ///
     /// # Errors
     /// When the retrieval has ended before.
-    pub fn take(&self) -> Result<Option<Buffer>, Shut> {
+    pub fn take(&self) -> Result<Option<Buffer>, Aborted> {
         self.taken.take(|| false)
     }
 
@@ -134,9 +143,9 @@ impl Ends {
     }
 
     /// Nobody takes any more.
-    pub fn shut(&self) {
-        self.asked.shut();
-        self.taken.shut();
+    pub fn abort(&self) {
+        self.asked.abort();
+        self.taken.abort();
     }
 }
 
@@ -144,20 +153,20 @@ impl Ends {
 ///
 /// # Errors
 /// What is refused, what fails, or the cancellation; nobody waits at the ends any more then.
-pub fn run(config: &Config, ends: &Ends, control: &Control) -> Result<Outcome, JobError> {
-    let outcome = retrieve(config, ends, control);
+pub fn run(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let outcome = retrieve(config, ends, handle);
     match outcome {
         Ok(_) => ends.taken.close(),
-        Err(_) => ends.shut(),
+        Err(_) => ends.abort(),
     }
     outcome
 }
 
-fn retrieve(config: &Config, ends: &Ends, control: &Control) -> Result<Outcome, JobError> {
-    let watch = Watch::begin(control);
-    let fetch = Fetch {
+fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(handle);
+    let access = ObjectAccess {
         clients: Arc::clone(&ends.clients),
-        ..config.volumes.fetch()?
+        ..config.volumes.access()?
     };
     if config.range_bytes == 0 || config.chunk_bytes == 0 {
         return Err(refused("a chunk has a byte at least, and so has a range"));
@@ -178,28 +187,28 @@ fn retrieve(config: &Config, ends: &Ends, control: &Control) -> Result<Outcome, 
         asked: Arc::clone(&ends.asked),
         files: Arc::new(files.collect()),
         range_bytes: config.range_bytes,
-        workers: fetch.requests,
+        workers: access.requests,
         pace: Arc::clone(&ends.pace),
         buffers,
         buffer_bytes,
         disk: config.disk.clone(),
-        fetch: fetch.clone(),
+        access: access.clone(),
         begun: Arc::new(Mutex::default()),
     };
-    let hand = Hand {
-        gate: Arc::clone(&ends.taken),
+    let hand = Lend {
+        queue: Arc::clone(&ends.taken),
     };
     let graph = Graph::chain([Node::new("retrieve", retrieve), Node::new("hand", hand)]);
     let phase = watch.run("retrieval", &graph, &memory(graph.memory_bytes())?, None)?;
     Ok(Outcome {
-        requests: fetch.counted(),
+        requests: access.counted(),
         seconds: watch.epoch.elapsed().as_secs_f64(),
         phases: vec![phase],
     })
 }
 
-fn file(source: &Source, volumes: &Volumes) -> FileRef {
-    match Url::of(&source.path) {
+fn file(source: &Source, volumes: &ObjectStorage) -> FileRef {
+    match ObjectUrl::of(&source.path) {
         Some(url) => FileRef::Object(Arc::new(Object {
             store: Arc::new(volumes.bucket(&url)),
             key: url.key,

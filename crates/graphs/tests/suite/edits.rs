@@ -11,17 +11,19 @@ use std::sync::atomic::AtomicUsize;
 use crate::common::disk;
 use proptest::prelude::*;
 use tonnage_disk::Disk;
-use tonnage_graphs::passes::{PassOne, PassTwo};
-use tonnage_graphs::{Plan, Shape, cpu_bench, disk_bench};
+use tonnage_graphs::benches::{cpu, disk};
+use tonnage_graphs::sort::pass_graphs::{PassOne, PassTwo};
+use tonnage_graphs::{Plan, Shape};
 use tonnage_pipeline::{Graph, Port};
 use tonnage_records::{Encoding, Generator, Layout};
 use tonnage_stages::boundaries::Boundaries;
 use tonnage_stages::extent::{Extent, FileRef, Piece};
+use tonnage_stages::output_file::OutputFile;
+use tonnage_stages::ports::{PARTITIONS, RECORDS};
 use tonnage_stages::scratch::Scratch;
-use tonnage_stages::sink::{OutputFile, Target};
+use tonnage_stages::sink::Target;
 use tonnage_stages::source::{Chunk, Content, Generate};
 use tonnage_stages::work::Unit;
-use tonnage_stages::{PARTITIONS, RECORDS};
 
 /// Stages that are in a benchmark and in no job.
 const ADDED: [&str; 3] = ["generate", "tag", "discard"];
@@ -157,17 +159,17 @@ fn benchmarks(passes: &Passes) -> Vec<(Graph, &'static [&'static str], Graph)> {
     let records = generate(RECORDS, plan.extent_bytes, plan.extent_buffers);
     let partition = generate(PARTITIONS, 1000, plan.slots);
     let (job_one, job_two) = (one.graph(), two.graph());
-    let read_write = disk_bench::read_write(one).expect("a graph");
-    let read_only = disk_bench::read_only(one).expect("a graph");
-    let write_only = disk_bench::write_only(one, bytes).expect("a graph");
-    let partitioning = cpu_bench::partitioning(one, records).expect("a graph");
-    let sorting = cpu_bench::sorting(two, partition).expect("a graph");
+    let read_write = disk::read_write(one).expect("a graph");
+    let read_only = disk::read_only(one).expect("a graph");
+    let write_only = disk::write_only(one, bytes).expect("a graph");
+    let partitioning = cpu::partitioning(one, records).expect("a graph");
+    let sorting = cpu::sorting(two, partition).expect("a graph");
     vec![
         (read_write, &["read", "tag", "write"], job_one.clone()),
         (read_only, &["read", "discard"], job_one.clone()),
         (write_only, &["generate", "write"], job_one.clone()),
         (
-            disk_bench::headroom(one, bytes),
+            disk::headroom(one, bytes),
             &["generate", "discard"],
             job_one.clone(),
         ),

@@ -9,11 +9,11 @@ use crate::common::{Random, disk, names};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use tonnage_disk::{Effect, Operation, Rule};
-use tonnage_graphs::job::JobError;
-use tonnage_graphs::valsort::Finding;
-use tonnage_graphs::volumes::Volumes;
-use tonnage_graphs::{gensort, valsort};
-use tonnage_pipeline::Control;
+use tonnage_graphs::error::JobError;
+use tonnage_graphs::objects::object_input::ObjectStorage;
+use tonnage_graphs::sort::valsort::Finding;
+use tonnage_graphs::sort::{gensort, valsort};
+use tonnage_pipeline::RunHandle;
 use tonnage_records::{Encoding, Layout, crc32};
 
 fn directory() -> TempDir {
@@ -33,7 +33,7 @@ fn generation(records: u64, encoding: Encoding, files: Vec<PathBuf>) -> gensort:
 }
 
 fn generate(config: &gensort::Config) -> Result<gensort::Outcome, JobError> {
-    gensort::run(config, &Control::default())
+    gensort::run(config, &RunHandle::default())
 }
 
 fn validate(inputs: Vec<PathBuf>, layout: Layout) -> valsort::Outcome {
@@ -41,9 +41,9 @@ fn validate(inputs: Vec<PathBuf>, layout: Layout) -> valsort::Outcome {
         inputs,
         layout,
         disk: disk(Vec::new()),
-        volumes: Volumes::default(),
+        volumes: ObjectStorage::default(),
     };
-    valsort::run(&config, &Control::default()).expect("validated")
+    valsort::run(&config, &RunHandle::default()).expect("validated")
 }
 
 fn md5(file: &Path) -> String {

@@ -9,15 +9,15 @@ use std::thread;
 
 use proptest::prelude::*;
 use tonnage_disk::{Effect, Operation, Rule};
-use tonnage_graphs::fleet::pass_two::Round;
-use tonnage_graphs::gate::Gate;
-use tonnage_graphs::job::JobError;
+use tonnage_graphs::cluster::pass_two::Round;
+use tonnage_graphs::error::JobError;
+use tonnage_graphs::host_queue::HostQueue;
 use tonnage_graphs::map_reduce::{pass_one, pass_two};
-use tonnage_graphs::{GivenBlock, TakenBlocks};
+use tonnage_graphs::{HostBlock, PartitionBlocks};
 use tonnage_net::Settings;
-use tonnage_pipeline::Control;
-use tonnage_stages::ledger::Total;
-use tonnage_stages::sink::Taken;
+use tonnage_pipeline::RunHandle;
+use tonnage_stages::sink::ToHost;
+use tonnage_stages::totals::Total;
 
 use crate::common::{Random, addresses, disk, meeting, seeded};
 use crate::edits::{Passes, passes};
@@ -48,18 +48,18 @@ fn config(place: &Path, owners: Vec<Option<usize>>, mesh: Option<Settings>) -> p
     }
 }
 
-fn give(config: &pass_one::Config, blocks: &[GivenBlock]) -> Result<pass_one::Outcome, JobError> {
-    let gate = Arc::new(Gate::new(BLOCK));
+fn give(config: &pass_one::Config, blocks: &[HostBlock]) -> Result<pass_one::Outcome, JobError> {
+    let queue = Arc::new(HostQueue::new(BLOCK));
     thread::scope(|scope| {
         scope.spawn(|| {
             for block in blocks {
-                if gate.put(block.clone(), block.1.len(), NEVER).is_err() {
+                if queue.put(block.clone(), block.1.len(), NEVER).is_err() {
                     return; // What ended it is told by the job.
                 }
             }
-            gate.close();
+            queue.close();
         });
-        pass_one::run(config, &gate, &Control::default())
+        pass_one::run(config, &queue, &RunHandle::default())
     })
 }
 
@@ -79,11 +79,11 @@ fn taking(place: &Path, partitions: Vec<usize>, portion_bytes: usize) -> pass_tw
 
 /// What was left of partitions, and in how many portions it came.
 fn take(config: &pass_two::Config) -> (Blocks, usize) {
-    let gate: Arc<Gate<TakenBlocks>> = Arc::new(Gate::new(1));
+    let queue: Arc<HostQueue<PartitionBlocks>> = Arc::new(HostQueue::new(1));
     thread::scope(|scope| {
-        let reading = scope.spawn(|| pass_two::run(config, &gate, &Control::default()));
+        let reading = scope.spawn(|| pass_two::run(config, &queue, &RunHandle::default()));
         let (mut blocks, mut portions) = (Blocks::new(), 0);
-        while let Ok(Some(taken)) = gate.take(NEVER) {
+        while let Ok(Some(taken)) = queue.take(NEVER) {
             let of_partition = blocks.entry(taken.partition).or_default();
             of_partition.extend(taken.blocks().map(<[u8]>::to_vec));
             portions += 1;
@@ -96,7 +96,7 @@ fn take(config: &pass_two::Config) -> (Blocks, usize) {
     })
 }
 
-fn given(partitions: usize, lengths: &[usize], seed: u64) -> Vec<GivenBlock> {
+fn given(partitions: usize, lengths: &[usize], seed: u64) -> Vec<HostBlock> {
     let mut random = Random(seed);
     let block = |&len: &usize| {
         let mut block = vec![0; len];
@@ -106,7 +106,7 @@ fn given(partitions: usize, lengths: &[usize], seed: u64) -> Vec<GivenBlock> {
     lengths.iter().map(block).collect()
 }
 
-fn by_partition<'a>(blocks: impl IntoIterator<Item = &'a GivenBlock>) -> Blocks {
+fn by_partition<'a>(blocks: impl IntoIterator<Item = &'a HostBlock>) -> Blocks {
     let mut found = Blocks::new();
     for (partition, block) in blocks {
         if !block.is_empty() {
@@ -159,7 +159,7 @@ proptest! {
         let count = lengths.len();
         let owners: Vec<Option<usize>> = (0..partitions).map(|place| Some(place % count)).collect();
         let endpoints = addresses(count);
-        let blocks: Vec<Vec<GivenBlock>> = (0_u64..)
+        let blocks: Vec<Vec<HostBlock>> = (0_u64..)
             .zip(&lengths)
             .map(|(seed, lengths)| given(partitions, lengths, seed))
             .collect();
@@ -196,17 +196,17 @@ proptest! {
 #[test]
 fn the_graphs_are_edits_of_the_sorts() {
     let Passes { one, two, .. } = passes(1 << 30, 64 << 20, 2, [1, 2, 1]);
-    let gate = Arc::new(Gate::new(BLOCK));
-    let graph = pass_one::with_given(&one, &gate).expect("the stages that it replaces");
+    let queue = Arc::new(HostQueue::new(BLOCK));
+    let graph = pass_one::with_host_blocks(&one, &queue).expect("the stages that it replaces");
     assert_eq!(graph.nodes()[1..], one.graph().nodes()[2..]);
     assert_eq!(graph.draw(), "given x1 -blocks-> write x2");
     graph.check(usize::MAX).expect("it fits together");
-    let taken = Taken {
+    let taken = ToHost {
         portions: Arc::default(),
-        gate: Arc::new(Gate::new(1)),
-        ledger: Arc::default(),
+        queue: Arc::new(HostQueue::new(1)),
+        totals: Arc::default(),
     };
-    let graph = pass_two::with_taken(&two, taken).expect("the stages that it replaces");
+    let graph = pass_two::to_host(&two, taken).expect("the stages that it replaces");
     assert_eq!(graph.nodes()[..1], two.graph().nodes()[..1]);
     assert_eq!(graph.draw(), "read x1 -partitions-> taken x1");
     graph.check(usize::MAX).expect("it fits together");
@@ -248,22 +248,24 @@ fn a_disk_that_fails_ends_it_and_nobody_waits() {
 #[test]
 fn who_cancels_need_not_close() {
     let room = room();
-    let (gate, control) = (Arc::new(Gate::new(BLOCK)), Control::default());
+    let (queue, handle) = (Arc::new(HostQueue::new(BLOCK)), RunHandle::default());
     let config = config(room.path(), vec![Some(0)], None);
     let ended = thread::scope(|scope| {
-        let running = scope.spawn(|| pass_one::run(&config, &gate, &control));
-        gate.put((0, vec![1; 100]), 100, NEVER).expect("it is open");
-        control.cancel();
+        let running = scope.spawn(|| pass_one::run(&config, &queue, &handle));
+        queue
+            .put((0, vec![1; 100]), 100, NEVER)
+            .expect("it is open");
+        handle.cancel();
         running.join().expect("no panic")
     });
     assert!(matches!(ended, Err(JobError::Cancelled)), "{ended:?}");
-    assert!(gate.put((0, vec![1]), 1, NEVER).is_err());
+    assert!(queue.put((0, vec![1]), 1, NEVER).is_err());
 }
 
 #[test]
 fn more_devices_than_portions_are_read_in_turn() {
     let (room, partitions, devices) = (room(), 8, 5);
-    let blocks: Vec<GivenBlock> = (0..20)
+    let blocks: Vec<HostBlock> = (0..20)
         .flat_map(|_| (0..partitions).map(|partition| (partition, vec![1; BLOCK])))
         .collect();
     let on_devices = pass_one::Config {
@@ -277,8 +279,8 @@ fn more_devices_than_portions_are_read_in_turn() {
     three.memory_bytes = 3 * portion_bytes;
     assert_eq!(take(&three), (by_partition(&blocks), partitions));
     three.memory_bytes = portion_bytes - BLOCK;
-    let gate = Arc::new(Gate::new(1));
-    let refused = pass_two::run(&three, &gate, &Control::default()).expect_err("too little");
+    let queue = Arc::new(HostQueue::new(1));
+    let refused = pass_two::run(&three, &queue, &RunHandle::default()).expect_err("too little");
     assert!(refused.to_string().contains("hold no portion"), "{refused}");
 }
 
@@ -291,7 +293,7 @@ fn a_block_that_no_portion_holds_is_refused() {
     )
     .expect("given");
     let config = taking(room.path(), vec![0], BLOCK);
-    let gate = Arc::new(Gate::new(1));
-    let refused = pass_two::run(&config, &gate, &Control::default()).expect_err("too long");
+    let queue = Arc::new(HostQueue::new(1));
+    let refused = pass_two::run(&config, &queue, &RunHandle::default()).expect_err("too long");
     assert!(refused.to_string().contains("does not fit into a portion"));
 }

@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use tonnage_graphs::job::JobError;
-use tonnage_graphs::net_bench::{Config, Outcome, run};
+use tonnage_graphs::benches::net::{Config, Outcome, run};
+use tonnage_graphs::error::JobError;
 use tonnage_net::{Effect, Fault, Settings};
-use tonnage_pipeline::Control;
+use tonnage_pipeline::RunHandle;
 
 use crate::common::{addresses, meeting};
 
@@ -28,7 +28,7 @@ fn run_all(configs: &[Config]) -> Vec<Result<Outcome, JobError>> {
     thread::scope(|scope| {
         let running: Vec<_> = configs
             .iter()
-            .map(|config| scope.spawn(|| run(config, &Control::default())))
+            .map(|config| scope.spawn(|| run(config, &RunHandle::default())))
             .collect();
         running
             .into_iter()
@@ -165,18 +165,18 @@ fn a_lost_endpoint_is_named_by_those_that_remain() {
 fn one_endpoint_is_refused() {
     let mut config = configs(1, 1).remove(0);
     assert!(matches!(
-        run(&config, &Control::default()),
+        run(&config, &RunHandle::default()),
         Err(JobError::Refused(_))
     ));
     let mut itself = configs(2, 1).remove(0);
     itself.sends_to = vec![0];
     assert!(matches!(
-        run(&itself, &Control::default()),
+        run(&itself, &RunHandle::default()),
         Err(JobError::Refused(_))
     ));
     config.seconds = -1.0;
     assert!(matches!(
-        run(&config, &Control::default()),
+        run(&config, &RunHandle::default()),
         Err(JobError::Refused(_))
     ));
 }

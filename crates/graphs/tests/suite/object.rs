@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tonnage_graphs::job::JobError;
-use tonnage_graphs::object_bench::{Config, Remove, Work, remove, run};
+use tonnage_graphs::benches::object::{Config, Remove, Work, remove, run};
+use tonnage_graphs::error::JobError;
 use tonnage_object::{Effect, Engine, Faults, Method, Rule, Settings};
-use tonnage_pipeline::{Arena, Control, Graph, Node, Options};
-use tonnage_stages::BLOCKS;
-use tonnage_stages::requests::Window;
+use tonnage_pipeline::{Arena, Graph, Node, RunHandle, RunOptions};
+use tonnage_stages::object::request_log::Window;
+use tonnage_stages::ports::BLOCKS;
 use tonnage_stages::sink::Discard;
 use tonnage_stages::source::Get;
 
@@ -51,7 +51,7 @@ fn what_is_done_is_counted_once() {
         if work == (Work::LayOut { objects: 7 }) {
             config.warm_up_seconds = 0.0; // It ends by itself, sooner.
         }
-        let outcome = run(&config, &Control::default()).expect("done");
+        let outcome = run(&config, &RunHandle::default()).expect("done");
         let phase = &outcome.phases[0];
         assert_eq!(phase.graph, graph);
         let (first, last) = (&phase.report.stages[0], &phase.report.stages[1]);
@@ -89,7 +89,7 @@ fn errors_that_pass_are_counted() {
         };
         let mut config = config(work);
         config.store = store(vec![rule]);
-        let tally = run(&config, &Control::default()).expect("done").tally;
+        let tally = run(&config, &RunHandle::default()).expect("done").tally;
         assert!(tally.retries > 0);
         assert_eq!(tally.errors.values().sum::<u64>(), tally.retries);
     }
@@ -109,7 +109,7 @@ fn an_error_that_stays_ends_the_trial_with_the_object_s_name() {
         let mut config = config(work);
         config.store = store(vec![rule]);
         config.store.retries = 1;
-        let Err(JobError::Failed { what, .. }) = run(&config, &Control::default()) else {
+        let Err(JobError::Failed { what, .. }) = run(&config, &RunHandle::default()) else {
             panic!("it went well");
         };
         assert!(what.contains("s3://none/tests/object-0000"), "{what}");
@@ -122,7 +122,7 @@ fn what_keeps_everyone_out_is_refused_with_how_to_mend_it() {
     for (status, mend) in [(403, "AWS_ACCESS_KEY_ID"), (404, "make it")] {
         let mut config = config(GET);
         config.store = store(vec![Rule::new(Method::Get, Effect::Status { status })]);
-        match run(&config, &Control::default()) {
+        match run(&config, &RunHandle::default()) {
             Err(JobError::Refused(why)) => assert!(why.contains(mend), "{why}"),
             other => panic!("{other:?}"),
         }
@@ -141,13 +141,13 @@ fn what_cannot_be_is_refused() {
     ] {
         let mut config = config(GET);
         change(&mut config);
-        odd.push(run(&config, &Control::default()).map(drop));
+        odd.push(run(&config, &RunHandle::default()).map(drop));
     }
     let whole_bucket = Remove {
         store: store(Vec::new()),
         folder: "/".to_owned(),
     };
-    odd.push(remove(&whole_bucket, &Control::default()).map(drop));
+    odd.push(remove(&whole_bucket, &RunHandle::default()).map(drop));
     for ended in odd {
         assert!(matches!(ended, Err(JobError::Refused(_))), "{ended:?}");
     }
@@ -165,11 +165,11 @@ fn a_cancelled_trial_ends_though_no_answer_comes() {
             path_contains: Some("object-0".to_owned()),
             ..Rule::new(method, stall)
         }]);
-        let control = Control::default();
+        let handle = RunHandle::default();
         let ended = std::thread::scope(|scope| {
-            let running = scope.spawn(|| run(&config, &control));
+            let running = scope.spawn(|| run(&config, &handle));
             std::thread::sleep(Duration::from_millis(50));
-            control.cancel();
+            handle.cancel();
             running.join().expect("no panic")
         });
         assert!(matches!(ended, Err(JobError::Cancelled)), "{ended:?}");
@@ -198,13 +198,13 @@ fn chunks_are_taken_from_the_objects_in_turn() {
     };
     let discard = Discard { takes: BLOCKS };
     let graph = Graph::chain([Node::new("get", get), Node::new("discard", discard)]);
-    let options = Options {
+    let options = RunOptions {
         memory: Arc::new(Arena::map(1 << 20).expect("memory")),
         duration: None,
         sample_every: Duration::from_millis(10),
     };
     // The third request, which is for the third object, ends it.
-    let ended = tonnage_pipeline::run(&graph, &options, &Control::default());
+    let ended = tonnage_pipeline::run(&graph, &options, &RunHandle::default());
     assert!(ended.expect_err("ended").to_string().contains("tests/c"));
     assert_eq!(next.load(std::sync::atomic::Ordering::Relaxed), 3);
 }

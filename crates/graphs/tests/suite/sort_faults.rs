@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Keys, Place, disk, records, run, sorts};
+use crate::common::{Place, SampleKeys, disk, records, run, sorts};
 use proptest::prelude::*;
 use tonnage_disk::{Disk, Effect, Engine, Faults, Operation, Rule};
-use tonnage_graphs::job::JobError;
-use tonnage_graphs::sort::{Config, Outcome};
-use tonnage_pipeline::Control;
+use tonnage_graphs::error::JobError;
+use tonnage_graphs::sort::sort_job::{Config, Outcome};
+use tonnage_pipeline::RunHandle;
 use tonnage_records::Layout;
 
 const LAYOUT: Layout = Layout::SORT_BENCHMARK;
@@ -20,7 +20,7 @@ const MEMORY: usize = 8 << 20;
 
 /// Two inputs of about a megabyte, two devices for scratch, two for output.
 fn place() -> Place {
-    let bytes = records(1, 22_000, &LAYOUT, Keys::Uniform);
+    let bytes = records(1, 22_000, &LAYOUT, SampleKeys::Uniform);
     Place::new(&[&bytes[..1_200_000], &bytes[1_200_000..]], 2, 2)
 }
 
@@ -59,7 +59,7 @@ fn is_whole_again(place: &Place, config: &Config, before: &[u8]) {
 
 fn fails_with(place: &Place, config: &Config) -> Said {
     let before = place.input();
-    let said = failed(run(config, &Control::default()));
+    let said = failed(run(config, &RunHandle::default()));
     is_whole_again(place, config, &before);
     said
 }
@@ -153,7 +153,7 @@ fn scratch_that_fills_up_half_way_fails_cleanly() {
 /// A sample that misses sends partitions through scratch again, for which it has to grow.
 #[test]
 fn scratch_that_cannot_grow_fails_cleanly() {
-    let bytes = records(2, 120_000, &LAYOUT, Keys::Sorted);
+    let bytes = records(2, 120_000, &LAYOUT, SampleKeys::Sorted);
     let place = Place::new(&[&bytes], 1, 1);
     let full = rule(Operation::Grow, "(scratch)", error(libc::ENOSPC));
     let config = Config {
@@ -196,7 +196,7 @@ fn scratch_that_reads_wrong_is_noticed() {
     assert_eq!(said.stage, None);
 
     // On its second way through pass one, too.
-    let bytes = records(3, 120_000, &LAYOUT, Keys::Sorted);
+    let bytes = records(3, 120_000, &LAYOUT, SampleKeys::Sorted);
     let place = Place::new(&[&bytes], 1, 1);
     let config = Config {
         disk: disk(vec![rule(Operation::Read, "(scratch)", Effect::Corrupt)]),
@@ -215,14 +215,16 @@ fn scratch_that_reads_wrong_is_noticed() {
 fn an_input_that_reads_wrong_shows_in_the_checksum() {
     let place = place();
     let healthy = place.config(LAYOUT, MEMORY);
-    let checksum = run(&healthy, &Control::default()).expect("sorted").checksum;
+    let checksum = run(&healthy, &RunHandle::default())
+        .expect("sorted")
+        .checksum;
     place.forget_output();
     let corrupt = rule(Operation::Read, "/in/", Effect::Corrupt);
     let config = Config {
         disk: disk(vec![corrupt]),
         ..healthy
     };
-    let outcome = run(&config, &Control::default()).expect("sorted");
+    let outcome = run(&config, &RunHandle::default()).expect("sorted");
     assert_ne!(outcome.checksum, checksum);
 }
 
@@ -302,16 +304,16 @@ fn meanwhile(
     config: &Config,
     act: impl FnOnce(&[PathBuf]) + Send,
 ) -> Result<Outcome, JobError> {
-    let control = Control::default();
+    let handle = RunHandle::default();
     let sampled = place.input().len() as u64; // at most
     thread::scope(|scope| {
         scope.spawn(|| {
-            while control.done_bytes() <= sampled {
+            while handle.done_bytes() <= sampled {
                 thread::sleep(Duration::from_millis(1));
             }
             act(&place.output);
         });
-        run(config, &control)
+        run(config, &handle)
     })
 }
 
@@ -390,13 +392,13 @@ fn a_cancelled_sort_leaves_nothing() {
     };
     let mut cancelled = 0;
     for pause in [0, 1, 3, 10, 30, 60, 100] {
-        let control = Control::default();
-        let canceller = control.clone();
+        let handle = RunHandle::default();
+        let canceller = handle.clone();
         let cancelling = thread::spawn(move || {
             thread::sleep(Duration::from_millis(pause));
             canceller.cancel();
         });
-        match run(&config, &control) {
+        match run(&config, &handle) {
             Err(JobError::Cancelled) => cancelled += 1,
             // It was faster: then it is whole.
             Ok(_) => assert_eq!(
@@ -461,7 +463,7 @@ proptest! {
             sample_chunks: missing_sample.then_some(1),
             ..place.config(LAYOUT, 4 << 20)
         };
-        match run(&config, &Control::default()) {
+        match run(&config, &RunHandle::default()) {
             Ok(_) => prop_assert_eq!(
                 crate::common::is_sort_of(&place.result(), &before, &LAYOUT),
                 Ok(())

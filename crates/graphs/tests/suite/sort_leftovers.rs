@@ -13,21 +13,21 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Keys, Place, disk, names, records, run, sorts};
+use crate::common::{Place, SampleKeys, disk, names, records, run, sorts};
 use tonnage_disk::{Effect, Operation, Rule};
-use tonnage_graphs::Unsealed;
-use tonnage_graphs::job::JobError;
-use tonnage_graphs::sort::Config;
-use tonnage_graphs::valsort;
-use tonnage_graphs::volumes::Volumes;
-use tonnage_pipeline::Control;
+use tonnage_graphs::AtomicOutput;
+use tonnage_graphs::error::JobError;
+use tonnage_graphs::objects::object_input::ObjectStorage;
+use tonnage_graphs::sort::sort_job::Config;
+use tonnage_graphs::sort::valsort;
+use tonnage_pipeline::RunHandle;
 use tonnage_records::Layout;
 
 const LAYOUT: Layout = Layout::SORT_BENCHMARK;
 const MEMORY: usize = 8 << 20;
 
 fn place() -> Place {
-    let bytes = records(1, 20_000, &LAYOUT, Keys::Uniform);
+    let bytes = records(1, 20_000, &LAYOUT, SampleKeys::Uniform);
     Place::new(&[&bytes], 1, 1)
 }
 
@@ -57,7 +57,7 @@ fn locks(directory: &File) -> bool {
 }
 
 fn refused(config: &Config) -> String {
-    match run(config, &Control::default()) {
+    match run(config, &RunHandle::default()) {
         Err(JobError::Refused(why)) => why,
         other => panic!("{:?}", other.map(|outcome| outcome.records)),
     }
@@ -158,7 +158,7 @@ fn a_running_sort_keeps_others_out() {
         ..place.config(LAYOUT, MEMORY)
     };
     let (first, input) = (config.clone(), place.input());
-    let sorting = thread::spawn(move || run(&first, &Control::default()));
+    let sorting = thread::spawn(move || run(&first, &RunHandle::default()));
     let own = format!(".tonnage-unfinished-{}", std::process::id());
     let hidden = place.output[0].join(own);
     while !sorting.is_finished() && !File::open(&hidden).is_ok_and(|hidden| !locks(&hidden)) {
@@ -170,9 +170,9 @@ fn a_running_sort_keeps_others_out() {
         inputs: place.output.clone(),
         layout: LAYOUT,
         disk: disk(Vec::new()),
-        volumes: Volumes::default(),
+        volumes: ObjectStorage::default(),
     };
-    match valsort::run(&validate, &Control::default()) {
+    match valsort::run(&validate, &RunHandle::default()) {
         Err(JobError::Refused(why)) => assert!(why.contains("not finished"), "{why}"),
         other => panic!("{:?}", other.map(|outcome| outcome.bytes)),
     }
@@ -195,7 +195,7 @@ fn of_jobs_that_begin_at_once_one_writes() {
         let wrote: usize = thread::scope(|scope| {
             let job = || {
                 begin.wait();
-                let job = Unsealed::prepare(&place.output, "");
+                let job = AtomicOutput::prepare(&place.output, "");
                 // Nobody ends before all have tried.
                 end.wait();
                 match job {

@@ -3,12 +3,12 @@
 
 use std::fs;
 
-use crate::common::{DISTRIBUTIONS, Keys, Place, Random, disk, names, records, run, sorts};
+use crate::common::{DISTRIBUTIONS, Place, Random, SampleKeys, disk, names, records, run, sorts};
 use proptest::prelude::*;
 use tonnage_disk::{Disk, Engine};
-use tonnage_graphs::job::JobError;
-use tonnage_graphs::sort::{Config, Outcome};
-use tonnage_pipeline::Control;
+use tonnage_graphs::error::JobError;
+use tonnage_graphs::sort::sort_job::{Config, Outcome};
+use tonnage_pipeline::RunHandle;
 use tonnage_records::Layout;
 
 const MIB: usize = 1 << 20;
@@ -33,7 +33,7 @@ fn again(outcome: &Outcome) -> usize {
 }
 
 fn refused(config: &Config) -> String {
-    match run(config, &Control::default()) {
+    match run(config, &RunHandle::default()) {
         Err(JobError::Refused(why)) => why,
         other => panic!("{other:?}"),
     }
@@ -90,7 +90,7 @@ fn partitions_larger_than_memory_are_partitioned_again() {
         };
         let outcome = sorts(&place, &config).unwrap_or_else(|why| panic!("{keys:?}: {why}"));
         // A chunk of sorted records says nothing of the others.
-        if matches!(keys, Keys::Sorted | Keys::Reversed) {
+        if matches!(keys, SampleKeys::Sorted | SampleKeys::Reversed) {
             assert!(again(&outcome) > 0, "{keys:?}");
             assert!(outcome.repartitioned_bytes > 0, "{keys:?}");
         }
@@ -107,7 +107,7 @@ fn a_frequent_key_may_be_larger_than_memory() {
         (100, 256 * MIB),
     ] {
         let layout = Layout::new(record, 0, 10).expect("a layout");
-        let bytes = records(2, 40 * MIB / record, &layout, Keys::AllEqual);
+        let bytes = records(2, 40 * MIB / record, &layout, SampleKeys::AllEqual);
         let place = Place::new(&[&bytes], 1, 1);
         let sorted = sorts(&place, &place.config(layout, memory));
         sorted.unwrap_or_else(|why| panic!("records of {record}, memory {memory}: {why}"));
@@ -118,7 +118,7 @@ fn a_frequent_key_may_be_larger_than_memory() {
 #[test]
 fn every_memory_is_refused_or_kept() {
     let layout = Layout::SORT_BENCHMARK;
-    let bytes = records(3, 3 * MIB / 100, &layout, Keys::HalfOneKey);
+    let bytes = records(3, 3 * MIB / 100, &layout, SampleKeys::HalfOneKey);
     let place = Place::new(&[&bytes], 1, 1);
     let mut kept = 0;
     for memory in [
@@ -151,7 +151,7 @@ fn every_memory_is_refused_or_kept() {
 #[test]
 fn no_record_and_one_record_are_sorted() {
     let layout = Layout::SORT_BENCHMARK;
-    let one = records(4, 1, &layout, Keys::Uniform);
+    let one = records(4, 1, &layout, SampleKeys::Uniform);
     for files in [
         vec![],
         vec![&[][..]],
@@ -168,7 +168,7 @@ fn no_record_and_one_record_are_sorted() {
 #[test]
 fn ten_thousand_small_files_are_one_input() {
     let layout = Layout::new(10, 2, 4).expect("a layout");
-    let bytes = records(5, 25_000, &layout, Keys::Uniform);
+    let bytes = records(5, 25_000, &layout, SampleKeys::Uniform);
     let place = Place::new(&split(&bytes, 10, 10_000, 5), 1, 1);
     // By their directory, whose hidden files are none of the input.
     let directory = place.root.path().join("in");
@@ -184,7 +184,7 @@ fn ten_thousand_small_files_are_one_input() {
 #[test]
 fn what_was_sorted_can_be_sorted_again() {
     let layout = Layout::SORT_BENCHMARK;
-    let bytes = records(6, 30_000, &layout, Keys::Uniform);
+    let bytes = records(6, 30_000, &layout, SampleKeys::Uniform);
     let mut place = Place::new(&[&bytes], 2, 1);
     sorts(&place, &place.config(layout, 8 * MIB)).expect("sorted");
     let first = place.result();
@@ -193,7 +193,7 @@ fn what_was_sorted_can_be_sorted_again() {
         inputs,
         ..place.config(layout, 8 * MIB)
     };
-    run(&config, &Control::default()).expect("sorted");
+    run(&config, &RunHandle::default()).expect("sorted");
     // Keys are distinct here, so there is only one order.
     assert_eq!(place.result(), first);
 }
@@ -201,7 +201,7 @@ fn what_was_sorted_can_be_sorted_again() {
 #[test]
 fn a_record_cut_short_is_refused_with_its_place() {
     let layout = Layout::SORT_BENCHMARK;
-    let whole = records(7, 5, &layout, Keys::Uniform);
+    let whole = records(7, 5, &layout, SampleKeys::Uniform);
     let place = Place::new(&[&whole, &whole[..299]], 1, 1);
     let why = refused(&place.config(layout, 8 * MIB));
     assert!(
@@ -264,7 +264,7 @@ fn what_is_not_there_or_no_file_is_refused() {
 #[test]
 fn an_earlier_output_is_refused_and_kept() {
     let layout = Layout::SORT_BENCHMARK;
-    let bytes = records(8, 100, &layout, Keys::Uniform);
+    let bytes = records(8, 100, &layout, SampleKeys::Uniform);
     for name in ["part-00000", "part-x", "_tonnage.json"] {
         let place = Place::new(&[&bytes], 2, 1);
         fs::create_dir(&place.output[1]).expect("a directory");
@@ -290,13 +290,13 @@ fn an_earlier_output_is_refused_and_kept() {
 #[test]
 fn other_files_in_the_directories_stay() {
     let layout = Layout::SORT_BENCHMARK;
-    let bytes = records(9, 100, &layout, Keys::Uniform);
+    let bytes = records(9, 100, &layout, SampleKeys::Uniform);
     let place = Place::new(&[&bytes], 1, 1);
     for directory in [&place.output[0], &place.scratch[0]] {
         fs::create_dir(directory).expect("a directory");
         fs::write(directory.join("notes.txt"), "mine").expect("a file");
     }
-    run(&place.config(layout, 8 * MIB), &Control::default()).expect("sorted");
+    run(&place.config(layout, 8 * MIB), &RunHandle::default()).expect("sorted");
     assert_eq!(names(&place.scratch[0]), ["notes.txt"]);
     let left = names(&place.output[0]);
     assert_eq!(
@@ -315,7 +315,7 @@ fn blocks_larger_than_a_partition_may_be_are_divided() {
         (7, 1, 6 * MIB),
         (3, 2, 4 * MIB),
     ] {
-        for keys in [Keys::AllEqual, Keys::HalfOneKey] {
+        for keys in [SampleKeys::AllEqual, SampleKeys::HalfOneKey] {
             let layout = Layout::new(record, 0, key).expect("a layout");
             let bytes = records(10, MIB / record, &layout, keys);
             let place = Place::new(&split(&bytes, record, 3, 10), 2, 3);

@@ -7,7 +7,7 @@
 //! more slowly.
 //! Prints GB/s, CPU seconds per GB, and how it was done.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/suite/common/mod.rs"]
 mod common;
 
 use std::error::Error;

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::Backend;
-use crate::blocking::Blocking;
+use crate::engine::Backend;
+use crate::engine::blocking::Blocking;
+use crate::engine::faulty::Faulty;
+use crate::engine::null::Null;
+use crate::engine::threads::Threads;
+use crate::engine::uring::{Uring, named};
 use crate::error::{DiskError, Operation};
-use crate::faults::{Faults, Injector, Tally};
-use crate::faulty::Faulty;
+use crate::faults::{Faults, Injector, OperationCounts};
 use crate::file::{self, DiskFile};
 use crate::memory::{Memory, Region};
-use crate::null::Null;
 use crate::queue::Queue;
 use crate::scheduler::Scheduler;
-use crate::threads::Threads;
-use crate::uring::{Uring, named};
 
 /// What moves the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct Disk {
     pub faults: Option<Faults>,
     /// What was done so far with this disk and its clones.
     #[serde(skip)]
-    pub tally: Tally,
+    pub counts: OperationCounts,
 }
 
 impl Default for Disk {
@@ -67,7 +67,7 @@ impl Default for Disk {
             page_cache: false,
             deferred: false,
             faults: None,
-            tally: Tally::default(),
+            counts: OperationCounts::default(),
         }
     }
 }
@@ -176,6 +176,6 @@ impl Disk {
     fn injector(&self) -> Option<Injector> {
         self.faults
             .as_ref()
-            .map(|faults| Injector::new(faults, &self.tally))
+            .map(|faults| Injector::new(faults, &self.counts))
     }
 }

@@ -87,7 +87,7 @@ pub enum Effect {
 ///
 /// No part of a disk's settings, so any two are equal.
 #[derive(Clone, Debug, Default)]
-pub struct Tally(Arc<[Count; Operation::COUNT]>);
+pub struct OperationCounts(Arc<[Count; Operation::COUNT]>);
 
 #[derive(Debug, Default)]
 struct Count {
@@ -95,14 +95,14 @@ struct Count {
     bytes: AtomicU64,
 }
 
-impl PartialEq for Tally {
-    fn eq(&self, _: &Tally) -> bool {
+impl PartialEq for OperationCounts {
+    fn eq(&self, _: &OperationCounts) -> bool {
         true
     }
 }
 
 /// An operation, as rules look at it.
-pub(crate) struct Asked<'a> {
+pub(crate) struct OperationInfo<'a> {
     pub operation: Operation,
     pub path: &'a Path,
     /// None for an operation on the whole file.
@@ -122,20 +122,20 @@ pub(crate) struct Fault {
 #[derive(Clone, Debug)]
 pub(crate) struct Injector {
     faults: Arc<Faults>,
-    tally: Tally,
+    counts: OperationCounts,
 }
 
 impl Injector {
-    pub fn new(faults: &Faults, tally: &Tally) -> Injector {
+    pub fn new(faults: &Faults, counts: &OperationCounts) -> Injector {
         Injector {
             faults: Arc::new(faults.clone()),
-            tally: tally.clone(),
+            counts: counts.clone(),
         }
     }
 
     /// What happens to an operation. Counts it as done.
-    pub fn fault(&self, asked: &Asked) -> Option<Fault> {
-        let count = &self.tally.0[asked.operation as usize];
+    pub fn fault(&self, asked: &OperationInfo) -> Option<Fault> {
+        let count = &self.counts.0[asked.operation as usize];
         let number = count.operations.fetch_add(1, Ordering::Relaxed);
         let bytes = count.bytes.fetch_add(asked.len, Ordering::Relaxed) + asked.len;
         let name = asked.path.file_name().unwrap_or_default().as_bytes();
@@ -163,14 +163,14 @@ impl Injector {
 
     /// Takes back bytes that were not moved after all.
     pub fn not_moved(&self, operation: Operation, bytes: u64) {
-        self.tally.0[operation as usize]
+        self.counts.0[operation as usize]
             .bytes
             .fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// An operation on a whole file, or the setup of a queue (which has no path).
     pub fn control(&self, operation: Operation, path: &Path, bytes: u64) -> Result<(), DiskError> {
-        let asked = Asked {
+        let asked = OperationInfo {
             operation,
             path,
             offset: None,
@@ -194,7 +194,7 @@ impl Injector {
 }
 
 impl Rule {
-    fn fits(&self, asked: &Asked, bytes: u64, draw: u64) -> bool {
+    fn fits(&self, asked: &OperationInfo, bytes: u64, draw: u64) -> bool {
         let path_fits = |part: &String| asked.path.to_string_lossy().contains(part.as_str());
         let covers = |at: u64| {
             asked

@@ -1,6 +1,6 @@
 //! Files for data that passes through once.
 //!
-//! Opened past the page cache (`O_DIRECT`) where the file system can; elsewhere
+//! OpenedFile past the page cache (`O_DIRECT`) where the file system can; elsewhere
 //! through it, with [`cache`](crate::cache) cleaning up behind. Space is reserved
 //! before it is written: direct writes that extend a file are done one at a time
 //! on some file systems, and a disk too small is better found out at the start.
@@ -106,7 +106,7 @@ impl DiskFile {
         })
     }
 
-    fn new(path: PathBuf, opened: Opened, len: u64, faults: Option<Injector>) -> DiskFile {
+    fn new(path: PathBuf, opened: OpenedFile, len: u64, faults: Option<Injector>) -> DiskFile {
         DiskFile {
             path,
             alignment: alignment_of(&opened.descriptor),
@@ -230,16 +230,16 @@ pub(crate) fn scratch_path(dir: &Path) -> PathBuf {
 }
 
 /// A file just opened.
-struct Opened {
+struct OpenedFile {
     descriptor: OwnedFd,
     why_buffered: Option<String>,
     keeps_pages: bool,
 }
 
 /// Opens directly if possible, unless the page cache is asked for.
-fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<Opened> {
+fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<OpenedFile> {
     if page_cache {
-        return Ok(Opened {
+        return Ok(OpenedFile {
             descriptor: open_flags(path, flags)?,
             why_buffered: Some("the page cache was asked for".to_owned()),
             keeps_pages: true,
@@ -247,7 +247,7 @@ fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<Opened> {
     }
     let why = match open_flags(path, flags | libc::O_DIRECT) {
         Ok(descriptor) if !is_memory(&descriptor) => {
-            return Ok(Opened {
+            return Ok(OpenedFile {
                 descriptor,
                 why_buffered: None,
                 keeps_pages: false,
@@ -262,7 +262,7 @@ fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<Opened> {
     // SAFETY: takes numbers only. Advice: read ahead generously.
     unsafe { libc::posix_fadvise(descriptor.as_raw_fd(), 0, 0, libc::POSIX_FADV_SEQUENTIAL) };
     let why_buffered = Some(format!("O_DIRECT for {}: {why}", path.display()));
-    Ok(Opened {
+    Ok(OpenedFile {
         descriptor,
         why_buffered,
         keeps_pages: false,
@@ -270,7 +270,7 @@ fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<Opened> {
 }
 
 /// Where there are no files without names: with one that is taken away at once.
-fn open_unlinked(dir: &Path) -> io::Result<Opened> {
+fn open_unlinked(dir: &Path) -> io::Result<OpenedFile> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

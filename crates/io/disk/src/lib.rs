@@ -34,25 +34,20 @@
     reason = "the edge to the kernel: system calls, and memory that the kernel writes to"
 )]
 
-mod backend;
-mod blocking;
 mod cache;
 mod disk;
+mod engine;
 mod error;
 mod faults;
-mod faulty;
 mod file;
 mod memory;
-mod null;
 mod queue;
 mod scheduler;
-mod threads;
 mod transfer;
-mod uring;
 
 pub use disk::{Disk, Engine};
 pub use error::{DiskError, Operation};
-pub use faults::{Effect, Faults, Rule, Tally};
+pub use faults::{Effect, Faults, OperationCounts, Rule};
 pub use file::DiskFile;
 pub use memory::{Memory, Region};
 pub use queue::{Completion, Direction, Mode, Queue, Request, Segment};

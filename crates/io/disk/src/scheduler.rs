@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use crate::backend::{Backend, Outcome};
+use crate::engine::{Backend, Outcome};
 use crate::error::{DiskError, Operation};
 use crate::memory::{Memory, Pointer};
 use crate::queue::{Completion, Direction, Mode, Queue, Request, Segment};

@@ -17,7 +17,7 @@ pub enum NetError {
     },
     /// A peer cannot be reached, or has not come.
     #[error("{peer}: {what}")]
-    Meet {
+    Connect {
         /// The peer, or who of them is missing.
         peer: String,
         /// What happened.
@@ -25,7 +25,7 @@ pub enum NetError {
     },
     /// A connection failed.
     #[error("{doing} {peer}: {source}")]
-    Broken {
+    Connection {
         /// `sending to` or `receiving from`.
         doing: &'static str,
         /// The peer.
@@ -35,7 +35,7 @@ pub enum NetError {
     },
     /// What came is no frame.
     #[error("receiving from {peer}: {what}")]
-    Garbled {
+    Protocol {
         /// The peer.
         peer: String,
         /// What is wrong with it.

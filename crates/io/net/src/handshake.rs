@@ -28,16 +28,16 @@ type Nonce = [u8; NONCE_BYTES];
 
 /// Which connection it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Names {
+pub(crate) struct ConnectionId {
     /// The number of the endpoint that dials.
-    pub dials: usize,
+    pub initiator: usize,
     /// The number of the one that listens.
-    pub listens: usize,
+    pub responder: usize,
     /// Which of the connections from the one to the other.
     pub connection: usize,
 }
 
-impl Names {
+impl ConnectionId {
     /// The names in a hello; `None` if it is none.
     pub(crate) fn in_hello(hello: &[u8; HELLO_BYTES]) -> Option<Self> {
         let number = |at: usize| {
@@ -46,8 +46,8 @@ impl Names {
         };
         (hello[..8] == MAGIC).then_some(())?;
         Some(Self {
-            dials: number(8)?,
-            listens: number(16)?,
+            initiator: number(8)?,
+            responder: number(16)?,
             connection: number(24)?,
         })
     }
@@ -55,8 +55,8 @@ impl Names {
     fn hello(self, nonce: Nonce) -> [u8; HELLO_BYTES] {
         let mut hello = [0; HELLO_BYTES];
         hello[..8].copy_from_slice(&MAGIC);
-        hello[8..16].copy_from_slice(&(self.dials as u64).to_le_bytes());
-        hello[16..24].copy_from_slice(&(self.listens as u64).to_le_bytes());
+        hello[8..16].copy_from_slice(&(self.initiator as u64).to_le_bytes());
+        hello[16..24].copy_from_slice(&(self.responder as u64).to_le_bytes());
         hello[24..32].copy_from_slice(&(self.connection as u64).to_le_bytes());
         hello[32..].copy_from_slice(&nonce);
         hello
@@ -64,19 +64,19 @@ impl Names {
 }
 
 /// The part of who dials.
-pub(crate) struct Dialling {
+pub(crate) struct Initiator {
     hello: [u8; HELLO_BYTES],
 }
 
 /// The part of who listens, once he has heard a hello.
-pub(crate) struct Listening {
-    said: Said,
+pub(crate) struct Responder {
+    transcript: Transcript,
 }
 
-impl Dialling {
-    pub(crate) fn new(names: Names) -> Self {
+impl Initiator {
+    pub(crate) fn new(id: ConnectionId) -> Self {
         Self {
-            hello: names.hello(nonce()),
+            hello: id.hello(nonce()),
         }
     }
 
@@ -91,45 +91,45 @@ impl Dialling {
         secret: &Secret,
     ) -> Option<[u8; PROOF_BYTES]> {
         let (nonce, proof) = answer.split_first_chunk().expect("longer");
-        let said = Said::new(&self.hello, nonce);
-        (said.is_proof(LISTENS, proof, secret)).then(|| said.proof(DIALS, secret))
+        let transcript = Transcript::new(&self.hello, nonce);
+        (transcript.is_proof(RESPONDER, proof, secret)).then(|| transcript.proof(INITIATOR, secret))
     }
 }
 
-impl Listening {
+impl Responder {
     pub(crate) fn new(hello: &[u8; HELLO_BYTES]) -> Self {
         Self {
-            said: Said::new(hello, &nonce()),
+            transcript: Transcript::new(hello, &nonce()),
         }
     }
 
     pub(crate) fn answer(&self, secret: &Secret) -> [u8; ANSWER_BYTES] {
         let mut answer = [0; ANSWER_BYTES];
-        answer[..NONCE_BYTES].copy_from_slice(&self.said.0[HELLO_BYTES..]);
-        answer[NONCE_BYTES..].copy_from_slice(&self.said.proof(LISTENS, secret));
+        answer[..NONCE_BYTES].copy_from_slice(&self.transcript.0[HELLO_BYTES..]);
+        answer[NONCE_BYTES..].copy_from_slice(&self.transcript.proof(RESPONDER, secret));
         answer
     }
 
     /// Whether `proof` proves who dials.
     pub(crate) fn is_proof(&self, proof: &[u8; PROOF_BYTES], secret: &Secret) -> bool {
-        self.said.is_proof(DIALS, proof, secret)
+        self.transcript.is_proof(INITIATOR, proof, secret)
     }
 }
 
 /// Whose proof it is. As long as each other, so that no two texts under the HMAC can be one.
 type Role = [u8; 8];
-const LISTENS: Role = *b"listens ";
-const DIALS: Role = *b"dials   ";
+const RESPONDER: Role = *b"listens ";
+const INITIATOR: Role = *b"dials   ";
 
 /// What both have said: the hello and the listener's nonce.
-struct Said([u8; HELLO_BYTES + NONCE_BYTES]);
+struct Transcript([u8; HELLO_BYTES + NONCE_BYTES]);
 
-impl Said {
+impl Transcript {
     fn new(hello: &[u8; HELLO_BYTES], nonce: &Nonce) -> Self {
-        let mut said = [0; HELLO_BYTES + NONCE_BYTES];
-        said[..HELLO_BYTES].copy_from_slice(hello);
-        said[HELLO_BYTES..].copy_from_slice(nonce);
-        Self(said)
+        let mut transcript = [0; HELLO_BYTES + NONCE_BYTES];
+        transcript[..HELLO_BYTES].copy_from_slice(hello);
+        transcript[HELLO_BYTES..].copy_from_slice(nonce);
+        Self(transcript)
     }
 
     fn text(&self, role: Role) -> Vec<u8> {
@@ -158,9 +158,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const NAMES: Names = Names {
-        dials: 1,
-        listens: 2,
+    const ID: ConnectionId = ConnectionId {
+        initiator: 1,
+        responder: 2,
         connection: 3,
     };
 
@@ -183,8 +183,8 @@ mod tests {
     fn proofs_are_those_of_another_implementation() {
         let first: Nonce = std::array::from_fn(|at| at as u8);
         let second: Nonce = std::array::from_fn(|at| 32 + at as u8);
-        let said = Said::new(&NAMES.hello(first), &second);
-        let found = [LISTENS, DIALS].map(|role| hex(&said.proof(role, &secret(0x5a))));
+        let transcript = Transcript::new(&ID.hello(first), &second);
+        let found = [RESPONDER, INITIATOR].map(|role| hex(&transcript.proof(role, &secret(0x5a))));
         assert_eq!(found, KNOWN);
     }
 
@@ -195,56 +195,56 @@ mod tests {
 
     #[test]
     fn who_knows_the_secret_proves_it_both_ways() {
-        let (dialling, secret) = (Dialling::new(NAMES), secret(7));
-        assert_eq!(Names::in_hello(dialling.hello()), Some(NAMES));
-        let listening = Listening::new(dialling.hello());
-        let proof = dialling.proof(&listening.answer(&secret), &secret);
-        assert!(listening.is_proof(&proof.expect("the listener's"), &secret));
+        let (initiator, secret) = (Initiator::new(ID), secret(7));
+        assert_eq!(ConnectionId::in_hello(initiator.hello()), Some(ID));
+        let responder = Responder::new(initiator.hello());
+        let proof = initiator.proof(&responder.answer(&secret), &secret);
+        assert!(responder.is_proof(&proof.expect("the listener's"), &secret));
     }
 
     #[test]
     fn who_does_not_know_it_proves_nothing() {
-        let (dialling, known, guessed) = (Dialling::new(NAMES), secret(7), secret(8));
-        let listening = Listening::new(dialling.hello());
-        let answer = listening.answer(&guessed);
-        assert_eq!(dialling.proof(&answer, &known), None);
-        let proof = dialling.proof(&answer, &guessed).expect("as wrong as his");
-        assert!(!listening.is_proof(&proof, &known));
+        let (initiator, known, guessed) = (Initiator::new(ID), secret(7), secret(8));
+        let responder = Responder::new(initiator.hello());
+        let answer = responder.answer(&guessed);
+        assert_eq!(initiator.proof(&answer, &known), None);
+        let proof = initiator.proof(&answer, &guessed).expect("as wrong as his");
+        assert!(!responder.is_proof(&proof, &known));
     }
 
     #[test]
     fn a_recording_proves_nothing() {
-        let (dialling, secret) = (Dialling::new(NAMES), secret(7));
-        let listening = Listening::new(dialling.hello());
-        let answer = listening.answer(&secret);
-        let proof = dialling.proof(&answer, &secret).expect("the listener's");
-        assert!(!Listening::new(dialling.hello()).is_proof(&proof, &secret));
-        assert_eq!(Dialling::new(NAMES).proof(&answer, &secret), None);
+        let (initiator, secret) = (Initiator::new(ID), secret(7));
+        let responder = Responder::new(initiator.hello());
+        let answer = responder.answer(&secret);
+        let proof = initiator.proof(&answer, &secret).expect("the listener's");
+        assert!(!Responder::new(initiator.hello()).is_proof(&proof, &secret));
+        assert_eq!(Initiator::new(ID).proof(&answer, &secret), None);
         // Nor does what the listener himself has said.
-        assert!(!listening.is_proof(answer.last_chunk().expect("longer"), &secret));
+        assert!(!responder.is_proof(answer.last_chunk().expect("longer"), &secret));
     }
 
     proptest! {
         /// A bit that is changed on the way makes it a stranger's.
         #[test]
         fn nothing_may_be_changed_on_the_way(at in 0..HELLO_BYTES + ANSWER_BYTES, bit in 0..8) {
-            let (dialling, secret) = (Dialling::new(NAMES), secret(7));
-            let (mut hello, flip) = (*dialling.hello(), 1_u8 << bit);
+            let (initiator, secret) = (Initiator::new(ID), secret(7));
+            let (mut hello, flip) = (*initiator.hello(), 1_u8 << bit);
             if at < HELLO_BYTES {
                 hello[at] ^= flip;
             }
-            let listening = Listening::new(&hello);
-            let mut answer = listening.answer(&secret);
+            let responder = Responder::new(&hello);
+            let mut answer = responder.answer(&secret);
             if at >= HELLO_BYTES {
                 answer[at - HELLO_BYTES] ^= flip;
             }
-            prop_assert_eq!(dialling.proof(&answer, &secret), None);
+            prop_assert_eq!(initiator.proof(&answer, &secret), None);
         }
 
         #[test]
         fn only_a_hello_has_names(hello: [[u8; 32]; 2]) {
             let hello: [u8; HELLO_BYTES] = *hello.as_flattened().first_chunk().expect("64 bytes");
-            prop_assert_eq!(Names::in_hello(&hello), None);
+            prop_assert_eq!(ConnectionId::in_hello(&hello), None);
         }
     }
 }

@@ -18,19 +18,21 @@
 //! is woken only when half a MiB has come, or the rest of its frame. The kernel's own congestion
 //! control and buffer sizes are left alone otherwise: what is measured is what a shuffle gets.
 
-mod dial;
+mod accept;
+mod connect;
+mod connection;
 mod error;
 mod faults;
 mod frame;
 mod handshake;
-mod link;
-mod meeting;
 mod mesh;
 mod secret;
+mod settings;
 
+pub use connection::{Incoming, Outgoing};
 pub use error::NetError;
 pub use faults::{Effect, Fault};
 pub use frame::Head;
-pub use link::{Incoming, Outgoing};
-pub use mesh::{Mesh, Settings};
+pub use mesh::Mesh;
 pub use secret::Secret;
+pub use settings::Settings;

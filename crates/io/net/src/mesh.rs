@@ -4,40 +4,14 @@
 //! Each peer is dialled from a thread of its own, so that one that is silent, or a stranger in its
 //! place, holds up no other. The listener is closed when all peers have dialled.
 
-use std::net::SocketAddr;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use serde::Deserialize;
-
-use crate::dial;
+use crate::accept;
+use crate::connect;
+use crate::connection::{Incoming, Outgoing};
 use crate::error::NetError;
-use crate::faults::Fault;
-use crate::link::{Incoming, Outgoing};
-use crate::meeting;
-use crate::secret::Secret;
-
-/// Who takes part.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Settings {
-    /// The addresses of all endpoints, in the order of their numbers.
-    pub endpoints: Vec<SocketAddr>,
-    /// The number of this one, which listens on its address.
-    pub number: usize,
-    /// Connections from each endpoint to each other.
-    pub connections: usize,
-    /// Known to all endpoints of a run, and to nobody else.
-    pub secret: Secret,
-    /// Seconds to wait for all to come, and for one that does not answer any more.
-    pub patience_seconds: f64,
-    /// Whether what this endpoint sends carries checksums, which who receives it looks at.
-    #[serde(default)]
-    pub checked: bool,
-    /// What is to go wrong.
-    #[serde(default)]
-    pub faults: Vec<Fault>,
-}
+use crate::settings::Settings;
 
 /// The connections of an endpoint.
 #[derive(Debug)]
@@ -58,20 +32,22 @@ impl Mesh {
         stopped: impl Fn() -> bool + Sync,
     ) -> Result<Self, NetError> {
         let own = settings.endpoints[settings.number];
-        let listener = meeting::listen(own).map_err(|source| NetError::Listen {
+        let listener = accept::listen(own).map_err(|source| NetError::Listen {
             address: own.to_string(),
             source,
         })?;
         let deadline = Instant::now() + settings.patience();
         let stopped = &stopped;
         thread::scope(|scope| {
-            let dialling: Vec<_> = settings
+            let initiator: Vec<_> = settings
                 .peers()
-                .map(|peer| scope.spawn(move || dial::reach(settings, peer, deadline, stopped)))
+                .map(|peer| {
+                    scope.spawn(move || connect::connect_peer(settings, peer, deadline, stopped))
+                })
                 .collect();
-            let incoming = meeting::let_in(settings, listener, deadline, stopped);
+            let incoming = accept::accept_peers(settings, listener, deadline, stopped);
             let mut outgoing = Vec::new();
-            for reached in dialling {
+            for reached in initiator {
                 outgoing.extend(reached.join().expect("dialling does not panic")?);
             }
             Ok(Self {
@@ -79,20 +55,5 @@ impl Mesh {
                 incoming: incoming?,
             })
         })
-    }
-}
-
-impl Settings {
-    pub(crate) fn peers(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.endpoints.len()).filter(|&peer| peer != self.number)
-    }
-
-    pub(crate) fn patience(&self) -> Duration {
-        let patience = Duration::try_from_secs_f64(self.patience_seconds);
-        patience.unwrap_or(Duration::from_secs(1))
-    }
-
-    pub(crate) fn name(&self, peer: usize) -> String {
-        format!("endpoint {peer} ({})", self.endpoints[peer])
     }
 }

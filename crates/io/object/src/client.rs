@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use object_store::aws::AmazonS3;
 use object_store::client::HttpClient;
-use object_store::multipart::{MultipartStore, PartId};
+use object_store::multipart::MultipartStore;
 use object_store::path::Path;
-use object_store::{
-    MultipartId, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, Result as Outcome,
-};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, Result as StoreResult};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::coming::Coming;
-use crate::error::{ObjectError, in_words};
-use crate::range::{Front, Range};
+use crate::counters::{Counters, ErrorKind, RequestCounts};
+use crate::error::{ObjectError, root_cause};
+use crate::hedging::HedgePolicy;
+use crate::list_uploads;
+use crate::progress::Progress;
+use crate::range::{Cursor, Range};
 use crate::settings::Settings;
-use crate::tail::Tail;
-use crate::tally::{Counts, Tally, Trouble};
-use crate::unfinished;
+use crate::store;
+use crate::upload::{Part, Upload};
 
 /// How often a call that waits looks up whether to stop.
-const LOOK_UP: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// What was sent cannot be taken back, and becomes an object when nobody looks any more: a put that
 /// is to stop is waited for, but no longer than this.
 const GRACE: Duration = Duration::from_secs(5);
@@ -37,15 +37,15 @@ pub struct Client {
     settings: Settings,
     store: AmazonS3,
     http: HttpClient, // for what the library has no call for
-    counts: Arc<Counts>,
-    tail: Option<Arc<Tail>>,
-    coming: Arc<Coming>,
+    counts: Arc<Counters>,
+    hedge_policy: Option<Arc<HedgePolicy>>,
+    progress: Arc<Progress>,
     runtime: Runtime,
 }
 
 /// What a call did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct CallStats {
     /// Bytes of the object that were moved.
     pub bytes: usize,
     /// From the call's beginning to the body's first byte; of what is put there is none.
@@ -58,7 +58,7 @@ pub struct Done {
 
 /// An object that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ObjectInfo {
     /// Its name in the bucket.
     pub key: String,
     /// Its length.
@@ -67,18 +67,6 @@ pub struct Found {
     pub etag: Option<String>,
 }
 
-/// An object that is put in parts, by any number of clients.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upload {
-    /// The object's name in the bucket.
-    pub key: String,
-    pub(crate) id: MultipartId,
-}
-
-/// A part that was put.
-#[derive(Clone, Debug)]
-pub struct Part(PartId);
-
 impl Client {
     /// A client for a bucket. Nothing is asked of it yet.
     ///
@@ -86,15 +74,15 @@ impl Client {
     /// When the settings cannot be used.
     pub fn new(settings: &Settings) -> Result<Self, ObjectError> {
         let counts = Arc::default();
-        let (store, http) = settings.store(&counts)?;
+        let (store, http) = store::connect(settings, &counts)?;
         let runtime = Builder::new_current_thread().enable_all().build();
         Ok(Self {
             settings: settings.clone(),
             store,
             http,
             counts,
-            tail: None,
-            coming: Arc::default(),
+            hedge_policy: None,
+            progress: Arc::default(),
             runtime: runtime
                 .map_err(|why| ObjectError::Settings(format!("starting a runtime: {why}")))?,
         })
@@ -103,18 +91,18 @@ impl Client {
     /// The same, which asks a second time for ranges of objects whose ETag is known when they take as
     /// long as the tail of those that it has seen does, or any other client of it.
     #[must_use]
-    pub fn hedging(self, tail: &Arc<Tail>) -> Self {
+    pub fn hedging(self, hedge_policy: &Arc<HedgePolicy>) -> Self {
         Self {
-            tail: Some(Arc::clone(tail)),
+            hedge_policy: Some(Arc::clone(hedge_policy)),
             ..self
         }
     }
 
     /// The same, which adds what ranges receive to this.
     #[must_use]
-    pub(crate) fn counting(self, coming: &Arc<Coming>) -> Self {
+    pub(crate) fn counting(self, progress: &Arc<Progress>) -> Self {
         Self {
-            coming: Arc::clone(coming),
+            progress: Arc::clone(progress),
             ..self
         }
     }
@@ -134,7 +122,7 @@ impl Client {
         offset: u64,
         memory: &mut [u8],
         stopped: impl Fn() -> bool,
-    ) -> Result<Done, ObjectError> {
+    ) -> Result<CallStats, ObjectError> {
         let (began, bytes) = (Instant::now(), memory.len());
         let work = async {
             let range = Range {
@@ -143,12 +131,12 @@ impl Client {
                 etag,
                 offset,
                 retries: self.settings.retries,
-                front: RefCell::new(Front::new(memory, &self.coming)),
+                cursor: RefCell::new(Cursor::new(memory, &self.progress)),
             };
-            range.get(self.tail.as_deref(), &self.counts).await
+            range.get(self.hedge_policy.as_deref(), &self.counts).await
         };
         let (requests, first_byte) = self.wait("getting", key, (&stopped, Duration::ZERO), work)?;
-        Ok(Done {
+        Ok(CallStats {
             bytes,
             first_byte,
             took: began.elapsed(),
@@ -165,14 +153,14 @@ impl Client {
         key: &str,
         payload: Bytes,
         stopped: impl Fn() -> bool,
-    ) -> Result<Done, ObjectError> {
+    ) -> Result<CallStats, ObjectError> {
         let (began, bytes) = (Instant::now(), payload.len());
         let work = async {
             let payload = PutPayload::from_bytes(payload);
             self.store.put(&path(key)?, payload).await
         };
         let (requests, _) = self.wait("putting", key, (&stopped, GRACE), work)?;
-        Ok(Done {
+        Ok(CallStats {
             bytes,
             first_byte: None,
             took: began.elapsed(),
@@ -209,7 +197,7 @@ impl Client {
         number: usize,
         payload: Bytes,
         stopped: impl Fn() -> bool,
-    ) -> Result<(Part, Done), ObjectError> {
+    ) -> Result<(Part, CallStats), ObjectError> {
         let (began, bytes) = (Instant::now(), payload.len());
         let work = async {
             let (path, payload) = (path(&upload.key)?, PutPayload::from_bytes(payload));
@@ -219,7 +207,7 @@ impl Client {
         };
         let (requests, part) =
             self.wait("putting a part of", &upload.key, (&stopped, GRACE), work)?;
-        let done = Done {
+        let done = CallStats {
             bytes,
             first_byte: None,
             took: began.elapsed(),
@@ -251,7 +239,7 @@ impl Client {
             // Repeated since no answer came: it may have been completed all the same.
             Err(ObjectError::Failed {
                 requests: 2..,
-                trouble: Trouble::Missing,
+                kind: ErrorKind::Missing,
                 ..
             }) if self
                 .find(&upload.key)
@@ -276,7 +264,7 @@ impl Client {
         match self.wait("giving up", &upload.key, NEVER, work) {
             // As good as given up.
             Err(ObjectError::Failed {
-                trouble: Trouble::Missing,
+                kind: ErrorKind::Missing,
                 ..
             }) => Ok(()),
             ended => ended.map(|_| ()),
@@ -287,7 +275,7 @@ impl Client {
     ///
     /// # Errors
     /// When a request fails for good.
-    pub fn list(&self, prefix: &str) -> Result<Vec<Found>, ObjectError> {
+    pub fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
         let work = async {
             let prefix = path(prefix)?;
             let mut listed = self.store.list(Some(&prefix));
@@ -299,7 +287,7 @@ impl Client {
         };
         let began = self.counts.begin();
         let ended = self.block_on(NEVER, work)?;
-        let counted = self.counts.end_of_several(began);
+        let counted = self.counts.end_many(began);
         ended.map_err(|why| self.failed("listing", prefix, &why, counted))
     }
 
@@ -314,10 +302,10 @@ impl Client {
             "" => String::new(),
             folder => format!("{folder}/"),
         };
-        let work = unfinished::uploads(&self.settings, &self.store, &self.http, &under);
+        let work = list_uploads::first_page(&self.settings, &self.store, &self.http, &under);
         let began = self.counts.begin();
         let ended = self.block_on(NEVER, work)?;
-        let counted = self.counts.end_of_several(began);
+        let counted = self.counts.end_many(began);
         ended.map_err(|why| self.failed("listing uploads to", prefix, &why, counted))
     }
 
@@ -325,12 +313,12 @@ impl Client {
     ///
     /// # Errors
     /// When the request fails for good.
-    pub fn find(&self, key: &str) -> Result<Option<Found>, ObjectError> {
+    pub fn find(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectError> {
         let work = async { self.store.head(&path(key)?).await };
         match self.wait("looking at", key, NEVER, work) {
             Ok((_, about)) => Ok(Some(about.into())),
             Err(ObjectError::Failed {
-                trouble: Trouble::Missing,
+                kind: ErrorKind::Missing,
                 ..
             }) => Ok(None),
             Err(why) => Err(why),
@@ -346,7 +334,7 @@ impl Client {
         match self.wait("removing", key, NEVER, work) {
             // As good as removed.
             Err(ObjectError::Failed {
-                trouble: Trouble::Missing,
+                kind: ErrorKind::Missing,
                 ..
             }) => Ok(()),
             ended => ended.map(|_| ()),
@@ -355,13 +343,13 @@ impl Client {
 
     /// All that was asked for so far, or since it was counted.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.counts.tally()
+    pub fn counts(&self) -> RequestCounts {
+        self.counts.counts()
     }
 
     /// The same, which is not told again.
     #[must_use]
-    pub fn count(&mut self) -> Tally {
+    pub fn count(&mut self) -> RequestCounts {
         self.counts.take()
     }
 
@@ -375,7 +363,7 @@ impl Client {
         doing: &'static str,
         key: &str,
         stop: Stop,
-        work: impl Future<Output = Outcome<T>>,
+        work: impl Future<Output = StoreResult<T>>,
     ) -> Result<(u64, T), ObjectError> {
         let began = self.counts.begin();
         let ended = self.block_on(stop, work)?;
@@ -389,14 +377,14 @@ impl Client {
     fn block_on<T>(
         &self,
         stop: Stop,
-        work: impl Future<Output = Outcome<T>>,
-    ) -> Result<Outcome<T>, ObjectError> {
+        work: impl Future<Output = StoreResult<T>>,
+    ) -> Result<StoreResult<T>, ObjectError> {
         let (stopped, grace) = stop;
         self.runtime.block_on(async {
             let mut work = pin!(work);
             let mut asked = None;
             loop {
-                if let Ok(ended) = timeout(LOOK_UP, work.as_mut()).await {
+                if let Ok(ended) = timeout(POLL_INTERVAL, work.as_mut()).await {
                     return Ok(ended);
                 }
                 if stopped() && asked.get_or_insert_with(Instant::now).elapsed() >= grace {
@@ -411,19 +399,19 @@ impl Client {
         doing: &'static str,
         key: &str,
         why: &object_store::Error,
-        (requests, trouble): (u64, Trouble),
+        (requests, kind): (u64, ErrorKind),
     ) -> ObjectError {
         ObjectError::Failed {
             doing,
             name: self.settings.name(key),
-            trouble,
-            what: in_words(why),
+            kind,
+            what: root_cause(why),
             requests,
         }
     }
 }
 
-impl From<ObjectMeta> for Found {
+impl From<ObjectMeta> for ObjectInfo {
     fn from(about: ObjectMeta) -> Self {
         Self {
             key: about.location.into(),
@@ -438,6 +426,6 @@ type Stop<'a> = (&'a dyn Fn() -> bool, Duration);
 
 const NEVER: Stop = (&|| false, Duration::ZERO);
 
-fn path(key: &str) -> Outcome<Path> {
+fn path(key: &str) -> StoreResult<Path> {
     Ok(Path::parse(key)?)
 }

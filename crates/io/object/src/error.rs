@@ -4,7 +4,7 @@ use std::error::Error;
 
 use thiserror::Error;
 
-use crate::tally::Trouble;
+use crate::counters::ErrorKind;
 
 /// Instance metadata and task roles are asked for here when no keys are found elsewhere.
 const METADATA: &str = "169.254.";
@@ -16,14 +16,14 @@ pub enum ObjectError {
     #[error("{0}")]
     Settings(String),
     /// A request failed, also when it was repeated.
-    #[error("{}", told(.doing, .name, *.trouble, .what, *.requests))]
+    #[error("{}", message(.doing, .name, *.kind, .what, *.requests))]
     Failed {
         /// `getting`, `putting` and so on.
         doing: &'static str,
         /// The object, as `s3://bucket/key`.
         name: String,
         /// What happened in the end.
-        trouble: Trouble,
+        kind: ErrorKind,
         /// In the store's words, or the system's.
         what: String,
         /// How often it was tried.
@@ -37,11 +37,11 @@ pub enum ObjectError {
 impl ObjectError {
     /// Whether the store did not answer at all.
     #[must_use]
-    pub fn is_silence(&self) -> bool {
+    pub fn is_unresponsive(&self) -> bool {
         matches!(
             self,
             Self::Failed {
-                trouble: Trouble::Unreachable | Trouble::Timeout,
+                kind: ErrorKind::Unreachable | ErrorKind::Timeout,
                 ..
             }
         )
@@ -52,7 +52,7 @@ impl ObjectError {
     pub fn changed(&self) -> Option<&str> {
         match self {
             Self::Failed {
-                trouble: Trouble::Changed,
+                kind: ErrorKind::Changed,
                 name,
                 ..
             } => Some(name),
@@ -61,9 +61,9 @@ impl ObjectError {
     }
 }
 
-fn told(doing: &str, name: &str, trouble: Trouble, what: &str, requests: u64) -> String {
-    match trouble {
-        Trouble::Changed => {
+fn message(doing: &str, name: &str, kind: ErrorKind, what: &str, requests: u64) -> String {
+    match kind {
+        ErrorKind::Changed => {
             format!("{name} was changed while it was read: begin again when nobody writes there")
         }
         _ => format!("{doing} {name}: {what}{}", after(requests)),
@@ -78,7 +78,7 @@ fn after(requests: u64) -> String {
 }
 
 /// What a library's error comes to: the store's code and message, or else the innermost cause.
-pub(crate) fn in_words(error: &object_store::Error) -> String {
+pub(crate) fn root_cause(error: &object_store::Error) -> String {
     let said = error.to_string();
     if said.contains(METADATA) {
         return "no keys were found, nor is this a machine that has a role".to_owned();
@@ -116,9 +116,12 @@ mod tests {
     fn the_store_speaks_for_itself() {
         let error = |source: &str| generic(source.to_owned());
         let answer = "Error: 503: <Error><Code>SlowDown</Code><Message>Less.</Message></Error>";
-        assert_eq!(in_words(&error(answer)), "SlowDown: Less.");
-        assert_eq!(in_words(&error("connection refused")), "connection refused");
+        assert_eq!(root_cause(&error(answer)), "SlowDown: Less.");
+        assert_eq!(
+            root_cause(&error("connection refused")),
+            "connection refused"
+        );
         let asked = "Error performing PUT http://169.254.169.254/latest/api/token";
-        assert!(in_words(&error(asked)).contains("no keys"));
+        assert!(root_cause(&error(asked)).contains("no keys"));
     }
 }

@@ -21,25 +21,26 @@
 //! thread more is a connection more, and a thread's CPU time is all of what its requests cost.
 
 mod client;
-mod clients;
-mod coming;
+mod client_pool;
+mod counters;
 mod credentials;
 mod error;
-mod faults;
-mod null;
+mod hedging;
+mod http;
+mod list_uploads;
+mod parallel_read;
+mod progress;
 mod range;
-mod ranges;
-mod service;
 mod settings;
-mod tail;
-mod tally;
-mod unfinished;
+mod store;
+mod upload;
 
-pub use client::{Client, Done, Found, Part, Upload};
-pub use clients::Clients;
+pub use client::{CallStats, Client, ObjectInfo};
+pub use client_pool::ClientPool;
+pub use counters::{ErrorKind, RequestCounts};
 pub use error::ObjectError;
-pub use faults::{Effect, Faults, Method, Rule};
-pub use ranges::Ranges;
+pub use hedging::HedgePolicy;
+pub use http::faults::{Effect, Faults, Method, Rule};
+pub use parallel_read::ParallelReader;
 pub use settings::{Engine, Keys, Settings};
-pub use tail::Tail;
-pub use tally::{Tally, Trouble};
+pub use upload::{Part, Upload};

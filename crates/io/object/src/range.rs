@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use object_store::aws::AmazonS3;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, Result as Outcome};
+use object_store::{GetOptions, GetRange, ObjectStore, Result as StoreResult};
 use tokio::time::timeout;
 
-use crate::coming::Coming;
+use crate::counters::Counters;
 use crate::error::generic;
-use crate::tail::Tail;
-use crate::tally::Counts;
+use crate::hedging::HedgePolicy;
+use crate::progress::Progress;
 
 /// A range that is asked for.
 pub(crate) struct Range<'a> {
@@ -30,26 +30,26 @@ pub(crate) struct Range<'a> {
     pub offset: u64,
     /// How often a short answer is gone on with.
     pub retries: usize,
-    pub front: RefCell<Front<'a>>,
+    pub cursor: RefCell<Cursor<'a>>,
 }
 
 /// How far a range is filled.
-pub(crate) struct Front<'a> {
+pub(crate) struct Cursor<'a> {
     memory: &'a mut [u8],
     filled: usize,
     began: Instant,
     first_byte: Option<Duration>,
-    coming: &'a Coming, // what is filled, of this range and others
+    progress: &'a Progress, // what is filled, of this range and others
 }
 
-impl<'a> Front<'a> {
-    pub fn new(memory: &'a mut [u8], coming: &'a Coming) -> Self {
+impl<'a> Cursor<'a> {
+    pub fn new(memory: &'a mut [u8], progress: &'a Progress) -> Self {
         Self {
             memory,
             filled: 0,
             began: Instant::now(),
             first_byte: None,
-            coming,
+            progress,
         }
     }
 
@@ -58,12 +58,12 @@ impl<'a> Front<'a> {
         if self.first_byte.is_none() {
             let first_byte = self.began.elapsed();
             self.first_byte = Some(first_byte);
-            self.coming.begun(first_byte);
+            self.progress.begun(first_byte);
         }
         let end = (at + part.len()).min(self.memory.len());
         if end > self.filled {
             self.memory[self.filled..end].copy_from_slice(&part[self.filled - at..end - at]);
-            self.coming.came((end - self.filled) as u64);
+            self.progress.came((end - self.filled) as u64);
             self.filled = end;
         }
         end
@@ -73,39 +73,43 @@ impl<'a> Front<'a> {
 impl Range<'_> {
     /// Fills it; gives the time to the first byte. With a `tail`, what takes as long as that is asked
     /// for a second time.
-    pub async fn get(&self, tail: Option<&Tail>, counts: &Counts) -> Outcome<Option<Duration>> {
-        match tail {
-            Some(tail) if self.etag.is_some() => self.hedged(tail, counts).await?,
+    pub async fn get(
+        &self,
+        hedge_policy: Option<&HedgePolicy>,
+        counts: &Counters,
+    ) -> StoreResult<Option<Duration>> {
+        match hedge_policy {
+            Some(hedge_policy) if self.etag.is_some() => self.hedged(hedge_policy, counts).await?,
             _ => self.fill().await?,
         }
-        Ok(self.front.borrow().first_byte)
+        Ok(self.cursor.borrow().first_byte)
     }
 
-    async fn hedged(&self, tail: &Tail, counts: &Counts) -> Outcome<()> {
+    async fn hedged(&self, hedge_policy: &HedgePolicy, counts: &Counters) -> StoreResult<()> {
         let (began, before) = (Instant::now(), counts.now());
         let mut first = pin!(self.fill());
-        let early = match tail.begins() {
+        let early = match hedge_policy.begins() {
             Some(late) => timeout(late, first.as_mut()).await.ok(),
             None => Some(first.as_mut().await),
         };
         match early {
             Some(ended) => ended?,
             // One that has failed is repeated after a pause, which is there for the store's sake.
-            None if counts.waits_since(before) && tail.grant() => {
+            None if counts.waits_since(before) && hedge_policy.grant() => {
                 counts.hedged();
                 either(first, self.fill(), || counts.given_up()).await?;
             }
             None => first.await?,
         }
-        tail.saw(began.elapsed());
+        hedge_policy.saw(began.elapsed());
         Ok(())
     }
 
     /// Fills what is missing.
-    async fn fill(&self) -> Outcome<()> {
+    async fn fill(&self) -> StoreResult<()> {
         let (mut at, len) = {
-            let front = self.front.borrow();
-            (front.filled, front.memory.len())
+            let cursor = self.cursor.borrow();
+            (cursor.filled, cursor.memory.len())
         };
         for _ in 0..=self.retries {
             let (from, to) = (self.offset + at as u64, self.offset + len as u64);
@@ -118,7 +122,7 @@ impl Range<'_> {
             let ends_before = answer.range.end < to;
             let mut body = answer.into_stream();
             while let Some(part) = poll_fn(|context| body.as_mut().poll_next(context)).await {
-                at = self.front.borrow_mut().take(at, &part?);
+                at = self.cursor.borrow_mut().take(at, &part?);
             }
             if at == len {
                 return Ok(());
@@ -133,10 +137,10 @@ impl Range<'_> {
 
 /// Waits for the first of two that does well, and drops the other; if one fails, for the other.
 async fn either<T>(
-    one: impl Future<Output = Outcome<T>>,
-    other: impl Future<Output = Outcome<T>>,
+    one: impl Future<Output = StoreResult<T>>,
+    other: impl Future<Output = StoreResult<T>>,
     dropped: impl FnOnce(),
-) -> Outcome<T> {
+) -> StoreResult<T> {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (ended, was_one) = poll_fn(|context| match one.as_mut().poll(context) {
         Poll::Ready(ended) => Poll::Ready((ended, true)),
@@ -167,20 +171,20 @@ mod tests {
             begins in 0..10_usize,
         ) {
             let mut memory = vec![0; whole.len()];
-            let coming = Coming::default();
-            let mut front = Front::new(&mut memory, &coming);
+            let progress = Progress::default();
+            let mut cursor = Cursor::new(&mut memory, &progress);
             let mut at = [0, usize::MAX];
             for (turn, (second, len)) in turns.into_iter().enumerate() {
                 let one = usize::from(second && turn >= begins);
-                at[one] = at[one].min(front.filled);
+                at[one] = at[one].min(cursor.filled);
                 let end = (at[one] + len).min(whole.len());
-                at[one] = front.take(at[one], &whole[at[one]..end]);
+                at[one] = cursor.take(at[one], &whole[at[one]..end]);
                 prop_assert_eq!(at[one], end);
                 let furthest = at.into_iter().filter(|at| *at != usize::MAX).max();
-                prop_assert_eq!(front.filled, furthest.unwrap());
+                prop_assert_eq!(cursor.filled, furthest.unwrap());
             }
-            let filled = front.filled;
-            prop_assert_eq!(coming.bytes(), filled as u64);
+            let filled = cursor.filled;
+            prop_assert_eq!(progress.bytes(), filled as u64);
             prop_assert_eq!(&memory[..filled], &whole[..filled]);
             prop_assert!(memory[filled..].iter().all(|byte| *byte == 0));
         }
@@ -190,7 +194,7 @@ mod tests {
     fn more_than_was_asked_for_is_not_taken() {
         let mut memory = [0; 3];
         assert_eq!(
-            Front::new(&mut memory, &Coming::default()).take(0, &[1, 2, 3, 4]),
+            Cursor::new(&mut memory, &Progress::default()).take(0, &[1, 2, 3, 4]),
             3
         );
         assert_eq!(memory, [1, 2, 3]);

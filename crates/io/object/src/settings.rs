@@ -1,21 +1,11 @@
 //! Which bucket, where, and how patiently; how a store is made from that.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey as Key};
-use object_store::client::HttpClient;
-use object_store::{BackoffConfig, ClientConfigKey, RetryConfig};
 use serde::{Deserialize, Serialize};
 
-use crate::credentials;
 use crate::error::ObjectError;
-use crate::faults::Faults;
-use crate::service::Connector;
-use crate::tally::Counts;
-
-/// Between a failed request and its repetition, at first; it doubles, and is drawn at random.
-const PAUSE: Duration = Duration::from_millis(100);
+use crate::http::faults::Faults;
 
 /// What answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,65 +78,7 @@ impl Settings {
         format!("s3://{}/{key}", self.bucket)
     }
 
-    /// The store, whose every request is counted, and the bare client that it makes them with.
-    pub(crate) fn store(
-        &self,
-        counts: &Arc<Counts>,
-    ) -> Result<(AmazonS3, HttpClient), ObjectError> {
-        let patience = self.patience()?;
-        let connector = Connector::new(self, counts);
-        let made = connector.made();
-        let mut builder = AmazonS3Builder::from_env()
-            .with_bucket_name(&self.bucket)
-            .with_http_connector(connector)
-            .with_disable_bulk_delete(true)
-            .with_retry(RetryConfig {
-                max_retries: self.retries,
-                retry_timeout: patience * (1 + self.retries as u32),
-                backoff: BackoffConfig {
-                    init_backoff: PAUSE,
-                    ..BackoffConfig::default()
-                },
-            })
-            .with_config(
-                Key::Client(ClientConfigKey::Timeout),
-                format!("{}ms", patience.as_millis()),
-            );
-        if let Some(endpoint) = &self.endpoint {
-            builder = builder.with_config(Key::S3Endpoint, endpoint);
-        }
-        let endpoint = builder
-            .get_config_value(&Key::S3Endpoint)
-            .or_else(|| builder.get_config_value(&Key::Endpoint));
-        if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
-            builder = builder
-                .with_allow_http(true)
-                // None are needed, so that none need be there.
-                .with_config(Key::Client(ClientConfigKey::NoSystemCertificates), "true");
-        }
-        match (&self.keys, self.engine) {
-            (Some(keys), _) => {
-                builder = builder
-                    .with_access_key_id(&keys.id)
-                    .with_secret_access_key(&keys.secret);
-            }
-            (None, Engine::Null) => {
-                builder = builder
-                    .with_access_key_id("nobody")
-                    .with_secret_access_key("nothing");
-            }
-            (None, Engine::S3) => builder = credentials::complete(builder)?,
-        }
-        let refused = |why: String| {
-            let why = why.trim_start_matches("Generic S3 error: ");
-            ObjectError::Settings(format!("s3://{}: {why}", self.bucket))
-        };
-        let store = builder.build().map_err(|why| refused(why.to_string()))?;
-        let http = made.get().ok_or_else(|| refused("no client".to_owned()))?;
-        Ok((store, http))
-    }
-
-    fn patience(&self) -> Result<Duration, ObjectError> {
+    pub(crate) fn patience(&self) -> Result<Duration, ObjectError> {
         Duration::try_from_secs_f64(self.patience_seconds).map_err(|why| {
             ObjectError::Settings(format!("patience of {} s: {why}", self.patience_seconds))
         })

@@ -1,7 +1,7 @@
 //! `discard`: takes everything and keeps nothing, the null twin of `write`.
 
 use serde_json::{Value, json};
-use tonnage_pipeline::{Failure, Flow, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{Failure, Port, Stage, StageError, StageSpec, WorkerPorts};
 
 /// Discards what comes.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct Discard {
     pub takes: Port,
 }
 
-impl Spec for Discard {
+impl StageSpec for Discard {
     fn kind(&self) -> &'static str {
         "discard"
     }
@@ -31,17 +31,17 @@ impl Spec for Discard {
         1
     }
 
-    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        Ok(Box::new(Discarding))
+    fn start(&self, _worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(DiscardWorker))
     }
 }
 
-struct Discarding;
+struct DiscardWorker;
 
-impl Stage for Discarding {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
-        while let Some(buffer) = flow.receive()? {
-            flow.moved(buffer.len, 0);
+impl Stage for DiscardWorker {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
+        while let Some(buffer) = ports.receive()? {
+            ports.moved(buffer.len, 0);
         }
         Ok(())
     }

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tonnage_object::{Client, Part, Settings, Upload};
-use tonnage_pipeline::{Failure, Flow, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{Failure, Port, Stage, StageError, StageSpec, WorkerPorts};
 
-use crate::BLOCKS;
-use crate::requests::{Requests, Window, failure, payload};
+use crate::object::request_log::{RequestLog, Window, failure, payload};
+use crate::ports::BLOCKS;
 
 /// Puts buffers.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Put {
     /// Which requests count.
     pub window: Window,
     /// What each worker saw.
-    pub seen: Arc<Mutex<Vec<Requests>>>,
+    pub seen: Arc<Mutex<Vec<RequestLog>>>,
 }
 
 /// What buffers become.
@@ -55,7 +55,7 @@ impl PutAs {
     }
 }
 
-impl Spec for Put {
+impl StageSpec for Put {
     fn kind(&self) -> &'static str {
         "put"
     }
@@ -88,10 +88,10 @@ impl Spec for Put {
         self.inbox_bytes
     }
 
-    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         Ok(Box::new(Putter {
             client: Client::new(&self.store).map_err(|why| Failure::new(why.to_string()))?,
-            requests: Some(Requests::new(worker, self.window)),
+            requests: Some(RequestLog::new(worker, self.window)),
             put: self.clone(),
         }))
     }
@@ -100,16 +100,16 @@ impl Spec for Put {
 struct Putter {
     put: Put,
     client: Client,
-    requests: Option<Requests>, // until it has ended
+    requests: Option<RequestLog>, // until it has ended
 }
 
 impl Stage for Putter {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         let mut requests = self.requests.take().expect("a worker runs once");
-        while let Some(buffer) = flow.receive()? {
+        while let Some(buffer) = ports.receive()? {
             let (number, len) = (buffer.number, buffer.len);
             let payload = payload(buffer);
-            let stopped = || flow.check().is_err();
+            let stopped = || ports.check().is_err();
             requests.begin();
             let done = match &self.put.put_as {
                 PutAs::Objects { prefix } => {
@@ -126,9 +126,9 @@ impl Stage for Putter {
                 }
             };
             requests.end(&done.map_err(|why| failure(&why))?);
-            flow.moved(len, 1);
+            ports.moved(len, 1);
         }
-        requests.close(self.client.tally(), &self.put.seen);
+        requests.close(self.client.counts(), &self.put.seen);
         Ok(())
     }
 }

@@ -6,10 +6,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tonnage_pipeline::{Failure, Flow, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{Failure, Port, Stage, StageError, StageSpec, WorkerPorts};
 use tonnage_records::{Layout, Summary};
 
-use crate::RECORDS;
+use crate::ports::RECORDS;
 
 /// Summaries of the buffers seen, each with its file's number and its offset there.
 pub type Summaries = Arc<Mutex<Vec<(usize, u64, Summary)>>>;
@@ -25,7 +25,7 @@ pub struct Summarise {
     pub found: Summaries,
 }
 
-impl Spec for Summarise {
+impl StageSpec for Summarise {
     fn kind(&self) -> &'static str {
         "summarise"
     }
@@ -46,19 +46,19 @@ impl Spec for Summarise {
         self.workers
     }
 
-    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        Ok(Box::new(Summarising(self.clone())))
+    fn start(&self, _worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(SummariseWorker(self.clone())))
     }
 }
 
-struct Summarising(Summarise);
+struct SummariseWorker(Summarise);
 
-impl Stage for Summarising {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+impl Stage for SummariseWorker {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         let layout = self.0.layout;
-        while let Some(buffer) = flow.receive()? {
+        while let Some(buffer) = ports.receive()? {
             let summary = Summary::of(buffer.payload(), &layout);
-            flow.moved(buffer.len, buffer.len / layout.record_bytes);
+            ports.moved(buffer.len, buffer.len / layout.record_bytes);
             let mut found = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
             found.push((buffer.number, buffer.offset, summary));
         }

@@ -6,35 +6,25 @@
 //! a flush. A worker ends when all that it wrote is durable. Objects are put by requests (`upload`).
 
 use std::collections::HashMap;
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, DiskError, DiskFile, Queue, Request, Segment};
-use tonnage_pipeline::{Buffer, Failure, Flow, Port, Routing, Spec, Stage, StageError};
+use tonnage_pipeline::{Buffer, Failure, Port, Routing, Stage, StageError, StageSpec, WorkerPorts};
 
-use crate::BLOCKS;
+use crate::disk::in_flight::{InFlight, failure, queue};
+use crate::disk::modes::DiskModes;
 use crate::extent::aligned;
-use crate::inflight::{InFlight, failure, queue};
-use crate::ledger::Modes;
+use crate::object::uploads::Uploads;
+use crate::output_file::{OnFinished, OutputFile};
+use crate::ports::BLOCKS;
 use crate::scratch::Scratch;
-use crate::uploads::Uploads;
 
-use super::upload::Uploader;
+use super::write_objects::ObjectWriter;
 
 /// Files that may wait to be flushed: each is open until then.
 const WAITING_FILES: usize = 64;
-
-/// A file to be written.
-#[derive(Clone, Debug)]
-pub struct OutputFile {
-    /// Where.
-    pub path: PathBuf,
-    /// Its length when it is whole.
-    pub bytes: u64,
-}
 
 /// Where blocks go.
 #[derive(Clone, Debug)]
@@ -49,7 +39,7 @@ pub enum Target {
 
 /// Writes blocks.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct WriteBlocks {
     /// The disks.
     pub disk: Disk,
     /// Where blocks go.
@@ -61,40 +51,12 @@ pub struct Write {
     /// Bytes that may wait for each device.
     pub inbox_bytes: usize,
     /// Who wants to know when a file is whole and durable.
-    pub on_whole: OnWhole,
+    pub on_finished: OnFinished,
     /// Where to note how the disks were used.
-    pub modes: Arc<Modes>,
+    pub modes: Arc<DiskModes>,
 }
 
-/// Called with the number of each file that is whole and durable.
-#[derive(Clone, Default)]
-pub struct OnWhole(Option<Arc<Whole>>);
-
-type Whole = dyn Fn(usize) -> Result<(), Failure> + Send + Sync;
-
-impl OnWhole {
-    /// Calls this, on a thread of the stage's.
-    pub fn call(it: impl Fn(usize) -> Result<(), Failure> + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(it)))
-    }
-
-    /// Tells of a file.
-    pub(super) fn tell(&self, number: usize) -> Result<(), Failure> {
-        self.0.as_ref().map_or(Ok(()), |whole| whole(number))
-    }
-}
-
-impl fmt::Debug for OnWhole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "somebody"
-        } else {
-            "nobody"
-        })
-    }
-}
-
-impl Spec for Write {
+impl StageSpec for WriteBlocks {
     fn kind(&self) -> &'static str {
         "write"
     }
@@ -135,12 +97,16 @@ impl Spec for Write {
         self.inbox_bytes
     }
 
-    fn start(&self, _worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, _worker: usize, ports: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         if let Target::Objects(uploads) = &self.target {
-            return Ok(Box::new(Uploader::new(self, uploads)?));
+            return Ok(Box::new(ObjectWriter::new(
+                uploads,
+                self.on_finished.clone(),
+                self.record_bytes,
+            )?));
         }
-        let queue = queue(&self.disk, flow)?;
-        let finisher = Finisher::start(self.on_whole.clone())?;
+        let queue = queue(&self.disk, ports)?;
+        let finisher = Finisher::start(self.on_finished.clone())?;
         Ok(Box::new(Writer {
             write: self.clone(),
             queue,
@@ -151,31 +117,31 @@ impl Spec for Write {
 }
 
 struct Writer {
-    write: Write,
+    write: WriteBlocks,
     queue: Box<dyn Queue<InFlight>>,
     open: HashMap<usize, (Arc<DiskFile>, u64)>, // with the bytes not yet written
     finisher: Finisher,
 }
 
 impl Stage for Writer {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         loop {
             // In batches: a driver, and a hypervisor under it, is then called once for several.
             let refill = self.queue.outstanding() <= self.write.disk.depth / 2;
             while refill && self.queue.outstanding() < self.write.disk.depth {
                 let buffer = match self.queue.outstanding() {
-                    0 => flow.receive()?,
-                    _ => flow.poll()?,
+                    0 => ports.receive()?,
+                    _ => ports.poll()?,
                 };
                 let Some(buffer) = buffer else { break };
                 self.submit(buffer)?;
             }
-            flow.depth(self.queue.in_flight());
+            ports.depth(self.queue.in_flight());
             let Some(done) = self.queue.wait() else { break };
             done.result.map_err(|why| failure(&why))?;
             let InFlight(buffer) = done.memory;
             self.written(&buffer)?;
-            flow.moved(buffer.len, buffer.len / self.write.record_bytes);
+            ports.moved(buffer.len, buffer.len / self.write.record_bytes);
         }
         self.write.modes.note(self.queue.mode());
         self.finisher.join()?;
@@ -252,12 +218,12 @@ struct Finisher {
 type Last = (usize, Arc<DiskFile>, u64);
 
 impl Finisher {
-    fn start(on_whole: OnWhole) -> Result<Self, Failure> {
+    fn start(on_finished: OnFinished) -> Result<Self, Failure> {
         let (files, inbox) = mpsc::sync_channel::<Last>(WAITING_FILES);
         let finish = move || {
             inbox.iter().try_for_each(|(number, file, bytes)| {
                 file.finish(bytes).map_err(|why| failure(&why))?;
-                on_whole.tell(number)
+                on_finished.notify(number)
             })
         };
         let thread = thread::Builder::new()

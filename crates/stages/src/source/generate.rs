@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts};
 use tonnage_records::Generator;
 
 /// Size of the sort benchmark's records, which is what the generator makes.
@@ -69,7 +69,7 @@ pub struct Generate {
     pub next: Arc<AtomicUsize>,
 }
 
-impl Spec for Generate {
+impl StageSpec for Generate {
     fn kind(&self) -> &'static str {
         "generate"
     }
@@ -106,35 +106,35 @@ impl Spec for Generate {
         }
     }
 
-    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         let mut generate = self.clone();
         if self.lanes_apart {
             let own = self.chunks.iter().filter(|chunk| chunk.lane == worker);
             generate.chunks = Arc::new(own.copied().collect());
             generate.next = Arc::default();
         }
-        Ok(Box::new(Generating {
+        Ok(Box::new(GenerateWorker {
             generate,
             filled: HashSet::new(),
         }))
     }
 }
 
-struct Generating {
+struct GenerateWorker {
     generate: Generate,
     filled: HashSet<usize>, // slots that hold records already, by address
 }
 
-impl Stage for Generating {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+impl Stage for GenerateWorker {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         let chunks = Arc::clone(&self.generate.chunks);
-        while !flow.time_is_up() && !chunks.is_empty() {
+        while !ports.time_is_up() && !chunks.is_empty() {
             let place = self.generate.next.fetch_add(1, Relaxed);
             if place >= chunks.len() && self.generate.content != Content::Endless {
                 break;
             }
             let chunk = chunks[place % chunks.len()];
-            let mut buffer = flow.buffer()?;
+            let mut buffer = ports.buffer()?;
             let fresh = self.generate.content == Content::Fresh;
             if fresh {
                 let payload = &mut buffer.slot_mut()[..chunk.len];
@@ -148,8 +148,8 @@ impl Stage for Generating {
             }
             (buffer.head, buffer.len) = (0, chunk.len);
             (buffer.number, buffer.offset, buffer.lane) = (chunk.number, chunk.offset, chunk.lane);
-            flow.moved(chunk.len, chunk.len / self.generate.record_bytes);
-            flow.send(buffer)?;
+            ports.moved(chunk.len, chunk.len / self.generate.record_bytes);
+            ports.send(buffer)?;
         }
         Ok(())
     }

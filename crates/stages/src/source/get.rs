@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tonnage_object::{Client, Settings};
-use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts};
 
-use crate::BLOCKS;
 use crate::extent::aligned;
-use crate::requests::{Requests, Window, failure};
+use crate::object::request_log::{RequestLog, Window, failure};
+use crate::ports::BLOCKS;
 
 /// Gets chunks.
 #[derive(Clone, Debug)]
@@ -34,10 +34,10 @@ pub struct Get {
     /// The next chunk's place.
     pub next: Arc<AtomicUsize>,
     /// What each worker saw.
-    pub seen: Arc<Mutex<Vec<Requests>>>,
+    pub seen: Arc<Mutex<Vec<RequestLog>>>,
 }
 
-impl Spec for Get {
+impl StageSpec for Get {
     fn kind(&self) -> &'static str {
         "get"
     }
@@ -73,10 +73,10 @@ impl Spec for Get {
         }
     }
 
-    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         Ok(Box::new(Getter {
             client: Client::new(&self.store).map_err(|why| Failure::new(why.to_string()))?,
-            requests: Some(Requests::new(worker, self.window)),
+            requests: Some(RequestLog::new(worker, self.window)),
             get: self.clone(),
         }))
     }
@@ -85,11 +85,11 @@ impl Spec for Get {
 struct Getter {
     get: Get,
     client: Client,
-    requests: Option<Requests>, // until it has ended
+    requests: Option<RequestLog>, // until it has ended
 }
 
 impl Stage for Getter {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         let Get {
             keys,
             chunks,
@@ -97,21 +97,21 @@ impl Stage for Getter {
             ..
         } = &self.get;
         let mut requests = self.requests.take().expect("a worker runs once");
-        while !flow.time_is_up() {
+        while !ports.time_is_up() {
             let place = self.get.next.fetch_add(1, Relaxed);
-            let mut buffer = flow.buffer()?;
+            let mut buffer = ports.buffer()?;
             (buffer.number, buffer.len) = (place % keys.len(), *chunk_bytes);
             buffer.offset = (place / keys.len() % chunks * chunk_bytes) as u64;
             requests.begin();
             let (key, offset) = (&keys[buffer.number], buffer.offset);
             let memory = &mut buffer.slot_mut()[..*chunk_bytes];
-            let stopped = || flow.check().is_err();
+            let stopped = || ports.check().is_err();
             let done = self.client.get_range(key, None, offset, memory, stopped);
             requests.end(&done.map_err(|why| failure(&why))?);
-            flow.moved(*chunk_bytes, 1);
-            flow.send(buffer)?;
+            ports.moved(*chunk_bytes, 1);
+            ports.send(buffer)?;
         }
-        requests.close(self.client.tally(), &self.get.seen);
+        requests.close(self.client.counts(), &self.get.seen);
         Ok(())
     }
 }

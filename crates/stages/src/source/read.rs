@@ -5,28 +5,30 @@
 //! objects are a lane too, which several workers read by range requests (`fetch`).
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, DiskFile, Queue, Request, Segment};
-use tonnage_object::{Client, Clients, Settings, Tally};
-use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError};
+use tonnage_pipeline::{
+    Buffer, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts,
+};
 
-use super::fetch::Fetcher;
+use super::read_objects::ObjectReader;
+use crate::disk::in_flight::{InFlight, failure, queue};
+use crate::disk::modes::DiskModes;
 use crate::extent::{ALIGNMENT, Extent, FileRef, aligned};
-use crate::inflight::{InFlight, failure, queue};
-use crate::ledger::Modes;
+use crate::object::access::ObjectAccess;
 
 /// Reads extents.
 #[derive(Clone, Debug)]
-pub struct Read {
+pub struct ReadExtents {
     /// The disks.
     pub disk: Disk,
     /// What to read, a lane a device, one for all objects.
     pub lanes: Arc<Vec<Vec<Arc<Extent>>>>,
     /// How objects are read.
-    pub fetch: Fetch,
+    pub access: ObjectAccess,
     /// Place of the next extent of an object.
     pub next: Arc<AtomicUsize>,
     /// What the extents hold.
@@ -38,46 +40,10 @@ pub struct Read {
     /// Size of each; at least the largest extent's span.
     pub buffer_bytes: usize,
     /// Where to note how the disks were used.
-    pub modes: Arc<Modes>,
+    pub modes: Arc<DiskModes>,
 }
 
-/// How objects are read.
-#[derive(Clone, Debug, Default)]
-pub struct Fetch {
-    /// Requests at once, a worker each; one at least.
-    pub requests: usize,
-    /// All that was asked for.
-    pub tally: Arc<Mutex<Tally>>,
-    /// Who asks.
-    pub clients: Arc<Clients>,
-}
-
-impl Fetch {
-    /// A worker needs its clients no more: what they did is counted, and others may have them.
-    pub(super) fn give(&self, clients: Vec<(Arc<Settings>, Client)>) {
-        for (_, mut client) in clients {
-            self.count(&client.count());
-            self.clients.give(client);
-        }
-    }
-
-    /// Counts what a client did.
-    pub fn count(&self, tally: &Tally) {
-        self.lock().add(tally);
-    }
-
-    /// All so far.
-    #[must_use]
-    pub fn counted(&self) -> Tally {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Tally> {
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Read {
+impl ReadExtents {
     /// The lane of the objects, if there are any.
     fn objects(&self) -> Option<usize> {
         let of_objects = |lane: &Vec<Arc<Extent>>| {
@@ -91,7 +57,7 @@ impl Read {
     }
 }
 
-impl Spec for Read {
+impl StageSpec for ReadExtents {
     fn kind(&self) -> &'static str {
         "read"
     }
@@ -118,7 +84,7 @@ impl Spec for Read {
 
     fn workers(&self) -> usize {
         match self.objects() {
-            Some(_) => self.lanes.len() - 1 + self.fetch.requests.max(1),
+            Some(_) => self.lanes.len() - 1 + self.access.requests.max(1),
             None => self.lanes.len(),
         }
     }
@@ -131,15 +97,21 @@ impl Spec for Read {
         }
     }
 
-    fn start(&self, worker: usize, flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, worker: usize, ports: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         match self.objects() {
             // Workers beyond the lanes are more of those that read the objects'.
             Some(lane) if worker == lane || worker >= self.lanes.len() => {
-                return Ok(Box::new(Fetcher::new(self.clone(), lane)));
+                return Ok(Box::new(ObjectReader {
+                    lanes: Arc::clone(&self.lanes),
+                    next: Arc::clone(&self.next),
+                    lane,
+                    access: self.access.clone(),
+                    record_bytes: self.record_bytes,
+                }));
             }
             _ => {}
         }
-        let queue = queue(&self.disk, flow)?;
+        let queue = queue(&self.disk, ports)?;
         Ok(Box::new(Reader {
             read: self.clone(),
             lane: worker,
@@ -150,24 +122,24 @@ impl Spec for Read {
 }
 
 struct Reader {
-    read: Read,
+    read: ReadExtents,
     lane: usize,
     queue: Box<dyn Queue<InFlight>>,
     last: Option<(Arc<Path>, Arc<DiskFile>)>,
 }
 
 impl Stage for Reader {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         let read = self.read.clone();
         let extents = &read.lanes[self.lane];
         let mut next = 0;
         loop {
-            let ended = next == extents.len() || flow.time_is_up();
+            let ended = next == extents.len() || ports.time_is_up();
             if !ended && self.wants_more(&extents[next]) {
                 // Wait for memory only when there is nothing else to wait for.
                 let buffer = match self.queue.outstanding() {
-                    0 => Some(flow.buffer()?),
-                    _ => flow.try_buffer()?,
+                    0 => Some(ports.buffer()?),
+                    _ => ports.try_buffer()?,
                 };
                 if let Some(buffer) = buffer {
                     self.submit(buffer, next, &extents[next])?;
@@ -175,7 +147,7 @@ impl Stage for Reader {
                     continue;
                 }
             }
-            flow.depth(self.queue.in_flight());
+            ports.depth(self.queue.in_flight());
             let Some(done) = self.queue.wait() else { break };
             let extent = &extents[done.tag as usize];
             let InFlight(buffer) = done.memory;
@@ -183,8 +155,8 @@ impl Stage for Reader {
             if got < Self::wanted(extent) {
                 return Err(self.ends_early(extent, got).into());
             }
-            flow.moved(extent.len(), extent.len() / self.read.record_bytes);
-            flow.send(buffer)?;
+            ports.moved(extent.len(), extent.len() / self.read.record_bytes);
+            ports.send(buffer)?;
         }
         self.read.modes.note(self.queue.mode());
         Ok(())

@@ -18,29 +18,30 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tonnage_disk::{Direction, Disk, Queue, Request, Segment};
-use tonnage_object::{Client, ObjectError, Settings, Trouble};
-use tonnage_pipeline::{Buffer, Failure, Flow, MemoryNeed, Part, Port, Spec, Stage, StageError};
+use tonnage_object::{Client, ErrorKind, ObjectError};
+use tonnage_pipeline::{
+    Buffer, BufferPart, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts,
+};
 
-use super::fetch::client_of;
-use super::read::Fetch;
-use crate::CHUNKS;
+use crate::disk::in_flight::{InFlight, failure, queue};
 use crate::extent::{FileRef, Object, Piece, aligned};
-use crate::gate::Gate;
-use crate::inflight::{InFlight, failure, queue};
-use crate::requests;
+use crate::host_queue::HostQueue;
+use crate::object::access::{ObjectAccess, WorkerClients};
+use crate::object::request_log;
+use crate::ports::CHUNKS;
 
 /// How long a worker that is to rest does so before it looks again.
 const REST: Duration = Duration::from_millis(20);
 
 /// A chunk that is asked for: its number when it comes, the place of its file, where in that it
 /// begins, and its length.
-pub type Asked = (usize, usize, u64, usize);
+pub type ChunkRequest = (usize, usize, u64, usize);
 
 /// Retrieves chunks.
 #[derive(Clone)]
 pub struct Retrieve {
     /// Which chunks, in this order; closed when there are no more.
-    pub asked: Arc<Gate<Asked>>,
+    pub asked: Arc<HostQueue<ChunkRequest>>,
     /// Files and objects that chunks are of.
     pub files: Arc<Vec<FileRef>>,
     /// Size of a range.
@@ -56,7 +57,7 @@ pub struct Retrieve {
     /// The disks that files lie on.
     pub disk: Disk,
     /// All that was asked for.
-    pub fetch: Fetch,
+    pub access: ObjectAccess,
     /// Ranges of chunks that were begun, which nobody gets yet.
     pub begun: Arc<Mutex<VecDeque<Range>>>,
 }
@@ -87,7 +88,7 @@ impl Pace {
         self.at_once.store(requests, Relaxed);
     }
 
-    /// Requests to which the store said that there are too many.
+    /// RequestLog to which the store said that there are too many.
     pub fn throttled(&self) -> u64 {
         self.throttled.load(Relaxed)
     }
@@ -116,7 +117,7 @@ impl Pace {
 pub struct Range {
     object: Arc<Object>,
     offset: u64,
-    part: Part,
+    part: BufferPart,
 }
 
 impl fmt::Debug for Retrieve {
@@ -128,7 +129,7 @@ impl fmt::Debug for Retrieve {
     }
 }
 
-impl Spec for Retrieve {
+impl StageSpec for Retrieve {
     fn kind(&self) -> &'static str {
         "retrieve"
     }
@@ -162,17 +163,17 @@ impl Spec for Retrieve {
         }
     }
 
-    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, _worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         Ok(Box::new(Retriever {
             retrieve: self.clone(),
             queue: None,
-            clients: Vec::new(),
+            clients: WorkerClients::default(),
         }))
     }
 }
 
 /// What a worker does next.
-enum Turn {
+enum NextStep {
     Get(Range),
     Read(Piece, Buffer),
     End,
@@ -181,34 +182,34 @@ enum Turn {
 struct Retriever {
     retrieve: Retrieve,
     queue: Option<Box<dyn Queue<InFlight>>>, // once a file is read: it pins all memory
-    clients: Vec<(Arc<Settings>, Client)>,   // one for each bucket
+    clients: WorkerClients,
 }
 
 impl Stage for Retriever {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         loop {
-            self.rest(flow)?;
-            let whole = match self.turn(flow)? {
-                Turn::Get(range) => self.get(range, flow)?,
-                Turn::Read(piece, buffer) => Some(self.read(&piece, buffer, flow)?),
-                Turn::End => break,
+            self.rest(ports)?;
+            let whole = match self.next_step(ports)? {
+                NextStep::Get(range) => self.get(range, ports)?,
+                NextStep::Read(piece, buffer) => Some(self.read(&piece, buffer, ports)?),
+                NextStep::End => break,
             };
             if let Some(chunk) = whole {
-                flow.moved(chunk.len, 1);
-                flow.send(chunk)?;
+                ports.moved(chunk.len, 1);
+                ports.send(chunk)?;
             }
         }
         let clients = std::mem::take(&mut self.clients);
-        self.retrieve.fetch.give(clients);
+        self.retrieve.access.give(clients);
         Ok(())
     }
 }
 
 impl Retriever {
     /// Waits as long as fewer workers are to be at work.
-    fn rest(&self, flow: &Flow) -> Result<(), StageError> {
-        while flow.worker() >= self.retrieve.pace.at_once.load(Relaxed).max(1) {
-            flow.check()?;
+    fn rest(&self, ports: &WorkerPorts) -> Result<(), StageError> {
+        while ports.worker() >= self.retrieve.pace.at_once.load(Relaxed).max(1) {
+            ports.check()?;
             let is_over = self.retrieve.asked.is_over() && self.begun().is_empty();
             if is_over || self.retrieve.pace.is_left() {
                 break;
@@ -220,29 +221,29 @@ impl Retriever {
 
     /// The next range of the chunk that was begun, or the next chunk. Whoever waits for one, or for
     /// memory, does so for all: there is nothing else to do.
-    fn turn(&self, flow: &mut Flow) -> Result<Turn, StageError> {
+    fn next_step(&self, ports: &mut WorkerPorts) -> Result<NextStep, StageError> {
         if self.retrieve.pace.is_left() {
-            return Ok(Turn::End);
+            return Ok(NextStep::End);
         }
         let mut begun = self.begun();
         if let Some(range) = begun.pop_front() {
-            return Ok(Turn::Get(range));
+            return Ok(NextStep::Get(range));
         }
-        let asked = self.retrieve.asked.take(|| flow.check().is_err());
+        let asked = self.retrieve.asked.take(|| ports.check().is_err());
         let Some((number, place, offset, len)) = asked.map_err(|_| StageError::Stopped)? else {
-            return Ok(Turn::End);
+            return Ok(NextStep::End);
         };
         let file = self.retrieve.files[place].clone();
         let piece = Piece { file, offset, len };
-        let mut buffer = flow.buffer()?;
+        let mut buffer = ports.buffer()?;
         debug_assert!(aligned(piece.head() + piece.len) <= buffer.capacity());
         (buffer.number, buffer.offset) = (number, piece.offset);
         (buffer.head, buffer.len) = (piece.head(), piece.len);
         let FileRef::Object(object) = &piece.file else {
-            return Ok(Turn::Read(piece, buffer));
+            return Ok(NextStep::Read(piece, buffer));
         };
         let mut offset = piece.offset;
-        for mut part in Part::divide(buffer, self.retrieve.range_bytes) {
+        for mut part in BufferPart::divide(buffer, self.retrieve.range_bytes) {
             let len = part.memory().len() as u64;
             begun.push_back(Range {
                 object: Arc::clone(object),
@@ -251,17 +252,17 @@ impl Retriever {
             });
             offset += len;
         }
-        Ok(begun.pop_front().map_or(Turn::End, Turn::Get))
+        Ok(begun.pop_front().map_or(NextStep::End, NextStep::Get))
     }
 
     /// Gets a range; gives the chunk if that was its last.
-    fn get(&mut self, mut range: Range, flow: &Flow) -> Result<Option<Buffer>, StageError> {
+    fn get(&mut self, mut range: Range, ports: &WorkerPorts) -> Result<Option<Buffer>, StageError> {
         let object = Arc::clone(&range.object);
-        let client = client_of(&mut self.clients, &object.store, &self.retrieve.fetch);
-        let client = client.map_err(|why| requests::failure(&why))?;
+        let client = self.clients.get(&object.store, &self.retrieve.access);
+        let client = client.map_err(|why| request_log::failure(&why))?;
         let pace = &self.retrieve.pace;
         let (etag, stopped) = (object.etag.as_deref(), || {
-            pace.is_left() || flow.check().is_err()
+            pace.is_left() || ports.check().is_err()
         });
         let before = throttled(client);
         let got = client.get_range(
@@ -273,17 +274,22 @@ impl Retriever {
         );
         match got {
             Err(ObjectError::Stopped) if pace.is_left() => return Ok(None),
-            got => got.map_err(|why| requests::failure(&why))?,
+            got => got.map_err(|why| request_log::failure(&why))?,
         };
         pace.saw(throttled(client) - before);
         Ok(range.part.join())
     }
 
     /// Reads a chunk of a file.
-    fn read(&mut self, piece: &Piece, buffer: Buffer, flow: &Flow) -> Result<Buffer, StageError> {
+    fn read(
+        &mut self,
+        piece: &Piece,
+        buffer: Buffer,
+        ports: &WorkerPorts,
+    ) -> Result<Buffer, StageError> {
         let queue = match &mut self.queue {
             Some(queue) => queue,
-            none => none.insert(queue(&self.retrieve.disk, flow)?),
+            none => none.insert(queue(&self.retrieve.disk, ports)?),
         };
         let path = piece.file.name();
         let file = self.retrieve.disk.open_read(&path);
@@ -321,9 +327,9 @@ impl Retriever {
 /// How often the client was told that there are too many requests.
 fn throttled(client: &Client) -> u64 {
     client
-        .tally()
+        .counts()
         .errors
-        .get(&Trouble::Throttled)
+        .get(&ErrorKind::Throttled)
         .copied()
         .unwrap_or(0)
 }

@@ -5,18 +5,18 @@
 //! keys of an even distribution would fill all of them at the same moment, and reading and writing
 //! would take turns in waves instead of going on at once. What came in is counted here: the ledger of the sort's input.
 //! Work goes through a buffer in strides that stay in the cache: count, look up, copy; records go
-//! to their blocks by a `Combiner`.
+//! to their blocks by a `WriteCombiner`.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tonnage_pipeline::{
-    Buffer, Combiner, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError,
+    Buffer, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts, WriteCombiner,
 };
 
 use crate::boundaries::Boundaries;
-use crate::ledger::{Ledger, Total};
-use crate::{BLOCKS, RECORDS};
+use crate::ports::{BLOCKS, RECORDS};
+use crate::totals::{Total, Totals};
 
 /// Records that are counted and looked up before they are copied.
 const STRIDE_RECORDS: usize = 256;
@@ -28,7 +28,7 @@ const COMBINED_BYTES: usize = 256;
 #[must_use]
 pub fn combiner_memory(record_bytes: usize) -> usize {
     match record_bytes {
-        0..=COMBINED_BYTES => Combiner::memory(1, record_bytes),
+        0..=COMBINED_BYTES => WriteCombiner::memory(1, record_bytes),
         _ => 0,
     }
 }
@@ -52,7 +52,7 @@ pub struct Partition {
     /// Blocks beyond the open ones, on their way to the disk.
     pub spare_blocks: usize,
     /// Counts what came in.
-    pub ledger: Arc<Ledger>,
+    pub totals: Arc<Totals>,
 }
 
 impl Partition {
@@ -61,7 +61,7 @@ impl Partition {
     }
 }
 
-impl Spec for Partition {
+impl StageSpec for Partition {
     fn kind(&self) -> &'static str {
         "partition"
     }
@@ -100,7 +100,7 @@ impl Spec for Partition {
         }
     }
 
-    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         let open = (0..self.boundaries.partitions()).map(|_| None).collect();
         let partitions = self.boundaries.partitions();
         let full = |place: usize| {
@@ -112,7 +112,7 @@ impl Spec for Partition {
             open,
             full: (0..partitions).map(full).collect(),
             combiner: (self.record_bytes <= COMBINED_BYTES)
-                .then(|| Combiner::new(partitions, self.record_bytes)),
+                .then(|| WriteCombiner::new(partitions, self.record_bytes)),
             total: Total::default(),
         }))
     }
@@ -121,17 +121,17 @@ impl Spec for Partition {
 struct Partitioner {
     partition: Partition,
     open: Vec<Option<Buffer>>,
-    full: Vec<usize>,           // length at which the open block is handed on
-    combiner: Option<Combiner>, // none for long records
+    full: Vec<usize>,                // length at which the open block is handed on
+    combiner: Option<WriteCombiner>, // none for long records
     total: Total,
 }
 
 impl Stage for Partitioner {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         let record_bytes = self.partition.record_bytes;
         let boundaries = Arc::clone(&self.partition.boundaries);
         let mut numbers = [0_u32; STRIDE_RECORDS];
-        while let Some(buffer) = flow.receive()? {
+        while let Some(buffer) = ports.receive()? {
             for stride in buffer.payload().chunks(STRIDE_RECORDS * record_bytes) {
                 self.total.count(stride, record_bytes);
                 let records = stride.chunks_exact(record_bytes);
@@ -139,25 +139,30 @@ impl Stage for Partitioner {
                     *number = boundaries.partition_of(record) as u32;
                 }
                 for (number, record) in numbers.iter().zip(records) {
-                    self.append(*number as usize, record, flow)?;
+                    self.append(*number as usize, record, ports)?;
                 }
             }
-            flow.moved(buffer.len, buffer.len / record_bytes);
+            ports.moved(buffer.len, buffer.len / record_bytes);
         }
         for place in 0..self.open.len() {
             if let Some(mut block) = self.open[place].take() {
                 self.flush(place, &mut block);
-                flow.send(block)?;
+                ports.send(block)?;
             }
         }
-        self.partition.ledger.add(0, &self.total);
+        self.partition.totals.add(0, &self.total);
         Ok(())
     }
 }
 
 impl Partitioner {
     #[inline]
-    fn append(&mut self, place: usize, record: &[u8], flow: &mut Flow) -> Result<(), StageError> {
+    fn append(
+        &mut self,
+        place: usize,
+        record: &[u8],
+        ports: &mut WorkerPorts,
+    ) -> Result<(), StageError> {
         let combiner = &mut self.combiner;
         let held = combiner.as_ref().map_or(0, |combiner| combiner.held(place));
         match &mut self.open[place] {
@@ -168,7 +173,7 @@ impl Partitioner {
                 }
                 Ok(())
             }
-            _ => self.turn_over(place, record, flow),
+            _ => self.turn_over(place, record, ports),
         }
     }
 
@@ -185,17 +190,17 @@ impl Partitioner {
         &mut self,
         place: usize,
         record: &[u8],
-        flow: &mut Flow,
+        ports: &mut WorkerPorts,
     ) -> Result<(), StageError> {
         let Some(lane) = self.partition.lanes[place] else {
             return Ok(());
         };
         if let Some(mut full) = self.open[place].take() {
             self.flush(place, &mut full);
-            flow.send(full)?;
+            ports.send(full)?;
             self.full[place] = self.partition.block_bytes;
         }
-        let mut block = flow.buffer()?;
+        let mut block = ports.buffer()?;
         (block.number, block.lane) = (self.partition.first_number + place, lane);
         match &mut self.combiner {
             Some(combiner) => combiner.append(place, record, &mut block),

@@ -10,21 +10,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tonnage_net::{Incoming, NetError};
-use tonnage_pipeline::{Failure, Flow, MemoryNeed, Port, Routing, Spec, Stage, StageError};
+use tonnage_pipeline::{
+    Failure, MemoryNeed, Port, Routing, Stage, StageError, StageSpec, WorkerPorts,
+};
 
-use crate::work::send::{Lane, Lanes, Trouble, failure};
-use crate::{BLOCKS, WIRE};
+use crate::ports::{BLOCKS, WIRE};
+use crate::work::connection_slots::{ConnectionSlot, ConnectionSlots, TransferError, failure};
 
 /// Receives blocks.
 #[derive(Clone, Debug)]
 pub struct Receive {
     /// The connections, each taken by its worker.
-    pub lanes: Lanes<Incoming>,
+    pub lanes: ConnectionSlots<Incoming>,
     /// The number of this endpoint.
     pub here: usize,
     /// What a block is called here, by peer and number there; the same, if nothing is said.
     pub numbers: Option<Arc<BTreeMap<(usize, usize), usize>>>,
-    /// Lanes of the next stage; a buffer's number says which is its own.
+    /// ConnectionSlots of the next stage; a buffer's number says which is its own.
     pub next_lanes: usize,
     /// Size of a record, for counting.
     pub record_bytes: usize,
@@ -33,14 +35,14 @@ pub struct Receive {
     /// Size of each; at least the largest block.
     pub buffer_bytes: usize,
     /// Whether a connection that fails ends alone, and not the run.
-    pub outlives: bool,
+    pub tolerates_loss: bool,
     /// What each connection did, in no order.
-    pub received: Arc<Mutex<Vec<Received>>>,
+    pub received: Arc<Mutex<Vec<ReceiveStats>>>,
 }
 
 /// What came by a connection.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Received {
+pub struct ReceiveStats {
     /// Number of the peer.
     pub peer: usize,
     /// Payload bytes.
@@ -49,7 +51,7 @@ pub struct Received {
     pub lost: Option<String>,
 }
 
-impl Spec for Receive {
+impl StageSpec for Receive {
     fn kind(&self) -> &'static str {
         "receive"
     }
@@ -87,14 +89,14 @@ impl Spec for Receive {
         }
     }
 
-    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        Ok(match Lane::take(&self.lanes, worker)? {
-            Lane::Peer(link) => Box::new(Receiver {
+    fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
+        Ok(match ConnectionSlot::take(&self.lanes, worker)? {
+            ConnectionSlot::Peer(connection) => Box::new(Receiver {
                 receive: self.clone(),
-                link,
+                connection,
                 bytes: 0,
             }),
-            _ => Box::new(HandingOn {
+            _ => Box::new(PassThrough {
                 here: self.here,
                 next_lanes: self.next_lanes,
             }),
@@ -103,16 +105,16 @@ impl Spec for Receive {
 }
 
 /// What this endpoint sent to itself.
-struct HandingOn {
+struct PassThrough {
     here: usize,
     next_lanes: usize,
 }
 
-impl Stage for HandingOn {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
-        while let Some(mut buffer) = flow.receive()? {
+impl Stage for PassThrough {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
+        while let Some(mut buffer) = ports.receive()? {
             (buffer.source, buffer.lane) = (self.here, buffer.number % self.next_lanes);
-            flow.send(buffer)?;
+            ports.send(buffer)?;
         }
         Ok(())
     }
@@ -120,24 +122,24 @@ impl Stage for HandingOn {
 
 struct Receiver {
     receive: Receive,
-    link: Incoming,
+    connection: Incoming,
     bytes: u64,
 }
 
 impl Stage for Receiver {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
-        let lost = match self.receive_all(flow) {
-            Err(Trouble::Net(why))
-                if self.receive.outlives && !matches!(why, NetError::Stopped) =>
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
+        let lost = match self.receive_all(ports) {
+            Err(TransferError::Net(why))
+                if self.receive.tolerates_loss && !matches!(why, NetError::Stopped) =>
             {
                 Some(why.to_string())
             }
-            Err(Trouble::Net(why)) => return Err(failure(&why)),
-            Err(Trouble::Run(why)) => return Err(why),
+            Err(TransferError::Net(why)) => return Err(failure(&why)),
+            Err(TransferError::Run(why)) => return Err(why),
             Ok(()) => None,
         };
-        let received = Received {
-            peer: self.link.peer(),
+        let received = ReceiveStats {
+            peer: self.connection.peer(),
             bytes: self.bytes,
             lost,
         };
@@ -152,21 +154,21 @@ impl Stage for Receiver {
 }
 
 impl Receiver {
-    fn receive_all(&mut self, flow: &mut Flow) -> Result<(), Trouble> {
+    fn receive_all(&mut self, ports: &mut WorkerPorts) -> Result<(), TransferError> {
         loop {
-            let mut buffer = flow.buffer()?;
-            let stopped = || flow.check().is_err();
-            let Some(head) = self.link.receive(buffer.slot_mut(), stopped)? else {
+            let mut buffer = ports.buffer()?;
+            let stopped = || ports.check().is_err();
+            let Some(head) = self.connection.receive(buffer.slot_mut(), stopped)? else {
                 return Ok(());
             };
             buffer.len = head.len as usize;
             buffer.number = self.number(head.number as usize)?;
             buffer.offset = head.offset;
-            buffer.source = self.link.peer();
+            buffer.source = self.connection.peer();
             buffer.lane = buffer.number % self.receive.next_lanes;
             self.bytes += buffer.len as u64;
-            flow.moved(buffer.len, buffer.len / self.receive.record_bytes);
-            flow.send(buffer)?;
+            ports.moved(buffer.len, buffer.len / self.receive.record_bytes);
+            ports.send(buffer)?;
         }
     }
 
@@ -174,10 +176,10 @@ impl Receiver {
         let Some(numbers) = &self.receive.numbers else {
             return Ok(there);
         };
-        let number = numbers.get(&(self.link.peer(), there)).copied();
+        let number = numbers.get(&(self.connection.peer(), there)).copied();
         number.ok_or_else(|| {
-            self.link
-                .garbled(format!("a block of file {there}, of which it told nothing"))
+            self.connection
+                .protocol_error(format!("a block of file {there}, of which it told nothing"))
         })
     }
 }

@@ -12,15 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tonnage_net::{Head, NetError, Outgoing};
-use tonnage_pipeline::{Buffer, Failure, Flow, Port, Routing, Spec, Stage, StageError};
+use tonnage_pipeline::{Buffer, Failure, Port, Routing, Stage, StageError, StageSpec, WorkerPorts};
 
-use crate::{BLOCKS, WIRE};
+use crate::ports::{BLOCKS, WIRE};
+use crate::work::connection_slots::{ConnectionSlot, ConnectionSlots, TransferError, failure};
 
 /// Sends blocks.
 #[derive(Clone, Debug)]
-pub struct Send {
+pub struct SendBlocks {
     /// The connections, each taken by its worker.
-    pub lanes: Lanes<Outgoing>,
+    pub lanes: ConnectionSlots<Outgoing>,
     /// Size of a record, for counting.
     pub record_bytes: usize,
     /// Bytes that may wait for each connection.
@@ -28,50 +29,14 @@ pub struct Send {
     /// Whether what is sent is a copy: the block itself then takes the lane of what stays.
     pub keeps: bool,
     /// Whether a connection that fails ends alone, and not the run.
-    pub outlives: bool,
+    pub tolerates_loss: bool,
     /// What each connection did, in no order.
-    pub sent: Arc<Mutex<Vec<Sent>>>,
-}
-
-/// Connections for the workers of a stage, each for one of them and one run.
-pub type Lanes<Link> = Arc<Vec<Mutex<Lane<Link>>>>;
-
-/// A worker's connection.
-#[derive(Debug)]
-pub enum Lane<Link> {
-    /// To or from a peer.
-    Peer(Link),
-    /// None: what this endpoint sends to itself.
-    Here,
-    /// A worker has it.
-    Taken,
-}
-
-impl<Link> Lane<Link> {
-    /// Lanes of these connections, and of none.
-    pub fn all(links: Vec<Link>, here: bool) -> Lanes<Link> {
-        let peers = links.into_iter().map(Self::Peer);
-        Arc::new(
-            peers
-                .chain(here.then_some(Self::Here))
-                .map(Mutex::new)
-                .collect(),
-        )
-    }
-
-    /// The lane of a worker.
-    pub(crate) fn take(lanes: &Lanes<Link>, worker: usize) -> Result<Self, Failure> {
-        let mut place = lanes[worker].lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *place, Self::Taken) {
-            Self::Taken => Err(Failure::new("a connection serves one run")),
-            lane => Ok(lane),
-        }
-    }
+    pub sent: Arc<Mutex<Vec<SendStats>>>,
 }
 
 /// What a connection did.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Sent {
+pub struct SendStats {
     /// Number of the peer.
     pub peer: usize,
     /// Payload bytes.
@@ -82,7 +47,7 @@ pub struct Sent {
     pub lost: Option<String>,
 }
 
-impl Spec for Send {
+impl StageSpec for SendBlocks {
     fn kind(&self) -> &'static str {
         "send"
     }
@@ -116,53 +81,55 @@ impl Spec for Send {
         self.inbox_bytes
     }
 
-    fn start(&self, worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
-        Ok(match Lane::take(&self.lanes, worker)? {
-            Lane::Peer(link) => Box::new(Sender {
+    fn start(&self, worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
+        Ok(match ConnectionSlot::take(&self.lanes, worker)? {
+            ConnectionSlot::Peer(connection) => Box::new(Sender {
                 send: self.clone(),
-                link,
+                connection,
                 bytes: 0,
             }),
-            _ => Box::new(HandingOn),
+            _ => Box::new(PassThrough),
         })
     }
 }
 
 /// What stays on this endpoint.
-struct HandingOn;
+struct PassThrough;
 
-impl Stage for HandingOn {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
-        while let Some(buffer) = flow.receive()? {
-            flow.send(buffer)?;
+impl Stage for PassThrough {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
+        while let Some(buffer) = ports.receive()? {
+            ports.send(buffer)?;
         }
         Ok(())
     }
 }
 
 struct Sender {
-    send: Send,
-    link: Outgoing,
+    send: SendBlocks,
+    connection: Outgoing,
     bytes: u64,
 }
 
 impl Stage for Sender {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
-        let lost = match self.send_all(flow) {
-            Err(Trouble::Net(why)) if self.send.outlives && !matches!(why, NetError::Stopped) => {
-                while let Some(buffer) = flow.receive()? {
-                    self.leave(buffer, flow)?;
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
+        let lost = match self.send_all(ports) {
+            Err(TransferError::Net(why))
+                if self.send.tolerates_loss && !matches!(why, NetError::Stopped) =>
+            {
+                while let Some(buffer) = ports.receive()? {
+                    self.leave(buffer, ports)?;
                 }
                 Some(why.to_string())
             }
-            Err(Trouble::Net(why)) => return Err(failure(&why)),
-            Err(Trouble::Run(why)) => return Err(why),
+            Err(TransferError::Net(why)) => return Err(failure(&why)),
+            Err(TransferError::Run(why)) => return Err(why),
             Ok(()) => None,
         };
-        let sent = Sent {
-            peer: self.link.peer(),
+        let sent = SendStats {
+            peer: self.connection.peer(),
             bytes: self.bytes,
-            retransmits: self.link.retransmits(),
+            retransmits: self.connection.retransmits(),
             lost,
         };
         let mut all = self
@@ -176,66 +143,34 @@ impl Stage for Sender {
 }
 
 impl Sender {
-    fn send_all(&mut self, flow: &mut Flow) -> Result<(), Trouble> {
-        while let Some(buffer) = flow.receive()? {
-            let sent = self.send_one(&buffer, flow);
-            self.leave(buffer, flow)?; // If it was not sent, too: the copy is lost, and not the block.
+    fn send_all(&mut self, ports: &mut WorkerPorts) -> Result<(), TransferError> {
+        while let Some(buffer) = ports.receive()? {
+            let sent = self.send_one(&buffer, ports);
+            self.leave(buffer, ports)?; // If it was not sent, too: the copy is lost, and not the block.
             sent?;
         }
-        Ok(self.link.finish(|| flow.check().is_err())?)
+        Ok(self.connection.finish(|| ports.check().is_err())?)
     }
 
-    fn send_one(&mut self, buffer: &Buffer, flow: &Flow) -> Result<(), Trouble> {
+    fn send_one(&mut self, buffer: &Buffer, ports: &WorkerPorts) -> Result<(), TransferError> {
         let head = Head {
             number: buffer.number as u64,
             offset: buffer.offset,
             len: u32::try_from(buffer.len).map_err(|_| Failure::new("a block above 4 GiB"))?,
         };
-        self.link
-            .send(head, buffer.payload(), || flow.check().is_err())?;
+        self.connection
+            .send(head, buffer.payload(), || ports.check().is_err())?;
         self.bytes += buffer.len as u64;
-        flow.moved(buffer.len, buffer.len / self.send.record_bytes);
+        ports.moved(buffer.len, buffer.len / self.send.record_bytes);
         Ok(())
     }
 
     /// Is done with a block, sent or not: hands it on if it stays here, too.
-    fn leave(&self, mut buffer: Buffer, flow: &mut Flow) -> Result<(), StageError> {
+    fn leave(&self, mut buffer: Buffer, ports: &mut WorkerPorts) -> Result<(), StageError> {
         if self.send.keeps {
             buffer.lane = self.send.lanes.len() - 1; // that of what stays is the last one
-            flow.send(buffer)?;
+            ports.send(buffer)?;
         }
         Ok(())
-    }
-}
-
-/// What ends a connection's work: the connection itself, or the run.
-pub(crate) enum Trouble {
-    Net(NetError),
-    Run(StageError),
-}
-
-impl From<NetError> for Trouble {
-    fn from(why: NetError) -> Self {
-        Self::Net(why)
-    }
-}
-
-impl From<StageError> for Trouble {
-    fn from(why: StageError) -> Self {
-        Self::Run(why)
-    }
-}
-
-impl From<Failure> for Trouble {
-    fn from(why: Failure) -> Self {
-        Self::Run(why.into())
-    }
-}
-
-/// A network's error as a stage's.
-pub(crate) fn failure(error: &NetError) -> StageError {
-    match error {
-        NetError::Stopped => StageError::Stopped,
-        other => Failure::new(other.to_string()).into(),
     }
 }

@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tonnage_pipeline::{
-    Buffer, Combiner, Failure, Flow, MemoryNeed, Port, Spec, Stage, StageError,
+    Buffer, Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts, WriteCombiner,
 };
 use tonnage_records::Layout;
 
 use crate::boundaries::prefix;
 use crate::extent::Extent;
-use crate::ledger::{Ledger, Total};
-use crate::{BLOCKS, PARTITIONS};
+use crate::ports::{BLOCKS, PARTITIONS};
+use crate::totals::{Total, Totals};
 
 /// Bits of an entry that hold the place; a partition in memory is below 4 GiB.
 const PLACE_BITS: u32 = 32;
@@ -45,7 +45,7 @@ pub const ENTRY_BYTES: usize = 2 * size_of::<u64>();
 #[must_use]
 pub fn stride_memory(record_bytes: usize) -> usize {
     let stride = stride_bytes(record_bytes);
-    stride + Combiner::memory(1, stride)
+    stride + WriteCombiner::memory(1, stride)
 }
 
 fn stride_bytes(record_bytes: usize) -> usize {
@@ -77,7 +77,7 @@ pub struct Sort {
     /// Size of each.
     pub buffer_bytes: usize,
     /// Counts what goes out, by file.
-    pub ledger: Arc<Ledger>,
+    pub totals: Arc<Totals>,
 }
 
 impl Sort {
@@ -87,7 +87,7 @@ impl Sort {
     }
 }
 
-impl Spec for Sort {
+impl StageSpec for Sort {
     fn kind(&self) -> &'static str {
         "sort"
     }
@@ -127,7 +127,7 @@ impl Spec for Sort {
         }
     }
 
-    fn start(&self, _worker: usize, _flow: &Flow) -> Result<Box<dyn Stage>, Failure> {
+    fn start(&self, _worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         let stride = stride_bytes(self.layout.record_bytes);
         let entries = Vec::with_capacity(self.largest_unit_records());
         let buckets = Vec::with_capacity(self.largest_unit_records());
@@ -136,7 +136,7 @@ impl Spec for Sort {
             entries,
             buckets,
             stride: Vec::with_capacity(stride),
-            combiner: Combiner::new(1, stride),
+            combiner: WriteCombiner::new(1, stride),
             total: Total::default(),
         }))
     }
@@ -147,21 +147,21 @@ struct Sorter {
     entries: Vec<u64>,
     buckets: Vec<u64>,
     stride: Vec<u8>,
-    combiner: Combiner,
+    combiner: WriteCombiner,
     total: Total,
 }
 
 impl Stage for Sorter {
-    fn run(&mut self, flow: &mut Flow) -> Result<(), StageError> {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         let units = Arc::clone(&self.sort.units);
-        while let Some(buffer) = flow.receive()? {
+        while let Some(buffer) = ports.receive()? {
             let unit = &units[buffer.number];
             self.index(&buffer, &unit.extent);
             if !unit.extent.in_order {
                 self.order(&buffer);
             }
-            self.gather(&buffer, unit, flow)?;
-            flow.moved(unit.extent.len(), self.entries.len());
+            self.gather(&buffer, unit, ports)?;
+            ports.moved(unit.extent.len(), self.entries.len());
         }
         Ok(())
     }
@@ -244,11 +244,16 @@ impl Sorter {
     ///
     /// In strides that stay in the cache: the copies of a stride wait for memory together, and what
     /// was copied is counted before it leaves the cache for its block.
-    fn gather(&mut self, buffer: &Buffer, unit: &Unit, flow: &mut Flow) -> Result<(), StageError> {
+    fn gather(
+        &mut self,
+        buffer: &Buffer,
+        unit: &Unit,
+        ports: &mut WorkerPorts,
+    ) -> Result<(), StageError> {
         let record_bytes = self.sort.layout.record_bytes;
         let slot = buffer.slot();
         let mut offset = unit.extent.offset;
-        let mut block = Self::block(unit, offset, flow)?;
+        let mut block = Self::block(unit, offset, ports)?;
         let mut entries = self.entries.as_slice();
         while !entries.is_empty() {
             let room = block.room() - self.combiner.held(0);
@@ -279,8 +284,8 @@ impl Sorter {
                 self.combiner.flush(0, &mut block);
                 rest = later;
                 offset += block.len as u64;
-                let next = Self::block(unit, offset, flow)?;
-                flow.send(std::mem::replace(&mut block, next))?;
+                let next = Self::block(unit, offset, ports)?;
+                ports.send(std::mem::replace(&mut block, next))?;
                 room = block.room();
             }
             self.combiner.append(0, rest, &mut block);
@@ -288,16 +293,16 @@ impl Sorter {
         self.combiner.flush(0, &mut block);
         // Before its last block is on its way: what is written was counted.
         self.sort
-            .ledger
+            .totals
             .add(unit.file, &std::mem::take(&mut self.total));
         if block.len > 0 {
-            flow.send(block)?;
+            ports.send(block)?;
         }
         Ok(())
     }
 
-    fn block(unit: &Unit, offset: u64, flow: &mut Flow) -> Result<Buffer, StageError> {
-        let mut block = flow.buffer()?;
+    fn block(unit: &Unit, offset: u64, ports: &mut WorkerPorts) -> Result<Buffer, StageError> {
+        let mut block = ports.buffer()?;
         (block.number, block.lane, block.offset) = (unit.file, unit.lane, offset);
         Ok(block)
     }

@@ -15,12 +15,12 @@ use std::time::Duration;
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use tempfile::TempDir;
 use tonnage_disk::{Disk, Engine, Faults, Rule};
-use tonnage_graphs::job::JobError;
-use tonnage_graphs::sort::{self, Config, Outcome};
-use tonnage_graphs::volumes::Volumes;
+use tonnage_graphs::error::JobError;
+use tonnage_graphs::objects::object_input::ObjectStorage;
+use tonnage_graphs::sort::sort_job::{self, Config, Outcome};
 use tonnage_graphs::{Plan, Shape};
 use tonnage_net::{Secret, Settings};
-use tonnage_pipeline::Control;
+use tonnage_pipeline::RunHandle;
 use tonnage_records::Layout;
 
 /// A generator of numbers that are the same in every run (splitmix64).
@@ -63,7 +63,7 @@ pub fn seeded(cases: u32) -> ProptestConfig {
 
 /// How keys are distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keys {
+pub enum SampleKeys {
     Uniform,
     AllEqual,
     HalfOneKey,
@@ -73,18 +73,18 @@ pub enum Keys {
     LongCommonPrefix,
 }
 
-pub const DISTRIBUTIONS: [Keys; 7] = [
-    Keys::Uniform,
-    Keys::AllEqual,
-    Keys::HalfOneKey,
-    Keys::FewDistinct,
-    Keys::Sorted,
-    Keys::Reversed,
-    Keys::LongCommonPrefix,
+pub const DISTRIBUTIONS: [SampleKeys; 7] = [
+    SampleKeys::Uniform,
+    SampleKeys::AllEqual,
+    SampleKeys::HalfOneKey,
+    SampleKeys::FewDistinct,
+    SampleKeys::Sorted,
+    SampleKeys::Reversed,
+    SampleKeys::LongCommonPrefix,
 ];
 
 /// Records with such keys; what is not key is random.
-pub fn records(seed: u64, count: usize, layout: &Layout, keys: Keys) -> Vec<u8> {
+pub fn records(seed: u64, count: usize, layout: &Layout, keys: SampleKeys) -> Vec<u8> {
     let mut random = Random(seed);
     let mut bytes = vec![0; count * layout.record_bytes];
     random.fill(&mut bytes);
@@ -92,20 +92,20 @@ pub fn records(seed: u64, count: usize, layout: &Layout, keys: Keys) -> Vec<u8> 
     for record in bytes.chunks_exact_mut(layout.record_bytes) {
         let key = &mut record[place.clone()];
         match keys {
-            Keys::Uniform | Keys::Sorted | Keys::Reversed => {}
-            Keys::AllEqual => key.fill(7),
-            Keys::HalfOneKey if random.below(2) == 0 => key.fill(200),
-            Keys::HalfOneKey => {}
-            Keys::FewDistinct => key.fill(random.below(3) as u8 * 100),
-            Keys::LongCommonPrefix => {
+            SampleKeys::Uniform | SampleKeys::Sorted | SampleKeys::Reversed => {}
+            SampleKeys::AllEqual => key.fill(7),
+            SampleKeys::HalfOneKey if random.below(2) == 0 => key.fill(200),
+            SampleKeys::HalfOneKey => {}
+            SampleKeys::FewDistinct => key.fill(random.below(3) as u8 * 100),
+            SampleKeys::LongCommonPrefix => {
                 let last = key.len() - 1;
                 key[..last].fill(9);
             }
         }
     }
     match keys {
-        Keys::Sorted => sorted(&bytes, layout),
-        Keys::Reversed => {
+        SampleKeys::Sorted => sorted(&bytes, layout),
+        SampleKeys::Reversed => {
             let ascending = sorted(&bytes, layout);
             ascending
                 .chunks_exact(layout.record_bytes)
@@ -212,7 +212,7 @@ impl Place {
             layout,
             memory_bytes: memories.into_iter().find(enough).expect("some are"),
             disk: disk.clone(),
-            volumes: Volumes::default(),
+            volumes: ObjectStorage::default(),
             sample_chunks: None,
         }
     }
@@ -323,12 +323,12 @@ pub fn disk(rules: Vec<Rule>) -> Disk {
 }
 
 /// Sorts on a thread of its own, so that a hang fails the test instead of stopping it.
-pub fn run(config: &Config, control: &Control) -> Result<Outcome, JobError> {
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (done, result) = mpsc::channel();
-    let (config, control) = (config.clone(), control.clone());
+    let (config, handle) = (config.clone(), handle.clone());
     thread::spawn(move || {
         use_two_processors();
-        let _nobody_waits = done.send(sort::run(&config, &control));
+        let _nobody_waits = done.send(sort_job::run(&config, &handle));
     });
     result
         .recv_timeout(Duration::from_secs(60))
@@ -356,7 +356,7 @@ fn use_two_processors() {
 /// Sorts, and holds what came out against the model.
 pub fn sorts(place: &Place, config: &Config) -> Result<Outcome, String> {
     let input = place.input();
-    let outcome = run(config, &Control::default()).map_err(|why| why.to_string())?;
+    let outcome = run(config, &RunHandle::default()).map_err(|why| why.to_string())?;
     if place.input() != input {
         return Err("an input was modified".to_owned());
     }

@@ -1,0 +1,136 @@
+//! The network benchmark: the shuffle's edge alone, all to all, in memory.
+//!
+//! ```text
+//!   all_to_all   generate -> send -> receive -> discard
+//! ```
+//!
+//! Between `send` and `receive` lies the network: what this endpoint sends comes out elsewhere, and
+//! what it receives others have sent. It follows Themis' NetBench. Every endpoint runs this graph
+//! for the same time; each then says what it received. To whom it does not send, its `generate` has
+//! no chunks for: so between two of them the bytes go one way, or one sends to all others alone.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tonnage_net::{Mesh, Settings};
+use tonnage_pipeline::{Graph, Node, RunHandle};
+use tonnage_records::{Encoding, Generator, Layout};
+use tonnage_stages::extent::aligned;
+use tonnage_stages::ports::BLOCKS;
+use tonnage_stages::source::{Chunk, Content, Generate};
+use tonnage_stages::work::SendStats;
+
+use crate::benches::disk::discard;
+use crate::cluster::exchange::{Exchange, connect};
+use crate::error::JobError;
+use crate::watch::{Phase, Watch, memory};
+
+/// Buffers for each connection: one in the socket's hands, one that waits.
+const BUFFERS_PER_CONNECTION: usize = 2;
+
+/// One endpoint's part.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Who takes part.
+    pub mesh: Settings,
+    /// Size of a block.
+    pub block_bytes: usize,
+    /// The numbers of those that it sends to: none for one that only receives.
+    pub sends_to: Vec<usize>,
+    /// Whether each of them gets the same, as of a shuffle, so that the slowest sets the pace; else
+    /// each gets as much as it takes, which shows what this endpoint's own link carries.
+    pub evenly: bool,
+    /// For how long it sends.
+    pub seconds: f64,
+}
+
+/// What an endpoint did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// How long it took until all had met; then all begin.
+    pub meeting_seconds: f64,
+    /// What each of its connections sent.
+    pub sent: Vec<SendStats>,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// Runs one endpoint.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation.
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(handle);
+    let Config {
+        mesh: settings,
+        block_bytes,
+        sends_to,
+        evenly,
+        seconds,
+    } = config;
+    if settings.number >= settings.endpoints.len() || settings.endpoints.len() < 2 {
+        return Err(JobError::Refused("--endpoints: give at least 2".to_owned()));
+    }
+    let is_peer = |&to: &usize| to < settings.endpoints.len() && to != settings.number;
+    if let Some(to) = sends_to.iter().find(|to| !is_peer(to)) {
+        return Err(JobError::Refused(format!("sends_to {to}: that is no peer")));
+    }
+    let duration = Duration::try_from_secs_f64(*seconds)
+        .map_err(|why| JobError::Refused(format!("--seconds {seconds}: {why}")))?;
+    let began = Instant::now();
+    let mesh = connect(settings, handle)?;
+    let meeting_seconds = began.elapsed().as_secs_f64();
+    let (graph, wire) = all_to_all(mesh, *block_bytes, sends_to, *evenly);
+    let budget = memory(graph.memory_bytes())?;
+    let phase = watch.run("all_to_all", &graph, &budget, Some(duration))?;
+    let (mut sent, _) = wire.done();
+    sent.sort_unstable_by_key(|sent| sent.peer);
+    Ok(Outcome {
+        meeting_seconds,
+        sent,
+        phases: vec![phase],
+    })
+}
+
+/// The graph over the connections of a mesh.
+fn all_to_all(
+    mesh: Mesh,
+    block_bytes: usize,
+    sends_to: &[usize],
+    evenly: bool,
+) -> (Graph, Exchange) {
+    let (lanes, record_bytes) = (mesh.outgoing.len(), Layout::SORT_BENCHMARK.record_bytes);
+    let buffers = BUFFERS_PER_CONNECTION * lanes;
+    // One that waits for its lane, beside what lies there.
+    let generated = if evenly { buffers } else { buffers + 2 * lanes };
+    let chunk = |number: usize| Chunk {
+        number,
+        offset: 0,
+        len: block_bytes,
+        lane: number % lanes,
+        first_record: (number * block_bytes / record_bytes) as u64,
+    };
+    let is_sent = |number: &usize| sends_to.contains(&mesh.outgoing[number % lanes].peer());
+    let generate = Generate {
+        generator: Arc::new(Generator::new(Encoding::Binary, false, 0)),
+        content: Content::Endless,
+        chunks: Arc::new((0..buffers).filter(is_sent).map(chunk).collect()),
+        gives: BLOCKS,
+        record_bytes,
+        workers: if evenly { 1 } else { lanes },
+        lanes_apart: !evenly,
+        buffers: generated,
+        buffer_bytes: aligned(block_bytes),
+        next: Arc::new(AtomicUsize::new(0)),
+    };
+    let mut wire = Exchange::new(mesh, None, record_bytes, block_bytes);
+    // All of its buffers: who generates sleeps until one comes back, and for nothing else.
+    wire.send.inbox_bytes = BUFFERS_PER_CONNECTION * block_bytes;
+    wire.receive.buffers = buffers;
+    let [send, receive] = wire.nodes();
+    let ends = (Node::new("generate", generate), discard(BLOCKS));
+    (Graph::chain([ends.0, send, receive, ends.1]), wire)
+}

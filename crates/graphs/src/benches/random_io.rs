@@ -1,0 +1,333 @@
+//! Operations on files, as a graph of one stage: `operate`.
+//!
+//! No edit of a job: a job moves long extents, this is what a device does for those who want single
+//! blocks, or wait for each write to be durable (the fleet study's `read4k` to `write4k-64`), or
+//! share a file among processes (IOR's patterns, which Magellan used).
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use tonnage_disk::{Disk, DiskFile, Engine};
+use tonnage_pipeline::{Graph, Node, RunHandle};
+use tonnage_stages::disk::modes::DiskModes;
+use tonnage_stages::extent::ALIGNMENT;
+use tonnage_stages::latencies::error_bound;
+use tonnage_stages::source::{Pattern, RandomIo, WorkerTimings};
+
+use crate::error::JobError;
+use crate::watch::{Phase, Watch, memory};
+
+/// One trial of one operation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The file for all workers, or one for each. They are there, unless segments are written, of
+    /// which nobody else has any.
+    pub files: Vec<PathBuf>,
+    /// Segment after segment instead of random places.
+    #[serde(default)]
+    pub segments: Option<Segments>,
+    /// Whether what was written is made durable at the end, as part of the time.
+    #[serde(default)]
+    pub flush_at_end: bool,
+    /// Whether it is written.
+    pub writes: bool,
+    /// One write in so many is done when it is durable; 0 for none.
+    pub durable_one_in: u32,
+    /// Size of an operation.
+    pub block_bytes: usize,
+    /// Operations at once.
+    pub outstanding: usize,
+    /// A thread for each that blocks, instead of one ring for all.
+    pub blocking: bool,
+    /// Whether all that are found done are replaced with one system call.
+    pub batched: bool,
+    /// Length of the trial, the warm-up included.
+    pub seconds: f64,
+    /// What of it is not counted.
+    pub warm_up_seconds: f64,
+    /// Of the offsets.
+    pub seed: u64,
+    /// How to use the disk; engine and depth follow from the above.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// All of a file in order, once: IOR's pattern.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segments {
+    /// How many.
+    pub count: u64,
+    /// A worker's part of each.
+    pub part_bytes: u64,
+    /// If others, elsewhere, have parts of the one file too.
+    #[serde(default)]
+    pub among: Option<Among>,
+}
+
+/// Where our parts are in every segment of a file that others use at the same time.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Among {
+    /// Parts of a segment, of all.
+    pub parts: u64,
+    /// Which of them is our first worker's; the others' follow it.
+    pub first: u64,
+}
+
+impl Segments {
+    /// Where our parts are; without others, all are ours.
+    fn among(&self, workers: usize, files: usize) -> Among {
+        self.among.unwrap_or(Among {
+            parts: (workers / files) as u64,
+            first: 0,
+        })
+    }
+}
+
+/// What a trial did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Seconds from the first worker's first operation to the last worker's end.
+    pub seconds: f64,
+    /// Operations done in a second: of a random pattern those between the warm-up and the end of
+    /// the time, of segments all, whatever their flushing at the end took.
+    pub operations_per_second: f64,
+    /// Writes that were to be durable before they were done, those of the warm-up too.
+    pub durable_writes: u64,
+    /// Latencies of all workers together.
+    pub latency: Latency,
+    /// Each worker.
+    pub workers: Vec<Worker>,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// Latencies in nanoseconds; `None` where there was no operation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// How many.
+    pub count: u64,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// Percentiles: of so many in a hundred operations, none took longer.
+    pub percentiles: Vec<(f64, u64)>,
+    /// The longest.
+    pub max: Option<u64>,
+    /// The histogram: the greatest latency of each bin that is not empty, and how many it holds.
+    pub bins: Vec<(u64, u64)>,
+    /// By what share a latency may be off.
+    pub error_bound: f64,
+}
+
+/// What one worker did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Worker {
+    /// Operations done in each second since it began, the warm-up included.
+    pub each_second: Vec<u64>,
+}
+
+const PERCENTILES: [f64; 7] = [1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// Runs the trial.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation.
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(handle);
+    let refuse = |why: String| Err(JobError::Refused(why));
+    if config.block_bytes == 0 || config.outstanding == 0 {
+        return refuse("an operation moves a byte at least, and one is outstanding".to_owned());
+    }
+    let (workers, depth) = match config.blocking {
+        true => (config.outstanding, 1),
+        false => (1, config.outstanding),
+    };
+    let disk = Disk {
+        engine: match (config.disk.engine, config.blocking) {
+            (Engine::Null, _) => Engine::Null,
+            (_, true) => Engine::Blocking,
+            (engine, false) => engine,
+        },
+        depth,
+        transfer_bytes: config.block_bytes,
+        deferred: true,
+        ..config.disk.clone()
+    };
+    let files = open(config, &disk, workers)?;
+    let pattern = match config.segments {
+        None => Pattern::Random,
+        Some(segments) => {
+            let Among { parts, first } = segments.among(workers, files.len());
+            Pattern::Segments {
+                segments: segments.count,
+                part_bytes: segments.part_bytes,
+                parts,
+                first,
+            }
+        }
+    };
+    if !config.block_bytes.is_multiple_of(ALIGNMENT) {
+        return refuse(format!(
+            "operations of {} bytes: give a multiple of {ALIGNMENT}",
+            config.block_bytes
+        ));
+    }
+    let (seconds, warm_seconds) = (config.seconds, config.warm_up_seconds);
+    let [duration, warm_up] = [seconds, warm_seconds].map(Duration::try_from_secs_f64);
+    let (Ok(duration), Ok(warm_up)) = (duration, warm_up) else {
+        return refuse(format!("--seconds {seconds}: give a number of seconds"));
+    };
+    let (seen, modes) = (
+        Arc::new(Mutex::new(Vec::new())),
+        Arc::new(DiskModes::default()),
+    );
+    let operate = RandomIo {
+        disk,
+        files: Arc::new(files),
+        pattern,
+        flush_at_end: config.flush_at_end,
+        writes: config.writes,
+        durable_one_in: config.durable_one_in,
+        block_bytes: config.block_bytes,
+        workers,
+        batched: config.batched,
+        warm_up,
+        lasts: config.segments.is_none().then_some(duration),
+        seed: config.seed,
+        seen: Arc::clone(&seen),
+        modes: Arc::clone(&modes),
+    };
+    let graph = Graph::chain([Node::new("operate", operate)]);
+    let budget = memory(graph.memory_bytes())?;
+    let mut phase = watch.run("operate", &graph, &budget, None)?;
+    phase.disk_modes = modes.seen();
+    let mut seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    seen.sort_unstable_by_key(|seen| seen.worker);
+    let began = seen.iter().map(|seen| seen.began).min();
+    let ended = seen.iter().map(|seen| seen.ended).max();
+    let took = began.zip(ended).map_or(0.0, |(began, ended)| {
+        ended.duration_since(began).as_secs_f64()
+    });
+    let rate = match config.segments {
+        None => seen.iter().map(|seen| seen.counted).sum::<u64>() as f64 / (seconds - warm_seconds),
+        Some(_) => phase.report.stages[0].counters.records as f64 / took,
+    };
+    Ok(Outcome {
+        seconds: took,
+        operations_per_second: rate,
+        durable_writes: seen.iter().map(|seen| seen.durable).sum(),
+        latency: Latency::of(seen.iter().map(|seen| &seen.latencies)),
+        workers: seen.iter().map(worker).collect(),
+        phases: vec![phase],
+    })
+}
+
+/// The files, made if they are to be written from the beginning.
+fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile>>, JobError> {
+    let refused = JobError::Refused;
+    if config.files.is_empty() || !workers.is_multiple_of(config.files.len()) {
+        let files = config.files.len();
+        return Err(refused(format!(
+            "{files} files for {workers} workers: give one, or one for each"
+        )));
+    }
+    let Some(segments) = config.segments else {
+        let open = |path: &PathBuf| {
+            let file = match config.writes {
+                true => disk.open_update(path)?,
+                false => disk.open_read(path)?,
+            };
+            if file.len() < config.block_bytes as u64 {
+                return Err(refused(format!(
+                    "{} has {} bytes, an operation {}: give a larger --file-size",
+                    path.display(),
+                    file.len(),
+                    config.block_bytes
+                )));
+            }
+            Ok(file)
+        };
+        return config.files.iter().map(open).collect();
+    };
+    let Segments {
+        count, part_bytes, ..
+    } = segments;
+    if part_bytes == 0 || !part_bytes.is_multiple_of(config.block_bytes as u64) {
+        return Err(refused(format!(
+            "--block {part_bytes} is no multiple of --transfer {}",
+            config.block_bytes
+        )));
+    }
+    let own = (workers / config.files.len()) as u64;
+    let Among { parts, first } = segments.among(workers, config.files.len());
+    if first.checked_add(own).is_none_or(|end| end > parts) {
+        return Err(refused(format!(
+            "parts {first} and {own} more are not among {parts}"
+        )));
+    }
+    let bytes = count * part_bytes * parts;
+    let open = |path: &PathBuf| {
+        // What others write too, somebody has made.
+        let file = match (config.writes, segments.among) {
+            (true, None) => return Ok(disk.create(path, bytes)?),
+            (true, Some(_)) => disk.open_update(path)?,
+            (false, _) => disk.open_read(path)?,
+        };
+        if file.len() < bytes {
+            let (show, len) = (path.display(), file.len());
+            return Err(refused(format!(
+                "{show} has {len} bytes of {bytes}: write it first"
+            )));
+        }
+        Ok(file)
+    };
+    config.files.iter().map(open).collect()
+}
+
+fn worker(seen: &WorkerTimings) -> Worker {
+    Worker {
+        each_second: seen.each_second.clone(),
+    }
+}
+
+impl Latency {
+    /// All workers of one process: they met the same device at the same time.
+    pub(crate) fn of<'a>(workers: impl IntoIterator<Item = &'a Histogram<u64>>) -> Self {
+        let mut all: Option<Histogram<u64>> = None;
+        for latencies in workers {
+            match &mut all {
+                // Histograms of the same bounds always add up.
+                Some(all) => all.add(latencies).expect("made alike"),
+                None => all = Some(latencies.clone()),
+            }
+        }
+        let Some(all) = all.filter(|all| !all.is_empty()) else {
+            return Self {
+                count: 0,
+                mean: None,
+                percentiles: Vec::new(),
+                max: None,
+                bins: Vec::new(),
+                error_bound: 0.0,
+            };
+        };
+        let bins = all.iter_recorded();
+        Self {
+            count: all.len(),
+            mean: Some(all.mean()),
+            percentiles: PERCENTILES
+                .map(|percent| (percent, all.value_at_percentile(percent)))
+                .to_vec(),
+            max: Some(all.max()),
+            bins: bins
+                .map(|bin| (bin.value_iterated_to(), bin.count_at_value()))
+                .collect(),
+            error_bound: error_bound(&all),
+        }
+    }
+}

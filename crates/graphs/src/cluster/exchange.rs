@@ -1,0 +1,108 @@
+//! The network as an edge of a graph: what one endpoint sends comes out of `receive` at another.
+
+use std::collections::BTreeMap;
+use std::iter::Cycle;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::vec::IntoIter;
+
+use tonnage_net::{Mesh, NetError, Settings};
+use tonnage_pipeline::{Node, RunHandle};
+use tonnage_stages::extent::aligned;
+use tonnage_stages::work::{ConnectionSlot, Receive, ReceiveStats, SendBlocks, SendStats};
+
+use crate::error::JobError;
+
+/// Both ends that a graph has.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// To the others.
+    pub send: SendBlocks,
+    /// From the others.
+    pub receive: Receive,
+    lanes: BTreeMap<usize, Vec<usize>>, // of `send`, by endpoint
+}
+
+impl Exchange {
+    /// Over the connections of a mesh, a buffer in the hands of each.
+    ///
+    /// A job's has a lane for what belongs to the endpoint itself, `here`, and goes on without a
+    /// peer that is lost: what came of it is not whole then, what belongs to it goes nowhere. A
+    /// benchmark's, of which nothing stays, ends with the first that is lost.
+    #[must_use]
+    pub fn new(mesh: Mesh, here: Option<usize>, record_bytes: usize, block_bytes: usize) -> Self {
+        let (links, stays) = (mesh.outgoing.len(), here.is_some());
+        let mut lanes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (lane, connection) in mesh.outgoing.iter().enumerate() {
+            lanes.entry(connection.peer()).or_default().push(lane);
+        }
+        if let Some(here) = here {
+            lanes.insert(here, vec![links]);
+        }
+        let send = SendBlocks {
+            lanes: ConnectionSlot::all(mesh.outgoing, stays),
+            record_bytes,
+            inbox_bytes: block_bytes,
+            keeps: false,
+            tolerates_loss: stays,
+            sent: Arc::default(),
+        };
+        let receive = Receive {
+            lanes: ConnectionSlot::all(mesh.incoming, stays),
+            here: here.unwrap_or_default(),
+            numbers: None,
+            next_lanes: 1,
+            record_bytes,
+            buffers: links,
+            buffer_bytes: aligned(block_bytes),
+            tolerates_loss: stays,
+            received: Arc::default(),
+        };
+        Self {
+            send,
+            receive,
+            lanes,
+        }
+    }
+
+    /// The lane to the endpoint that each thing belongs to; an endpoint's connections take turns.
+    #[must_use]
+    pub fn lanes_to(&self, endpoints: &[Option<usize>]) -> Vec<Option<usize>> {
+        let mut turns: BTreeMap<usize, Cycle<IntoIter<usize>>> = self
+            .lanes
+            .iter()
+            .map(|(&endpoint, lanes)| (endpoint, lanes.clone().into_iter().cycle()))
+            .collect();
+        let lane = |endpoint: &Option<usize>| turns.get_mut(endpoint.as_ref()?)?.next();
+        endpoints.iter().map(lane).collect()
+    }
+
+    /// The two stages.
+    #[must_use]
+    pub fn nodes(&self) -> [Node; 2] {
+        [
+            Node::new("send", self.send.clone()),
+            Node::new("receive", self.receive.clone()),
+        ]
+    }
+
+    /// What each connection did in the run.
+    #[must_use]
+    pub fn done(&self) -> (Vec<SendStats>, Vec<ReceiveStats>) {
+        (taken(&self.send.sent), taken(&self.receive.received))
+    }
+}
+
+/// The connections of an endpoint, when all have met.
+///
+/// # Errors
+/// Who is missing, or the cancellation.
+pub fn connect(settings: &Settings, handle: &RunHandle) -> Result<Mesh, JobError> {
+    Mesh::connect(settings, || handle.is_cancelled()).map_err(|why| match why {
+        NetError::Stopped => JobError::Cancelled,
+        other => JobError::failed(other.to_string()),
+    })
+}
+
+fn taken<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
+    std::mem::take(&mut list.lock().unwrap_or_else(PoisonError::into_inner))
+}

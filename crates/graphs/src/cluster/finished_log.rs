@@ -1,0 +1,101 @@
+//! The list of files that are whole: a line of JSON for each, added when it has its name.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tonnage_pipeline::Failure;
+
+use crate::error::JobError;
+
+/// What a file is called until it is whole, after a dot.
+pub const UNFINISHED: &str = "unfinished";
+
+/// A list on file.
+#[derive(Debug)]
+pub struct FinishedLog {
+    file: File,
+    path: PathBuf,
+}
+
+impl FinishedLog {
+    /// Goes on with the list if there is one; a last line that was not written whole is gone.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, JobError> {
+        let open = || {
+            let file = OpenOptions::new().create(true).append(true).open(path)?;
+            let lines = fs::read(path)?;
+            let whole = lines.iter().rposition(|&byte| byte == b'\n');
+            let whole = whole.map_or(0, |last| last + 1);
+            if whole < lines.len() {
+                file.set_len(whole as u64)?;
+            }
+            let path = path.to_owned();
+            Ok(Self { file, path })
+        };
+        open().map_err(|why| JobError::file("opening", path, &why))
+    }
+
+    /// Gives a file that is whole its name, durably, and says so with what is to be said of it.
+    ///
+    /// # Errors
+    /// When it cannot be named, or the list not be written.
+    pub fn add(&self, unfinished: &Path, more: Value) -> Result<(), Failure> {
+        self.try_add(unfinished, more).map_err(|why| {
+            let what = format!("naming {}: {why}", unfinished.display());
+            Failure::at(unfinished, 0, what)
+        })
+    }
+
+    /// Says of something that is whole where it is, with what is to be said of it.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn note(&self, place: &Path, more: Value) -> Result<(), Failure> {
+        self.try_note(place, more).map_err(|why| {
+            let (place, log) = (place.display(), self.path.display());
+            Failure::at(&self.path, 0, format!("noting {place} in {log}: {why}"))
+        })
+    }
+
+    fn try_add(&self, unfinished: &Path, more: Value) -> io::Result<()> {
+        let path = unfinished.with_extension("");
+        fs::rename(unfinished, &path)?;
+        if let Some(directory) = path.parent() {
+            File::open(directory)?.sync_all()?;
+        }
+        self.try_note(&path, more)
+    }
+
+    fn try_note(&self, place: &Path, more: Value) -> io::Result<()> {
+        let mut line = json!({"path": place});
+        if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
+            line.extend(more);
+        }
+        // In one call: lines of several threads do not mix.
+        (&self.file).write_all(format!("{line}\n").as_bytes())?;
+        self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_without_room_is_the_disks_fault() {
+        let path = PathBuf::from("/dev/full");
+        let file = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .expect("it is there");
+        let log = FinishedLog { file, path };
+        let full = log.note(Path::new("s3://bucket/part-00000"), json!({}));
+        let full = full.expect_err("it is full");
+        assert_eq!(full.file.as_deref(), Some(Path::new("/dev/full")));
+        assert!(full.what.ends_with("(os error 28)"), "{}", full.what);
+    }
+}

@@ -1,0 +1,268 @@
+//! Pass two of the partitions that an endpoint owns, from the scratch of all rounds.
+//!
+//! A partition's output is a file of its own, `part-00012`, and of one that was larger than memory, or
+//! needs no sorting, `part-00012-00001` and so on as well: the order of names is the order of keys.
+//! Each is named when it is whole and durable, and then a line is added to a list of what it holds:
+//! so whoever is started again does not do it again. In an object store that is when its upload is
+//! completed. Where copies are kept, every block of it goes to the endpoint that keeps one before it is
+//! written here.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tonnage_disk::Disk;
+use tonnage_object::{RequestCounts, Settings};
+use tonnage_pipeline::RunHandle;
+use tonnage_records::Layout;
+use tonnage_stages::object::uploads::{Seal, Uploads};
+use tonnage_stages::output_file::{OnFinished, OutputFile};
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::totals::Total;
+use tonnage_stages::work::{ReceiveStats, SendStats};
+
+use crate::cluster::exchange::{Exchange, connect};
+use crate::cluster::finished_log::{FinishedLog, UNFINISHED};
+use crate::cluster::replicas::Replicas;
+use crate::error::JobError;
+use crate::objects::object_input::{access, default_requests};
+use crate::plan::{Plan, Shape};
+use crate::sort::external_sort::ExternalSort;
+use crate::sort::pass_graphs::PassTwo;
+use crate::sort::spilled_partition::SpilledPartition;
+use crate::watch::{Phase, Watch, workers};
+
+/// What to sort.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What the rounds of pass one left here.
+    pub rounds: Vec<Round>,
+    /// Which partitions.
+    pub partitions: Vec<PartitionTask>,
+    /// Where the output goes.
+    pub output: Output,
+    /// Directories for partitions that are larger than memory, one a device.
+    pub scratch: Vec<PathBuf>,
+    /// The list of files that are whole.
+    pub finished: PathBuf,
+    /// Who keeps copies for whom, if copies are kept.
+    #[serde(default)]
+    pub copies: Option<Replicas>,
+    /// Size of a record and place of its key.
+    pub layout: Layout,
+    /// Memory for all buffers and indexes.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+    /// RequestLog to an object store at once.
+    #[serde(default = "default_requests")]
+    pub requests: usize,
+}
+
+/// Where the output goes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Output {
+    /// To directories, one a device.
+    Directories(Vec<PathBuf>),
+    /// To a folder of a bucket.
+    Objects {
+        /// The bucket.
+        store: Settings,
+        /// The folder.
+        prefix: String,
+    },
+}
+
+/// What a round left.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Round {
+    /// Its files, one a device.
+    pub scratch: Vec<PathBuf>,
+    /// What lies where in them.
+    pub index: PathBuf,
+}
+
+impl Round {
+    /// Finds what each of them left.
+    pub(crate) fn open_all(rounds: &[Self], disk: &Disk) -> Result<Vec<Scratch>, JobError> {
+        let open = |round: &Self| {
+            let scratch = Scratch::saved(disk, &round.scratch, &round.index);
+            scratch.map_err(|why| JobError::file("reading", &round.index, &why))
+        };
+        rounds.iter().map(open).collect()
+    }
+}
+
+/// A partition to sort.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionTask {
+    /// Its number.
+    pub number: usize,
+    /// Whether all its keys are equal.
+    pub single: bool,
+    /// The endpoint that keeps a copy of its output, if one does.
+    #[serde(default)]
+    pub keeper: Option<usize>,
+}
+
+/// What an endpoint did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// What all files hold together.
+    pub written: Total,
+    /// Bytes that had to be partitioned again.
+    pub repartitioned_bytes: u64,
+    /// What each connection sent of copies.
+    pub sent: Vec<SendStats>,
+    /// What came of copies by each connection.
+    pub received: Vec<ReceiveStats>,
+    /// What was asked of object stores.
+    pub requests: RequestCounts,
+    /// Seconds in all.
+    pub seconds: f64,
+    /// The runs.
+    pub phases: Vec<Phase>,
+}
+
+/// Sorts.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation; files that are whole by then stay.
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(handle);
+    let rounds = Round::open_all(&config.rounds, &config.disk)?;
+    let devices = config.rounds.first().map_or(1, |round| round.scratch.len());
+    let spilled_partition = |wanted: &PartitionTask| SpilledPartition {
+        number: wanted.number,
+        blocks: rounds
+            .iter()
+            .flat_map(|round| round.take(wanted.number))
+            .collect(),
+        lane: wanted.number % devices,
+        in_order: wanted.single,
+    };
+    let spilled: Vec<SpilledPartition> = config.partitions.iter().map(spilled_partition).collect();
+    let access = access(config.requests)?;
+    let outputs = match &config.output {
+        Output::Directories(directories) => directories.len(),
+        Output::Objects { .. } => access.requests,
+    };
+    let shape = Shape {
+        bytes: spilled
+            .iter()
+            .map(|partition| partition.span() as u64)
+            .sum(),
+        record_bytes: config.layout.record_bytes,
+        memory_bytes: config.memory_bytes,
+        workers: workers(),
+        devices: (1, devices, outputs),
+        uploads: matches!(config.output, Output::Objects { .. }),
+        endpoints: config
+            .copies
+            .as_ref()
+            .map_or(1, |copies| copies.mesh.endpoints.len()),
+        connections: 1,
+    };
+    let plan = Plan::new(&shape, &config.disk)?;
+    let mut passes = ExternalSort::new(watch, &config.disk, access.clone(), config.layout, plan)?;
+    let log = FinishedLog::open(&config.finished)?;
+    let copies = config.copies.as_ref();
+    let replica_log = copies
+        .map(|copies| FinishedLog::open(&copies.finished))
+        .transpose()?;
+    let mesh = copies
+        .map(|copies| connect(&copies.mesh, handle))
+        .transpose()?;
+    // Of a nameless file, which costs nothing unless a partition is too large.
+    let again = Arc::new(Scratch::create(&config.disk, &config.scratch, 0)?);
+    let spilled = passes.divide(&again, spilled)?;
+    let mut names: HashMap<usize, usize> = HashMap::new(); // how many a partition has so far
+    let mut files = 0;
+    let part = |number: usize| {
+        let place = names.entry(number).or_default();
+        (*place, files) = (*place + 1, files + 1);
+        let name = name(number, *place - 1);
+        match &config.output {
+            Output::Directories(directories) => directories[(files - 1) % directories.len()]
+                .join(name)
+                .with_extension(UNFINISHED),
+            Output::Objects { prefix, .. } => Path::new(prefix).join(name),
+        }
+    };
+    let keepers: HashMap<usize, Option<usize>> = config
+        .partitions
+        .iter()
+        .map(|wanted| (wanted.number, wanted.keeper))
+        .collect();
+    let part_bytes = passes.plan.output_block_bytes;
+    let (mut files, mut wire) = (Arc::default(), None);
+    let edit = |mut pass: PassTwo, partitions: Vec<usize>| {
+        let own = pass.files();
+        let totals = Arc::clone(&pass.sort.totals);
+        if let Output::Objects { store, .. } = &config.output {
+            let (parts, seal) = (own.to_vec(), Seal::EachWhenWhole);
+            let uploads = Uploads::new(store, parts, part_bytes, seal, access.clone());
+            pass = pass.uploaded(Arc::new(uploads));
+            let store = store.clone();
+            pass.write.on_finished = OnFinished::call(move |file| {
+                let url = store.name(&own[file].path.to_string_lossy());
+                log.note(url.as_ref(), totals_json(&totals.of(file)))
+            });
+            return Ok(pass);
+        }
+        if let (Some(copies), Some(mut mesh)) = (&config.copies, mesh) {
+            let keepers = partitions.iter().map(|number| keepers[number]);
+            let keepers: Vec<Option<usize>> = keepers.collect();
+            let kept = copies.exchange(&mut mesh, &own, &keepers, handle)?;
+            pass = pass.copied(mesh, copies.mesh.number, &keepers, kept);
+        }
+        (files, wire) = (pass.files(), pass.wire.clone());
+        let all: Arc<Vec<OutputFile>> = Arc::clone(&files);
+        pass.write.on_finished = OnFinished::call(move |file| match &replica_log {
+            Some(replica_log) if file >= own.len() => replica_log.add(
+                &all[file].path,
+                json!({"bytes": all[file].bytes, "copy": true}),
+            ),
+            _ => log.add(&all[file].path, totals_json(&totals.of(file))),
+        });
+        Ok(pass)
+    };
+    let ran = passes.pass_two(spilled, (devices, outputs), part, edit);
+    for file in files.iter() {
+        let _none = fs::remove_file(&file.path); // What is whole is not called so any more.
+    }
+    let written = ran?;
+    let (sent, received) = wire.as_ref().map(Exchange::done).unwrap_or_default();
+    Ok(Outcome {
+        written,
+        repartitioned_bytes: passes.repartitioned_bytes,
+        sent,
+        received,
+        requests: passes.access.counted(),
+        seconds: passes.watch.epoch.elapsed().as_secs_f64(),
+        phases: passes.phases,
+    })
+}
+
+fn name(number: usize, place: usize) -> String {
+    match place {
+        0 => format!("part-{number:05}"),
+        _ => format!("part-{number:05}-{place:05}"),
+    }
+}
+
+fn totals_json(holds: &Total) -> Value {
+    json!({
+        "records": holds.records,
+        "bytes": holds.bytes,
+        "checksum": format!("{:x}", holds.checksum),
+    })
+}

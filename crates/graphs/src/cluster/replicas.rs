@@ -1,0 +1,175 @@
+//! Replicas of output that endpoints keep for each other.
+//!
+//! When an endpoint knows its output files, it tells each peer of those that this one is to keep a
+//! copy of; what is sent then is as if the peer wrote files of its own. A copy is named and listed
+//! when it is whole and durable. One whose sender is lost is never whole, and is removed.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use serde::{Deserialize, Serialize};
+use tonnage_net::{Head, Incoming, Mesh, Outgoing, Settings};
+use tonnage_pipeline::RunHandle;
+use tonnage_stages::output_file::OutputFile;
+
+use crate::cluster::finished_log::UNFINISHED;
+use crate::error::JobError;
+
+/// The most that an endpoint has to say of its files: some hundred thousand of them.
+const TABLE_BYTES: usize = 16 << 20;
+
+/// Where copies of others' output are held.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replicas {
+    /// Who takes part.
+    pub mesh: Settings,
+    /// Directories for the copies, one a device; made if they are not there.
+    pub output: Vec<PathBuf>,
+    /// The list of copies that are whole; it may be that of the endpoint's own files.
+    pub finished: PathBuf,
+}
+
+/// What an endpoint keeps.
+#[derive(Debug, Default)]
+pub struct HeldReplicas {
+    /// Replicas, as files that come after its own.
+    pub files: Vec<OutputFile>,
+    /// By peer, and by that one's number of a file, the number of the copy.
+    pub numbers: BTreeMap<(usize, usize), usize>,
+}
+
+/// A file of which a copy will come.
+#[derive(Debug, Serialize, Deserialize)]
+struct ReplicaNotice {
+    number: usize,
+    name: String,
+    bytes: u64,
+}
+
+impl Replicas {
+    /// Tells every peer which of `files` it is to keep, and hears of theirs; copies get numbers
+    /// after these files. Of a peer that is lost nothing is held.
+    ///
+    /// # Errors
+    /// When a directory cannot be made.
+    pub fn exchange(
+        &self,
+        mesh: &mut Mesh,
+        files: &[OutputFile],
+        keepers: &[Option<usize>],
+        handle: &RunHandle,
+    ) -> Result<HeldReplicas, JobError> {
+        let (here, endpoints) = (self.mesh.number, self.mesh.endpoints.len());
+        if let Some(keeper) = keepers
+            .iter()
+            .flatten()
+            .find(|&&keeper| keeper == here || keeper >= endpoints)
+        {
+            return Err(JobError::Refused(format!(
+                "endpoint {keeper} is to keep a copy: give another one than {here} of {endpoints}"
+            )));
+        }
+        if self.output.is_empty() {
+            return Err(JobError::Refused(
+                "copies are held nowhere: give a directory at least".to_owned(),
+            ));
+        }
+        for directory in &self.output {
+            make(directory).map_err(|why| JobError::file("making", directory, &why))?;
+        }
+        let notices = Mutex::new(BTreeMap::new());
+        thread::scope(|scope| {
+            for connection in &mut mesh.outgoing {
+                let table = notices_for(files, keepers, connection.peer());
+                scope.spawn(move || send_notices(connection, &table, handle));
+            }
+            for connection in &mut mesh.incoming {
+                let notices = &notices;
+                scope.spawn(move || {
+                    if let Some(table) = receive_notices(connection, handle) {
+                        let mut notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
+                        notices.insert(connection.peer(), table); // all of a peer's connections say the same
+                    }
+                });
+            }
+        });
+        let notices = notices.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(self.held(notices, files.len()))
+    }
+
+    fn held(&self, notices: BTreeMap<usize, Vec<ReplicaNotice>>, own: usize) -> HeldReplicas {
+        let mut held = HeldReplicas::default();
+        // A file's number says which device writes it.
+        let devices = self.output.len();
+        let mut directories = self.output.iter().cycle().skip(own % devices);
+        for (peer, table) in notices {
+            for file in table {
+                let directory = directories.next().expect("it goes around");
+                let number = own + held.files.len();
+                held.numbers.insert((peer, file.number), number);
+                held.files.push(OutputFile {
+                    path: directory.join(format!("{}.{UNFINISHED}", file.name)),
+                    bytes: file.bytes,
+                });
+            }
+        }
+        held
+    }
+}
+
+/// Makes a directory that is still there after a loss of power.
+fn make(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    match directory.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// What a peer is to keep.
+fn notices_for(files: &[OutputFile], keepers: &[Option<usize>], peer: usize) -> Vec<ReplicaNotice> {
+    let of_peer = files.iter().zip(keepers).enumerate();
+    let of_peer = of_peer.filter(|(_, (_, keeper))| **keeper == Some(peer));
+    of_peer
+        .filter_map(|(number, (file, _))| {
+            let name = file.path.file_name()?.to_str()?;
+            // While pass two writes it, it is called so.
+            let whole = name.strip_suffix(UNFINISHED);
+            let whole = whole.and_then(|name| name.strip_suffix('.'));
+            Some(ReplicaNotice {
+                number,
+                name: whole.unwrap_or(name).to_owned(),
+                bytes: file.bytes,
+            })
+        })
+        .collect()
+}
+
+/// A connection that fails here fails again where blocks are sent, and says so there.
+fn send_notices(connection: &mut Outgoing, table: &[ReplicaNotice], handle: &RunHandle) {
+    let text = serde_json::to_vec(table).expect("it is JSON");
+    let head = Head {
+        len: u32::try_from(text.len()).unwrap_or(u32::MAX),
+        ..Head::default()
+    };
+    let _again = connection.send(head, &text, || handle.is_cancelled());
+}
+
+fn receive_notices(connection: &mut Incoming, handle: &RunHandle) -> Option<Vec<ReplicaNotice>> {
+    let mut text = vec![0; TABLE_BYTES];
+    let head = connection
+        .receive(&mut text, || handle.is_cancelled())
+        .ok()??;
+    let table: Vec<ReplicaNotice> = serde_json::from_slice(&text[..head.len as usize]).ok()?;
+    // A name, and no path: it stays in its directory.
+    let is_name = |notice: &ReplicaNotice| {
+        Path::new(&notice.name).file_name() == Some(OsStr::new(&notice.name))
+    };
+    table.iter().all(is_name).then_some(table)
+}

@@ -1,0 +1,85 @@
+//! The ways in which a job can fail.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use tonnage_disk::DiskError;
+use tonnage_pipeline::RunError;
+
+/// Why a job did not finish.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// The arguments or the input cannot be used: nothing was started.
+    #[error("{0}")]
+    Refused(String),
+    /// It failed while it ran.
+    #[error("{what}")]
+    Failed {
+        /// What happened, where, to which file.
+        what: String,
+        /// The stage that failed, if one did.
+        stage: Option<String>,
+        /// The file it happened to.
+        file: Option<PathBuf>,
+        /// Where in the file.
+        offset: Option<u64>,
+    },
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl JobError {
+    /// A failure that is no stage's.
+    pub fn failed(what: impl Into<String>) -> Self {
+        Self::Failed {
+            what: what.into(),
+            stage: None,
+            file: None,
+            offset: None,
+        }
+    }
+
+    /// A failure to do something to a file outside any graph.
+    pub fn file(doing: &str, path: &Path, source: &std::io::Error) -> Self {
+        let what = format!("{doing} {}: {source}", path.display());
+        Self::Failed {
+            what,
+            stage: None,
+            file: Some(path.to_owned()),
+            offset: None,
+        }
+    }
+}
+
+impl From<DiskError> for JobError {
+    fn from(error: DiskError) -> Self {
+        Self::Failed {
+            what: error.to_string(),
+            stage: None,
+            file: error.path().map(ToOwned::to_owned),
+            offset: error.offset(),
+        }
+    }
+}
+
+impl From<RunError> for JobError {
+    fn from(error: RunError) -> Self {
+        let what = error.to_string();
+        match error {
+            RunError::Cancelled => Self::Cancelled,
+            RunError::Failed { stage, failure } => Self::Failed {
+                what,
+                stage: Some(stage),
+                file: failure.file,
+                offset: failure.offset,
+            },
+            RunError::Graph(_) | RunError::System { .. } => Self::failed(what),
+        }
+    }
+}
+
+/// An error of arguments, or of an input, that cannot be used.
+pub fn refused(what: impl Into<String>) -> JobError {
+    JobError::Refused(what.into())
+}

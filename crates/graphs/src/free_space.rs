@@ -1,0 +1,92 @@
+//! Directories and their devices, asked before a job starts: a full disk, or one that may not be
+//! written, that is foreseen is no failure.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::JobError;
+
+/// Makes `directory` if only it is missing, and refuses one that cannot be written.
+///
+/// # Errors
+/// What is wrong with it; the message begins with `flag`.
+pub fn make_writable(flag: &str, directory: &Path) -> Result<(), JobError> {
+    let show = directory.display();
+    let refuse = |why: io::Error| {
+        JobError::Refused(format!(
+            "{flag} {show}: {why}; give a directory to write to"
+        ))
+    };
+    match fs::create_dir(directory) {
+        // The rest of a path that is not there is more likely a mistake, or a mount that is missing.
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(JobError::Refused(format!(
+            "{flag} {show}: the directory that it would be in is not there: make it first"
+        ))),
+        Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(refuse(why)),
+        _ => check_writable(directory).map_err(refuse),
+    }
+}
+
+/// Whether files can be made in `directory`, as the kernel says.
+#[allow(unsafe_code)] // One call: faccessat.
+pub fn check_writable(directory: &Path) -> io::Result<()> {
+    if !fs::metadata(directory)?.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+    }
+    let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
+    let mode = libc::W_OK | libc::X_OK;
+    // SAFETY: the path is terminated and outlives the call, which only reads it.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), mode, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Refuses a sort of `bytes` that the devices have no room for.
+///
+/// # Errors
+/// Which directory has too little.
+pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result<(), JobError> {
+    let mut wanted: Vec<(u64, u64, &Path)> = Vec::new(); // device, bytes, a directory on it
+    for directories in [scratch, output] {
+        for directory in directories {
+            let about = fs::metadata(directory);
+            let about = about.map_err(|why| JobError::file("looking at", directory, &why))?;
+            let device = std::os::unix::fs::MetadataExt::dev(&about);
+            let share = bytes / directories.len() as u64;
+            match wanted.iter_mut().find(|(known, ..)| *known == device) {
+                Some((_, sum, _)) => *sum += share,
+                None => wanted.push((device, share, directory)),
+            }
+        }
+    }
+    for (_, bytes, directory) in wanted {
+        let free = free_bytes(directory);
+        if free.is_some_and(|free| free < bytes) {
+            return Err(JobError::Refused(format!(
+                "{} has {} bytes free, the sort needs {bytes} there (scratch and output each as \
+                 large as the input): free some, or give other --scratch or --output directories",
+                directory.display(),
+                free.unwrap_or(0)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes free for this user; `None` where the file system does not say.
+#[allow(unsafe_code)] // One call: statvfs.
+fn free_bytes(directory: &Path) -> Option<u64> {
+    let path = CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
+    let mut about = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path is terminated, and `about` outlives the call, which fills it on success.
+    let about = unsafe {
+        if libc::statvfs(path.as_ptr(), about.as_mut_ptr()) != 0 {
+            return None;
+        }
+        about.assume_init()
+    };
+    Some(about.f_bavail * about.f_frsize)
+}

@@ -1,0 +1,308 @@
+//! Object storage as a job's input and output: what urls name, who is let in, which objects are meant.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tonnage_object::{Client, ErrorKind, ObjectInfo, RequestCounts};
+pub use tonnage_object::{ObjectError, ParallelReader, Settings};
+use tonnage_pipeline::RunHandle;
+use tonnage_stages::extent::Object;
+use tonnage_stages::object::access::ObjectAccess;
+
+use crate::error::{JobError, refused};
+use crate::output::atomic_output;
+
+/// What all urls begin with.
+const SCHEME: &str = "s3://";
+/// Has the store's address where nobody gives it.
+const ENDPOINT: &str = "AWS_ENDPOINT_URL";
+/// RequestLog at once if nobody says how many: so many keep two cores busy in pass one where the first
+/// byte takes 40 ms and a connection carries 85 MB/s. What is best for putting is not known.
+const REQUESTS: usize = 16;
+/// No more connections are of use to one machine.
+const REQUESTS_AT_MOST: usize = 1024;
+
+/// How a job uses object storage.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObjectStorage {
+    /// The store; urls name the bucket.
+    pub store: Settings,
+    /// RequestLog at once, of input and of output.
+    pub requests: usize,
+}
+
+impl Default for ObjectStorage {
+    fn default() -> Self {
+        Self {
+            store: Settings::default(),
+            requests: REQUESTS,
+        }
+    }
+}
+
+impl ObjectStorage {
+    /// RequestLog at once, and a count of all that is asked for.
+    ///
+    /// # Errors
+    /// When there cannot be so many.
+    pub fn access(&self) -> Result<ObjectAccess, JobError> {
+        access(self.requests)
+    }
+
+    /// The store with the bucket of a url.
+    #[must_use]
+    pub fn bucket(&self, url: &ObjectUrl) -> Settings {
+        Settings {
+            bucket: url.bucket.clone(),
+            ..self.store.clone()
+        }
+    }
+}
+
+/// So many requests at once, and a count of them.
+///
+/// # Errors
+/// When there cannot be so many.
+pub fn access(requests: usize) -> Result<ObjectAccess, JobError> {
+    if !(1..=REQUESTS_AT_MOST).contains(&requests) {
+        return Err(refused(format!(
+            "--requests {requests}: give 1 to {REQUESTS_AT_MOST}"
+        )));
+    }
+    Ok(ObjectAccess {
+        requests,
+        ..ObjectAccess::default()
+    })
+}
+
+/// How many requests there are at once if nobody says.
+#[must_use]
+pub fn default_requests() -> usize {
+    REQUESTS
+}
+
+/// A bucket and a name in it, `s3://BUCKET/KEY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectUrl {
+    /// The bucket.
+    pub bucket: String,
+    /// The object, or what the names of several begin with; without a `/` at the end.
+    pub key: String,
+    /// Whether it ended with one, or names the bucket: then it is no object.
+    pub folder: bool,
+}
+
+impl ObjectUrl {
+    /// The url that a path is; `None` if it is a path.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let rest = path.to_str()?.strip_prefix(SCHEME)?;
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        Some(Self {
+            bucket: bucket.to_owned(),
+            key: key.trim_matches('/').to_owned(),
+            folder: key.is_empty() || key.ends_with('/'),
+        })
+    }
+
+    /// The key of `name` in this folder.
+    #[must_use]
+    pub fn join(&self, name: &str) -> String {
+        match self.key.as_str() {
+            "" => name.to_owned(),
+            folder => format!("{folder}/{name}"),
+        }
+    }
+}
+
+/// What to look for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Objects, or folders of them.
+    pub urls: Vec<PathBuf>,
+    /// How to use the store.
+    pub volumes: ObjectStorage,
+}
+
+/// An object that is there.
+#[derive(Clone, Debug, Serialize)]
+pub struct FoundObject {
+    /// Its bucket.
+    pub bucket: String,
+    /// Its name there.
+    pub key: String,
+    /// Its length.
+    pub bytes: u64,
+    /// What tells it from any other that has its name by now, if the store says.
+    pub etag: Option<String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The objects, url after url, in the order of their names.
+    pub objects: Vec<FoundObject>,
+    /// What was asked of the store.
+    pub requests: RequestCounts,
+}
+
+/// Looks for the objects that urls mean, as a fleet divides them among its nodes.
+///
+/// # Errors
+/// When a url means nothing, or the store lets nobody in.
+pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
+    let (requests, mut objects) = (config.volumes.access()?, Vec::new());
+    for path in &config.urls {
+        let url = ObjectUrl::of(path)
+            .ok_or_else(|| refused(format!("{}: write s3://BUCKET/PREFIX", path.display())))?;
+        let found = find(&url, &config.volumes, &requests)?;
+        objects.extend(found.into_iter().map(|(object, bytes)| FoundObject {
+            bucket: object.store.bucket.clone(),
+            key: object.key.clone(),
+            bytes,
+            etag: object.etag.clone(),
+        }));
+    }
+    Ok(Outcome {
+        objects,
+        requests: requests.counted(),
+    })
+}
+
+/// The objects that a url means: the one of that name, or all in that folder (but hidden ones, whose
+/// names in it begin with `.` or `_`), in the order of their names.
+///
+/// # Errors
+/// When there are none, or they are a part of an output only.
+pub fn find(
+    url: &ObjectUrl,
+    volumes: &ObjectStorage,
+    requests: &ObjectAccess,
+) -> Result<Vec<(Arc<Object>, u64)>, JobError> {
+    let store = Arc::new(volumes.bucket(url));
+    let client = Client::new(&store).map_err(|why| store_error(&why))?;
+    let one = match url.folder {
+        true => None,
+        false => check_access(&store, client.find(&url.key))?,
+    };
+    let found = match one {
+        Some(one) => vec![one],
+        None => find_in_prefix(&client, &store, url)?,
+    };
+    requests.count(&client.counts());
+    let object = |found: ObjectInfo| {
+        let object = Object {
+            store: Arc::clone(&store),
+            key: found.key,
+            etag: found.etag,
+        };
+        (Arc::new(object), found.bytes)
+    };
+    Ok(found.into_iter().map(object).collect())
+}
+
+fn find_in_prefix(
+    client: &Client,
+    store: &Settings,
+    url: &ObjectUrl,
+) -> Result<Vec<ObjectInfo>, JobError> {
+    let all = check_access(store, client.list(&url.key))?;
+    let of_an_output = check_finished(client, store, url, &all)?; // It may have no part.
+    let hidden = |key: &str| {
+        let name = key[url.key.len()..].trim_start_matches('/');
+        name.split('/').any(|part| part.starts_with(['.', '_']))
+    };
+    let mut found: Vec<ObjectInfo> = all.into_iter().filter(|one| !hidden(&one.key)).collect();
+    if found.is_empty() && !of_an_output {
+        return Err(refused(format!(
+            "input {}: there is no object of this name, and none to read in a folder of it (names \
+             that begin with . or _ are left out): name one that is there",
+            store.name(&url.key)
+        )));
+    }
+    found.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+    Ok(found)
+}
+
+/// Refuses a folder that holds an output that has not finished, or of which parts are missing; tells
+/// whether it holds one that is whole.
+fn check_finished(
+    client: &Client,
+    store: &Settings,
+    url: &ObjectUrl,
+    all: &[ObjectInfo],
+) -> Result<bool, JobError> {
+    let unfinished = url.join(atomic_output::STAGING_PREFIX);
+    if all.iter().any(|found| found.key.starts_with(&unfinished)) {
+        return Err(refused(format!(
+            "{} holds an output that has not finished: wait for it, or run it again",
+            store.name(&url.key)
+        )));
+    }
+    let key = url.join(atomic_output::MANIFEST);
+    let Some(manifest) = all.iter().find(|found| found.key == key) else {
+        return Ok(false);
+    };
+    let mut bytes = vec![0; manifest.bytes as usize];
+    let got = client.get_range(&key, manifest.etag.as_deref(), 0, &mut bytes, || false);
+    check_access(store, got)?;
+    let manifest: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    for part in manifest["parts"].as_array().into_iter().flatten() {
+        let part = url.join(part.as_str().unwrap_or_default());
+        if !all.iter().any(|found| found.key == part) {
+            return Err(refused(format!(
+                "input {} holds a part of an output only: {} is missing",
+                store.name(&url.key),
+                store.name(&part)
+            )));
+        }
+    }
+    Ok(true)
+}
+
+/// What a store answered; what keeps everyone out is refused, with how to mend it.
+///
+/// # Errors
+/// What the store said.
+pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Result<T, JobError> {
+    let why = match answer {
+        Ok(given) => return Ok(given),
+        Err(why) => why,
+    };
+    let ObjectError::Failed { kind, what, .. } = &why else {
+        return Err(store_error(&why));
+    };
+    let bucket = format!("{SCHEME}{}", store.bucket);
+    let (from, place) = match (&store.endpoint, env::var(ENDPOINT)) {
+        (Some(given), _) => ("--endpoint", given.clone()),
+        (None, Ok(of_environment)) => (ENDPOINT, of_environment),
+        (None, Err(_)) => ("--endpoint", "AWS".to_owned()),
+    };
+    Err(match kind {
+        ErrorKind::Unreachable => refused(format!(
+            "{from}: {place} cannot be reached ({what}): mend the address, or start the store"
+        )),
+        ErrorKind::Missing => refused(format!(
+            "{bucket}: there is no such bucket at {place} ({what}): make it, or mend its name"
+        )),
+        ErrorKind::Denied => refused(format!(
+            "{bucket}: {place} does not let these keys in ({what}): set AWS_ACCESS_KEY_ID and \
+             AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+        )),
+        _ => store_error(&why),
+    })
+}
+
+/// A store's error as a job's.
+pub fn store_error(why: &ObjectError) -> JobError {
+    match why {
+        ObjectError::Settings(what) => refused(what),
+        ObjectError::Stopped => JobError::Cancelled,
+        ObjectError::Failed { .. } => JobError::failed(why.to_string()),
+    }
+}

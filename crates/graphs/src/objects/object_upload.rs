@@ -1,0 +1,126 @@
+//! A file that is whole, as an object of a folder: what was written on a disk first, since who wrote it
+//! wants to seek in it, or counts before all of it may be seen.
+//!
+//! ```text
+//!   upload   read -blocks-> write
+//! ```
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_object::RequestCounts;
+use tonnage_pipeline::{Graph, Node, RunHandle};
+use tonnage_stages::disk::modes::DiskModes;
+use tonnage_stages::extent::ALIGNMENT;
+use tonnage_stages::object::uploads::{Seal, Uploads};
+use tonnage_stages::output_file::{OnFinished, OutputFile};
+use tonnage_stages::ports::BLOCKS;
+use tonnage_stages::sink::{Target, WriteBlocks};
+use tonnage_stages::source::ReadExtents;
+
+use crate::error::JobError;
+use crate::error::refused;
+use crate::inputs::blocks_of;
+use crate::objects::object_input::{access, default_requests};
+use crate::objects::object_prefix::ObjectPrefix;
+use crate::plan::{PART_BYTES, UNCOUNTED};
+use crate::watch::{Phase, Watch, memory};
+
+/// What to put.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The file; it holds something.
+    pub path: PathBuf,
+    /// Where it goes.
+    pub place: ObjectPrefix,
+    /// What it is called there.
+    pub name: String,
+    /// Memory for all buffers.
+    pub memory_bytes: usize,
+    /// RequestLog at once.
+    #[serde(default = "default_requests")]
+    pub requests: usize,
+    /// How to use the disk.
+    #[serde(default)]
+    pub disk: Disk,
+}
+
+/// What was put.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// How long the object is.
+    pub bytes: u64,
+    /// What was asked of the store.
+    pub requests: RequestCounts,
+    /// The run.
+    pub phases: Vec<Phase>,
+}
+
+/// Puts it; the object is there when all of it is, and not before.
+///
+/// # Errors
+/// What is refused, what fails, or the cancellation.
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
+    let watch = Watch::begin(handle);
+    let access = access(config.requests)?;
+    let about = fs::metadata(&config.path);
+    let about = about.map_err(|why| JobError::file("reading", &config.path, &why))?;
+    let [least, most] = PART_BYTES;
+    // One in each request's hands, and one that is read meanwhile.
+    let part_bytes = config.memory_bytes / (access.requests + 1) / ALIGNMENT * ALIGNMENT;
+    let part_bytes = part_bytes.clamp(least, most);
+    let buffers = (config.memory_bytes / part_bytes).min(access.requests + 1);
+    if buffers < 2 {
+        return Err(refused(format!(
+            "--memory: {} bytes for an upload hold no two parts of {least}: give more",
+            config.memory_bytes
+        )));
+    }
+    let file = OutputFile {
+        path: config.path.clone(),
+        bytes: about.len(),
+    };
+    let read = ReadExtents {
+        disk: config.disk.clone(),
+        access: access.clone(),
+        next: Arc::default(),
+        lanes: Arc::new(vec![blocks_of(0, &file, part_bytes).collect()]),
+        gives: BLOCKS,
+        record_bytes: UNCOUNTED,
+        buffers,
+        buffer_bytes: part_bytes,
+        modes: Arc::default(),
+    };
+    let object = OutputFile {
+        path: config.place.key(&config.name).into(),
+        bytes: file.bytes,
+    };
+    let uploads = Uploads::new(
+        &config.place.store,
+        vec![object],
+        part_bytes,
+        Seal::EachWhenWhole,
+        access.clone(),
+    );
+    let write = WriteBlocks {
+        disk: config.disk.clone(),
+        target: Target::Objects(Arc::new(uploads)),
+        lanes: buffers - 1,
+        record_bytes: UNCOUNTED,
+        inbox_bytes: part_bytes,
+        on_finished: OnFinished::default(),
+        modes: Arc::new(DiskModes::default()),
+    };
+    let graph = Graph::chain([Node::new("read", read), Node::new("write", write)]);
+    let phase = watch.run("upload", &graph, &memory(graph.memory_bytes())?, None)?;
+    drop(graph);
+    Ok(Outcome {
+        bytes: file.bytes,
+        requests: access.counted(),
+        phases: vec![phase],
+    })
+}

@@ -1,0 +1,326 @@
+//! Outputs that are whole or not there.
+//!
+//! Parts are written in a hidden directory beside their final place, on the same device. When all
+//! are durable and the ledgers agree, a list of the parts is put there too, the parts are renamed
+//! to their final names and the manifest follows last. Whatever way a job ends before that, its
+//! hidden directories go; if it was killed, the next job that writes there finds them unlocked,
+//! and removes them and any part that was already renamed. A job that still runs holds a lock.
+#![allow(unsafe_code)] // One call: flock.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::error::JobError;
+use crate::free_space::make_writable;
+
+/// Names of hidden directories begin so.
+pub const STAGING_PREFIX: &str = ".tonnage-unfinished-";
+/// The list of parts in a hidden directory that is about to be published.
+const PARTS: &str = "parts.json";
+/// What an output directory holds beside its parts when it is whole.
+pub const MANIFEST: &str = "_tonnage.json";
+
+/// Outputs of one job, in one directory a device.
+#[derive(Debug)]
+pub struct AtomicOutput {
+    places: Vec<StagingDirectory>,
+    suffix: String,
+}
+
+#[derive(Debug)]
+struct StagingDirectory {
+    directory: PathBuf,
+    hidden: PathBuf,
+    made_directory: bool,
+    _lock: File,
+}
+
+impl AtomicOutput {
+    /// Prepares `directories`: removes what killed jobs left, refuses what would be overwritten.
+    /// Names of parts end with `suffix`.
+    ///
+    /// # Errors
+    /// When a directory cannot be used.
+    pub fn prepare(directories: &[PathBuf], suffix: &str) -> Result<Self, JobError> {
+        let places = directories
+            .iter()
+            .map(|directory| StagingDirectory::prepare(directory));
+        Ok(Self {
+            places: places.collect::<Result<_, _>>()?,
+            suffix: suffix.to_owned(),
+        })
+    }
+
+    /// Where part `number` is written until it is published; parts go around the directories.
+    #[must_use]
+    pub fn part(&self, number: usize) -> PathBuf {
+        self.places[number % self.places.len()]
+            .hidden
+            .join(self.name(number))
+    }
+
+    fn name(&self, number: usize) -> String {
+        format!("{}{}", part_name(number), self.suffix)
+    }
+
+    /// Makes parts 0 to `parts` visible, then the manifest.
+    ///
+    /// # Errors
+    /// When a name cannot be given; what was named is taken back, in every directory.
+    pub fn publish(self, parts: usize, manifest: &Value) -> Result<(), JobError> {
+        let count = self.places.len();
+        for (lane, place) in self.places.iter().enumerate() {
+            let names: Vec<String> = (lane..parts)
+                .step_by(count)
+                .map(|number| self.name(number))
+                .collect();
+            place.list(&names).map_err(|why| place.failed(&why))?;
+        }
+        for (lane, place) in self.places.iter().enumerate() {
+            let mut names = (lane..parts).step_by(count).map(|number| self.name(number));
+            let publish =
+                |name: String| fs::rename(place.hidden.join(&name), place.directory.join(&name));
+            names
+                .try_for_each(publish)
+                .map_err(|why| place.failed(&why))?;
+        }
+        for place in &self.places {
+            if let Err(why) = place.write_manifest(manifest) {
+                // All or nothing: without their manifests the others are taken back, too.
+                for place in &self.places {
+                    let _not_there = fs::remove_file(place.directory.join(MANIFEST));
+                }
+                return Err(place.failed(&why));
+            }
+        }
+        for place in &self.places {
+            // From here on the directories are whole and nothing may be taken back.
+            let _goes_with_its_directory = fs::remove_file(place.hidden.join(PARTS));
+        }
+        Ok(())
+    }
+}
+
+/// The name of part `number`.
+#[must_use]
+pub fn part_name(number: usize) -> String {
+    format!("part-{number:05}")
+}
+
+impl StagingDirectory {
+    fn prepare(directory: &Path) -> Result<Self, JobError> {
+        let show = directory.display();
+        let refuse = |why: io::Error| JobError::Refused(format!("--output {show}: {why}"));
+        let made_directory = !directory.exists();
+        make_writable("--output", directory)?;
+        clean(directory).map_err(refuse)?;
+        let entries = fs::read_dir(directory).map_err(refuse)?;
+        let name = |entry: io::Result<fs::DirEntry>| {
+            entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        };
+        let names: Vec<String> = entries
+            .map(name)
+            .collect::<io::Result<_>>()
+            .map_err(refuse)?;
+        // First, since one that runs may be about to name its parts: nobody should remove those.
+        if names.iter().any(|name| name.starts_with(STAGING_PREFIX)) {
+            return Err(JobError::Refused(format!(
+                "--output {show}: another job is writing there; wait for it or give another \
+                 directory"
+            )));
+        }
+        let is_output = |name: &&String| name.starts_with("part-") || *name == MANIFEST;
+        if let Some(name) = names.iter().filter(is_output).min() {
+            return Err(JobError::Refused(format!(
+                "--output {show} holds an earlier output ({name} and what belongs to it): give an \
+                 empty directory, or remove that output"
+            )));
+        }
+        let hidden = directory.join(format!("{STAGING_PREFIX}{}", std::process::id()));
+        let begins = || {
+            JobError::Refused(format!(
+                "--output {show}: another job begins to write there; wait for it or give another \
+                 directory"
+            ))
+        };
+        match fs::create_dir(&hidden) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(begins()),
+            made => made.map_err(refuse)?,
+        }
+        // Until it is locked another that begins takes it for a killed job's, and removes it. Nobody
+        // waits for that one: who has the lock may be about to write here.
+        let Some(lock) = lock(&hidden).map_err(refuse)? else {
+            return Err(begins());
+        };
+        let place = Self {
+            directory: directory.to_owned(),
+            hidden,
+            made_directory,
+            _lock: lock,
+        };
+        // Two that looked at the same moment both saw nobody: now each sees the other.
+        if count_staging(directory, Some(&place.hidden)).map_err(refuse)? > 0 {
+            return Err(begins());
+        }
+        Ok(place)
+    }
+
+    fn list(&self, names: &[String]) -> io::Result<()> {
+        let mut list = File::create(self.hidden.join(PARTS))?;
+        list.write_all(&serde_json::to_vec(names)?)?;
+        list.sync_all()?;
+        File::open(&self.hidden)?.sync_all()
+    }
+
+    fn write_manifest(&self, manifest: &Value) -> io::Result<()> {
+        let unnamed = self.hidden.join(MANIFEST);
+        let mut file = File::create(&unnamed)?;
+        file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
+        file.sync_all()?;
+        fs::rename(&unnamed, self.directory.join(MANIFEST))?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    fn failed(&self, why: &io::Error) -> JobError {
+        JobError::file("publishing the output in", &self.directory, why)
+    }
+}
+
+impl Drop for StagingDirectory {
+    fn drop(&mut self) {
+        // Nobody is left to tell of a failure here; the next job cleans what stays.
+        let _stays = remove_unfinished(&self.directory, &self.hidden);
+        if self.made_directory {
+            let _not_empty = fs::remove_dir(&self.directory);
+        }
+    }
+}
+
+/// Removes what killed jobs left in `directory`: hidden directories that nobody locks.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn clean(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(STAGING_PREFIX)
+        {
+            let hidden = entry.path();
+            // Held until it is gone.
+            if let Some(_lock) = lock(&hidden)? {
+                remove_unfinished(directory, &hidden)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses `directory` as an input if it holds a part of an output only: one that is not finished,
+/// or one whose other parts are in no directory of `all` that are given.
+///
+/// # Errors
+/// What is missing.
+pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
+    let show = directory.display();
+    if count_staging(directory, None).is_ok_and(|others| others > 0) {
+        return Err(JobError::Refused(format!(
+            "{show} holds an output that has not finished: wait for it, or run it again"
+        )));
+    }
+    let Ok(manifest) = fs::read(directory.join(MANIFEST)) else {
+        return Ok(());
+    };
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
+    for part in manifest["parts"].as_array().into_iter().flatten() {
+        let part = part.as_str().unwrap_or_default();
+        if !all.iter().any(|directory| directory.join(part).is_file()) {
+            return Err(JobError::Refused(format!(
+                "{show} holds a part of an output only: {part} is missing; give all directories \
+                 that it was written to"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// How many hidden directories are in `directory`, but for `own`.
+fn count_staging(directory: &Path, own: Option<&Path>) -> io::Result<usize> {
+    let mut count = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let hidden = entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(STAGING_PREFIX);
+        count += usize::from(hidden && Some(entry.path().as_path()) != own);
+    }
+    Ok(count)
+}
+
+fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
+    let listed = fs::read(hidden.join(PARTS)).ok();
+    if let Some(names) = listed.and_then(|list| serde_json::from_slice::<Vec<String>>(&list).ok()) {
+        // Killed, or failed, while publishing: the manifest is not there, so take parts back.
+        if !directory.join(MANIFEST).is_file() {
+            for name in names {
+                match fs::remove_file(directory.join(name)) {
+                    Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+                    _ => {}
+                }
+            }
+        }
+    }
+    match fs::remove_dir_all(hidden) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+        _ => Ok(()),
+    }
+}
+
+/// Locks `hidden`; nothing if another has it, or if it is gone.
+fn lock(hidden: &Path) -> io::Result<Option<File>> {
+    let Some(file) = if_there(File::open(hidden))? else {
+        return Ok(None);
+    };
+    // SAFETY: the descriptor is open as long as `file` is; flock touches no memory.
+    while unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        let why = io::Error::last_os_error();
+        match why.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => return Ok(None),
+            _ => return Err(why),
+        }
+    }
+    // Whoever had it may have removed it, and another of that name may be there by now.
+    let (locked, named) = (file.metadata()?, if_there(fs::metadata(hidden))?);
+    Ok(named
+        .is_some_and(|named| named.ino() == locked.ino())
+        .then_some(file))
+}
+
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// The manifest of a whole output.
+#[must_use]
+pub fn manifest(parts: usize, records: u64, bytes: u64, checksum: &str) -> Value {
+    let parts: Vec<String> = (0..parts).map(part_name).collect();
+    json!({
+        "format": "tonnage.output/1",
+        "records": records,
+        "bytes": bytes,
+        "checksum": checksum,
+        "parts": parts,
+    })
+}

@@ -1,0 +1,180 @@
+//! A job's output on one machine: in directories, or in a folder of an object store; whole or not there.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tonnage_object::{Client, Settings};
+use tonnage_stages::object::access::ObjectAccess;
+use tonnage_stages::object::uploads::{Seal, Uploads};
+use tonnage_stages::output_file::OutputFile;
+
+use crate::error::JobError;
+use crate::error::refused;
+use crate::objects::object_input::{ObjectStorage, ObjectUrl, check_access, store_error};
+use crate::output::atomic_output::{AtomicOutput, MANIFEST, part_name};
+use crate::watch::Watch;
+
+/// Where an output becomes whole.
+pub enum JobOutput {
+    /// In directories, one a device.
+    Files(AtomicOutput),
+    /// In a folder of a bucket.
+    Objects(Box<ObjectOutput>),
+}
+
+impl JobOutput {
+    /// Prepares directories, or the one folder that a url names; refuses what would be overwritten.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    pub fn prepare(
+        places: &[PathBuf],
+        volumes: &ObjectStorage,
+        requests: &ObjectAccess,
+    ) -> Result<Self, JobError> {
+        let urls: Vec<ObjectUrl> = places
+            .iter()
+            .filter_map(|place| ObjectUrl::of(place))
+            .collect();
+        match urls.as_slice() {
+            [] => Ok(Self::Files(AtomicOutput::prepare(places, "")?)),
+            [url] if places.len() == 1 => {
+                let folder = ObjectOutput::prepare(url, volumes, requests)?;
+                Ok(Self::Objects(Box::new(folder)))
+            }
+            _ => Err(refused(
+                "--output: give directories, or one url: a store is as wide as its requests are many",
+            )),
+        }
+    }
+
+    /// The directories among the places, for which a device has to have room.
+    #[must_use]
+    pub fn directories<'a>(&self, places: &'a [PathBuf]) -> &'a [PathBuf] {
+        match self {
+            Self::Files(_) => places,
+            Self::Objects(_) => &[],
+        }
+    }
+
+    /// How many write at once: a device each, or a request.
+    #[must_use]
+    pub fn lanes(&self, places: &[PathBuf]) -> usize {
+        match self {
+            Self::Files(_) => places.len(),
+            Self::Objects(folder) => folder.requests.requests,
+        }
+    }
+
+    /// What part `number` is written as.
+    #[must_use]
+    pub fn part(&self, number: usize) -> PathBuf {
+        match self {
+            Self::Files(unsealed) => unsealed.part(number),
+            Self::Objects(folder) => folder.url.join(&part_name(number)).into(),
+        }
+    }
+
+    /// The uploads, in blocks of `part_bytes`, that the parts become if they are objects.
+    #[must_use]
+    pub fn uploads(&mut self, parts: Vec<OutputFile>, part_bytes: usize) -> Option<Arc<Uploads>> {
+        match self {
+            Self::Files(_) => None,
+            Self::Objects(folder) => Some(folder.uploads(parts, part_bytes)),
+        }
+    }
+
+    /// Makes an empty part 0, for an output without records.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn empty(&self) -> Result<(), JobError> {
+        let path = self.part(0);
+        match self {
+            Self::Files(_) => File::create(&path)
+                .map(drop)
+                .map_err(|why| JobError::file("creating", &path, &why)),
+            Self::Objects(folder) => folder.put(&part_name(0), Bytes::new()),
+        }
+    }
+
+    /// Makes parts 0 to `parts` visible, then the manifest: all of it, or nothing.
+    ///
+    /// # Errors
+    /// When something cannot be made visible, or the cancellation.
+    pub fn publish(self, parts: usize, manifest: &Value, watch: &Watch) -> Result<(), JobError> {
+        match self {
+            Self::Files(unsealed) => unsealed.publish(parts, manifest),
+            Self::Objects(folder) => folder.publish(manifest, watch),
+        }
+    }
+}
+
+/// A folder of a bucket.
+pub struct ObjectOutput {
+    url: ObjectUrl,
+    client: Client,
+    requests: ObjectAccess,
+    uploads: Option<Arc<Uploads>>,
+    store: Settings,
+}
+
+impl ObjectOutput {
+    fn prepare(
+        url: &ObjectUrl,
+        volumes: &ObjectStorage,
+        requests: &ObjectAccess,
+    ) -> Result<Self, JobError> {
+        let store = volumes.bucket(url);
+        let client = Client::new(&store).map_err(|why| store_error(&why))?;
+        let found = check_access(&store, client.list(&url.key))?;
+        if let Some(first) = found.iter().map(|found| &found.key).min() {
+            return Err(refused(format!(
+                "--output {} is not empty (it holds {first}): give a url under which nothing is",
+                store.name(&url.key)
+            )));
+        }
+        Ok(Self {
+            url: url.clone(),
+            client,
+            requests: requests.clone(),
+            uploads: None,
+            store,
+        })
+    }
+
+    fn uploads(&mut self, parts: Vec<OutputFile>, part_bytes: usize) -> Arc<Uploads> {
+        let (seal, requests) = (Seal::AllTogether, self.requests.clone());
+        let uploads = Uploads::new(&self.store, parts, part_bytes, seal, requests);
+        let uploads = Arc::new(uploads);
+        self.uploads = Some(Arc::clone(&uploads));
+        uploads
+    }
+
+    fn put(&self, name: &str, content: Bytes) -> Result<(), JobError> {
+        let put = self.client.put(&self.url.join(name), content, || false);
+        put.map(drop).map_err(|why| store_error(&why))
+    }
+
+    fn publish(self, manifest: &Value, watch: &Watch) -> Result<(), JobError> {
+        let manifest = serde_json::to_vec_pretty(manifest)
+            .map_err(|why| JobError::failed(format!("{MANIFEST}: {why}")))?;
+        let stopped = || watch.handle.is_cancelled();
+        if let Some(uploads) = &self.uploads {
+            uploads.complete(stopped).map_err(|why| store_error(&why))?;
+        }
+        // From here on it is whole or taken back: a cancellation comes too late.
+        self.put(MANIFEST, manifest.into()).inspect_err(|_| {
+            // What cannot be removed either is refused by the next sort.
+            for name in [MANIFEST.to_owned(), part_name(0)] {
+                let _may_stay = self.client.remove(&self.url.join(&name));
+            }
+            let _may_stay = self.uploads.as_ref().map(|uploads| uploads.take_back());
+        })?;
+        self.requests.count(&self.client.counts());
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! The sort: two passes, each record read and written exactly twice (2-IO, as Themis).
+//!
+//! ```text
+//!   sample      read -> keys                  quantiles of keys become partition boundaries
+//!   pass_one    read -> partition -> write    input to the blocks of partitions, in scratch
+//!   pass_two    read -> sort -> write         each partition, in memory, to its output file
+//! ```
+//!
+//! A partition that turns out larger than memory goes through pass one again, alone, from scratch
+//! to scratch, with boundaries of its own; one whose keys are all equal is copied in parts. What
+//! comes out is compared with what went in (records, bytes, checksum) before it gets its name.
+//!
+//! Input and output may be in an object store; scratch is on this machine's disks.
+//!
+//! The order of equal keys is not kept.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tonnage_disk::Disk;
+use tonnage_object::RequestCounts;
+use tonnage_pipeline::RunHandle;
+use tonnage_records::Layout;
+use tonnage_stages::boundaries::Boundaries;
+use tonnage_stages::extent::aligned;
+use tonnage_stages::scratch::Scratch;
+use tonnage_stages::totals::Total;
+
+use crate::error::JobError;
+use crate::free_space::{check_room, make_writable};
+use crate::inputs::{self, Input};
+use crate::objects::object_input::ObjectStorage;
+use crate::output::atomic_output;
+use crate::output::job_output::JobOutput;
+use crate::plan::{Plan, Shape};
+use crate::sort::external_sort::{CHUNKS, CHUNKS_PER_PARTITION, ExternalSort, chunk_bytes};
+use crate::sort::pass_graphs::PassTwo;
+use crate::sort::spilled_partition::SpilledPartition;
+use crate::watch::{Phase, Watch, workers};
+
+/// A sort to be done.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Files, or directories of files, or urls of objects or folders.
+    pub inputs: Vec<PathBuf>,
+    /// Directories for the output, one a device, or the url of a folder.
+    pub output: Vec<PathBuf>,
+    /// Directories for scratch, one a device.
+    pub scratch: Vec<PathBuf>,
+    /// Size of a record and place of its key.
+    pub layout: Layout,
+    /// Memory for all buffers and indexes.
+    pub memory_bytes: usize,
+    /// How to use the disks.
+    #[serde(default)]
+    pub disk: Disk,
+    /// How to use an object store.
+    #[serde(default)]
+    pub volumes: ObjectStorage,
+    /// How many chunks to sample; for tests of a sample that misses.
+    #[serde(default)]
+    pub sample_chunks: Option<usize>,
+}
+
+/// What a sort did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Records sorted.
+    pub records: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sum of their CRC-32s, in hexadecimal as `valsort` prints it.
+    pub checksum: String,
+    /// Seconds from the start to the manifest.
+    pub seconds: f64,
+    /// Bytes that had to be partitioned again.
+    pub repartitioned_bytes: u64,
+    /// How the memory was divided.
+    pub plan: Plan,
+    /// What was asked of object stores.
+    pub requests: RequestCounts,
+    /// The phases in order.
+    pub phases: Vec<Phase>,
+}
+
+/// Sorts.
+///
+/// # Errors
+/// What is refused before anything is written, what fails while it runs, or the cancellation; in
+/// every case scratch is gone and no output has its name.
+pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
+    SortJob::begin(config, handle)?.run()
+}
+
+struct SortJob<'a> {
+    config: &'a Config,
+    inputs: Vec<Input>,
+    bytes: u64,
+    passes: ExternalSort,
+    output: JobOutput,
+    scratch: Option<Arc<Scratch>>,
+}
+
+impl<'a> SortJob<'a> {
+    fn begin(config: &'a Config, handle: &RunHandle) -> Result<Self, JobError> {
+        let watch = Watch::begin(handle);
+        for (flag, directories) in [("--output", &config.output), ("--scratch", &config.scratch)] {
+            if directories.is_empty() {
+                return Err(JobError::Refused(format!(
+                    "{flag}: give at least one directory"
+                )));
+            }
+        }
+        let record = config.layout.record_bytes;
+        let access = config.volumes.access()?;
+        let inputs = inputs::find(&config.inputs, record, &config.volumes, &access)?;
+        let bytes = inputs.iter().map(|input| input.bytes).sum();
+        for directory in &config.scratch {
+            let refuse = |why: io::Error| {
+                JobError::Refused(format!("--scratch {}: {why}", directory.display()))
+            };
+            make_writable("--scratch", directory)?;
+            atomic_output::clean(directory).map_err(refuse)?;
+        }
+        let output = JobOutput::prepare(&config.output, &config.volumes, &access)?;
+        check_room(&config.scratch, output.directories(&config.output), bytes)?;
+        let (readers, writers) = (
+            inputs::readers(&inputs, &access),
+            output.lanes(&config.output),
+        );
+        let workers = workers();
+        let shape = Shape {
+            bytes,
+            record_bytes: record,
+            memory_bytes: config.memory_bytes,
+            workers,
+            devices: (readers, config.scratch.len(), writers),
+            uploads: matches!(output, JobOutput::Objects(_)),
+            endpoints: 1,
+            connections: 1,
+        };
+        let plan = Plan::new(&shape, &config.disk)?;
+        let passes = ExternalSort::new(watch, &config.disk, access, config.layout, plan)?;
+        Ok(Self {
+            config,
+            inputs,
+            bytes,
+            passes,
+            output,
+            scratch: None,
+        })
+    }
+
+    fn run(mut self) -> Result<Outcome, JobError> {
+        let mut parts = 0;
+        let mut total = Total::default();
+        if self.bytes == 0 {
+            parts = 1;
+            self.output.empty()?;
+        } else {
+            let (scratch, partitions, went_in) = self.partition_inputs()?;
+            let spilled = self.passes.divide(&scratch, partitions)?;
+            let devices = (scratch.devices(), self.output.lanes(&self.config.output));
+            let part_bytes = self.passes.plan.output_block_bytes;
+            let output = RefCell::new(&mut self.output);
+            let part = |_| {
+                parts += 1;
+                output.borrow().part(parts - 1)
+            };
+            let to_output = |pass: PassTwo, _| {
+                let parts = pass.files().to_vec();
+                Ok(match output.borrow_mut().uploads(parts, part_bytes) {
+                    Some(uploads) => pass.uploaded(uploads),
+                    None => pass,
+                })
+            };
+            let came_out = self.passes.pass_two(spilled, devices, part, to_output)?;
+            if went_in != came_out || went_in.bytes != self.bytes {
+                return Err(JobError::failed(format!(
+                    "what came out is not what went in: {} bytes of input, of which {went_in:?} was \
+                     read, became {came_out:?}; a device or its memory corrupts data, the output \
+                     was not kept",
+                    self.bytes
+                )));
+            }
+            total = came_out;
+            // Until the output has its name: giving back as many blocks as the input has takes a
+            // file system a while, and nobody needs to wait for it.
+            self.scratch = Some(scratch);
+        }
+        let checksum = format!("{:x}", total.checksum);
+        let manifest = atomic_output::manifest(parts, total.records, total.bytes, &checksum);
+        self.output.publish(parts, &manifest, &self.passes.watch)?;
+        Ok(Outcome {
+            records: total.records,
+            bytes: total.bytes,
+            checksum,
+            seconds: self.passes.watch.epoch.elapsed().as_secs_f64(),
+            repartitioned_bytes: self.passes.repartitioned_bytes,
+            plan: self.passes.plan,
+            requests: self.passes.access.counted(),
+            phases: self.passes.phases,
+        })
+    }
+
+    /// Sample and pass one.
+    fn partition_inputs(
+        &mut self,
+    ) -> Result<(Arc<Scratch>, Vec<SpilledPartition>, Total), JobError> {
+        let (record, plan) = (self.config.layout.record_bytes, self.passes.plan.clone());
+        let chunks = CHUNKS_PER_PARTITION * plan.partitions;
+        let chunks = self
+            .config
+            .sample_chunks
+            .unwrap_or(chunks.clamp(CHUNKS.0, CHUNKS.1));
+        let sample = inputs::sample(&self.inputs, record, chunks, chunk_bytes(record));
+        let keys = self.passes.keys(sample)?;
+        let boundaries = Boundaries::from_sample(&keys, &self.config.layout, plan.partitions);
+        let extents = inputs::extents(&self.inputs, record, plan.extent_bytes);
+        // Room for blocks that are not full: one for each partition and worker.
+        let ends = plan.workers * boundaries.partitions() * aligned(record);
+        let room = self.bytes + self.bytes / plan.block_bytes as u64 * 4096 + ends as u64;
+        let scratch = Scratch::create(&self.config.disk, &self.config.scratch, room)?;
+        let scratch = Arc::new(scratch);
+        let passes = &mut self.passes;
+        let (spilled, total) = passes.pass_one("pass_one", extents, boundaries, &scratch, 0)?;
+        Ok((scratch, spilled, total))
+    }
+}

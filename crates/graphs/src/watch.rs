@@ -1,0 +1,100 @@
+//! What every job reports, and the two ways in which it can fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tonnage_disk::Mode;
+use tonnage_pipeline::{Arena, Graph, RunHandle, RunOptions, RunReport, run};
+
+use crate::error::JobError;
+
+/// How often the timeline of a phase is sampled.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// A phase of a job: one run of one graph.
+#[derive(Clone, Debug, Serialize)]
+pub struct Phase {
+    /// Its name: `sample`, `pass_one`, `pass_two`.
+    pub name: String,
+    /// The graph as one line.
+    pub graph: String,
+    /// Seconds between the job's start and the phase's.
+    pub began_seconds: f64,
+    /// How the disks were really used.
+    pub disk_modes: Vec<Mode>,
+    /// What the run reports.
+    #[serde(flatten)]
+    pub report: RunReport,
+}
+
+/// Threads of a work stage: the cores that this process may use, by affinity and control group.
+#[must_use]
+pub fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Memory for a job's graphs, which run one after another. No page of it is touched yet.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
+    let arena = Arena::map(bytes).map_err(|why| {
+        JobError::Refused(format!(
+            "{bytes} bytes of memory cannot be mapped ({why}): ask for less"
+        ))
+    })?;
+    Ok(Arc::new(arena))
+}
+
+/// How a job's graphs are run.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// Cancels and shows progress.
+    pub handle: RunHandle,
+    /// When the job began.
+    pub epoch: std::time::Instant,
+}
+
+impl Watch {
+    /// A job that begins now.
+    #[must_use]
+    pub fn begin(handle: &RunHandle) -> Self {
+        Self {
+            handle: handle.clone(),
+            epoch: std::time::Instant::now(),
+        }
+    }
+
+    /// Runs one phase within `memory`, for a set time if there is one.
+    ///
+    /// # Errors
+    /// What the run reports.
+    pub fn run(
+        &self,
+        name: &str,
+        graph: &Graph,
+        memory: &Arc<Arena>,
+        duration: Option<Duration>,
+    ) -> Result<Phase, JobError> {
+        let began_seconds = self.epoch.elapsed().as_secs_f64();
+        // Twenty samples even of a short trial.
+        let sample_every = duration.map_or(SAMPLE_EVERY, |duration| {
+            (duration / 20).clamp(SAMPLE_EVERY / 10, SAMPLE_EVERY)
+        });
+        let options = RunOptions {
+            memory: Arc::clone(memory),
+            duration,
+            sample_every,
+        };
+        let report = run(graph, &options, &self.handle)?;
+        let (name, graph) = (name.to_owned(), graph.draw());
+        Ok(Phase {
+            name,
+            graph,
+            began_seconds,
+            disk_modes: Vec::new(),
+            report,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Reaching a peer: its connections are made one after the other, each tried again until it stands.
+//!
+//! A stranger that listens in the peer's place (it says what is no proof, hangs up, or is silent)
+//! is taken for a peer that is not there yet, and gets no frame.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::connection::{Outgoing, POLL_INTERVAL, is_transient};
+use crate::error::NetError;
+use crate::handshake::{ConnectionId, Initiator, WELCOME};
+use crate::settings::Settings;
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Who listens takes a connection, and then answers, within this.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// All connections to a peer.
+///
+/// # Errors
+/// When it is not reached by the deadline, with what came of the last try; `stopped`.
+pub(crate) fn connect_peer(
+    settings: &Settings,
+    peer: usize,
+    deadline: Instant,
+    stopped: &impl Fn() -> bool,
+) -> Result<Vec<Outgoing>, NetError> {
+    let one = |connection| {
+        let mut last = String::from("there was no time");
+        while !stopped() {
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(NetError::Connect {
+                    peer: settings.name(peer),
+                    what: format!("not reached in {} s: {last}", settings.patience_seconds),
+                });
+            }
+            match connect(settings, peer, connection, deadline, stopped) {
+                Ok(connection) => return Ok(connection),
+                // Of a try that the deadline has ended there is nothing to tell.
+                Err(why) if Instant::now() < deadline => last = why.to_string(),
+                Err(_) => {}
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(NetError::Stopped)
+    };
+    (0..settings.connections).map(one).collect()
+}
+
+/// One try.
+fn connect(
+    settings: &Settings,
+    peer: usize,
+    connection: usize,
+    deadline: Instant,
+    stopped: &impl Fn() -> bool,
+) -> io::Result<Outgoing> {
+    let patience = PATIENCE.min(deadline.saturating_duration_since(Instant::now()));
+    let mut stream = TcpStream::connect_timeout(&settings.endpoints[peer], patience)?;
+    stream.set_read_timeout(Some(POLL_INTERVAL))?;
+    let handshake = Initiator::new(ConnectionId {
+        initiator: settings.number,
+        responder: peer,
+        connection,
+    });
+    stream.write_all(handshake.hello())?;
+    let until = deadline.min(Instant::now() + PATIENCE);
+    let answer = hear(&mut stream, until, stopped)?;
+    let proof = handshake
+        .proof(&answer, &settings.secret)
+        .ok_or_else(|| invalid("who listens there does not know the secret of this run"))?;
+    stream.write_all(&proof)?;
+    // Who listens is the peer, so it says whether the proof was in time, or hangs up. Giving up on
+    // it earlier could leave it with a connection that it believes in and nobody has.
+    if hear(&mut stream, deadline, stopped)? != WELCOME {
+        return Err(invalid("what came is no welcome"));
+    }
+    Outgoing::new(stream, peer, settings)
+}
+
+/// Reads so many bytes, however slowly they are said.
+fn hear<const BYTES: usize>(
+    stream: &mut TcpStream,
+    until: Instant,
+    stopped: &impl Fn() -> bool,
+) -> io::Result<[u8; BYTES]> {
+    let mut heard = [0; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        if stopped() || Instant::now() >= until {
+            let what = "who listens there does not answer";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+        }
+        match stream.read(&mut heard[filled..]) {
+            Ok(0) => {
+                let what = "who listens there has hung up";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+            }
+            Ok(moved) => filled += moved,
+            Err(why) if is_transient(&why) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(heard)
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}

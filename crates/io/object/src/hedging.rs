@@ -1,0 +1,112 @@
+//! The slow tail: which requests are asked a second time, and when.
+//!
+//! A few requests of a store take many times as long as the others, and whoever waits for all waits
+//! for these. What takes longer than 95 % of those before it is therefore asked once more, beside the
+//! first (Dean and Barroso, "The HedgePolicy at Scale", 2013: hedged requests), but
+//!
+//! - not before twice the middle one's time: what is asked anew takes that long itself;
+//! - not before a connection more is worth it;
+//! - as one in twenty at most: where more are slow, it is the store, which needs no more requests.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Requests before there is a tail to speak of.
+const FEWEST: usize = 32;
+/// Requests that are remembered: how many are at once changes, and their times with it.
+const REMEMBERED: usize = 256;
+/// The share of all that may be asked a second time, which is also the tail's.
+const ONE_IN: usize = 20;
+/// Sooner no second connection is made.
+const LEAST: Duration = Duration::from_millis(50);
+
+/// What requests of one length, more or less, have taken; for any number of clients.
+#[derive(Debug, Default)]
+pub struct HedgePolicy(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    last: VecDeque<Duration>,
+    requests: usize,
+    hedged: usize,
+}
+
+impl HedgePolicy {
+    /// After how long a request is asked a second time; `None` as long as that is not known.
+    pub(crate) fn begins(&self) -> Option<Duration> {
+        let mut took = Vec::from(self.lock().last.clone());
+        if took.len() < FEWEST {
+            return None;
+        }
+        took.sort_unstable();
+        let (middle, late) = (took[took.len() / 2], took[took.len() - took.len() / ONE_IN]);
+        Some(late.max(2 * middle).max(LEAST))
+    }
+
+    /// Whether one more may be; it counts then.
+    pub(crate) fn grant(&self) -> bool {
+        let mut seen = self.lock();
+        let granted = (seen.hedged + 1) * ONE_IN <= seen.requests;
+        seen.hedged += usize::from(granted);
+        granted
+    }
+
+    /// A request has ended well, after this.
+    pub(crate) fn saw(&self, took: Duration) {
+        let mut seen = self.lock();
+        seen.requests += 1;
+        seen.last.push_back(took);
+        if seen.last.len() > REMEMBERED {
+            seen.last.pop_front();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(times: impl IntoIterator<Item = u64>) -> HedgePolicy {
+        let hedge_policy = HedgePolicy::default();
+        times
+            .into_iter()
+            .for_each(|one| hedge_policy.saw(Duration::from_millis(one)));
+        hedge_policy
+    }
+
+    #[test]
+    fn few_requests_have_no_tail() {
+        assert_eq!(after(0..FEWEST as u64 - 1).begins(), None);
+        assert!(after(0..FEWEST as u64).begins().is_some());
+    }
+
+    #[test]
+    fn it_begins_beyond_95_of_100_and_twice_the_middle() {
+        let late = after((0..100).map(|one| if one < 90 { 100 } else { 1000 }));
+        assert_eq!(late.begins(), Some(Duration::from_millis(1000)));
+        let rare = after((0..100).map(|one| if one < 99 { 100 } else { 1000 }));
+        assert_eq!(rare.begins(), Some(Duration::from_millis(200)));
+        assert_eq!(after([1; 100]).begins(), Some(LEAST));
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten() {
+        let hedge_policy = after((0..2 * REMEMBERED).map(|one| {
+            let early = one < REMEMBERED;
+            if early { 10_000 } else { 100 }
+        }));
+        assert_eq!(hedge_policy.begins(), Some(Duration::from_millis(200)));
+    }
+
+    #[test]
+    fn one_in_twenty_is_granted() {
+        let hedge_policy = after([100; 60]);
+        let granted = (0..10).filter(|_| hedge_policy.grant()).count();
+        assert_eq!(granted, 3);
+    }
+}

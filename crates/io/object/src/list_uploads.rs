@@ -1,0 +1,111 @@
+//! Uploads that somebody began and neither completed nor gave up, as a store lists them.
+//!
+//! `object_store` has no call for this request (S3's ListMultipartUploads), so it is signed as an
+//! address and sent here, and repeated as the others are. Of the answer, which is flat XML that the
+//! store makes, a few elements are taken by their names.
+
+use std::time::Duration;
+
+use object_store::aws::AmazonS3;
+use object_store::client::{HttpClient, HttpError, HttpRequest, HttpRequestBody};
+use object_store::path::Path;
+use object_store::signer::{SignedUrlOptions, Signer};
+use object_store::{Error, Result as StoreResult};
+use tokio::time::sleep;
+
+use crate::counters::ErrorKind;
+use crate::error::element;
+use crate::settings::Settings;
+use crate::upload::Upload;
+
+/// How long a signed address is good for; it is used at once.
+const VALID: Duration = Duration::from_secs(600);
+/// Before the first repetition; it doubles.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How often it doubles at most.
+const LONGEST_TIMES: u32 = 7;
+/// The status of what a store does not do.
+const NOT_DONE: u16 = 501;
+
+/// The first page of uploads of objects whose names begin with `prefix`; `None` if the store does not
+/// list them, or not for these keys.
+pub(crate) async fn first_page(
+    settings: &Settings,
+    store: &AmazonS3,
+    http: &HttpClient,
+    prefix: &str,
+) -> StoreResult<Option<Vec<Upload>>> {
+    let Some(page) = page(settings, store, http, prefix).await? else {
+        return Ok(None);
+    };
+    let one = |upload: &str| {
+        let value = |name| element(upload, name).map(plain).unwrap_or_default();
+        Upload {
+            key: value("Key"),
+            id: value("UploadId"),
+        }
+    };
+    let found = page.split("<Upload>").skip(1).map(one);
+    // Not every store looks at the prefix.
+    Ok(Some(
+        found.filter(|one| one.key.starts_with(prefix)).collect(),
+    ))
+}
+
+async fn page(
+    settings: &Settings,
+    store: &AmazonS3,
+    http: &HttpClient,
+    prefix: &str,
+) -> StoreResult<Option<String>> {
+    let query = [("uploads", ""), ("prefix", prefix)];
+    let options = SignedUrlOptions::new().with_query(query);
+    let mut pauses =
+        (0..settings.retries as u32).map(|time| PAUSE * (1 << time.min(LONGEST_TIMES)));
+    loop {
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        let (method, bucket) = (request.method().clone(), Path::default());
+        let signed = store.signed_url_opts(method, &bucket, VALID, &options);
+        *request.uri_mut() = signed.await?.as_str().parse().map_err(generic)?;
+        let failed = match answer(http, request).await {
+            Ok((status, body)) => match ErrorKind::of_status(status) {
+                None => return Ok(Some(body)),
+                Some(ErrorKind::Throttled | ErrorKind::Server) if status != NOT_DONE => {
+                    generic(format!("status {status}"))
+                }
+                Some(_) => return Ok(None),
+            },
+            Err(why) => generic(why),
+        };
+        sleep(pauses.next().ok_or(failed)?).await;
+    }
+}
+
+async fn answer(http: &HttpClient, request: HttpRequest) -> Result<(u16, String), HttpError> {
+    let answer = http.execute(request).await?;
+    let (status, body) = (answer.status().as_u16(), answer.into_body().bytes().await?);
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+/// A text without XML's escapes.
+fn plain(text: &str) -> String {
+    let escapes = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&apos;", "'"),
+        ("&#34;", "\""),
+        ("&#39;", "'"),
+        ("&amp;", "&"), // last: what it gives is no escape
+    ];
+    escapes.iter().fold(text.to_owned(), |text, (escape, is)| {
+        text.replace(escape, is)
+    })
+}
+
+fn generic(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Generic {
+        store: "S3",
+        source: why.into(),
+    }
+}

@@ -1,0 +1,16 @@
+//! A multipart upload, and the parts that it has.
+
+use object_store::MultipartId;
+use object_store::multipart::PartId;
+
+/// An object that is put in parts, by any number of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upload {
+    /// The object's name in the bucket.
+    pub key: String,
+    pub(crate) id: MultipartId,
+}
+
+/// A part that was put.
+#[derive(Clone, Debug)]
+pub struct Part(pub(crate) PartId);

@@ -1,0 +1,36 @@
+//! Pipeline buffers as memory of disk queues.
+#![allow(unsafe_code)] // The contract between two crates' memory: addresses that stay.
+
+use tonnage_disk::{Disk, DiskError, Memory, Queue, Region};
+use tonnage_pipeline::{Buffer, Failure, WorkerPorts};
+
+/// A buffer while a disk reads or writes it.
+pub struct InFlight(pub Buffer);
+
+// SAFETY: a buffer's slot lies in the run's arena, which stays mapped and in place as long as the
+// buffer exists, and no other buffer has the slot meanwhile.
+unsafe impl Memory for InFlight {
+    fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.0.slot_mut().as_mut_ptr()
+    }
+
+    fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
+/// A queue on `disk` for the buffers of this run.
+pub fn queue(disk: &Disk, ports: &WorkerPorts) -> Result<Box<dyn Queue<InFlight>>, Failure> {
+    let (start, len) = ports.region();
+    disk.queue(&[Region { start, len }])
+        .map_err(|why| failure(&why))
+}
+
+/// A disk's error as a stage's.
+pub fn failure(error: &DiskError) -> Failure {
+    Failure {
+        what: error.to_string(),
+        file: error.path().map(ToOwned::to_owned),
+        offset: error.offset(),
+    }
+}

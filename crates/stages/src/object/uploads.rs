@@ -1,0 +1,243 @@
+//! Objects that any number of workers write in parts: S3's multipart uploads.
+//!
+//! A block is a part, so that nothing is gathered or copied, and parts of one object go side by side.
+//! An object is there when its upload is completed, whole, and not before: that is its seal. Either
+//! each is completed when its last part was put, or all at the end, when it is known that they are
+//! right. What is not completed when nobody has the uploads any more is given up, its parts with it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use tonnage_object::{Client, ObjectError, Part, Settings, Upload};
+use tonnage_pipeline::Buffer;
+
+use crate::object::access::ObjectAccess;
+use crate::object::request_log::payload;
+use crate::output_file::OutputFile;
+
+/// How long, and how often, it is tried to give up an upload: nobody is left to tell of a failure.
+const LAST_PATIENCE_SECONDS: f64 = 10.0;
+const LAST_RETRIES: usize = 2;
+
+/// When objects are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// Each when it is whole.
+    EachWhenWhole,
+    /// All when [`Uploads::complete`] is called.
+    AllTogether,
+}
+
+/// Objects on their way.
+#[derive(Debug)]
+pub struct Uploads {
+    store: Settings,
+    objects: Vec<OutputFile>,
+    part_bytes: usize,
+    seal: Seal,
+    requests: ObjectAccess,
+    states: Vec<Mutex<State>>,
+}
+
+/// How far an object is.
+#[derive(Debug, Default)]
+struct State {
+    upload: Option<Upload>, // while there is something to be given up
+    parts: BTreeMap<usize, Part>,
+    put_bytes: u64,
+    sealed: bool, // somebody has asked for it to be completed: it may be there
+}
+
+impl Uploads {
+    /// Objects, whose paths are their names in the bucket, from blocks of `part_bytes`, each object's
+    /// last one excepted. `requests` says how many there are at once, and counts them.
+    #[must_use]
+    pub fn new(
+        store: &Settings,
+        objects: Vec<OutputFile>,
+        part_bytes: usize,
+        seal: Seal,
+        requests: ObjectAccess,
+    ) -> Self {
+        Self {
+            store: store.clone(),
+            states: objects.iter().map(|_| Mutex::default()).collect(),
+            objects,
+            part_bytes,
+            seal,
+            requests,
+        }
+    }
+
+    /// The objects.
+    #[must_use]
+    pub fn objects(&self) -> &[OutputFile] {
+        &self.objects
+    }
+
+    /// A client for a worker.
+    pub(crate) fn client(&self) -> Result<Client, ObjectError> {
+        Client::new(&self.store)
+    }
+
+    /// Counts what a worker's client did.
+    pub(crate) fn count(&self, client: &Client) {
+        self.requests.count(&client.counts());
+    }
+
+    /// Puts a block; tells whether its object is there now.
+    pub(crate) fn put(
+        &self,
+        client: &Client,
+        block: Buffer,
+        stopped: impl Fn() -> bool,
+    ) -> Result<bool, ObjectError> {
+        let (number, len) = (block.number, block.len as u64);
+        let part_number = (block.offset / self.part_bytes as u64) as usize;
+        let whole = self.objects[number].bytes;
+        if len == whole && self.seal == Seal::EachWhenWhole {
+            // One request instead of three.
+            client.put(self.key(number), payload(block), stopped)?;
+            return Ok(true);
+        }
+        let upload = self.begun(client, number, &stopped)?;
+        let (part, _) = client.put_part(&upload, part_number, payload(block), &stopped)?;
+        let mut state = self.state(number);
+        state.parts.insert(part_number, part);
+        state.put_bytes += len;
+        let last = state.put_bytes == whole && self.seal == Seal::EachWhenWhole;
+        drop(state);
+        if last {
+            self.complete_one(client, number, stopped)?;
+        }
+        Ok(last)
+    }
+
+    /// The object's upload, which its first part begins. Whoever comes second waits for that request,
+    /// as for one of its own.
+    fn begun(
+        &self,
+        client: &Client,
+        number: usize,
+        stopped: impl Fn() -> bool,
+    ) -> Result<Upload, ObjectError> {
+        let mut state = self.state(number);
+        if let Some(upload) = &state.upload {
+            return Ok(upload.clone());
+        }
+        let upload = client.begin_upload(self.key(number), stopped)?;
+        state.upload = Some(upload.clone());
+        Ok(upload)
+    }
+
+    fn complete_one(
+        &self,
+        client: &Client,
+        number: usize,
+        stopped: impl Fn() -> bool,
+    ) -> Result<(), ObjectError> {
+        let mut state = self.state(number);
+        state.sealed = true;
+        if let Some(upload) = &state.upload {
+            let parts = state.parts.values().cloned();
+            client.complete(upload, state.put_bytes, parts, stopped)?;
+            state.upload = None;
+        }
+        Ok(())
+    }
+
+    /// Completes all: from then on the objects are there. If one cannot be, or `stopped` says so,
+    /// none is.
+    ///
+    /// # Errors
+    /// What fails.
+    pub fn complete(&self, stopped: impl Fn() -> bool + Sync) -> Result<(), ObjectError> {
+        let complete = |client: &Client, number| match stopped() {
+            true => Err(ObjectError::Stopped),
+            false => self.complete_one(client, number, &stopped),
+        };
+        self.each(&self.store, complete).inspect_err(|_| {
+            let _may_stay = self.take_back();
+        })
+    }
+
+    /// Removes what was completed, or may have been though no answer said so, as far as it can be.
+    ///
+    /// # Errors
+    /// When the store cannot be used at all.
+    pub fn take_back(&self) -> Result<(), ObjectError> {
+        self.each(&self.store, |client, number| {
+            let state = self.state(number);
+            if !state.sealed {
+                return Ok(());
+            }
+            // First, so that it cannot be completed after it was removed.
+            if let Some(upload) = &state.upload {
+                let _there_is_none = client.abort(upload);
+            }
+            let _may_stay = client.remove(self.key(number)); // The others may go all the same.
+            Ok(())
+        })
+    }
+
+    /// Does something to each object, several at once; the first failure ends it.
+    fn each(
+        &self,
+        store: &Settings,
+        work: impl Fn(&Client, usize) -> Result<(), ObjectError> + Sync,
+    ) -> Result<(), ObjectError> {
+        let next = AtomicUsize::new(0);
+        let some = || {
+            let client = Client::new(store)?;
+            let numbers = std::iter::repeat_with(|| next.fetch_add(1, Relaxed));
+            let mut numbers = numbers.take_while(|&number| number < self.objects.len());
+            let ended = numbers.try_for_each(|number| work(&client, number));
+            self.count(&client);
+            ended.inspect_err(|_| next.store(self.objects.len(), Relaxed))
+        };
+        thread::scope(|scope| {
+            let workers = self.requests.requests.clamp(1, self.objects.len().max(1));
+            let running: Vec<_> = (0..workers).map(|_| scope.spawn(some)).collect();
+            let ended = running
+                .into_iter()
+                .map(|worker| worker.join().expect("it does not panic"));
+            // All are waited for, then the first failure is told.
+            ended.collect::<Vec<_>>().into_iter().collect()
+        })
+    }
+
+    fn key(&self, number: usize) -> &str {
+        let path = self.objects[number].path.to_str();
+        path.expect("names of objects are made of text")
+    }
+
+    fn state(&self, number: usize) -> MutexGuard<'_, State> {
+        self.states[number]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Uploads {
+    fn drop(&mut self) {
+        let open = |number: usize| self.state(number).upload.clone();
+        if (0..self.objects.len()).all(|number| open(number).is_none()) {
+            return;
+        }
+        let store = Settings {
+            retries: self.store.retries.min(LAST_RETRIES),
+            patience_seconds: self.store.patience_seconds.min(LAST_PATIENCE_SECONDS),
+            ..self.store.clone()
+        };
+        let _stays = self.each(&store, |client, number| match open(number) {
+            Some(upload) => match client.abort(&upload) {
+                // A store that does not answer does not answer for the next one either.
+                Err(why) if why.is_unresponsive() => Err(why),
+                _ => Ok(()),
+            },
+            None => Ok(()),
+        });
+    }
+}

@@ -1,0 +1,18 @@
+//! Stages that data ends in.
+
+mod discard;
+mod lend;
+mod put;
+mod sample_keys;
+mod summarise;
+mod to_host;
+mod write;
+mod write_objects;
+
+pub use discard::Discard;
+pub use lend::Lend;
+pub use put::{Put, PutAs};
+pub use sample_keys::SampleKeys;
+pub use summarise::{Summaries, Summarise};
+pub use to_host::{PartitionBlocks, ToHost};
+pub use write::{Target, WriteBlocks};

@@ -1,0 +1,112 @@
+//! `given`: blocks that what is not the core has made, each for a partition.
+//!
+//! They come through a gate. Waiting there is waiting for a device, so it counts as work: who gives
+//! them is what limits the job then. What came is counted here, whole blocks: the core knows nothing
+//! of what is in them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tonnage_pipeline::{Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts};
+
+use crate::host_queue::HostQueue;
+use crate::ports::BLOCKS;
+use crate::totals::{Total, Totals};
+
+/// A block that is given: its partition, and what it holds.
+pub type HostBlock = (usize, Vec<u8>);
+
+/// Takes blocks that are given.
+#[derive(Clone, Debug)]
+pub struct FromHost {
+    /// Where they come in.
+    pub queue: Arc<HostQueue<HostBlock>>,
+    /// The lane that each partition goes to, a device or a connection; `None` for one that is not
+    /// wanted.
+    pub lanes: Arc<Vec<Option<usize>>>,
+    /// Buffers of its own.
+    pub buffers: usize,
+    /// Size of each; at least the largest block.
+    pub buffer_bytes: usize,
+    /// Counts what came in, wanted or not.
+    pub totals: Arc<Totals>,
+}
+
+impl StageSpec for FromHost {
+    fn kind(&self) -> &'static str {
+        "given"
+    }
+
+    fn config(&self) -> Value {
+        json!({
+            "partitions": self.lanes.len(),
+            "wanted": self.lanes.iter().flatten().count(),
+            "waiting_bytes": self.queue.most_bytes(),
+            "buffers": self.buffers,
+            "buffer_bytes": self.buffer_bytes,
+        })
+    }
+
+    fn input(&self) -> Option<Port> {
+        None
+    }
+
+    fn output(&self) -> Option<Port> {
+        Some(BLOCKS)
+    }
+
+    fn workers(&self) -> usize {
+        1 // It copies, nothing else.
+    }
+
+    fn memory(&self) -> MemoryNeed {
+        MemoryNeed {
+            buffers: self.buffers,
+            buffer_bytes: self.buffer_bytes,
+            // What waits before the gate, and one more that may be longer than what is left there.
+            private_bytes: self.queue.most_bytes() + self.buffer_bytes,
+        }
+    }
+
+    fn start(&self, _worker: usize, _flow: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
+        Ok(Box::new(FromHostWorker(self.clone())))
+    }
+}
+
+struct FromHostWorker(FromHost);
+
+impl Stage for FromHostWorker {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
+        let FromHostWorker(from_host) = self;
+        loop {
+            let next = from_host.queue.take(|| ports.check().is_err());
+            let Some((partition, block)) = next.map_err(|_| StageError::Stopped)? else {
+                return Ok(());
+            };
+            let mut total = Total::default();
+            if block.len() > from_host.buffer_bytes {
+                let (len, most) = (block.len(), from_host.buffer_bytes);
+                let what = format!("a block of {len} bytes was given, {most} is the most");
+                return Err(Failure::new(what).into());
+            }
+            let lane = from_host.lanes.get(partition).copied().ok_or_else(|| {
+                let partitions = from_host.lanes.len();
+                Failure::new(format!(
+                    "partition {partition} was given, there are {partitions}"
+                ))
+            })?;
+            if block.is_empty() {
+                continue;
+            }
+            total.count(&block, block.len());
+            from_host.totals.add(partition, &total);
+            ports.moved(block.len(), 0);
+            if let Some(lane) = lane {
+                let mut buffer = ports.buffer()?;
+                (buffer.number, buffer.lane) = (partition, lane);
+                buffer.append(&block);
+                ports.send(buffer)?;
+            }
+        }
+    }
+}

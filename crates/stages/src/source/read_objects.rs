@@ -1,0 +1,60 @@
+//! `read` of objects: extents by range requests, each worker one after another.
+//!
+//! How many are under way decides what a store gives (MATE-EC2's threaded retrieval), so all objects
+//! are one lane with as many workers as there shall be requests, and whoever is free takes the next
+//! extent: a request that is slow, or has to be repeated, holds up no other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tonnage_pipeline::{Failure, Stage, StageError, WorkerPorts};
+
+use crate::extent::{Extent, FileRef, Object};
+use crate::object::access::{ObjectAccess, WorkerClients};
+use crate::object::request_log::failure;
+
+/// One request after another.
+pub(super) struct ObjectReader {
+    pub lanes: Arc<Vec<Vec<Arc<Extent>>>>,
+    /// Place of the next extent of the lane, which its workers share.
+    pub next: Arc<AtomicUsize>,
+    pub lane: usize,
+    pub access: ObjectAccess,
+    pub record_bytes: usize,
+}
+
+impl Stage for ObjectReader {
+    fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
+        let mut clients = WorkerClients::default();
+        while !ports.time_is_up() {
+            let Some(extent) = self.lanes[self.lane].get(self.next.fetch_add(1, Relaxed)) else {
+                break;
+            };
+            let (object, offset) = object(extent)?;
+            let mut buffer = ports.buffer()?;
+            (buffer.number, buffer.offset) = (extent.number, extent.offset);
+            (buffer.lane, buffer.len) = (self.lane, extent.len());
+            let memory = &mut buffer.slot_mut()[..extent.len()];
+            let (etag, stopped) = (object.etag.as_deref(), || ports.check().is_err());
+            let client = clients.get(&object.store, &self.access);
+            let client = client.map_err(|why| failure(&why))?;
+            let got = client.get_range(&object.key, etag, offset, memory, stopped);
+            got.map_err(|why| failure(&why))?;
+            ports.moved(extent.len(), extent.len() / self.record_bytes);
+            ports.send(buffer)?;
+        }
+        self.access.give(clients);
+        Ok(())
+    }
+}
+
+/// The object that an extent is a range of, and where the range begins.
+fn object(extent: &Extent) -> Result<(&Object, u64), Failure> {
+    match extent.pieces.as_slice() {
+        [piece] => match &piece.file {
+            FileRef::Object(object) => Ok((object, piece.offset)),
+            _ => Err(Failure::new("a file is among the objects of a lane")),
+        },
+        _ => Err(Failure::new("an extent of an object is one range")),
+    }
+}

@@ -1,0 +1,66 @@
+//! What the stages of a job counted, to be compared where streams join.
+//!
+//! Nothing may be called done before what came out equals what went in: records, bytes and the sum
+//! of the records' CRC-32s, the sort benchmark's own checksum.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use tonnage_records::checksum;
+
+/// A count of records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Total {
+    /// Records.
+    pub records: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Sum of the records' CRC-32s.
+    pub checksum: u128,
+}
+
+impl Total {
+    /// Counts whole records of one size.
+    pub fn count(&mut self, records: &[u8], record_bytes: usize) {
+        self.records += (records.len() / record_bytes) as u64;
+        self.bytes += records.len() as u64;
+        self.checksum += checksum(records, record_bytes);
+    }
+
+    /// Adds another count.
+    pub fn add(&mut self, other: &Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.checksum += other.checksum;
+    }
+}
+
+/// Totals that several workers add to, by the number of what was counted.
+#[derive(Debug, Default)]
+pub struct Totals(Mutex<BTreeMap<usize, Total>>);
+
+impl Totals {
+    /// Adds a worker's count.
+    pub fn add(&self, number: usize, total: &Total) {
+        self.lock().entry(number).or_default().add(total);
+    }
+
+    /// The sum so far of what has this number.
+    #[must_use]
+    pub fn of(&self, number: usize) -> Total {
+        self.lock().get(&number).copied().unwrap_or_default()
+    }
+
+    /// The sum so far of all.
+    #[must_use]
+    pub fn total(&self) -> Total {
+        let mut sum = Total::default();
+        self.lock().values().for_each(|total| sum.add(total));
+        sum
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, Total>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,74 @@
+//! The connections of a stage, and the errors that end the work of one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tonnage_net::NetError;
+use tonnage_pipeline::{Failure, StageError};
+
+/// Connections for the workers of a stage, each for one of them and one run.
+pub type ConnectionSlots<C> = Arc<Vec<Mutex<ConnectionSlot<C>>>>;
+
+/// A worker's connection.
+#[derive(Debug)]
+pub enum ConnectionSlot<C> {
+    /// To or from a peer.
+    Peer(C),
+    /// None: what this endpoint sends to itself.
+    Here,
+    /// A worker has it.
+    Taken,
+}
+
+impl<C> ConnectionSlot<C> {
+    /// A slot for each connection, and one for this endpoint itself if `here`.
+    pub fn all(connections: Vec<C>, here: bool) -> ConnectionSlots<C> {
+        let peers = connections.into_iter().map(Self::Peer);
+        Arc::new(
+            peers
+                .chain(here.then_some(Self::Here))
+                .map(Mutex::new)
+                .collect(),
+        )
+    }
+
+    /// The lane of a worker.
+    pub(super) fn take(lanes: &ConnectionSlots<C>, worker: usize) -> Result<Self, Failure> {
+        let mut place = lanes[worker].lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *place, Self::Taken) {
+            Self::Taken => Err(Failure::new("a connection serves one run")),
+            lane => Ok(lane),
+        }
+    }
+}
+
+/// What ends a connection's work: the connection itself, or the run.
+pub(super) enum TransferError {
+    Net(NetError),
+    Run(StageError),
+}
+
+impl From<NetError> for TransferError {
+    fn from(why: NetError) -> Self {
+        Self::Net(why)
+    }
+}
+
+impl From<StageError> for TransferError {
+    fn from(why: StageError) -> Self {
+        Self::Run(why)
+    }
+}
+
+impl From<Failure> for TransferError {
+    fn from(why: Failure) -> Self {
+        Self::Run(why.into())
+    }
+}
+
+/// A network's error as a stage's.
+pub(super) fn failure(error: &NetError) -> StageError {
+    match error {
+        NetError::Stopped => StageError::Stopped,
+        other => Failure::new(other.to_string()).into(),
+    }
+}
