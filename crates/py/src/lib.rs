@@ -23,7 +23,7 @@ use tonnage_graphs::watch;
 use tonnage_graphs::{Plan, Shape, benches, cluster, hash, map_reduce, reduce};
 use tonnage_pipeline::RunHandle;
 
-use crate::errors::{Cancelled, Failed, Refused, raised};
+use crate::errors::{UsageError, raised};
 use crate::host_queues::{Given, Taken};
 use crate::retrieval::{Chunk, Retrieval};
 
@@ -184,7 +184,7 @@ fn plan(shape: &str) -> PyResult<String> {
     let shape: Shape = serde_json::from_str(shape)
         .map_err(|why| PyValueError::new_err(format!("the shape: {why}")))?;
     let plan =
-        Plan::new(&shape, &Disk::default()).map_err(|why| Refused::new_err(why.to_string()))?;
+        Plan::new(&shape, &Disk::default()).map_err(|why| UsageError::new_err(why.to_string()))?;
     serde_json::to_string(&plan).map_err(|why| PyRuntimeError::new_err(why.to_string()))
 }
 
@@ -233,9 +233,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reductions::count_edges, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::count_in_bins, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::give_rank, module)?)?;
-    module.add("Refused", module.py().get_type::<Refused>())?;
-    module.add("Failed", module.py().get_type::<Failed>())?;
-    module.add("Cancelled", module.py().get_type::<Cancelled>())?;
     module.add_function(wrap_pyfunction!(is_debug_build, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tonnage_graphs::objects::object_input::{self, ObjectError, Settings, store_error};
 
-use crate::errors::{Failed, raised};
+use crate::errors::{RunError, raised};
 
 /// Reads parts of objects, in any thread.
 #[pyclass(frozen, module = "tonnage._core")]
@@ -58,7 +58,9 @@ impl Ranges {
 /// An error as it is raised; of an object that was changed, with its name.
 fn read_error(why: &ObjectError) -> PyErr {
     match why.changed() {
-        Some(name) => Failed::new_err((why.to_string(), "read", PathBuf::from(name), None::<u64>)),
+        Some(name) => {
+            RunError::new_err((why.to_string(), "read", PathBuf::from(name), None::<u64>))
+        }
         None => raised(store_error(why)),
     }
 }
