@@ -32,7 +32,7 @@ from tonnage.measure import object as store
 from tonnage.measure.random_io import suite
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.session import flag_of
-from tonnage.run.two_pass.job_dir import Over
+from tonnage.run.two_pass.job_dir import FatalJobError
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -439,7 +439,7 @@ def test_a_directory_that_cannot_be_written_is_named(call: Call, disk: Path, rec
         assert re.fullmatch(rf"tonnage: {flag} {place}: [^\n]+\n", err)
     code, _, err = call("study", "--data", "1MB", "--dir", "/proc", "--output", str(disk / "study"))
     assert code == 2
-    assert re.fullmatch(r"tonnage: --dir /proc: [^\n]+; give a directory to write to\n", err)
+    assert re.fullmatch(r"tonnage: --dir: /proc: [^\n]+; choose a writable directory\n", err)
 
 
 def test_an_earlier_output_is_not_overwritten(call: Call, disk: Path, records: Path) -> None:
@@ -745,7 +745,7 @@ def test_memory_is_what_this_process_may_have(
         (KeyboardInterrupt(), True, True),
         (KeyboardInterrupt(), False, False),
         (core.RunError("a function failed"), False, False),
-        (Over("input f was changed: begin again with another --output"), True, False),
+        (FatalJobError("input f was changed: begin again with another --output"), True, False),
     ],
 )
 def test_that_the_same_command_goes_on_is_said_where_it_does(

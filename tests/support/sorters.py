@@ -23,8 +23,8 @@ from tonnage.cluster.ray_adapter import Machine
 from tonnage.cluster.step_worker import Part, StepWorker, Steps
 from tonnage.cluster.worker_pool import Crew
 from tonnage.run.mapreduce.worker import MapReduceWorker
-from tonnage.run.sort.cluster import SortPlace, SortSite
-from tonnage.run.two_pass.worker import Place, Site
+from tonnage.run.sort.cluster import SortWorkerConfig, SortWorker
+from tonnage.run.two_pass.worker import WorkerConfig, TwoPassWorker
 
 STALL = {"milliseconds": 500}
 AFTER_BYTES = 50_000
@@ -48,7 +48,7 @@ class Trouble:
     happened: bool = False
 
 
-class Faulty(Site):
+class Faulty(TwoPassWorker):
     """A site whose steps come to what is wanted."""
 
     _actor: SorterActor
@@ -139,7 +139,7 @@ class Faulty(Site):
         return self._with("leave", super().leave, asked, on_progress)
 
 
-class FaultySort(Faulty, SortSite):
+class FaultySort(Faulty, SortWorker):
     """One that sorts."""
 
 
@@ -165,7 +165,7 @@ class SorterActor(Actor):
     def __init__(self, node: str, cluster: SortMachines) -> None:
         self._node, self._cluster = node, cluster
         self.alive, self.answers = node not in cluster.dead, True
-        self._place: Place | None = None
+        self._place: WorkerConfig | None = None
         super().__init__(self._sorter)
 
     def _sorter(self) -> StepWorker:
@@ -173,9 +173,9 @@ class SorterActor(Actor):
 
         class FaultySorter(StepWorker):
             def settle(self, place: Part) -> Steps:
-                assert isinstance(place, Place)
+                assert isinstance(place, WorkerConfig)
                 actor._place = place
-                kind = FaultySort if isinstance(place, SortPlace) else FaultyMapReduce
+                kind = FaultySort if isinstance(place, SortWorkerConfig) else FaultyMapReduce
                 made: Faulty = kind(place)
                 made._actor = actor
                 return made

@@ -31,7 +31,7 @@ class ShippedCode:
     def __init__(self, callables: Iterable[Called]) -> None:
         self._modules = list(_own_modules(callables))
 
-    def packed(self, thing: object) -> bytes:
+    def pickled(self, thing: object) -> bytes:
         """Something as it is sent; pickle unpacks it.
 
         Raises:

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 from tonnage.base import core
 from tonnage.run.sort.local import peak_memory_bytes
-from tonnage.run.two_pass.output.object_store import Changed
-from tonnage.run.two_pass.worker import Deterministic, Unread
+from tonnage.run.two_pass.output.object_store import InputChanged
+from tonnage.run.two_pass.worker import DeterministicError, InputUnreadable
 
 REFUSED, DISK, FULL, INPUT, CHANGED, DETERMINISTIC, FAILED, STOPPED = (
     "refused",
@@ -188,11 +188,11 @@ class StepWorker:
             ended = StepResult(kind=STOPPED, reason="was told to end")
         except core.UsageError as why:
             ended = StepResult(kind=REFUSED, reason=str(why.args[0]))
-        except Unread as why:
+        except InputUnreadable as why:
             ended = StepResult(kind=INPUT, reason=str(why))
-        except Changed as why:
+        except InputChanged as why:
             ended = StepResult(kind=CHANGED, reason=str(why))
-        except Deterministic as why:
+        except DeterministicError as why:
             error = "".join(traceback.format_exception(why))
             ended = StepResult(kind=DETERMINISTIC, reason=str(why), error=error)
         except core.RunError as why:

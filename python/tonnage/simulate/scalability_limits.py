@@ -192,7 +192,7 @@ def _driving(nodes: int, data_bytes: int, machine: Machine, partitions: int) -> 
     if each is None:
         return time.process_time() - began, 0.0
     sizing.block_bytes(each, schedule, workers, *machine.memory)
-    sizing.rooms(each, schedule)
+    sizing.space_needed(each, schedule)
     deciding = time.process_time() - began
     # As `fleet.sorting` has it for each node: where all partitions begin, and who owns them.
     number = {node: place for place, node in enumerate(each.nodes)}

@@ -23,16 +23,16 @@ from tonnage.model.jobs.mapreduce import Durability
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import (
     Finished,
-    NobodyLeft,
+    NoNodeLeft,
     Outcome,
     Round,
     Schedule,
     Split,
     Total,
-    Unreadable,
+    InputLost,
 )
 from tonnage.simulate import events
-from tonnage.simulate.cluster import Array, SimulatedCluster, Machine, SimulationError
+from tonnage.simulate.cluster import Array, Machine, SimulatedCluster, SimulationError
 
 CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256
 """A sampled chunk is no longer (``two_pass.rs``)."""
@@ -118,7 +118,9 @@ def node_names(nodes: int) -> list[str]:
     return [f"node-{number:0{width}}" for number in range(nodes)]
 
 
-def input_splits(nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 1) -> list[Split]:
+def input_splits(
+    nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 1
+) -> list[Split]:
     """The splits of a file on each node, which the next ones have, too.
 
     Args:
@@ -172,7 +174,9 @@ class _Simulation:
         self._names = node_names(fleet.nodes)
         self._number = {name: number for number, name in enumerate(self._names)}
         self._workers = dict.fromkeys(self._names, machine.cores)
-        splits = input_splits(self._names, asked.data_bytes, machine.layout.record_bytes, asked.input_copies)
+        splits = input_splits(
+            self._names, asked.data_bytes, machine.layout.record_bytes, asked.input_copies
+        )
         wanted = self._driver(
             lambda: sizing.partitions(splits, self._workers, *self._machine.memory)
         )
@@ -203,7 +207,7 @@ class _Simulation:
                 if not (left := self._driver(schedule.to_sort)):
                     break
                 self._pass_two(left)
-        except (Unreadable, NobodyLeft) as why:
+        except (InputLost, NoNodeLeft) as why:
             raise SimulationError(f"the sort fails after {self._now:.0f} s: {why}") from why
         return SimulatedSort(
             nodes=self._fleet.nodes,
@@ -245,7 +249,7 @@ class _Simulation:
         blocks = self._driver(
             lambda: sizing.block_bytes(each, schedule, self._workers, *self._machine.memory)
         )
-        self._driver(lambda: sizing.rooms(each, schedule))
+        self._driver(lambda: sizing.space_needed(each, schedule))
         self._blocks = self._blocks or blocks
         reads, shares = np.zeros(self._fleet.nodes), np.zeros(self._fleet.nodes)
         for node, numbers in each.reads.items():
@@ -298,7 +302,7 @@ class _Simulation:
             return
         sizes, again, first = np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
         for node, places in left.items():
-            number, came = self._number[node], [schedule.came[place] for place in places]
+            number, came = self._number[node], [schedule.received[place] for place in places]
             sizes[number] = sum(came)
             again[number] = sum(size for size in came if size > self._slot)
             first[number] = sum(came) / len(came)
@@ -309,10 +313,10 @@ class _Simulation:
         for node, places in left.items():
             number, done = self._number[node], 0
             for place in places:
-                done += schedule.came[place]
+                done += schedule.received[place]
                 if ended.whole[number] or done <= ended.done[number]:
-                    files = [Finished(f"part-{place}", Total(bytes=schedule.came[place]))]
-                    schedule.sorted(place, files)
+                    files = [Finished(f"part-{place}", Total(bytes=schedule.received[place]))]
+                    schedule.partition_finished(place, files)
                     if copies:
                         after = [name for name in living if name > node] or living
                         self._copy_at[place] = after[0]

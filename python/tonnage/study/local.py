@@ -40,7 +40,7 @@ from tonnage.model import two_pass
 from tonnage.model.study_findings import bottleneck_reason, findings, warnings
 from tonnage.report.study.page import write_report
 from tonnage.run.sort import gensort
-from tonnage.run.sort.local import Layout, Sorted, sort
+from tonnage.run.sort.local import Layout, SortOutcome, sort
 
 DATA_PREFIX = ".tonnage-study-"
 LAST_STEP = "reported"
@@ -115,13 +115,13 @@ def study(settings: Settings, command: list[str]) -> Study:
     """
     with ExitStack() as stack:
         data = [
-            stack.enter_context(core.workspace("--dir", path, DATA_PREFIX))
+            stack.enter_context(core.workspace("dir", path, DATA_PREFIX))
             for path in settings.data
         ]
         scratch = [
             data[settings.data.index(path)]
             if path in settings.data
-            else stack.enter_context(core.workspace("--dir", path, DATA_PREFIX))
+            else stack.enter_context(core.workspace("dir", path, DATA_PREFIX))
             for path in settings.scratch
         ]
         return _Loop(settings, command, data, scratch).run()
@@ -272,7 +272,7 @@ class _Loop:
         self._keep("rehearsed", rehearsals=[*self._study.rehearsals, record])
         return two_pass.Rehearsal(shape=self._shape(size), record=record)
 
-    def _run_sort(self, inputs: list[Path], outputs: list[Path], size_bytes: int) -> Sorted:
+    def _run_sort(self, inputs: list[Path], outputs: list[Path], size_bytes: int) -> SortOutcome:
         with core.Progress("sorting", size_bytes) as progress:
             return sort(
                 inputs,
@@ -323,7 +323,7 @@ class _Loop:
         _say(f"Predicted: {formatting.seconds(prediction.seconds)} ({between}), calibrated by {by}")
         return prediction
 
-    def _sort(self, inputs: list[Path]) -> Sorted:
+    def _sort(self, inputs: list[Path]) -> SortOutcome:
         _say("Sorting")
         directories = [*self._data, *self._scratch]
         names = sorted({name for directory in directories for name in devices_of(directory)})

@@ -23,16 +23,16 @@ import pytest
 
 from support.disk import ROOT
 from support.sorters import SortMachines, Trouble, directories, driver, has_copies
-from tonnage import Fleet, Input, MapReduce, per_record, sums
+from tonnage import Cluster, Input, MapReduce, per_record, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.cluster.code_shipping import _modules_of
-from tonnage.run.mapreduce.cluster import MapReduceAsked, asked_of
+from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
 from tonnage.run.mapreduce.worker import _of_user
-from tonnage.run.two_pass.driver import sort_fleet
-from tonnage.run.two_pass.job_state import SLOW
-from tonnage.run.two_pass.worker import Deterministic
+from tonnage.run.two_pass.driver import run_two_pass
+from tonnage.run.two_pass.job_state import STRAGGLER
+from tonnage.run.two_pass.worker import DeterministicError
 
 NODES = ("a", "b", "c")
 LEAST = 16 << 20
@@ -50,7 +50,7 @@ def example(name: str) -> Any:
     return module
 
 
-def asked(room: Path, job: MapReduce, inputs: Sequence[Input], **more: Any) -> MapReduceAsked:
+def asked(room: Path, job: MapReduce, inputs: Sequence[Input], **more: Any) -> MapReduceJob:
     """A job into directories that each node has of its own."""
     usual = {
         "format": "parquet",
@@ -62,7 +62,7 @@ def asked(room: Path, job: MapReduce, inputs: Sequence[Input], **more: Any) -> M
         "patience_seconds": 5.0,
         "command": ["test"],
     }
-    return asked_of(job, inputs, **(usual | more))
+    return map_reduce_job(job, inputs, **(usual | more))
 
 
 def listed(room: Path) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def on_fleet(
     room: Path, job: MapReduce, inputs: Sequence[Input], cluster: SortMachines, **more: Any
 ) -> tuple[RunRecord, Rows]:
     """What a fleet makes of it."""
-    record = sort_fleet(cluster, room / "job", asked(room, job, inputs, **more))
+    record = run_two_pass(cluster, room / "job", asked(room, job, inputs, **more))
     return record, rows_of(room, record)
 
 
@@ -203,15 +203,15 @@ def test_a_fleet_makes_what_one_machine_makes(
     assert len({each["node"] for each in listed(disk)}) == 3
     assert RunRecord.read(disk / "job" / "run.json") == record
     # Done is done.
-    assert sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, job, inputs)) == record
+    assert run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, job, inputs)) == record
 
 
 def test_python_has_a_fleet_do_it(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, cluster = texts(disk), SortMachines(*NODES)
     monkeypatch.setattr(clusters, "attached", lambda _: nullcontext(cluster))
     (output,), scratch = directories(disk, "out"), directories(disk, "scratch")
-    fleet = Fleet(disk / "job", instances=2, durability="replicated")
-    record = COUNT.run(inputs, output, scratch, LEAST, 2, fleet=fleet)
+    fleet = Cluster(disk / "job", nodes=2, durability="replicated")
+    record = COUNT.run(inputs, output, scratch, LEAST, 2, cluster=fleet)
     assert [node.node for node in record.nodes] == ["a", "b"]
     assert {word: n for word, n in rows_of(disk, record)} == counted(inputs)
     has_copies(disk, record, "reduced.json")
@@ -265,9 +265,9 @@ def test_a_driver_that_is_killed_goes_on(disk: Path, dies: int) -> None:
     inputs = texts(disk)
     want = asked(disk, COUNT, inputs)
     with driver(dies=dies) as first:
-        sort_fleet(SortMachines(*NODES), disk / "job", want)
+        run_two_pass(SortMachines(*NODES), disk / "job", want)
     with driver() as then:
-        record = sort_fleet(SortMachines(*NODES), disk / "job", want)
+        record = run_two_pass(SortMachines(*NODES), disk / "job", want)
     found = rows_of(disk, record)
     assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
     if "pass_two" in first:
@@ -319,7 +319,7 @@ def test_slow_machines_get_less_and_all_have_copies(disk: Path) -> None:
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "crawls in the middle")]})
     record, found = replicated(disk, COUNT, inputs, cluster)
     assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
-    assert {node.node: node.lost for node in record.nodes} == {"a": None, "b": SLOW, "c": None}
+    assert {node.node: node.lost for node in record.nodes} == {"a": None, "b": STRAGGLER, "c": None}
     # What it had finished stays.
     assert "b" in {each["node"] for each in listed(disk)}
 
@@ -339,8 +339,8 @@ def test_a_driver_that_is_killed_goes_on_with_copies(disk: Path, at: str) -> Non
     want = asked(disk, COUNT, inputs, durability="replicated")
     troubles = {"b": [Trouble("copy", "dies at the end", wipes=True)]}
     with driver(dies=at):
-        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
-    record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
+        run_two_pass(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    record = run_two_pass(SortMachines("a", "c"), disk / "job", want)
     found = rows_of(disk, record)
     assert len(found) == len(dict(found)) and dict(found) == counted(inputs)
     has_copies(disk, record, "reduced.json")
@@ -373,7 +373,7 @@ def test_a_function_that_fails_ends_the_job_at_once(
         "reduce": r"partition \d+, keys from 'word\d+' on: KeyError",
     }
     with pytest.raises(core.RunError, match=rf"^[abc]: {name} \(.*failed for .*{where[name]}"):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, FAILING[name], inputs))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, FAILING[name], inputs))
     assert done.count("pass_one") == 1 and done.count("pass_two") == (name == "reduce")
     # Nothing is left of it: another one can begin.
     assert not (disk / "job").exists() or not list((disk / "job").iterdir())
@@ -412,7 +412,7 @@ def test_others_do_not_go_on_when_a_function_has_failed(
     monkeypatch.setattr(Crew, "do", looking)
     with pytest.raises(core.RunError, match="ValueError: poison"):
         job = MapReduce(map=poisoned, reduce=sums("n"))
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, job, inputs))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, job, inputs))
     assert sorted(map(str, ends.values())) == ["deterministic", "stopped", "stopped"]
 
 
@@ -420,7 +420,7 @@ def test_input_that_is_none_of_its_format_is_told_with_its_line(disk: Path) -> N
     (disk / "in.jsonl").write_text('{"key": 1}\n' * 5000 + "{broken\n")
     inputs = [Input(str(disk / "in.jsonl"))]
     with pytest.raises(core.RunError, match=r"^[abc]: reading .*in.jsonl.*line 5001 of the file"):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, MapReduce(), inputs))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, MapReduce(), inputs))
 
 
 def test_maps_that_do_not_go_together_are_told(disk: Path) -> None:
@@ -429,7 +429,7 @@ def test_maps_that_do_not_go_together_are_told(disk: Path) -> None:
     inputs = [Input(str(disk / f"{number}.csv")) for number in (1, 2)]
     named = r"what map gave for .*csv.* on [abc] and for .*csv.* does not go together"
     with pytest.raises(core.RunError, match=named):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, MapReduce(), inputs))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, MapReduce(), inputs))
 
 
 @pytest.mark.parametrize("lines", [[], ["once"]], ids=["no record", "one record"])
@@ -466,7 +466,7 @@ def test_a_hot_key_is_combined_or_named(disk: Path) -> None:
     assert dict(found) == counted(inputs)
     room = disk / "not combined"
     with pytest.raises(core.RunError, match=r"the rows of key 'hot' take \d+ bytes"):
-        sort_fleet(SortMachines(*NODES), room / "job", asked(room, COUNT, inputs))
+        run_two_pass(SortMachines(*NODES), room / "job", asked(room, COUNT, inputs))
 
 
 def test_partitions_larger_than_memory_are_divided_again(disk: Path) -> None:
@@ -509,7 +509,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
         **more: Any,
     ) -> None:
         with pytest.raises(core.UsageError, match=said):
-            sort_fleet(SortMachines(*nodes), disk / "other", asked(disk, job, given, **more))
+            run_two_pass(SortMachines(*nodes), disk / "other", asked(disk, job, given, **more))
         assert not (disk / "other").exists()
         for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
             pytest.fail(f"{left} is left")
@@ -531,22 +531,22 @@ def test_other_functions_do_not_go_on_with_what_was_begun(disk: Path) -> None:
     on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     other = MapReduce(map=words, reduce=sums("n"), ordered=True)
     with pytest.raises(core.UsageError, match="give the same MapReduce to go on with it"):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, other, inputs))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, other, inputs))
 
 
 def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tonnage.run.mapreduce.worker import MapReduceSite
+    from tonnage.run.mapreduce.worker import MapReduceWorker
 
-    left = MapReduceSite._left
+    left = MapReduceWorker._left
 
-    def other(self: MapReduceSite, *arguments: Any) -> Any:
+    def other(self: MapReduceWorker, *arguments: Any) -> Any:
         found = left(self, *arguments)
         if self._place.node == "b":
             place = next(place for place, each in enumerate(found.blocks) if each.bytes)
             found.blocks[place] = found.blocks[place]._replace(checksum=0)
         return found
 
-    monkeypatch.setattr(MapReduceSite, "_left", other)
+    monkeypatch.setattr(MapReduceWorker, "_left", other)
     inputs = texts(disk, 3000)
     record, found = on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     # A device of b gives back what was not put there: what b owned others do again.
@@ -557,9 +557,9 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("stage", "cause", "kind"),
     [
-        ("map", ValueError("no number"), Deterministic),
-        ("read", pa.ArrowInvalid("no Parquet"), Deterministic),
-        ("read", OSError("Corrupt snappy compressed data"), Deterministic),
+        ("map", ValueError("no number"), DeterministicError),
+        ("read", pa.ArrowInvalid("no Parquet"), DeterministicError),
+        ("read", OSError("Corrupt snappy compressed data"), DeterministicError),
         ("read", OSError(5, "Input/output error"), core.RunError),
         ("read", None, core.RunError),  # The core's, of scratch.
         ("write", None, core.RunError),

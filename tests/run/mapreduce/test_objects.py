@@ -30,7 +30,7 @@ from tonnage.run.mapreduce.inputs import Split
 from tonnage.run.mapreduce.reader import SplitReader
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
-from tonnage.run.two_pass.driver import sort_fleet
+from tonnage.run.two_pass.driver import run_two_pass
 
 NODES = ("a", "b", "c")
 MEMORY = 64 << 20
@@ -103,7 +103,7 @@ def on_fleet(
     room: Path, bucket: Bucket, cluster: SortMachines, **more: Any
 ) -> tuple[RunRecord, Rows]:
     """What a fleet makes of it."""
-    record = sort_fleet(cluster, room / "job", asked(room, bucket, **more))
+    record = run_two_pass(cluster, room / "job", asked(room, bucket, **more))
     return record, rows_of(room, bucket, record)
 
 
@@ -116,16 +116,16 @@ def test_what_is_in_object_storage_is_reduced_by_all(disk: Path, s3: Bucket) -> 
     kept = "".join(path.read_text() for path in (disk / "job").iterdir())
     assert not any(secret in kept for secret in KEYS.values())
     # Done is done; what is there is refused.
-    assert sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3)) == record
+    assert run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3)) == record
     with pytest.raises(core.UsageError, match=r"is not empty \(it holds _tonnage.json\)"):
-        sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3))
 
 
 def test_objects_go_to_files_and_files_to_objects(disk: Path, s3: Bucket) -> None:
     count = texts(s3)
     own = directories(disk, "own")
     first = asked(disk, s3, output=own)
-    sort_fleet(SortMachines(*NODES), disk / "first", first)
+    run_two_pass(SortMachines(*NODES), disk / "first", first)
     again = MapReduce(key="key", reduce=sums("n"))
     inputs = [Input(f"{disk}/{{node}}/own"), Input(IN, map=words)]
     _, found = on_fleet(disk, s3, SortMachines(*NODES), job=again, inputs=inputs)
@@ -150,7 +150,7 @@ def test_nothing_of_something_and_something_of_next_to_nothing(disk: Path, s3: B
     assert (found, record.records) == ([], 0)
     s3.put("in/a.txt", b"one")
     more = {"output": [f"s3://{BUCKET}/one"], "command": ["other"]}
-    record = sort_fleet(SortMachines(*NODES), disk / "one", asked(disk, s3, **more))
+    record = run_two_pass(SortMachines(*NODES), disk / "one", asked(disk, s3, **more))
     assert (record.records, record.written_records) == (1, 1)
 
 
@@ -178,7 +178,7 @@ def test_a_driver_that_is_killed_goes_on(disk: Path, s3: Bucket, at: str) -> Non
     # With so many partitions some are of nothing.
     job = MapReduce(map=words, reduce=lambda rows: rows.slice(0, 0), partitions=6)
     with driver(dies=at) as first:
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     with driver() as then:
         _, found = on_fleet(disk, s3, SortMachines(*NODES))
     assert len(found) == len(count) and dict(found) == count
@@ -186,9 +186,9 @@ def test_a_driver_that_is_killed_goes_on(disk: Path, s3: Bucket, at: str) -> Non
         assert [*first, *then].count("pass_two") == 1
     nothing = {"job": job, "output": [f"s3://{BUCKET}/nothing"]}
     with driver(dies=at):
-        sort_fleet(SortMachines(*NODES), disk / "none", asked(disk, s3, **nothing))
+        run_two_pass(SortMachines(*NODES), disk / "none", asked(disk, s3, **nothing))
     with driver() as then:
-        record = sort_fleet(SortMachines(*NODES), disk / "none", asked(disk, s3, **nothing))
+        record = run_two_pass(SortMachines(*NODES), disk / "none", asked(disk, s3, **nothing))
     assert record.written_records == 0
     assert "pass_two" not in then or at not in ("pass_two", "publish")
 
@@ -238,7 +238,7 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
         r"s3://tests/in/1.txt was changed while it was read.*: begin again with another --job-dir"
     )
     with pytest.raises(core.RunError, match=named):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
 
 
@@ -255,7 +255,7 @@ def test_one_that_is_changed_before_it_is_sampled_is_named_too(
     monkeypatch.setattr(MapReduceJob, "divided", changing)
     job = MapReduce(reduce=sums("n"), ordered=True)
     with pytest.raises(core.RunError, match=r"s3://tests/in/1.csv was changed while it was read"):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3, job))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3, job))
 
 
 def test_each_input_has_its_own_map(disk: Path, s3: Bucket) -> None:
@@ -281,7 +281,7 @@ def test_what_is_no_text_ends_it_and_leaves_nothing(disk: Path, s3: Bucket) -> N
     texts(s3)
     s3.put("in/9.txt", b"fine\n" * 50_000 + b"\xff\xfe\n")
     with pytest.raises(core.RunError, match=r"s3://tests/in/9.txt, .*line 50001 of the file"):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert not (disk / "job").exists() and s3.content("out") == {}
 
 
@@ -291,7 +291,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
 
     def refused(said: str, **more: Any) -> None:
         with pytest.raises(core.UsageError, match=said):
-            sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3, **more))
+            run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3, **more))
         assert not (disk / "other").exists() and s3.content("out") == {}
 
     refused(r"s3://tests/in/9.parquet is no whole parquet file")

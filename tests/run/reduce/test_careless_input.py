@@ -10,7 +10,6 @@ import re
 import threading
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from support.command import Tonnage
 from support.machines import Machines
 from support.reducers import asked
 from support.reductions import record
+from support.replacing import replace
 from support.s3 import BUCKET, Bucket
 from tonnage import Reduction
 from tonnage.api.testing import check_reduction
@@ -35,14 +35,14 @@ from tonnage.run.formats import format_named
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.builtin.moments import Moments
 from tonnage.run.reduce.builtin.pagerank import PageRank, node_bytes
-from tonnage.run.reduce.cluster.driver import reduce_fleet
-from tonnage.run.reduce.cluster.inputs import _together
-from tonnage.run.reduce.index import build, from_bytes, to_bytes
+from tonnage.run.reduce.cluster.driver import reduce_on_cluster
+from tonnage.run.reduce.cluster.inputs import _merge_indexes
+from tonnage.run.reduce.index import build_index, from_bytes, to_bytes
 from tonnage.run.reduce.result_json import as_json
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
-from tonnage.run.two_pass.job_dir import Over
-from tonnage.run.two_pass.splits import of_url
+from tonnage.run.two_pass.job_dir import FatalJobError
+from tonnage.run.two_pass.splits import object_id
 
 ROWS = 4096
 SECONDS = 60
@@ -177,8 +177,8 @@ def test_what_fails_after_all_rows_is_told(
         tonnage.reduce(Fails(where), laid(disk), dtype=f"{COLUMNS}f8", workers=2)
     put(s3)
     job = asked(Fails(where), [f"s3://{BUCKET}/in/"], s3)
-    why = ended(lambda: reduce_fleet(Machines("a", "b", "c"), tmp_path / "job", job))
-    assert isinstance(why, Over) and f"{where} failed for" in why.args[0], why
+    why = ended(lambda: reduce_on_cluster(Machines("a", "b", "c"), tmp_path / "job", job))
+    assert isinstance(why, FatalJobError) and f"{where} failed for" in why.args[0], why
 
 
 def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, s3: Bucket) -> None:
@@ -186,10 +186,10 @@ def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, s3: Bucket
     for rounds in (1, 2):
         job = asked(Checksum(rounds), [f"s3://{BUCKET}/in/"], s3)
         if rounds == 1:
-            reduce_fleet(Machines("a"), tmp_path / "job", job)
+            reduce_on_cluster(Machines("a"), tmp_path / "job", job)
         else:
             with pytest.raises(core.UsageError, match=r"not .*: give the same reduction"):
-                reduce_fleet(Machines("a"), tmp_path / "job", job)
+                reduce_on_cluster(Machines("a"), tmp_path / "job", job)
 
 
 def test_files_that_are_named_twice_are_refused(tonnage: Tonnage, disk: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_file_that_two_inputs_of_a_fleet_have_is_refused(tmp_path: Path) -> No
     (tmp_path / "y" / "same").symlink_to(tmp_path / "x" / "rows")
     job = asked(Checksum(), [str(tmp_path / "x"), str(tmp_path / "y")])
     with pytest.raises(core.UsageError, match="give it once"):
-        reduce_fleet(Machines("a"), tmp_path / "job", job)
+        reduce_on_cluster(Machines("a"), tmp_path / "job", job)
 
 
 def test_an_index_is_true_however_its_directory_is_named(tonnage: Tonnage, disk: Path) -> None:
@@ -366,8 +366,8 @@ def test_objects_without_an_etag_are_cut_anew() -> None:
     sources, kind = Sources(ObjectStoreOptions(), 1), format_named("rows", "f8")
     known, unknown = InputFile("s3://b/known", 80, '"1"'), InputFile("s3://b/unknown", 80)
     files = [known, unknown]
-    index = build(files, kind, 40, sources)
-    again = build(files, kind, 80, sources, from_bytes(to_bytes(index), "it"))
+    index = build_index(files, kind, 40, sources)
+    again = build_index(files, kind, 80, sources, from_bytes(to_bytes(index), "it"))
     assert again.known == 1
     assert [(files[each.file], each.bytes) for each in again.chunks] == [
         (known, 40),
@@ -378,11 +378,11 @@ def test_objects_without_an_etag_are_cut_anew() -> None:
 
 def test_machines_make_no_etag_up() -> None:
     known, unknown = InputFile("s3://b/known", 80, '"1"'), InputFile("s3://b/unknown", 80)
-    index = build(
+    index = build_index(
         [known, unknown], format_named("rows", "f8"), 40, Sources(ObjectStoreOptions(), 1)
     )
-    files = [of_url(each.name, each.bytes, each.version) for each in (known, unknown)]
-    found = _together({"a": {"index": to_bytes(index), "files": files, "workers": 1}})
+    files = [object_id(each.name, each.bytes, each.version) for each in (known, unknown)]
+    found = _merge_indexes({"a": {"index": to_bytes(index), "files": files, "workers": 1}})
     assert {each.name: each.version for each in found.index.files} == {
         known.name: '"1"',
         unknown.name: None,

@@ -9,28 +9,28 @@ import os
 import random
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.records import blob, checksum, cut
+from support.replacing import replace
 from support.sorters import Killed, SortMachines, Trouble, directories, driver, has_copies, killed
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cli.run.cluster import in_words
-from tonnage.model.run_comparison import compare
-from tonnage.run.sort.cluster import SortAsked, SortSite
+from tonnage.model.run_comparison.two_pass import compare
+from tonnage.run.sort.cluster import SortJob, SortWorker
 from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass import admission
-from tonnage.run.two_pass.driver import sort_fleet
-from tonnage.run.two_pass.job_dir import Over
-from tonnage.run.two_pass.job_state import SLOW, Job
+from tonnage.run.two_pass.driver import run_two_pass
+from tonnage.run.two_pass.job_dir import FatalJobError
+from tonnage.run.two_pass.job_state import STRAGGLER, JobRun
 from tonnage.run.two_pass.output import commit
-from tonnage.run.two_pass.splits import seen
-from tonnage.run.two_pass.worker import Changed, Site, Unread
+from tonnage.run.two_pass.splits import file_id
+from tonnage.run.two_pass.worker import InputChanged, TwoPassWorker, InputUnreadable
 
 LAYOUT = Layout()
 MEMORY = 16 << 20
@@ -47,9 +47,9 @@ def shared(room: Path, data: bytes, files: int = 3) -> tuple[str, ...]:
     return (str(place),)
 
 
-def asked(room: Path, inputs: Sequence[str], **more: Any) -> SortAsked:
+def asked(room: Path, inputs: Sequence[str], **more: Any) -> SortJob:
     """A sort of these into directories that each node has of its own."""
-    usual = SortAsked(
+    usual = SortJob(
         inputs=inputs,
         output=directories(room, "out"),
         scratch=directories(room, "scratch"),
@@ -86,7 +86,7 @@ def judged(room: Path, data: bytes, record: RunRecord) -> None:
 
 def sorted_whole(room: Path, data: bytes, cluster: SortMachines, **more: Any) -> RunRecord:
     """Sorts an input that all nodes see."""
-    record = sort_fleet(cluster, room / "job", asked(room, shared(room, data), **more))
+    record = run_two_pass(cluster, room / "job", asked(room, shared(room, data), **more))
     judged(room, data, record)
     return record
 
@@ -134,7 +134,7 @@ def test_what_each_has_alone_and_what_one_has_is_sorted_by_all(disk: Path) -> No
         (disk / node / "in").mkdir(parents=True)
         (disk / node / "in" / "f").write_bytes(data)
     inputs = (f"{disk}/{{node}}/in",)
-    record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    record = run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     judged(disk, b"".join(parts), record)
     written = {node.node: node.written_bytes for node in record.nodes}
     assert all(written.values()) and not (disk / "c" / "in").exists()
@@ -174,7 +174,7 @@ def test_whoever_has_what_it_is_sorted(
         (disk / node / "in").mkdir(parents=True)
         (disk / node / "in" / "f").write_bytes(data)
     want = asked(disk, (f"{disk}/{{node}}/in",), durability=durability)
-    record = sort_fleet(SortMachines(*NODES), disk / "job", want)
+    record = run_two_pass(SortMachines(*NODES), disk / "job", want)
     judged(disk, b"".join(parts.values()), record)
     assert all(node.lost is None for node in record.nodes)
     if durability == "replicated":
@@ -212,9 +212,9 @@ def test_what_a_machine_left_at_the_end_is_finished_by_who_sees_it(
     if again:
         monkeypatch.setattr(commit, "leave", killed)
         with pytest.raises(Killed):
-            sort_fleet(SortMachines(*NODES), disk / "job", want)
+            run_two_pass(SortMachines(*NODES), disk / "job", want)
         monkeypatch.undo()
-    sort_fleet(cluster, disk / "job", want)
+    run_two_pass(cluster, disk / "job", want)
     assert cluster.troubles["b"][0].happened
     places = [disk / node / "out" for node in NODES]
     assert validate(places, layout=LAYOUT)["records"] == 20_000
@@ -232,10 +232,10 @@ def test_who_cannot_clean_up_is_not_called_done(
         remove(path, *more, **named)
 
     monkeypatch.setattr(shutil, "rmtree", refusing)
-    sort_fleet(SortMachines(*NODES), disk / "job", want)
+    run_two_pass(SortMachines(*NODES), disk / "job", want)
     assert not (disk / "job" / "left.json").exists()
     monkeypatch.undo()
-    sort_fleet(SortMachines(*NODES), disk / "job", want)
+    run_two_pass(SortMachines(*NODES), disk / "job", want)
     assert (disk / "job" / "left.json").exists()
     assert validate([disk / node / "out" for node in NODES], layout=LAYOUT)["records"] == 5_000
 
@@ -266,7 +266,7 @@ def test_a_machine_whose_disk_fails_is_still_read_from(disk: Path, step: str) ->
         (disk / node / "in" / "f").write_bytes(data)
     cluster = SortMachines(*NODES, troubles={"c": [Trouble(step, "fails")]})
     inputs = (f"{disk}/{{node}}/in",)
-    record = sort_fleet(cluster, disk / "job", asked(disk, inputs))
+    record = run_two_pass(cluster, disk / "job", asked(disk, inputs))
     judged(disk, b"".join(parts.values()), record)
     listed = json.loads((disk / "job" / "sorted.json").read_text())
     assert {each["node"] for each in listed} == {"a", "b"}
@@ -287,28 +287,28 @@ def test_what_a_disk_has_finished_is_believed_if_it_is_full_and_not_if_it_fails(
 def test_a_list_of_what_is_finished_that_cannot_be_read_is_a_disk_that_fails(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finished = Site.finished
+    finished = TwoPassWorker.finished
 
-    def failing(self: Site, known: int) -> Any:
+    def failing(self: TwoPassWorker, known: int) -> Any:
         if self._place.node == "c" and self._listed is not None:
             raise OSError(errno.EIO, os.strerror(errno.EIO), "/c/finished.jsonl")
         return finished(self, known)
 
-    monkeypatch.setattr(Site, "finished", failing)
+    monkeypatch.setattr(TwoPassWorker, "finished", failing)
     record = sorted_whole(disk, keyed(25, 20_000), SortMachines(*NODES))
     lost = {node.node: node.lost for node in record.nodes}
     assert lost == {"a": None, "b": None, "c": "/c/finished.jsonl: Input/output error"}
 
 
 def test_an_input_that_cannot_be_looked_at_is_not_one_that_was_changed(disk: Path) -> None:
-    site = SortSite(asked(disk, shared(disk, keyed(26, 100))).place("job", "a"))
+    site = SortWorker(asked(disk, shared(disk, keyed(26, 100))).place("job", "a"))
     path = disk / "in" / "f0"
-    about = seen(str(path))
+    about = file_id(str(path))
     path.unlink()
-    with pytest.raises(Changed, match="No such file"):
+    with pytest.raises(InputChanged, match="No such file"):
         site._refuse_changed([about])
     path.symlink_to(path)
-    with pytest.raises(Unread, match="symbolic links"):
+    with pytest.raises(InputUnreadable, match="symbolic links"):
         site._refuse_changed([about])
 
 
@@ -330,10 +330,10 @@ def test_who_is_slow_is_not_waited_for_but_read_from(disk: Path, what: str) -> N
         (disk / node / "in" / "f").write_bytes(data)
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", what)]})
     inputs = (f"{disk}/{{node}}/in",)
-    record = sort_fleet(cluster, disk / "job", asked(disk, inputs))
+    record = run_two_pass(cluster, disk / "job", asked(disk, inputs))
     judged(disk, b"".join(parts.values()), record)
     lost = {node.node: node.lost for node in record.nodes}
-    assert lost == {"a": None, "b": SLOW, "c": None}
+    assert lost == {"a": None, "b": STRAGGLER, "c": None}
     listed = json.loads((disk / "job" / "sorted.json").read_text())
     # What it had finished stays.
     assert ("b" in {each["node"] for each in listed}) == (what != "crawls")
@@ -347,9 +347,9 @@ def test_what_only_the_lost_one_had_is_named(disk: Path) -> None:
     inputs = (f"{disk}/{{node}}/in",)
     named = rf"nobody can read bytes 0 to 500000 of {disk}/b/in/f on b any more \(lost: b died"
     with pytest.raises(core.RunError, match=named):
-        sort_fleet(cluster, disk / "job", asked(disk, inputs))
+        run_two_pass(cluster, disk / "job", asked(disk, inputs))
     # Back again, it has what it had.
-    record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    record = run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     judged(disk, b"".join(keyed(seed, 5_000) for seed in range(3)), record)
 
 
@@ -364,7 +364,7 @@ def test_who_has_input_alone_gets_a_new_agent(
         (disk / node / "in" / "f").write_bytes(keyed(seed, 5_000))
     cluster = SortMachines(*NODES, troubles={"b": [Trouble(step, what)]})
     want = asked(disk, (f"{disk}/{{node}}/in",), durability=durability, patience_seconds=2.0)
-    record = sort_fleet(cluster, disk / "job", want)
+    record = run_two_pass(cluster, disk / "job", want)
     judged(disk, b"".join(keyed(seed, 5_000) for seed in range(3)), record)
     assert cluster.troubles["b"][0].happened
     assert all(node.lost is None for node in record.nodes)
@@ -376,7 +376,7 @@ def test_an_agent_that_dies_again_and_again_is_no_loop(disk: Path) -> None:
         (disk / node / "in" / "f").write_bytes(keyed(seed, 5_000))
     troubles = {"b": [Trouble("pass_one", "loses its agent") for _ in range(5)]}
     with pytest.raises(core.RunError, match=r"nobody can read bytes 0 to 500000 of \S+ on b "):
-        sort_fleet(
+        run_two_pass(
             SortMachines(*NODES, troubles=troubles),
             disk / "job",
             asked(disk, (f"{disk}/{{node}}/in",)),
@@ -426,7 +426,7 @@ def test_a_machine_that_others_twice_cannot_hear_is_lost(disk: Path) -> None:
     inputs = (f"{disk}/{{node}}/in",)
     named = r"b/in/f on b any more \(lost: b others cannot exchange data with it\)"
     with pytest.raises(core.RunError, match=named):
-        sort_fleet(cluster, disk / "job", asked(disk, inputs))
+        run_two_pass(cluster, disk / "job", asked(disk, inputs))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -435,15 +435,15 @@ def test_a_driver_that_is_killed_goes_on(disk: Path, seed: int) -> None:
     want = asked(disk, shared(disk, data))
     dies = random.Random(seed).randint(1, 7)
     with driver(dies=dies, before=bool(seed % 2)) as first:
-        sort_fleet(SortMachines(*NODES), disk / "job", want)
+        run_two_pass(SortMachines(*NODES), disk / "job", want)
     troubles = {"b": [Trouble("pass_two", "dies", wipes=True)]} if seed % 4 == 3 else {}
     with driver() as done:
-        record = sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+        record = run_two_pass(SortMachines(*NODES, troubles=troubles), disk / "job", want)
     judged(disk, data, record)
     if "pass_two" in first and not troubles:
         assert "pass_one" not in done and "sample" not in done
     # Done is done.
-    assert sort_fleet(SortMachines(*NODES), disk / "job", want) == record
+    assert run_two_pass(SortMachines(*NODES), disk / "job", want) == record
 
 
 def test_what_began_with_so_many_machines_goes_on_with_fewer(
@@ -455,9 +455,9 @@ def test_what_began_with_so_many_machines_goes_on_with_fewer(
 
     monkeypatch.setattr(sorting, "_pass_two", killed)
     with pytest.raises(Killed):
-        sort_fleet(SortMachines("b", "c", "d", "e"), disk / "job", want)
+        run_two_pass(SortMachines("b", "c", "d", "e"), disk / "job", want)
     monkeypatch.undo()
-    record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
+    record = run_two_pass(SortMachines("a", "c"), disk / "job", want)
     judged(disk, data, record)
     lost = {node.node for node in record.nodes if node.lost}
     assert lost == {"b", "d"}
@@ -474,8 +474,8 @@ def test_who_is_back_without_its_data_gets_it_again(disk: Path) -> None:
     want = asked(disk, shared(disk, data))
     troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES}
     with pytest.raises(core.RunError, match="no node is left"):
-        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
-    record = sort_fleet(SortMachines(*NODES), disk / "job", want)
+        run_two_pass(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    record = run_two_pass(SortMachines(*NODES), disk / "job", want)
     judged(disk, data, record)
 
 
@@ -490,7 +490,7 @@ def test_a_wrong_sum_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPatch) 
         return replace(found, read=replace(found.read, checksum=found.read.checksum + 1))
 
     monkeypatch.setattr(sorting, "_outcome", wrong)
-    with pytest.raises(Over, match=r"is not what was read.*with another --job-dir"):
+    with pytest.raises(FatalJobError, match=r"is not what was read.*with another --job-dir"):
         sorted_whole(disk, keyed(1, 5_000), SortMachines(*NODES))
     assert Total(1) + Total(2) == Total(3)
     for node in NODES:
@@ -513,11 +513,11 @@ def test_a_changed_input_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPat
         return blocks(*arguments)
 
     monkeypatch.setattr(sizing, "block_bytes", changing)
-    with pytest.raises(Over, match=r"in/f0 was changed since the job began"):
-        sort_fleet(cluster, disk / "job", want)
+    with pytest.raises(FatalJobError, match=r"in/f0 was changed since the job began"):
+        run_two_pass(cluster, disk / "job", want)
     monkeypatch.undo()
-    with pytest.raises(Over, match="is not what it was when the job began"):
-        sort_fleet(SortMachines(*NODES), disk / "job", want)
+    with pytest.raises(FatalJobError, match="is not what it was when the job began"):
+        run_two_pass(SortMachines(*NODES), disk / "job", want)
 
 
 def test_what_cannot_be_is_refused(disk: Path) -> None:
@@ -526,7 +526,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     def refused(said: str, **more: Any) -> None:
         wanted = {"inputs": inputs} | more
         with pytest.raises(core.UsageError, match=said):
-            sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, **wanted))
+            run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, **wanted))
         assert not (disk / "other").exists()
         for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
             pytest.fail(f"{left} is left")
@@ -541,10 +541,10 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     (disk / "a" / "out" / "mine").touch()
     refused("is not empty .it holds mine.")
     (disk / "a" / "out" / "mine").unlink()
-    record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    record = run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     judged(disk, keyed(1, 100), record)
     with pytest.raises(core.UsageError, match="give the same --memory to go on"):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs, memory_bytes=32 << 20))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs, memory_bytes=32 << 20))
     refused("is not empty|earlier output")
 
 
@@ -552,7 +552,7 @@ def test_copies_of_an_earlier_job_are_not_touched(disk: Path) -> None:
     inputs = shared(disk, keyed(1, 100))
     copies = disk / "b" / "out" / "_copies"
     copies.mkdir(parents=True)
-    record = sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    record = run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     judged(disk, keyed(1, 100), record)
     assert not copies.exists()  # Nor is an empty directory left.
     copies.mkdir()
@@ -562,7 +562,7 @@ def test_copies_of_an_earlier_job_are_not_touched(disk: Path) -> None:
         if path != copies:
             path.unlink()
     with pytest.raises(core.UsageError, match=r"is not empty \(it holds _copies\)"):
-        sort_fleet(SortMachines(*NODES), disk / "other", other)
+        run_two_pass(SortMachines(*NODES), disk / "other", other)
     assert (copies / "part-00007").read_bytes() == b"another job's"
 
 
@@ -593,7 +593,7 @@ def test_a_foreign_jobs_scratch_is_not_touched(disk: Path) -> None:
     foreign.parent.mkdir(parents=True)
     foreign.write_bytes(b"other")
     inputs = shared(disk, keyed(1, 1000))
-    sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, inputs))
+    run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     assert foreign.read_bytes() == b"other"
     assert os.listdir(disk / "a" / "scratch") == ["tonnage-other"]
 
@@ -663,8 +663,8 @@ def test_a_driver_that_is_killed_goes_on_with_copies(disk: Path, at: str) -> Non
     want = asked(disk, shared(disk, data), durability="replicated")
     troubles = {"b": [Trouble("pass_two", "dies at the end", wipes=True)]}
     with driver(dies=at):
-        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
-    record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
+        run_two_pass(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+    record = run_two_pass(SortMachines("a", "c"), disk / "job", want)
     judged(disk, data, record)
     has_copies(disk, record, "sorted.json")
     assert record.commands == 2
@@ -684,11 +684,11 @@ def test_what_a_driver_believes_finished_is_looked_for_when_it_goes_on(
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies at the end")]})
     monkeypatch.setattr(commit, "sealed", killed)
     with pytest.raises(Killed):
-        sort_fleet(cluster, disk / "job", want)
+        run_two_pass(cluster, disk / "job", want)
     monkeypatch.undo()
     for part in (disk / "b" / "out").glob("part-*"):
         part.unlink()
-    record = sort_fleet(SortMachines(*NODES), disk / "job", want)
+    record = run_two_pass(SortMachines(*NODES), disk / "job", want)
     judged(disk, data, record)
     assert all(node.lost is None for node in record.nodes)
 
@@ -706,10 +706,10 @@ def test_parts_that_count_for_nothing_do_not_stay_if_nobody_dropped_them(
         dies = {"c": [Trouble("pass_two", "dies in the middle")]}
         with monkeypatch.context() as patched, pytest.raises(Killed):
             patched.setattr(commit, "sealed", killed)
-            patched.setattr(Job, "_seen_by_another", lambda *_: set())
-            sort_fleet(SortMachines(*NODES, troubles=dies), disk / "job", want)
-    monkeypatch.setattr(Site, "drop", lambda *_: None)
-    record = sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+            patched.setattr(JobRun, "_seen_by_another", lambda *_: set())
+            run_two_pass(SortMachines(*NODES, troubles=dies), disk / "job", want)
+    monkeypatch.setattr(TwoPassWorker, "drop", lambda *_: None)
+    record = run_two_pass(SortMachines(*NODES, troubles=troubles), disk / "job", want)
     judged(disk, data, record)
     listed = json.loads((disk / "job" / "sorted.json").read_text())
     there = {str(path) for path in disk.glob("*/out/part-*")}
@@ -724,9 +724,9 @@ def test_what_a_lost_machine_left_is_finished_although_the_driver_died_first(
     troubles = {"b": [Trouble("seal", "dies")]}
     monkeypatch.setattr(commit, "leave", killed)
     with pytest.raises(Killed):
-        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", want)
+        run_two_pass(SortMachines(*NODES, troubles=troubles), disk / "job", want)
     monkeypatch.undo()
-    record = sort_fleet(SortMachines("a", "c"), disk / "job", want)
+    record = run_two_pass(SortMachines("a", "c"), disk / "job", want)
     # Its files stayed, since another one sees them.
     assert len(record.rounds) == 1 and any((disk / "b" / "out").glob("part-*"))
     judged(disk, data, record)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,18 @@ import pytest
 
 from support.command import Tonnage
 from support.records import blob, checksum, cut
+from support.replacing import replace
 from support.s3 import BUCKET, KEYS, Bucket, server
 from support.sorters import SortMachines, Trouble, directories, driver
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cli.run.cluster import in_words
-from tonnage.run.sort.cluster import SortAsked, SortSite
+from tonnage.run.sort.cluster import SortJob, SortWorker
 from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout
 from tonnage.run.storage.object_store import ObjectStoreOptions
-from tonnage.run.two_pass.driver import sort_fleet
-from tonnage.run.two_pass.output.object_store import Objects
+from tonnage.run.two_pass.driver import run_two_pass
+from tonnage.run.two_pass.output.object_store import ObjectStoreSteps
 
 LAYOUT = Layout()
 MEMORY = 64 << 20
@@ -39,9 +39,9 @@ def given(bucket: Bucket, seed: int, count: int, objects: int = 3) -> list[bytes
     return records
 
 
-def asked(room: Path, bucket: Bucket, **more: Any) -> SortAsked:
+def asked(room: Path, bucket: Bucket, **more: Any) -> SortJob:
     """A sort from a folder to another one."""
-    usual = SortAsked(
+    usual = SortJob(
         inputs=[IN],
         output=[OUT],
         scratch=directories(room, "scratch"),
@@ -78,7 +78,7 @@ def sorted_whole(
     room: Path, bucket: Bucket, records: list[bytes], cluster: SortMachines, **more: Any
 ) -> RunRecord:
     """Sorts the folder."""
-    record = sort_fleet(cluster, room / "job", asked(room, bucket, **more))
+    record = run_two_pass(cluster, room / "job", asked(room, bucket, **more))
     judged(room, bucket, records, record)
     return record
 
@@ -96,9 +96,9 @@ def test_what_is_in_object_storage_is_sorted_by_all(disk: Path, s3: Bucket, coun
     kept = "".join(path.read_text() for path in (disk / "job").iterdir())
     assert not any(secret in kept for secret in KEYS.values())
     # Done is done; what is there is refused.
-    assert sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3)) == record
+    assert run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3)) == record
     with pytest.raises(core.UsageError, match=r"is not empty \(it holds _tonnage.json\)"):
-        sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3))
     assert not (disk / "other").exists()
 
 
@@ -114,7 +114,7 @@ def test_files_go_to_objects_and_objects_to_files_and_both_are_read(disk: Path, 
     back = asked(
         disk, s3, inputs=[OUT], output=directories(disk, "out"), durability="none", command=["b"]
     )
-    again = sort_fleet(SortMachines(*NODES), disk / "back", back)
+    again = run_two_pass(SortMachines(*NODES), disk / "back", back)
     assert (again.checksum, again.durability) == (record.checksum, "none")
     found = validate([disk / node / "out" for node in NODES], layout=LAYOUT)
     assert (found["unordered"], found["checksum"]) == (0, record.checksum)
@@ -159,7 +159,7 @@ def test_if_all_are_lost_at_what_one_does_for_all_it_is_told_why(disk: Path, s3:
     troubles = {node: [Trouble("clear", "dies")] for node in NODES}
     named = r"no node is left \(lost: a died: its machine is gone, b died: .* c died: "
     with pytest.raises(core.RunError, match=named):
-        sort_fleet(SortMachines(*NODES, troubles=troubles), disk / "job", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES, troubles=troubles), disk / "job", asked(disk, s3))
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -167,18 +167,18 @@ def test_what_the_only_one_asked_cannot_put_another_one_does(
     disk: Path, s3: Bucket, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = given(s3, 8, 1)  # One partition, so one node is asked at a time.
-    pass_two, failed = SortSite.pass_two, list[str]()
+    pass_two, failed = SortWorker.pass_two, list[str]()
 
-    def failing(self: SortSite, told: Any, on_progress: Any) -> Any:
+    def failing(self: SortWorker, told: Any, on_progress: Any) -> Any:
         if len(failed) < times:
             failed.append(self._place.node)
             raise core.RunError("the store answers 503")
         return pass_two(self, told, on_progress)
 
-    monkeypatch.setattr(SortSite, "pass_two", failing)
+    monkeypatch.setattr(SortWorker, "pass_two", failing)
     if times == len(NODES):
         with pytest.raises(core.RunError, match=r"[abc]: the store answers 503"):
-            sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
+            run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
         assert sorted(failed) == list(NODES)
         return
     record = sorted_whole(disk, s3, records, SortMachines(*NODES))
@@ -207,7 +207,7 @@ def test_a_driver_that_is_killed_goes_on(
     records = given(s3, 9, 40_000)
     cluster = SortMachines(*NODES)
     with driver(dies=at) as first:
-        sort_fleet(cluster, disk / "job", asked(disk, s3))
+        run_two_pass(cluster, disk / "job", asked(disk, s3))
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     unfinished = [name for name in s3.content("out") if name.startswith(".tonnage-unfinished-")]
@@ -229,7 +229,7 @@ def test_parts_and_uploads_of_earlier_tries_are_removed(
     disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = given(s3, 10, 40_000)
-    publish, clear = Objects.publish, Objects.clear
+    publish, clear = ObjectStoreSteps.publish, ObjectStoreSteps.clear
     left: list[str] = []
 
     def leaving(self: Any, places: Any, on_progress: Any) -> Any:
@@ -246,8 +246,8 @@ def test_parts_and_uploads_of_earlier_tries_are_removed(
         s3.begin("out/part-00002")
         return publish(self, told, on_progress)
 
-    monkeypatch.setattr(Objects, "clear", leaving)
-    monkeypatch.setattr(Objects, "publish", late)
+    monkeypatch.setattr(ObjectStoreSteps, "clear", leaving)
+    monkeypatch.setattr(ObjectStoreSteps, "publish", late)
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies")]})
     sorted_whole(disk, s3, records, cluster)
     assert left == []
@@ -257,17 +257,17 @@ def test_an_output_that_somebody_else_changes_is_no_success(
     disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = given(s3, 11, 20_000)
-    publish = Objects.publish
+    publish = ObjectStoreSteps.publish
 
     def meddled(self: Any, told: Any, on_progress: Any) -> Any:
         s3.put("out/part-00000", b"x" * 100)
         return publish(self, told, on_progress)
 
-    monkeypatch.setattr(Objects, "publish", meddled)
+    monkeypatch.setattr(ObjectStoreSteps, "publish", meddled)
     with pytest.raises(core.RunError, match=r"out/part-00000 is not as it was put"):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
-    monkeypatch.setattr(Objects, "publish", publish)
+    monkeypatch.setattr(ObjectStoreSteps, "publish", publish)
     sorted_whole(disk, s3, records, SortMachines(*NODES))
 
 
@@ -300,7 +300,7 @@ def test_a_tenth_of_requests_may_fail(
         bucket = Bucket(running)
         records = given(bucket, 3, 150_000, objects=6)
         cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies in the middle")]})
-        record = sort_fleet(cluster, disk / "job", asked(disk, bucket))
+        record = run_two_pass(cluster, disk / "job", asked(disk, bucket))
         monkeypatch.undo()
         for name, value in KEYS.items():
             monkeypatch.setenv(name, value)
@@ -326,7 +326,7 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
         r"s3://tests/in/0001 was changed while it was read.*: begin again with another --job-dir"
     )
     with pytest.raises(core.RunError, match=named):
-        sort_fleet(SortMachines(*NODES), disk / "job", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
 
 
@@ -335,7 +335,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
 
     def refused(said: str, **more: Any) -> None:
         with pytest.raises(core.UsageError, match=said):
-            sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3, **more))
+            run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3, **more))
         assert not (disk / "other").exists()
         assert not [name for name in s3.content("out") if name.startswith(".")]
 
@@ -353,10 +353,10 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     refused(r"is not empty \(it holds mine\)")
     s3.put("out/.tonnage-unfinished-other", b"")
     with pytest.raises(core.UsageError, match="another job writes there, or was interrupted"):
-        sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     with pytest.raises(core.UsageError, match="does not let these keys in"):
-        sort_fleet(SortMachines(*NODES), disk / "other", asked(disk, s3))
+        run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3))
 
 
 def test_flags_that_do_not_fit_are_refused_by_name(tonnage: Tonnage, disk: Path) -> None:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from tonnage.run.two_pass.schedule import (
     Finished,
-    NobodyLeft,
+    NoNodeLeft,
     Outcome,
     Round,
     Schedule,
     Split,
     Total,
-    Unreadable,
-    share_out,
+    InputLost,
+    assign_splits,
 )
 
 CELL_BYTES = 10
@@ -81,8 +81,8 @@ class Simulation:
             )
             assert found == Counter(range(len(self.schedule.splits))), (node, place)
             count = len(self.schedule.splits)
-            assert self.schedule.came[place] == CELL_BYTES * count
-            self.schedule.sorted(place, [Finished(f"part-{place}", Total(count))])
+            assert self.schedule.received[place] == CELL_BYTES * count
+            self.schedule.partition_finished(place, [Finished(f"part-{place}", Total(count))])
 
 
 def _by_place(cells: list[tuple[int, int]]) -> Counter[int]:
@@ -147,7 +147,7 @@ def test_each_cell_comes_to_its_owner_once_whatever_is_lost_when(
     # Each split was counted once, from a round in which who read it told so.
     assert schedule.read == Total(splits, CELL_BYTES * splits, sum(range(splits)))
     assert schedule.written.records == splits * partitions
-    assert schedule.came_bytes == sum(schedule.came)
+    assert schedule.received_bytes == sum(schedule.received)
     assert seen.done <= 20 * (nodes * nodes + 1)
 
 
@@ -161,10 +161,10 @@ def test_what_nobody_can_read_any_more_is_named() -> None:
     splits = [Split("/in/a", 0, 500, ("x",)), Split("/in/b", 1000, 500, ("y",))]
     schedule = Schedule(splits, 4, {"x": 1, "y": 1})
     schedule.lose("y")
-    with pytest.raises(Unreadable, match="bytes 1000 to 1500 of /in/b on y"):
+    with pytest.raises(InputLost, match="bytes 1000 to 1500 of /in/b on y"):
         schedule.next_round()
     schedule.lose("x")
-    with pytest.raises(NobodyLeft):
+    with pytest.raises(NoNodeLeft):
         schedule.next_round()
     # Who comes gets all.
     schedule.lose("y", joins=True)
@@ -297,10 +297,10 @@ def test_neighbours_that_hold_the_same_read_as_much_as_each_other(copies: int) -
     nodes = [f"n{number:02}" for number in range(16)]
     ring = [tuple(sorted(nodes[(at + more) % 16] for more in range(copies))) for at in range(16)]
     splits = [Split(f"f{number}", 0, 100, ring[number % 16]) for number in range(16 * 40)]
-    reads = share_out(splits, range(len(splits)), set(nodes))
+    reads = assign_splits(splits, range(len(splits)), set(nodes))
     assert sorted(number for mine in reads.values() for number in mine) == list(range(len(splits)))
     counts = [len(reads[node]) for node in nodes]
     assert max(counts) - min(counts) <= 1
     # Who is gone leaves its share to its neighbours, and theirs to others.
-    without = share_out(splits, range(len(splits)), set(nodes[1:])) if copies > 1 else {}
+    without = assign_splits(splits, range(len(splits)), set(nodes[1:])) if copies > 1 else {}
     assert all(len(mine) <= 40 * 16 / (17 - copies) + 1 for mine in without.values())

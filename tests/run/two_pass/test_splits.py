@@ -13,19 +13,19 @@ from support.runs import network
 from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.cli.run.cluster import measured_at, weights
-from tonnage.run.two_pass.admission import blamed
-from tonnage.run.two_pass.job_dir import seen_from, seen_json
+from tonnage.run.two_pass.admission import blamed_peers
+from tonnage.run.two_pass.job_dir import holders_from_json, holders_to_json
 from tonnage.run.two_pass.sizing import ALIGNMENT, MOST_BYTES
-from tonnage.run.two_pass.splits import Seen, cut, holders
+from tonnage.run.two_pass.splits import FileId, cut_splits, find_holders
 
 SIZES = st.lists(st.integers(0, 50_000_000), max_size=6)
 
 
 @given(SIZES, st.integers(1, 5000), st.integers(1, 50))
 def test_splits_are_the_files_cut_at_records(sizes: list[int], record: int, nodes: int) -> None:
-    files = [Seen(f"f{place}", place, size * record, 1, 1) for place, size in enumerate(sizes)]
+    files = [FileId(f"f{place}", place, size * record, 1, 1) for place, size in enumerate(sizes)]
     names = tuple(f"n{number:02}" for number in range(nodes))
-    splits = cut(dict.fromkeys(files, names), record)
+    splits = cut_splits(dict.fromkeys(files, names), record)
     for each in files:
         own = [split for split in splits if split.path == each.path]
         ends = [0] + [split.offset + split.bytes for split in own]
@@ -34,11 +34,11 @@ def test_splits_are_the_files_cut_at_records(sizes: list[int], record: int, node
         assert all(split.offset % record == split.bytes % record == 0 for split in own)
     small = [split for split in splits if split.offset % ALIGNMENT]
     assert small == [] or record * ALIGNMENT > 1 << 20
-    assert seen_from(seen_json(dict.fromkeys(files, names))) == dict.fromkeys(files, names)
+    assert holders_from_json(holders_to_json(dict.fromkeys(files, names))) == dict.fromkeys(files, names)
 
 
 def test_a_file_is_the_same_one_if_all_that_is_seen_of_it_agrees() -> None:
-    one = Seen("/in", 7, 100, 1, 2)
+    one = FileId("/in", 7, 100, 1, 2)
     others = [
         one._replace(path="/other"),
         one._replace(inode=8),
@@ -46,14 +46,14 @@ def test_a_file_is_the_same_one_if_all_that_is_seen_of_it_agrees() -> None:
         one._replace(mtime_ns=3),
         one._replace(ctime_ns=3),
     ]
-    held = holders({"a": [one], "b": [one, others[0]], "c": others})
+    held = find_holders({"a": [one], "b": [one, others[0]], "c": others})
     assert held[one] == ("a", "b") and held[others[0]] == ("b", "c")
     assert all(held[other] == ("c",) for other in others[1:])
 
 
 def test_who_a_network_blames_is_called_by_its_name() -> None:
     why = "endpoint 1 (127.0.0.1:7): not reached in 5 s: endpoint 9 (127.0.0.1:8) has gone"
-    assert blamed(why, ["a", "b", "c"]) == ["b"] and blamed("a disk is full", ["a"]) == []
+    assert blamed_peers(why, ["a", "b", "c"]) == ["b"] and blamed_peers("a disk is full", ["a"]) == []
 
 
 def test_capacities_are_each_nodes_slowest_disk_rate(disk: Path) -> None:

@@ -5,13 +5,14 @@ What any job on a fleet needs of its command is here too: `run_asked`, and the r
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.base.records import ClusterMeasurement, RunRecord
@@ -22,16 +23,16 @@ from tonnage.cli.options.object_store import asked_of_stores, divided, refuse_of
 from tonnage.cli.options.plan_file import Followed, durability_of, follow, refuse_other_fleet
 from tonnage.cli.options.types import command, new_directory
 from tonnage.cli.output import run_comparison
-from tonnage.model.findings import disk_warnings
+from tonnage.model.study_findings import disk_warnings
 from tonnage.model.node_capacity import cluster_capacity as carried
 from tonnage.model.node_capacity import work_shares
-from tonnage.model.run_comparison import compare
+from tonnage.model.run_comparison.two_pass import compare
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
     from tonnage.run.sort.local import Layout
     from tonnage.run.storage.object_store import ObjectStoreOptions
-    from tonnage.run.two_pass.job_spec import Asked
+    from tonnage.run.two_pass.job_spec import TwoPassJob
 
 
 def sort_on_fleet(
@@ -59,11 +60,11 @@ def sort_on_fleet(
         RunError: It cannot be done any more, or what came out is not what went in.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
-    from tonnage.run.two_pass.job_spec import promised, refuse_nowhere
+    from tonnage.run.two_pass.job_spec import durability_of, check_node_paths
 
     (paths, urls), (directories, folders) = divided(inputs), divided(output)
     for flag, places in (("input", paths), ("--output", directories), ("--scratch", scratch)):
-        refuse_nowhere(flag, map(str, places))
+        check_node_paths(flag, map(str, places))
     refuse_of_nodes([*urls, *folders])
     refuse_overlapping_inputs(urls)
     refuse_output_in_input(folders, urls)
@@ -72,9 +73,9 @@ def sort_on_fleet(
     followed = follow("sort", plan, candidate, instances, durability)
     measured = measured_at(capacities)
     refuse_without_ray()
-    from tonnage.run.sort.cluster import SortAsked
+    from tonnage.run.sort.cluster import SortJob
 
-    asked = SortAsked(
+    asked = SortJob(
         inputs=[str(place) for place in (*paths, *urls)],
         output=[str(place) for place in (*directories, *folders)],
         scratch=[str(path) for path in scratch],
@@ -85,7 +86,7 @@ def sort_on_fleet(
         command=command(),
         instances=followed.nodes if followed else instances,
         weights=weights(measured),
-        durability=promised(durability_of(followed, durability, folders), folders),
+        durability=durability_of(durability_of(followed, durability, folders), folders),
         volumes=volumes,
     )
     out = out or new_directory("tonnage-sort")
@@ -98,7 +99,7 @@ def sort_on_fleet(
 
 
 def run_asked(
-    asked: Asked,
+    asked: TwoPassJob,
     address: str,
     out: Path,
     doing: str,
@@ -121,7 +122,7 @@ def run_asked(
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
     from tonnage.cluster.ray_adapter import connect
-    from tonnage.run.two_pass.driver import sort_fleet
+    from tonnage.run.two_pass.driver import run_two_pass
     from tonnage.run.two_pass.job_dir import PLAN, RUN
 
     done = (out / RUN).exists()
@@ -130,13 +131,13 @@ def run_asked(
             machines = [(each.name, each.labels) for each in cluster.machines]
             doubt = refuse_other_fleet(followed, machines)
             elsewhere = None
-            if (asked.folder is not None) != followed.on_objects:
-                where = asked.folder or "directories"
+            if (asked.output_url is not None) != followed.on_objects:
+                where = asked.output_url or "directories"
                 elsewhere = f"the output goes to {where}, which was not planned"
             for said in filter(None, (f"as planned: {followed.said}", doubt, elsewhere)):
                 print(formatting.sentence(said), file=sys.stderr)
         with core.Progress(doing) as progress:
-            record = sort_fleet(cluster, out, asked, progress.update)
+            record = run_two_pass(cluster, out, asked, progress.update)
     if done:
         said = "an earlier command had done all of it, and this tells what that one did"
         print(f"tonnage: {out}: {said}", file=sys.stderr)
@@ -156,7 +157,7 @@ def show(record: RunRecord) -> None:
 @contextmanager
 def going_on(out: Path) -> Iterator[None]:
     """Says that the same command goes on, if it ends early and would."""
-    from tonnage.run.two_pass.job_dir import Over
+    from tonnage.run.two_pass.job_dir import FatalJobError
 
     said = f"the same command goes on, with --job-dir {out}"
     try:
@@ -168,7 +169,7 @@ def going_on(out: Path) -> Iterator[None]:
         raise
     except core.RunError as why:
         # What would fail on any machine has left nothing that could go on.
-        if not isinstance(why, Over) and any(out.glob("*")):
+        if not isinstance(why, FatalJobError) and any(out.glob("*")):
             print(f"tonnage: {said}", file=sys.stderr)
         raise
 
@@ -203,7 +204,7 @@ def beside(
 ) -> RunRecord:
     """The record, with each phase beside its limit and its plan."""
     took_part = [node.node for node in record.nodes]
-    return dataclasses.replace(
+    return structs.replace(
         record,
         compared=compare(
             record,

@@ -45,7 +45,7 @@ from tonnage.cli.options.types import (
 from tonnage.cli.options.user_code import held_by
 from tonnage.cli.output import run_comparison
 from tonnage.cli.run.cluster import going_on
-from tonnage.model.reduction_comparison import compare_reduction
+from tonnage.model.run_comparison.reduction import compare_reduction
 from tonnage.run.storage.object_store import refuse_overlapping_inputs
 
 if TYPE_CHECKING:
@@ -459,9 +459,9 @@ def _where(
         return None
     refuse_without_ray()
     from tonnage.api.reduce import OnFleet
-    from tonnage.run.two_pass.job_spec import refuse_nowhere
+    from tonnage.run.two_pass.job_spec import check_node_paths
 
-    refuse_nowhere("input", map(str, paths))
+    check_node_paths("input", map(str, paths))
     refuse_of_nodes(urls)
     out = out or new_directory("tonnage-reduce")
     return OnFleet(fleet, out, patience or PATIENCE_SECONDS, instances)

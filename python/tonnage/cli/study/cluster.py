@@ -34,19 +34,19 @@ def study_on_fleet(
         RunError: A step failed; the same command goes on.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
-    from tonnage.run.two_pass.job_spec import refuse_nowhere
+    from tonnage.run.two_pass.job_spec import check_node_paths
 
     if not directories:
         raise core.UsageError("--cluster: give --dir, a directory on each of a machine's devices")
-    refuse_nowhere("--dir", map(str, directories))
+    check_node_paths("--dir", map(str, directories))
     if len(set(directories)) < len(directories):
         raise core.UsageError("--dir: one is given twice")
     refuse_files("--output", [out] if out else [])
     refuse_without_ray()
-    from tonnage.study.cluster import CALIBRATED, Settings, study_fleet
+    from tonnage.study.cluster import CALIBRATED, ClusterStudySettings, study_cluster
 
     where = out or new_directory("tonnage-study")
-    settings = Settings(
+    settings = ClusterStudySettings(
         fleet=address,
         directories=tuple(directories),
         size_bytes=size_bytes,
@@ -59,7 +59,7 @@ def study_on_fleet(
     print(f"Kept in {where}", file=sys.stderr)
     onward = f"the same command goes on, with --output {where}"
     try:
-        done = study_fleet(settings, command(), until)
+        done = study_cluster(settings, command(), until)
     except KeyboardInterrupt as why:
         why.args = (f"interrupted: what was on machines is removed; {onward}",)
         raise

@@ -28,15 +28,15 @@ from tonnage.run.storage.object_store import (
     refuse_overlapping_inputs,
 )
 from tonnage.run.two_pass import sizing
-from tonnage.run.two_pass.job_dir import Over
-from tonnage.run.two_pass.job_spec import NODE, Asked, promised
+from tonnage.run.two_pass.job_dir import FatalJobError
+from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER, TwoPassJob, durability_of
 from tonnage.run.two_pass.sampling import sample
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
-from tonnage.run.two_pass.splits import Seen
-from tonnage.run.two_pass.worker import Deterministic, Look
+from tonnage.run.two_pass.splits import FileId
+from tonnage.run.two_pass.worker import DeterministicError, NodeInventory
 
 if TYPE_CHECKING:
-    from tonnage.run.two_pass.job_state import Job
+    from tonnage.run.two_pass.job_state import JobRun
 
 MAX_PARTITIONS = 1 << 15
 """At most: numbers of partitions have 16 bits."""
@@ -45,7 +45,7 @@ SAMPLES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapReduceJob(Asked):
+class MapReduceJob(TwoPassJob):
     """A MapReduce that is asked of a fleet; made by `asked_of`."""
 
     JOB = "mapreduce"
@@ -77,21 +77,21 @@ class MapReduceJob(Asked):
     def place(self, job: str, node: str) -> MapReduceConfig:
         """A node's place in the job."""
         return MapReduceConfig(
-            **self.of_node(job, node),
+            **self.worker_fields(job, node),
             packed=self.job,
-            places=tuple(each.replace(NODE, node) for each in self.inputs),
+            places=tuple(each.replace(NODE_PLACEHOLDER, node) for each in self.inputs),
             format=self.format,
             workers=self.workers,
         )
 
-    def splits(self, held: Mapping[Seen, tuple[str, ...]]) -> list[Split]:
+    def splits(self, held: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
         """Cuts files anywhere; those of records of a size at these."""
         nodes = {node for each in held.values() for node in each}
         total = sum(each.bytes for each in held)
         found = []
         for each, holders in held.items():
             inputs = [
-                replace(given, path=path.replace(NODE, holders[0]))
+                replace(given, path=path.replace(NODE_PLACEHOLDER, holders[0]))
                 for given, path in zip(self.given, self.inputs, strict=True)
             ]
             kind = format_of(input_of(inputs, each.path), each.path)
@@ -111,11 +111,11 @@ class MapReduceJob(Asked):
         return found
 
     def refuse_room(
-        self, looks: Mapping[str, Look], weights: Mapping[str, float], total_bytes: int
+        self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
         """Nothing: how much functions make of the input is known when they have."""
 
-    def divided(self, job: Job, splits: Sequence[Split]) -> dict[str, Any]:
+    def divided(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
         """How many partitions, and if they are ranges, the rows whose keys they begin with."""
         nodes, workers = len(job.workers), self.workers or max(job.workers.values())
         share = -(-sum(split.bytes for split in splits) // nodes)
@@ -132,9 +132,9 @@ class MapReduceJob(Asked):
         bounds = bounds_of(firsts, self.functions.keys)
         return {"partitions": len(bounds) + 1, "firsts": to_base64(to_ipc(firsts))}
 
-    def round(self, job: Job, each: Round) -> dict[str, dict[str, Any]]:
+    def round(self, job: JobRun, each: Round) -> dict[str, dict[str, Any]]:
         """How rows are dealt, and how many connections and devices have a block in their hands."""
-        plan = job.home.plan
+        plan = job.dir.plan
         assert plan is not None
         links = (len(each.nodes) - 1) * self.connections + len(self.scratch)
         more = {
@@ -169,22 +169,22 @@ class MapReduceJob(Asked):
             ],
         }
 
-    def pass_two(self, job: Job) -> dict[str, Any]:
+    def pass_two(self, job: JobRun) -> dict[str, Any]:
         """All columns that map gave anywhere."""
         schemas = blocks.ObservedSchemas()
         try:
-            for event in job.home.events:
+            for event in job.dir.events:
                 for text, where in event.get("schemas", ()):
                     schemas.note(schema_from_base64(text), where)
         except core.RunError as why:
-            raise Deterministic(why.args[0]) from why
+            raise DeterministicError(why.args[0]) from why
         return {"schema": to_base64(schemas.unified().serialize().to_pybytes())}
 
-    def partition(self, job: Job, place: int) -> dict[str, Any]:
+    def partition(self, job: JobRun, place: int) -> dict[str, Any]:
         """Nothing."""
         return {}
 
-    def listed(self, job: Job, place: int) -> dict[str, Any]:
+    def listed(self, job: JobRun, place: int) -> dict[str, Any]:
         """Nothing."""
         return {}
 
@@ -198,14 +198,14 @@ class MapReduceJob(Asked):
     def judge(self, schedule: Schedule) -> None:
         """All splits have to have been read: nodes tell the bytes of those, not what they got."""
         if schedule.read.bytes != schedule.input_bytes:
-            raise Over(
+            raise FatalJobError(
                 f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read: nothing is "
                 "called done; begin again with another --job-dir"
             )
 
-    def recorded(self, job: Job) -> dict[str, Any]:
+    def recorded(self, job: JobRun) -> dict[str, Any]:
         """What was read, shuffled, what was sent again too, and written."""
-        schedule, events = job.schedule, job.home.events
+        schedule, events = job.schedule, job.dir.events
         return {
             "records": schedule.read.records,
             "bytes": schedule.read.bytes,
@@ -259,7 +259,7 @@ def map_reduce_job(
         code=code.digest,
         format=format,
         workers=workers,
-        durability=promised(durability, more["output"]),
+        durability=durability_of(durability, more["output"]),
         **more,
     )
 

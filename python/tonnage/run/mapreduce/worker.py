@@ -52,10 +52,10 @@ from tonnage.run.mapreduce.shuffle import (
 from tonnage.run.mapreduce.writer import SUFFIXES, PartWriter
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
-from tonnage.run.thread_pool import Crew
+from tonnage.run.thread_pool import WorkerThreads
 from tonnage.run.two_pass.output.names import UNFINISHED_PREFIX
-from tonnage.run.two_pass.splits import Seen
-from tonnage.run.two_pass.worker import Deterministic, OnProgress, Place, Site, Unread, of_disk
+from tonnage.run.two_pass.splits import FileId
+from tonnage.run.two_pass.worker import DeterministicError, OnProgress, WorkerConfig, TwoPassWorker, InputUnreadable, is_system_error
 
 CAME = ".came"
 AGAIN = "again-"
@@ -65,7 +65,7 @@ USERS = ("map", "combine", "reduce")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapReduceConfig(Place):
+class MapReduceConfig(WorkerConfig):
     """A MapReduce as one of its machines has it."""
 
     packed: bytes
@@ -79,7 +79,7 @@ class MapReduceConfig(Place):
         return MapReduceWorker(self)
 
 
-class MapReduceWorker(Site):
+class MapReduceWorker(TwoPassWorker):
     """A machine's part in a MapReduce."""
 
     _place: MapReduceConfig
@@ -97,11 +97,11 @@ class MapReduceWorker(Site):
         with self._unchanged(asked["splits"]):
             splits = self._splits(asked["splits"], sources, on_progress)
         every = max(len(splits) // asked["chunks"], 1)
-        mapper, crew = self._mapper(sources), Crew(self._shares.workers, sources.stop)
+        mapper, crew = self._mapper(sources), WorkerThreads(self._shares.workers, sources.stop)
         found: list[bytes] = []
 
         def work() -> None:
-            for split in crew.share(iter(splits[every // 2 :: every])):
+            for split in crew.take_from(iter(splits[every // 2 :: every])):
                 if (sample := mapper.sample(split)) is not None:
                     found.append(to_ipc(sample))
 
@@ -129,7 +129,7 @@ class MapReduceWorker(Site):
 
         with _of_user():
             told = send_to_owners(
-                Crew(self._shares.workers, sources.stop),
+                WorkerThreads(self._shares.workers, sources.stop),
                 iter(own),
                 rows_of,
                 Partitioner(functions.keys, dealing["partitions"], 0, bounds),
@@ -299,13 +299,13 @@ class MapReduceWorker(Site):
             if self._round(number)[1].with_suffix(CAME).is_file():
                 yield number
 
-    def _refuse_input(self, file: Seen) -> None:
+    def _refuse_input(self, file: FileId) -> None:
         self._refuse_inputs([file], lambda _: None)
 
-    def _refuse_inputs(self, files: Sequence[Seen], on_progress: OnProgress) -> dict[str, Any]:
+    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> dict[str, Any]:
         sources = self._opened()
 
-        def refuse(file: Seen) -> None:
+        def refuse(file: FileId) -> None:
             found = InputFile(file.path, file.bytes, file.etag)
             refuse_broken(found, format_of(self._input_of(file.path), file.path), sources)
 
@@ -328,7 +328,7 @@ class MapReduceWorker(Site):
             try:
                 return splits_of(given, file, kind, own, most, sources)
             except OSError as why:
-                raise Unread(f"input {file.name}: {why.strerror or why}") from why
+                raise InputUnreadable(f"input {file.name}: {why.strerror or why}") from why
 
         return [split for found in sources.map_parallel(spans, cut, look) for split in found]
 
@@ -393,8 +393,8 @@ def _of_user() -> Iterator[None]:
     except core.RunError as why:
         stage, cause = why.args[1], why.__cause__
         # The core reads, too; who reads input here says of what it failed.
-        if stage in USERS or (stage == "read" and cause is not None and not of_disk(cause)):
-            raise Deterministic(why.args[0]) from why
+        if stage in USERS or (stage == "read" and cause is not None and not is_system_error(cause)):
+            raise DeterministicError(why.args[0]) from why
         if stage == "taken":  # What came back from a disk is not what was put there.
             raise OSError(errno.EIO, why.args[0]) from why
         raise

@@ -16,19 +16,19 @@ from tonnage.base import core
 from tonnage.base.core.stage_stats import without_samples
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass import admission, sizing
-from tonnage.run.two_pass.job_dir import Over
-from tonnage.run.two_pass.job_spec import REPLICATED, Asked
+from tonnage.run.two_pass.job_dir import FatalJobError
+from tonnage.run.two_pass.job_spec import REPLICATED, TwoPassJob
 from tonnage.run.two_pass.sampling import sample
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split, Total
-from tonnage.run.two_pass.splits import Seen, cut
-from tonnage.run.two_pass.worker import Look, OnProgress, Place, Site
+from tonnage.run.two_pass.splits import FileId, cut_splits
+from tonnage.run.two_pass.worker import NodeInventory, OnProgress, WorkerConfig, TwoPassWorker
 
 if TYPE_CHECKING:
-    from tonnage.run.two_pass.job_state import Job
+    from tonnage.run.two_pass.job_state import JobRun
 
 
 @dataclass(frozen=True, kw_only=True)
-class SortAsked(Asked):
+class SortJob(TwoPassJob):
     """A sort that is asked of a fleet."""
 
     JOB = "sort"
@@ -46,35 +46,35 @@ class SortAsked(Asked):
             "key": f"{layout.key_offset}:{layout.key_bytes}",
         }
 
-    def place(self, job: str, node: str) -> SortPlace:
+    def place(self, job: str, node: str) -> SortWorkerConfig:
         """A node's place in the job."""
-        return SortPlace(
-            **self.of_node(job, node),
+        return SortWorkerConfig(
+            **self.worker_fields(job, node),
             layout=self.layout.to_json(),
         )
 
-    def splits(self, held: Mapping[Seen, tuple[str, ...]]) -> list[Split]:
+    def splits(self, held: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
         """Cuts files at records."""
-        return cut(held, self.layout.record_bytes)
+        return cut_splits(held, self.layout.record_bytes)
 
     @property
     def _devices(self) -> sizing.Devices:
         own, at_once = len(self.scratch), self.volumes.concurrency
         return sizing.Devices(
-            at_once if self.urls else 1,
+            at_once if self.input_urls else 1,
             own,
-            at_once if self.folder else own,
-            uploads=self.folder is not None,
+            at_once if self.output_url else own,
+            uploads=self.output_url is not None,
         )
 
     def refuse_room(
-        self, looks: Mapping[str, Look], weights: Mapping[str, float], total_bytes: int
+        self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
         """Refuses if a node has too little room: scratch and outputs are as large as the input."""
         copies = 2 if self.durability == REPLICATED else 1
         admission.refuse_full(looks, weights, total_bytes, copies)
 
-    def divided(self, job: Job, splits: Sequence[Split]) -> dict[str, Any]:
+    def divided(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
         """Where partitions begin, of keys that nodes sample of their shares."""
         partitions = sizing.partitions(
             splits,
@@ -98,9 +98,9 @@ class SortAsked(Asked):
             bounds = core.run("fleet_boundaries", config)
         return bounds | {"partitions": len(bounds["single"])}
 
-    def round(self, job: Job, each: Round) -> dict[str, dict[str, Any]]:
+    def round(self, job: JobRun, each: Round) -> dict[str, dict[str, Any]]:
         """Boundaries, and the sizes of blocks and scratch."""
-        plan = job.home.plan
+        plan = job.dir.plan
         assert plan is not None
         blocks = sizing.block_bytes(
             each,
@@ -111,7 +111,7 @@ class SortAsked(Asked):
             self._devices,
             self.connections,
         )
-        rooms = sizing.rooms(each, job.schedule)
+        rooms = sizing.space_needed(each, job.schedule)
         return {
             node: {
                 "bounds": plan["bounds"],
@@ -125,19 +125,19 @@ class SortAsked(Asked):
         """Nothing: the sums of records at the end say more."""
         return {}
 
-    def pass_two(self, job: Job) -> dict[str, Any]:
+    def pass_two(self, job: JobRun) -> dict[str, Any]:
         """Nothing that a partition does not say."""
         return {}
 
-    def partition(self, job: Job, place: int) -> dict[str, Any]:
+    def partition(self, job: JobRun, place: int) -> dict[str, Any]:
         """Whether all its keys are equal."""
-        plan = job.home.plan
+        plan = job.dir.plan
         assert plan is not None
         return {"single": plan["single"][place]}
 
-    def listed(self, job: Job, place: int) -> dict[str, Any]:
+    def listed(self, job: JobRun, place: int) -> dict[str, Any]:
         """The boundaries that its keys lie between; ``None`` where there is none."""
-        plan = job.home.plan
+        plan = job.dir.plan
         assert plan is not None
         ends = [None, *plan["bounds"], None]
         return {"range": ends[place : place + 2]}
@@ -150,13 +150,13 @@ class SortAsked(Asked):
         """What was written has to be what was read."""
         read, written = schedule.read, schedule.written
         if read != written or read.bytes != schedule.input_bytes:
-            raise Over(
+            raise FatalJobError(
                 f"what was written ({_in_words(written)}) is not what was read "
                 f"({_in_words(read)}) of {schedule.input_bytes} bytes: nothing is called done; "
                 "begin again with another --job-dir"
             )
 
-    def recorded(self, job: Job) -> dict[str, Any]:
+    def recorded(self, job: JobRun) -> dict[str, Any]:
         """What was sorted."""
         total = job.schedule.written
         return {
@@ -171,20 +171,20 @@ def _in_words(total: Total) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SortPlace(Place):
+class SortWorkerConfig(WorkerConfig):
     """A sort as one of its machines has it."""
 
     layout: Mapping[str, int]
 
-    def site(self) -> SortSite:
+    def site(self) -> SortWorker:
         """The machine's part."""
-        return SortSite(self)
+        return SortWorker(self)
 
 
-class SortSite(Site):
+class SortWorker(TwoPassWorker):
     """A machine's part in a sort."""
 
-    _place: SortPlace
+    _place: SortWorkerConfig
 
     def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         """The keys of chunks of its share of the input."""
@@ -220,7 +220,7 @@ class SortSite(Site):
             config["copies"] = self._copies(asked["mesh"])
         return without_samples(core.run("fleet_pass_two", config | self._common, on_progress))
 
-    def _refuse_input(self, file: Seen) -> None:
+    def _refuse_input(self, file: FileId) -> None:
         record = self._place.layout["record_bytes"]
         if rest := file.bytes % record:
             raise core.UsageError(

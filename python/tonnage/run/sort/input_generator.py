@@ -20,7 +20,7 @@ from tonnage.cluster import version_check
 from tonnage.cluster.ray_adapter import RemoteWorker, Cluster, WorkerLost, Machine, installed_here
 from tonnage.cluster.version_check import InstalledVersion
 from tonnage.run.sort.gensort import RECORD_BYTES, generate
-from tonnage.run.two_pass.job_spec import NODE
+from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER
 
 READY_SECONDS = 60.0
 """A process is ready within this: Ray starts it, and it loads what it needs."""
@@ -31,7 +31,7 @@ SLICE_SECONDS = 600.0
 ASK_SECONDS = 1.0
 
 
-class Hand:
+class DataWorker:
     """The process on a machine."""
 
     def room(self, directories: Sequence[str]) -> list[int | str]:
@@ -60,7 +60,7 @@ class Hand:
                 shutil.rmtree(each)
 
 
-class Hands:
+class DataGenerator:
     """One on each of these machines; made by `hands`.
 
     Args:
@@ -168,9 +168,9 @@ class Hands:
 
 
 @contextmanager
-def hands(cluster: Cluster, machines: Sequence[Machine]) -> Iterator[Hands]:
+def data_generator(cluster: Cluster, machines: Sequence[Machine]) -> Iterator[DataGenerator]:
     """A hand on each of these machines that can have one, gone afterwards."""
-    actors = {each.name: cluster.place(each, Hand) for each in machines}
+    actors = {each.name: cluster.place(each, DataWorker) for each in machines}
     try:
         here = installed_here()
         looks = {node: actor.look() for node, actor in actors.items()}
@@ -188,7 +188,7 @@ def hands(cluster: Cluster, machines: Sequence[Machine]) -> Iterator[Hands]:
         ready = {node: actor for node, actor in actors.items() if node not in lacking}
         for actor in ready.values():
             actor.become()
-        yield Hands(cluster, ready, lacking)
+        yield DataGenerator(cluster, ready, lacking)
     finally:
         for actor in actors.values():
             actor.kill()
@@ -220,4 +220,4 @@ def _fail(failed: Mapping[str, str]) -> None:
 
 
 def _on(path: str, node: str) -> str:
-    return path.replace(NODE, node)
+    return path.replace(NODE_PLACEHOLDER, node)

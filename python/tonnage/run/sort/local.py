@@ -32,7 +32,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Sorted:
+class SortOutcome:
     """A finished sort: its record, and its stages over time as columns."""
 
     record: RunRecord
@@ -52,7 +52,7 @@ def sort(
     volumes: ObjectStoreOptions | None = None,
     faults: dict[str, Any] | None = None,
     on_progress: core.OnProgress | None = None,
-) -> Sorted:
+) -> SortOutcome:
     """Sorts ``inputs`` into files ``part-00000`` and so on in the ``output`` directories.
 
     The order of equal keys is not kept. Inputs are not changed. An output appears whole or not at
@@ -106,7 +106,7 @@ def sort(
         requests=outcome["requests"],
         phases=[stage_stats.phase_record(phase) for phase in outcome["phases"]],
     )
-    return Sorted(record=record, timeline=stage_stats.timeline_table(outcome["phases"]))
+    return SortOutcome(record=record, timeline=stage_stats.timeline_table(outcome["phases"]))
 
 
 def peak_memory_bytes() -> int:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tonnage.base import core
 from tonnage.cluster.ray_adapter import Cluster, Machine
 from tonnage.cluster.step_worker import FAILED, REFUSED, StepResult
-from tonnage.run.two_pass.worker import Look
+from tonnage.run.two_pass.worker import NodeInventory
 
 
 def machines(
@@ -58,7 +58,7 @@ def refuse_absent(inputs: Sequence[str], absent: Mapping[str, Collection[str]]) 
             raise core.UsageError(f"input {path} is on no node: name what is on one of them")
 
 
-def refuse_parts(looks: Mapping[str, Look]) -> None:
+def refuse_parts(looks: Mapping[str, NodeInventory]) -> None:
     """Refuses inputs that are a part of an output only."""
     names = {os.path.basename(file.path) for look in looks.values() for file in look.files}
     for node, look in sorted(looks.items()):
@@ -71,7 +71,7 @@ def refuse_parts(looks: Mapping[str, Look]) -> None:
 
 
 def refuse_full(
-    looks: Mapping[str, Look], shares: Mapping[str, float], total_bytes: int, copies: int
+    looks: Mapping[str, NodeInventory], shares: Mapping[str, float], total_bytes: int, copies: int
 ) -> None:
     """Refuses if a node has too little room for its share of scratch and of so many outputs."""
     whole = sum(shares.values())
@@ -88,16 +88,16 @@ def refuse_full(
                 )
 
 
-def apart(end: StepResult, nodes: Sequence[str]) -> list[str]:
+def unreachable_peers(end: StepResult, nodes: Sequence[str]) -> list[str]:
     """The nodes with which one could not exchange data in a step that has come to an end."""
     if end.kind in (FAILED, REFUSED):
-        return blamed(end.reason, nodes)
+        return blamed_peers(end.reason, nodes)
     told = end.value if isinstance(end.value, Mapping) else {}
     links = [*told.get("sent", ()), *told.get("received", ())]
     return [nodes[link["peer"]] for link in links if link["lost"] is not None]
 
 
-def blamed(why: str, nodes: Sequence[str]) -> list[str]:
+def blamed_peers(why: str, nodes: Sequence[str]) -> list[str]:
     """The nodes that an error of the network names; endpoints are in the order of nodes."""
     numbers = {int(number) for number in re.findall(r"\bendpoint (\d+) \(", why)}
     return [nodes[number] for number in sorted(numbers) if number < len(nodes)]

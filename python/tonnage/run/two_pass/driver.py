@@ -33,20 +33,20 @@ from tonnage.cluster.ray_adapter import Cluster
 from tonnage.cluster.step_worker import FAILED, REFUSED, StepResult, StepWorker
 from tonnage.cluster.worker_pool import Crew
 from tonnage.run.two_pass import admission, startup
-from tonnage.run.two_pass.job_dir import home, round_event
-from tonnage.run.two_pass.job_spec import Asked
-from tonnage.run.two_pass.job_state import Job
+from tonnage.run.two_pass.job_dir import open_job_dir, round_event
+from tonnage.run.two_pass.job_spec import TwoPassJob
+from tonnage.run.two_pass.job_state import JobRun
 from tonnage.run.two_pass.output import commit
-from tonnage.run.two_pass.schedule import NobodyLeft, Outcome, Round, Total, Unreadable
+from tonnage.run.two_pass.schedule import NoNodeLeft, Outcome, Round, Total, InputLost
 from tonnage.run.two_pass.splits import split_json
-from tonnage.run.two_pass.stragglers import Pace
-from tonnage.run.two_pass.worker import Deterministic
+from tonnage.run.two_pass.stragglers import StragglerDetector
+from tonnage.run.two_pass.worker import DeterministicError
 
 
-def sort_fleet(
+def run_two_pass(
     cluster: Cluster,
     out: Path,
-    asked: Asked,
+    asked: TwoPassJob,
     on_progress: Callable[[int, int], None] = lambda *_: None,
     kind: type[StepWorker] = StepWorker,
 ) -> RunRecord:
@@ -67,23 +67,23 @@ def sort_fleet(
             would fail, too.
         KeyboardInterrupt: Ctrl-C; nodes have stopped, and the same command goes on.
     """
-    with home(out, asked.settings, asked.LISTED) as kept:
+    with open_job_dir(out, asked.settings, asked.LISTED) as kept:
         if kept.is_left:
             return RunRecord.read(kept.run)
         began = None if kept.plan is None else kept.plan["weights"]
         try:
             machines = admission.machines(cluster, asked.instances, began)
             with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
-                return _done(Job(kept, crew, asked, on_progress))
+                return _done(JobRun(kept, crew, asked, on_progress))
         except core.UsageError:
             if kept.plan is None:
                 kept.forget()
             raise
 
 
-def _done(job: Job) -> RunRecord:
+def _done(job: JobRun) -> RunRecord:
     """Has a crew do the job, or what there is left of it."""
-    kept, crew = job.home, job.crew
+    kept, crew = job.dir, job.pool
     crew.ready(job.place)
     if kept.run.exists():
         commit.leave(job)
@@ -94,28 +94,28 @@ def _done(job: Job) -> RunRecord:
         if kept.plan is None:
             crew.do("leave", {node: {} for node in crew.nodes})
             with suppress(
-                core.UsageError, core.RunError, NobodyLeft
+                core.UsageError, core.RunError, NoNodeLeft
             ):  # It may be what was refused.
-                if job.asked.folder is not None:
-                    job.once("release", None)
+                if job.asked.output_url is not None:
+                    job.run_on_one("release", None)
         raise
-    except Deterministic as why:
+    except DeterministicError as why:
         commit.abandon(job)
         raise core.RunError(*why.args) from why
-    except (Unreadable, NobodyLeft) as why:
+    except (InputLost, NoNodeLeft) as why:
         lost = [f"{node} {reason}" for node, reason in job.lost.items()]
         because = f" (lost: {formatting.listing(lost)})" if lost else ""
         raise core.RunError(f"{why}{because}") from why
 
 
-def _sorted(job: Job) -> RunRecord:
+def _sorted(job: JobRun) -> RunRecord:
     """Does what there is left to do."""
     startup.begin(job)
     while True:
         try:
             while each := job.schedule.next_round():
                 _round(job, each)
-        except Unreadable:
+        except InputLost:
             if not job.renewed():
                 raise
             continue
@@ -127,9 +127,9 @@ def _sorted(job: Job) -> RunRecord:
             return commit.whole(job)
 
 
-def _round(job: Job, each: Round) -> None:
+def _round(job: JobRun, each: Round) -> None:
     schedule, asked = job.schedule, job.asked
-    addresses = job.crew.addresses(each.nodes)
+    addresses = job.pool.addresses(each.nodes)
     if gone := [node for node in each.nodes if node not in addresses]:
         for node in gone:
             job.lose(node, job.why_gone(node))
@@ -153,24 +153,24 @@ def _round(job: Job, each: Round) -> None:
         for node in nodes
     }
     began = time.monotonic()
-    ended = job.do("pass_one", config)
+    ended = job.run_step("pass_one", config)
     outcomes, blames = {}, {}
     for node, end in ended.items():
         job.refuse_changed(node, end)
         if end.kind is None:
             outcomes[node] = _outcome(end.value, each, node, nodes)
         elif end.kind in (FAILED, REFUSED):
-            blames[node] = admission.blamed(end.reason, nodes)
+            blames[node] = admission.blamed_peers(end.reason, nodes)
     event = round_event(each, outcomes, blames)
-    event |= asked.judge_round(each, {node: ended[node].value for node in outcomes})
-    event |= {"seconds": time.monotonic() - began, "told": job.take_told()}
+    event |= asked.check_round(each, {node: ended[node].value for node in outcomes})
+    event |= {"seconds": time.monotonic() - began, "told": job.take_reports()}
     event["bytes"] = sum(sum(outcome.partitions.values()) for outcome in outcomes.values())
     judged = schedule.round_ended(each, outcomes, blames)
-    job.home.keep(event)
+    job.dir.append(event)
     job.lose_all(ended, judged, blames)
 
 
-def _mesh(job: Job, addresses: Mapping[str, str], connections: int) -> dict[str, Any]:
+def _mesh(job: JobRun, addresses: Mapping[str, str], connections: int) -> dict[str, Any]:
     """How nodes meet, in the order of their names; each is also told its number."""
     return {
         "endpoints": [addresses[node] for node in sorted(addresses)],
@@ -181,16 +181,16 @@ def _mesh(job: Job, addresses: Mapping[str, str], connections: int) -> dict[str,
     }
 
 
-def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
+def _pass_two(job: JobRun, left: Mapping[str, Sequence[int]]) -> None:
     schedule, of_all = job.schedule, job.asked.pass_two(job)
     asked: dict[str, dict[str, Any]] = {}
     for node, places in left.items():
-        filled = [place for place in places if schedule.came[place]]
+        filled = [place for place in places if schedule.received[place]]
         for place in places:
             job.sums.pop(place, None)
             job.copies.pop(place, None)
-            if not schedule.came[place]:
-                schedule.sorted(place, [])
+            if not schedule.received[place]:
+                schedule.partition_finished(place, [])
         if filled:
             asked[node] = {
                 "rounds": schedule.scratch[node],
@@ -200,8 +200,8 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
                     {"number": place, **job.asked.partition(job, place)} for place in filled
                 ],
             }
-    if asked and job.asked.folder is not None:
-        job.once("clear", [each["number"] for one in asked.values() for each in one["partitions"]])
+    if asked and job.asked.output_url is not None:
+        job.run_on_one("clear", [each["number"] for one in asked.values() for each in one["partitions"]])
     copies = schedule.copies is not None and job.asked.COPIED_AS_WRITTEN and bool(asked)
     if copies and not _with_copies(job, asked):
         return
@@ -214,29 +214,29 @@ def _pass_two(job: Job, left: Mapping[str, Sequence[int]]) -> None:
         ]
         if end.kind is None and missing:
             raise core.RunError(
-                f"{node}: of partition {missing[0]} {schedule.came[missing[0]]} bytes came, "
+                f"{node}: of partition {missing[0]} {schedule.received[missing[0]]} bytes came, "
                 "and others were written: nothing is called done"
             )
 
 
-def _pace(job: Job, asked: Mapping[str, Mapping[str, Any]]) -> Pace:
+def _pace(job: JobRun, asked: Mapping[str, Mapping[str, Any]]) -> StragglerDetector:
     """Who is too slow in pass two; nobody, where others wait for its copies."""
     schedule = job.schedule
     if schedule.copies is not None and job.asked.COPIED_AS_WRITTEN:
-        return Pace()
+        return StragglerDetector()
     shares = {
-        node: [schedule.came[each["number"]] for each in one["partitions"]]
+        node: [schedule.received[each["number"]] for each in one["partitions"]]
         for node, one in asked.items()
         if node in schedule.keepers
     }
-    rounds = [event["seconds"] for event in job.home.events if event["event"] == "round"]
-    return Pace(shares, max(rounds, default=0.0))
+    rounds = [event["seconds"] for event in job.dir.events if event["event"] == "round"]
+    return StragglerDetector(shares, max(rounds, default=0.0))
 
 
-def _with_copies(job: Job, asked: dict[str, dict[str, Any]]) -> bool:
+def _with_copies(job: JobRun, asked: dict[str, dict[str, Any]]) -> bool:
     """Adds to what nodes are asked for who keeps copies; tells whether all are still there."""
     places = [each["number"] for one in asked.values() for each in one["partitions"]]
-    keepers = job.schedule.copied_by(sorted(places))
+    keepers = job.schedule.assign_copies(sorted(places))
     for node in {*keepers.values()} - {*asked}:
         asked[node] = {"rounds": [], "partitions": []}
     for node in asked:
@@ -250,7 +250,7 @@ def _with_copies(job: Job, asked: dict[str, dict[str, Any]]) -> bool:
     return bool(meshes)
 
 
-def _copy(job: Job, lacking: Mapping[int, str]) -> None:
+def _copy(job: JobRun, lacking: Mapping[int, str]) -> None:
     """Has owners send finished files to those that are to keep copies."""
     schedule = job.schedule
     nodes = sorted({*lacking.values()} | {schedule.owner[place] for place in lacking})
@@ -273,9 +273,9 @@ def _copy(job: Job, lacking: Mapping[int, str]) -> None:
     _done_together(job, "copy", asked, True)
 
 
-def _meet(job: Job, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _meet(job: JobRun, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
     """How each of these nodes meets the others for copies; nothing if one of them is lost."""
-    addresses = job.crew.addresses(nodes)
+    addresses = job.pool.addresses(nodes)
     if gone := [node for node in nodes if node not in addresses]:
         for node in gone:
             job.lose(node, job.why_gone(node))
@@ -286,11 +286,11 @@ def _meet(job: Job, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _done_together(
-    job: Job,
+    job: JobRun,
     step: str,
     asked: Mapping[str, Mapping[str, Any]],
     meets: bool,
-    pace: Pace | None = None,
+    pace: StragglerDetector | None = None,
 ) -> dict[str, StepResult]:
     """Has nodes do a step of which each file that is whole counts; loses who is to be lost.
 
@@ -298,23 +298,23 @@ def _done_together(
         RunError: A node failed by itself.
     """
     nodes, began = sorted(asked), time.monotonic()
-    ended = job.do(step, asked, pace)
+    ended = job.run_step(step, asked, pace)
     event = {"event": step, "seconds": time.monotonic() - began}
-    job.home.keep(event | {"told": job.take_told()})
+    job.dir.append(event | {"told": job.take_reports()})
     pairs: list[tuple[str, str]] = []
-    able = {*job.crew.nodes} & job.schedule.keepers
+    able = {*job.pool.nodes} & job.schedule.keepers
     able -= {node for node, end in ended.items() if end.kind is not None}
     for node, end in sorted(ended.items()):
-        others = admission.apart(end, nodes) if meets else []
+        others = admission.unreachable_peers(end, nodes) if meets else []
         if end.kind in (FAILED, REFUSED) and not others:
             # One that does not reach an object store is not all of them.
-            if job.asked.folder is None or not able:
+            if job.asked.output_url is None or not able:
                 raise core.RunError(f"{node}: {end.reason}")
             job.lose(node, end.reason)
         pairs += [(node, other) for other in others]
     well = {node for node, end in ended.items() if end.kind in (None, FAILED, REFUSED)}
-    well &= {*job.crew.nodes}
-    job.lose_all(ended, job.schedule.linked(pairs, well))
+    well &= {*job.pool.nodes}
+    job.lose_all(ended, job.schedule.links_failed(pairs, well))
     return ended
 
 

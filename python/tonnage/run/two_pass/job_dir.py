@@ -26,7 +26,7 @@ from tonnage.base.records import write_atomically
 from tonnage.measure.trial.session import locked_parent_dir
 from tonnage.measure.trial.trial import utc_now
 from tonnage.run.two_pass.schedule import Finished, Outcome, Round, Schedule, Total
-from tonnage.run.two_pass.splits import Seen
+from tonnage.run.two_pass.splits import FileId
 
 JOB, PLAN, ROUNDS, RUN, LEFT = (
     "job.json",
@@ -36,7 +36,7 @@ JOB, PLAN, ROUNDS, RUN, LEFT = (
     "left.json",
 )
 SCHEMA = "tonnage.fleet-job/1"
-FLAGS = {
+SETTING_NAMES = {
     "inputs": "INPUT...",
     "output": "--output",
     "scratch": "--scratch",
@@ -63,11 +63,11 @@ FLAGS = {
 Event = dict[str, Any]
 
 
-class Over(core.RunError):
+class FatalJobError(core.RunError):
     """The job failed, and so would the same command."""
 
 
-class Claimed:
+class LockedDir:
     """A job's directory, held by one command at a time; made of what `claimed` gives."""
 
     def __init__(self, out: Path, job: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ class Claimed:
         write_atomically(self._out / name, json.dumps(values).encode() + b"\n")
 
 
-class Home(Claimed):
+class JobDir(LockedDir):
     """The directory of a job that has an output; made by `home`."""
 
     def __init__(self, out: Path, job: Mapping[str, Any], listed: str) -> None:
@@ -109,7 +109,7 @@ class Home(Claimed):
             (self._out / name).unlink(missing_ok=True)
         self.plan, self.events = None, []
 
-    def keep(self, event: Event) -> None:
+    def append(self, event: Event) -> None:
         """Keeps what befell."""
         self.events.append(event)
         self._write(ROUNDS, self.events)
@@ -139,18 +139,18 @@ class Home(Claimed):
 
 
 @contextmanager
-def home(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[Home]:
+def open_job_dir(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[JobDir]:
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
         UsageError: It holds something else, was begun with other settings, or is in use.
     """
-    with claimed(out, settings, [PLAN, ROUNDS, listed, RUN, LEFT]) as job:
-        yield Home(out, job, listed)
+    with locked_job_dir(out, settings, [PLAN, ROUNDS, listed, RUN, LEFT]) as job:
+        yield JobDir(out, job, listed)
 
 
 @contextmanager
-def claimed(
+def locked_job_dir(
     out: Path, settings: Mapping[str, Any], parts: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """Claims the directory ``out`` for a job of these settings: what `JOB` says of it.
@@ -173,7 +173,7 @@ def claimed(
                 if was != given:
                     raise core.UsageError(
                         f"--job-dir {out} was begun with {name} {was}, not {given}: give the same "
-                        f"{FLAGS[name]} to go on with it, or another directory"
+                        f"{SETTING_NAMES[name]} to go on with it, or another directory"
                     )
         else:
             job = {
@@ -186,7 +186,7 @@ def claimed(
         yield job
 
 
-def seen_json(held: Mapping[Seen, tuple[str, ...]]) -> dict[str, Any]:
+def holders_to_json(held: Mapping[FileId, tuple[str, ...]]) -> dict[str, Any]:
     """Files with their holders, as JSON values; the same holders once."""
     several = {nodes: number for number, nodes in enumerate(dict.fromkeys(held.values()))}
     return {
@@ -195,10 +195,10 @@ def seen_json(held: Mapping[Seen, tuple[str, ...]]) -> dict[str, Any]:
     }
 
 
-def seen_from(values: Mapping[str, Any]) -> dict[Seen, tuple[str, ...]]:
+def holders_from_json(values: Mapping[str, Any]) -> dict[FileId, tuple[str, ...]]:
     """What `seen_json` made JSON values of."""
     several = [tuple(nodes) for nodes in values["holders"]]
-    return {Seen(*each): several[number] for *each, number in values["files"]}
+    return {FileId(*each): several[number] for *each, number in values["files"]}
 
 
 def round_event(
@@ -237,24 +237,24 @@ def lost_event(
         "why": why,
         "reads": reads,
         "joins": joins,
-        "keeps": [[place, files_json(files)] for place, files in keeps.items()],
-        "heirs": [[place, heir, files_json(files)] for place, (heir, files) in heirs.items()],
+        "keeps": [[place, files_to_json(files)] for place, files in keeps.items()],
+        "heirs": [[place, heir, files_to_json(files)] for place, (heir, files) in heirs.items()],
     }
 
 
-def files_json(files: Sequence[Finished]) -> list[Any]:
+def files_to_json(files: Sequence[Finished]) -> list[Any]:
     """A partition's files as JSON values."""
     return [[each.path, *vars(each.total).values()] for each in files]
 
 
-def files_from(values: Sequence[Any]) -> list[Finished]:
+def files_from_json(values: Sequence[Any]) -> list[Finished]:
     """What `files_json` made JSON values of."""
     return [Finished(path, Total(*total)) for path, *total in values]
 
 
-def heirs_from(event: Event) -> dict[int, tuple[str, Sequence[Finished]]]:
+def new_owners_from_json(event: Event) -> dict[int, tuple[str, Sequence[Finished]]]:
     """Who got a lost node's partitions."""
-    return {place: (heir, files_from(files)) for place, heir, files in event["heirs"]}
+    return {place: (heir, files_from_json(files)) for place, heir, files in event["heirs"]}
 
 
 def replay(schedule: Schedule, event: Event) -> list[str]:
@@ -272,13 +272,13 @@ def replay(schedule: Schedule, event: Event) -> list[str]:
         return schedule.round_ended(each, outcomes, event["blames"])
     if event["event"] == "lost":
         for place, files in event["keeps"]:
-            schedule.sorted(place, files_from(files))
+            schedule.partition_finished(place, files_from_json(files))
         keeps = [place for place, _ in event["keeps"]]
         schedule.lose(
             event["node"],
             reads=event["reads"],
             keeps=keeps,
             joins=event["joins"],
-            heirs=heirs_from(event),
+            new_owners=new_owners_from_json(event),
         )
     return []

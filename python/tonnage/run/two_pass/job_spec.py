@@ -16,34 +16,34 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tonnage.base import core
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
-from tonnage.run.two_pass.splits import Seen
-from tonnage.run.two_pass.worker import Look, Place
+from tonnage.run.two_pass.splits import FileId
+from tonnage.run.two_pass.worker import NodeInventory, WorkerConfig
 
 if TYPE_CHECKING:
-    from tonnage.run.two_pass.job_state import Job
+    from tonnage.run.two_pass.job_state import JobRun
 
 NONE, REPLICATED, VOLUMES = "none", "replicated", "volumes"
 """A lost node's share of the output is done again, another node has a copy of it, or object storage
 has it."""
-NODE = "{node}"
+NODE_PLACEHOLDER = "{node}"
 """In a path, the node's name."""
 
 
-def refuse_nowhere(flag: str, paths: Iterable[str]) -> None:
+def check_node_paths(flag: str, paths: Iterable[str]) -> None:
     """Refuses paths that are somewhere else on each machine, or name what there is not."""
     for path in paths:
         if not path.startswith("/"):
             raise core.UsageError(
                 f"{flag} {path}: with --cluster give a path from / on: it is each machine's own"
             )
-        unknown = [each for each in re.findall(r"\{[^{}/]*\}", path) if each != NODE]
+        unknown = [each for each in re.findall(r"\{[^{}/]*\}", path) if each != NODE_PLACEHOLDER]
         if unknown:
             raise core.UsageError(
-                f"{flag} {path}: there is no {unknown[0]}, only {NODE}, the node's name"
+                f"{flag} {path}: there is no {unknown[0]}, only {NODE_PLACEHOLDER}, the node's name"
             )
 
 
-def promised(durability: str | None, output: Iterable[str]) -> str:
+def durability_of(durability: str | None, output: Iterable[str]) -> str:
     """What is promised of an output that goes there, if somebody asks for this or for nothing.
 
     Raises:
@@ -67,7 +67,7 @@ def promised(durability: str | None, output: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(ABC):
+class TwoPassJob(ABC):
     """What is asked of a fleet."""
 
     JOB: ClassVar[str]
@@ -101,7 +101,7 @@ class Asked(ABC):
             "inputs": list(self.inputs),
             "output": list(self.output),
             "scratch": list(self.scratch),
-            **self.own_settings,
+            **self.kind_settings,
             "memory_bytes": self.memory_bytes,
             "instances": self.instances,
             "weights": None if self.weights is None else dict(self.weights),
@@ -110,48 +110,48 @@ class Asked(ABC):
         }
 
     @property
-    def urls(self) -> list[str]:
+    def input_urls(self) -> list[str]:
         """Objects, and folders of them, among the inputs."""
         return [each for each in self.inputs if is_url(each)]
 
     @property
-    def folder(self) -> str | None:
+    def output_url(self) -> str | None:
         """Where in object storage the output goes, if not to directories."""
         return next(filter(is_url, self.output), None)
 
-    def on(self, node: str, paths: Iterable[str]) -> tuple[str, ...]:
+    def paths_on(self, node: str, paths: Iterable[str]) -> tuple[str, ...]:
         """Paths as a node has them; urls are no node's."""
-        return tuple(path.replace(NODE, node) for path in paths if not is_url(path))
+        return tuple(path.replace(NODE_PLACEHOLDER, node) for path in paths if not is_url(path))
 
     @property
     @abstractmethod
-    def own_settings(self) -> dict[str, Any]:
+    def kind_settings(self) -> dict[str, Any]:
         """Settings that only this kind of job has; `home.FLAGS` says what gives each."""
 
-    def of_node(self, job: str, node: str) -> dict[str, Any]:
+    def worker_fields(self, job: str, node: str) -> dict[str, Any]:
         """What each kind of place has."""
         return {
             "job": job,
             "node": node,
-            "inputs": self.on(node, self.inputs),
-            "output": self.on(node, self.output),
-            "scratch": self.on(node, self.scratch),
+            "inputs": self.paths_on(node, self.inputs),
+            "output": self.paths_on(node, self.output),
+            "scratch": self.paths_on(node, self.scratch),
             "memory_bytes": self.memory_bytes,
-            "folder": self.folder,
+            "folder": self.output_url,
             "volumes": self.volumes,
         }
 
     @abstractmethod
-    def place(self, job: str, node: str) -> Place:
+    def worker_config(self, job: str, node: str) -> WorkerConfig:
         """A node's place in the job."""
 
     @abstractmethod
-    def splits(self, held: Mapping[Seen, tuple[str, ...]]) -> list[Split]:
+    def splits(self, held: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
         """Cuts files, of which is told who has them."""
 
     @abstractmethod
-    def refuse_room(
-        self, looks: Mapping[str, Look], weights: Mapping[str, float], total_bytes: int
+    def check_space(
+        self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
         """Refuses if it is known by now that a node has too little room.
 
@@ -162,15 +162,15 @@ class Asked(ABC):
         """
 
     @abstractmethod
-    def divided(self, job: Job, splits: Sequence[Split]) -> dict[str, Any]:
+    def partitioning(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
         """How keys are divided, as JSON values: ``partitions``, how many, and what else says it."""
 
     @abstractmethod
-    def round(self, job: Job, each: Round) -> dict[str, dict[str, Any]]:
+    def round(self, job: JobRun, each: Round) -> dict[str, dict[str, Any]]:
         """What the nodes of a round are told beside splits, owners and mesh."""
 
     @abstractmethod
-    def judge_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def check_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Looks at what nodes told that came to the end of a round; gives what to keep of it.
 
         Raises:
@@ -178,19 +178,19 @@ class Asked(ABC):
         """
 
     @abstractmethod
-    def pass_two(self, job: Job) -> dict[str, Any]:
+    def pass_two(self, job: JobRun) -> dict[str, Any]:
         """What all owners are told in pass two."""
 
     @abstractmethod
-    def partition(self, job: Job, place: int) -> dict[str, Any]:
+    def partition(self, job: JobRun, place: int) -> dict[str, Any]:
         """What a partition's owner is told of it in pass two, beside its number."""
 
     @abstractmethod
-    def listed(self, job: Job, place: int) -> dict[str, Any]:
+    def listing_fields(self, job: JobRun, place: int) -> dict[str, Any]:
         """What the list of the output's files tells of a partition, beside who has it and sums."""
 
     @abstractmethod
-    def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
+    def is_complete(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
         """Whether these are all files of a partition.
 
         Args:
@@ -200,7 +200,7 @@ class Asked(ABC):
         """
 
     @abstractmethod
-    def judge(self, schedule: Schedule) -> None:
+    def check_totals(self, schedule: Schedule) -> None:
         """Looks at the sums of a job of which all is done.
 
         Raises:
@@ -208,5 +208,5 @@ class Asked(ABC):
         """
 
     @abstractmethod
-    def recorded(self, job: Job) -> dict[str, Any]:
+    def record_fields(self, job: JobRun) -> dict[str, Any]:
         """The record's fields that tell how much was done."""

@@ -28,25 +28,25 @@ from tonnage.cluster.step_worker import (
 from tonnage.cluster.worker_pool import LOST, Crew, foremost
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.two_pass import admission
-from tonnage.run.two_pass.job_dir import Home, Over, files_json, lost_event
-from tonnage.run.two_pass.job_spec import Asked
-from tonnage.run.two_pass.output.names import inherited, number_of
-from tonnage.run.two_pass.run_record import told
-from tonnage.run.two_pass.schedule import Copy, Finished, NobodyLeft, Schedule, Split, Total
-from tonnage.run.two_pass.splits import Seen
-from tonnage.run.two_pass.stragglers import Pace
-from tonnage.run.two_pass.worker import Deterministic, Place
+from tonnage.run.two_pass.job_dir import JobDir, FatalJobError, files_to_json, lost_event
+from tonnage.run.two_pass.job_spec import TwoPassJob
+from tonnage.run.two_pass.output.names import adopted_path, partition_of
+from tonnage.run.two_pass.run_record import step_report
+from tonnage.run.two_pass.schedule import Copy, Finished, NoNodeLeft, Schedule, Split, Total
+from tonnage.run.two_pass.splits import FileId
+from tonnage.run.two_pass.stragglers import StragglerDetector
+from tonnage.run.two_pass.worker import DeterministicError, WorkerConfig
 
-SLOW = "is slow: others do sooner what it has left"
+STRAGGLER = "is slow: others do sooner what it has left"
 
 
 @dataclass
-class Sums:
+class PartitionFiles:
     """What pass two has told of a partition so far."""
 
     files: dict[str, Finished] = field(default_factory=dict)
     """By path: what is listed twice is one file."""
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[FileId] = field(default_factory=list)
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Adds a line."""
@@ -60,30 +60,30 @@ class Sums:
         return sorted(self.files.values(), key=lambda file: Path(file.path).name)
 
 
-class Job:
+class JobRun:
     """One command's dealings with a job."""
 
     def __init__(
-        self, kept: Home, crew: Crew, asked: Asked, on_progress: Callable[[int, int], None]
+        self, kept: JobDir, crew: Crew, asked: TwoPassJob, on_progress: Callable[[int, int], None]
     ) -> None:
-        self.home, self.crew, self.asked = kept, crew, asked
+        self.dir, self.pool, self.asked = kept, crew, asked
         self._on_progress = on_progress
         self.began = time.monotonic()
         self.lost: dict[str, str] = {}
         """Why each node was lost that was."""
-        self.held: dict[Seen, tuple[str, ...]] = {}
+        self.holders: dict[FileId, tuple[str, ...]] = {}
         """The input, with who has it."""
         self.schedule: Schedule
         self.workers: dict[str, int] = {}
         """Threads of each node."""
-        self.sums: dict[int, Sums] = {}
+        self.sums: dict[int, PartitionFiles] = {}
         """What was told of each partition."""
         self.copies: dict[int, dict[str, dict[str, Mapping[str, Any]]]] = {}
         """Lines of copies, by partition, node, and the file's name."""
         self._out: set[str] = set()  # nodes that are lost, and do nothing any more
         self._gone: set[str] = set()  # those of them of which the agent is gone, or hangs
         self._renewed: set[str] = set()  # those that had a new agent once
-        self.witness: dict[str, str] = {}
+        self.surviving_readers: dict[str, str] = {}
         """Who sees the output of a node that was lost."""
         self.stored: dict[str, int] = {}
         """Sizes of the parts that object storage had when this command began, by their urls."""
@@ -92,7 +92,7 @@ class Job:
         self._done: dict[str, int] = {}  # bytes that each node has moved in this step
         self._told: dict[str, dict[str, Any]] = {}  # what is not on file yet of nodes' steps
 
-    def do(self, step: str, asked: Mapping[str, Any], pace: Pace | None = None) -> dict[str, StepResult]:
+    def run_step(self, step: str, asked: Mapping[str, Any], pace: StragglerDetector | None = None) -> dict[str, StepResult]:
         """Has nodes do a step, as `Crew.do`; hears of finished files, and shows progress.
 
         Args:
@@ -100,7 +100,7 @@ class Job:
             asked: What each node is given for it.
             pace: Who is so slow that it is not waited for; nobody by default.
         """
-        pace, began = pace or Pace(), time.monotonic()
+        pace, began = pace or StragglerDetector(), time.monotonic()
         self._done = {}
 
         def on_told(node: str, said: Heartbeat) -> None:
@@ -109,23 +109,23 @@ class Job:
                 self.finish(node, line)
             self._show(step)
             seconds = time.monotonic() - began
-            if said.result is None and pace.gives_up(node, said.done_bytes, seconds):
-                self.crew.halt(node)
+            if said.result is None and pace.is_straggler(node, said.done_bytes, seconds):
+                self.pool.halt(node)
             if said.result and said.result.kind is None:
                 pace.ended(node, seconds)
             if said.result and said.result.kind == DETERMINISTIC:
-                self.crew.stop()  # What they do would be for nothing.
+                self.pool.stop()  # What they do would be for nothing.
 
         nodes = sorted(asked)
-        ended = self.crew.do(step, asked, on_told, lambda end: admission.apart(end, nodes))
+        ended = self.pool.do(step, asked, on_told, lambda end: admission.unreachable_peers(end, nodes))
         for node, each in ended.items():
-            self._told.setdefault(node, {})[step] = told(each)
+            self._told.setdefault(node, {})[step] = step_report(each)
         if found := foremost(ended, DETERMINISTIC):
             node, end = found
-            raise Deterministic(f"{node}: {end.why}") from RuntimeError(end.error)
+            raise DeterministicError(f"{node}: {end.why}") from RuntimeError(end.error)
         return ended
 
-    def once(self, step: str, asked: Any) -> Any:
+    def run_on_one(self, step: str, asked: Any) -> Any:
         """Has one node do a step for all, another one if that cannot; gives what it answers.
 
         Raises:
@@ -134,19 +134,19 @@ class Job:
             NobodyLeft: There is no node.
         """
         why: str | None = None
-        for node in self.crew.nodes:
-            end = self.do(step, {node: asked})[node]
+        for node in self.pool.nodes:
+            end = self.run_step(step, {node: asked})[node]
             if end.kind is None:
                 return end.value
             if end.kind == REFUSED:
                 raise core.UsageError(f"{node}: {end.reason}")
             if end.kind == LOST:
-                self.crew.lose(node, end.reason)  # What it held is lost when that is asked for.
+                self.pool.lose(node, end.reason)  # What it held is lost when that is asked for.
                 self.lost[node] = end.reason
             else:
                 why = why or f"{node}: {end.reason}"  # Another one may reach what it does not.
         if why is None:
-            raise NobodyLeft("no node is left")
+            raise NoNodeLeft("no node is left")
         raise core.RunError(why)
 
     def _show(self, step: str) -> None:
@@ -154,7 +154,7 @@ class Job:
         if step not in ("pass_one", "pass_two", "copy"):
             return
         schedule, now = self.schedule, sum(self._done.values())
-        came, whole = schedule.came_bytes, schedule.input_bytes
+        came, whole = schedule.received_bytes, schedule.input_bytes
         afterwards = schedule.copies is not None and not self.asked.COPIED_AS_WRITTEN
         moved = whole * (3 if afterwards else 2)
         if step == "pass_one":
@@ -165,7 +165,7 @@ class Job:
             done = 2 * whole + now
         self._on_progress(min(done, moved), moved)
 
-    def take_told(self) -> dict[str, dict[str, Any]]:
+    def take_reports(self) -> dict[str, dict[str, Any]]:
         """What nodes told of their steps since this was last asked."""
         taken, self._told = self._told, {}
         return taken
@@ -175,19 +175,19 @@ class Job:
 
         When all of a partition is there, it is finished, or copied.
         """
-        place = number_of(line["path"])
+        place = partition_of(line["path"])
         if line["seen"] is None:
             return
         if line.get("copy"):
             lines = self.copies.setdefault(place, {}).setdefault(node, {})
             lines[Path(line["path"]).name] = line
         elif self.schedule.owner[place] == node:
-            sums = self.sums.setdefault(place, Sums())
+            sums = self.sums.setdefault(place, PartitionFiles())
             sums.add(line)
-            if self.asked.is_whole(sums.in_order, line, self.schedule.came[place]):
+            if self.asked.is_complete(sums.in_order, line, self.schedule.received[place]):
                 # Of a partition of which nothing was made there is nothing that could be lost.
                 files = [file for file in sums.in_order if file.total.bytes]
-                self.schedule.sorted(place, files)
+                self.schedule.partition_finished(place, files)
                 self.vanished -= {file.path for file in files}
         self._note_copies(place)
 
@@ -201,7 +201,7 @@ class Job:
             of_it = {name: lines[name]["bytes"] for name in lines if name in sizes}
             if node != schedule.owner[place] and of_it == sizes:
                 paths = tuple(str(lines[Path(file.path).name]["path"]) for file in files)
-                schedule.copied(place, Copy(node, paths))
+                schedule.copy_finished(place, Copy(node, paths))
                 return
 
     def lose_all(
@@ -231,7 +231,7 @@ class Job:
         there: list[str] = []
         if end.kind in (FULL, STOPPED):
             there = [file.path for file in self.files_of(node)]
-        self.lose(node, SLOW if end.kind == STOPPED else end.reason, reads=reads, there=there)
+        self.lose(node, STRAGGLER if end.kind == STOPPED else end.reason, reads=reads, there=there)
 
     def lose(
         self,
@@ -254,10 +254,10 @@ class Job:
         schedule = self.schedule
         if not reads and not joins:
             self._out.add(node)
-            if member := self.crew.members.get(node):
+            if member := self.pool.members.get(node):
                 if member.gone is not None:
                     self._gone.add(node)
-                self.crew.lose(node, why)
+                self.pool.lose(node, why)
         if joins:
             self._out.discard(node)
             self._gone.discard(node)
@@ -266,8 +266,8 @@ class Job:
             self.lost[node] = why
         done = [place for place in schedule.finished if schedule.owner[place] == node]
         paths = [file.path for place in done for file in schedule.finished[place]]
-        self.witness.pop(node, None)
-        if self.asked.folder is not None:
+        self.surviving_readers.pop(node, None)
+        if self.asked.output_url is not None:
             seen = {*paths} - self.vanished
         elif reads or joins:
             seen = set(there)
@@ -279,24 +279,24 @@ class Job:
             for place in done
             if seen.issuperset(file.path for file in schedule.finished[place])
         }
-        heirs = self._heirs(node, [place for place in done if place not in keeps])
-        self.home.keep(lost_event(node, why, reads, joins, keeps, heirs))
-        schedule.lose(node, reads=reads, keeps=keeps, joins=joins, heirs=heirs)
+        heirs = self._new_owners(node, [place for place in done if place not in keeps])
+        self.dir.append(lost_event(node, why, reads, joins, keeps, heirs))
+        schedule.lose(node, reads=reads, keeps=keeps, joins=joins, new_owners=heirs)
         for of_place in self.copies.values():
             of_place.pop(node, None)
         for place in schedule.finished:
             self._note_copies(place)  # There may be another one.
-        self.inherit(heirs)
-        for other in [each for each, witness in self.witness.items() if witness == node]:
-            del self.witness[other]
-            self.find_witness(other)
+        self.adopt_copies(heirs)
+        for other in [each for each, witness in self.surviving_readers.items() if witness == node]:
+            del self.surviving_readers[other]
+            self.find_surviving_reader(other)
         # On a disk that fails the rest may go or not: at the end it is looked for once more.
         if reads or joins:
-            self.crew.do("drop", {node: {"keeps": list(keeps)}})
-        elif node in self.witness:
-            output = self.asked.on(node, self.asked.output)
+            self.pool.do("drop", {node: {"keeps": list(keeps)}})
+        elif node in self.surviving_readers:
+            output = self.asked.paths_on(node, self.asked.output)
             drop = {"keeps": list(keeps), "output": list(output)}
-            self.crew.do("drop", {self.witness[node]: drop})
+            self.pool.do("drop", {self.surviving_readers[node]: drop})
 
     def renewed(self) -> bool:
         """Gives machines whose agents are gone new ones, each once; tells whether one has one.
@@ -306,23 +306,23 @@ class Job:
         """
         nodes = sorted(self._gone - self._renewed)
         self._renewed.update(nodes)
-        there = self.crew.renew(nodes, self.place)
+        there = self.pool.renew(nodes, self.place)
         for node in there:
-            self.lose(node, "had lost its agent", joins=True, there=self.there(node))
+            self.lose(node, "had lost its agent", joins=True, there=self.intact_files(node))
         return bool(there)
 
-    def place(self, node: str) -> Place:
+    def place(self, node: str) -> WorkerConfig:
         """A node's place in the job."""
-        return self.asked.place(self.home.job, node)
+        return self.asked.worker_config(self.dir.job, node)
 
-    def there(self, node: str) -> set[str]:
+    def intact_files(self, node: str) -> set[str]:
         """Which of its finished files a node still has, whole."""
         files = self.files_of(node)
-        if self.asked.folder is not None:
+        if self.asked.output_url is not None:
             return {file.path for file in files} - self.vanished
         if not files:
             return set()
-        ended = self.crew.do("sees", {node: [file.path for file in files]})[node]
+        ended = self.pool.do("sees", {node: [file.path for file in files]})[node]
         sizes = {each.path: each.bytes for each in ended.answer or ()}
         return {file.path for file in files if sizes.get(file.path) == file.total.bytes}
 
@@ -332,27 +332,27 @@ class Job:
         of_node = [place for place in finished if self.schedule.owner[place] == node]
         return [file for place in of_node for file in finished[place]]
 
-    def _heirs(self, node: str, places: Sequence[int]) -> dict[int, tuple[str, Sequence[Finished]]]:
+    def _new_owners(self, node: str, places: Sequence[int]) -> dict[int, tuple[str, Sequence[Finished]]]:
         """Who has copies of a lost node's partitions, and what they will be called there."""
         found: dict[int, tuple[str, Sequence[Finished]]] = {}
         for place in places:
             copy = (self.schedule.copies or {}).get(place)
-            if copy is None or copy.node == node or copy.node not in self.crew.nodes:
+            if copy is None or copy.node == node or copy.node not in self.pool.nodes:
                 continue
             files = self.schedule.finished[place]
             own = [
-                Finished(inherited(path), file.total)
+                Finished(adopted_path(path), file.total)
                 for path, file in zip(copy.paths, files, strict=True)
             ]
             found[place] = copy.node, own
         return found
 
-    def inherit(self, heirs: Mapping[int, tuple[str, Sequence[Finished]]]) -> None:
+    def adopt_copies(self, heirs: Mapping[int, tuple[str, Sequence[Finished]]]) -> None:
         """Has nodes take copies for their own output; as often as is wanted."""
-        asked: dict[str, list[list[Any]]] = {}
+        spec: dict[str, list[list[Any]]] = {}
         for node, files in heirs.values():
-            asked.setdefault(node, []).extend(files_json(files))
-        ended = self.crew.do("inherit", asked)
+            spec.setdefault(node, []).extend(files_to_json(files))
+        ended = self.pool.do("inherit", spec)
         for node, end in sorted(ended.items()):
             if end.kind is not None and node not in self._out:
                 self._lose_as(node, end)
@@ -362,8 +362,8 @@ class Job:
         known = {seen.path: seen for sums in self.sums.values() for seen in sums.seen}
         if not paths:
             return set()
-        others = [each for each in self.crew.nodes if each != node]
-        ended = self.crew.do("sees", {other: list(paths) for other in others})
+        others = [each for each in self.pool.nodes if each != node]
+        ended = self.pool.do("sees", {other: list(paths) for other in others})
         found = {
             other: {each.path for each in end.answer if known.get(each.path) == each}
             for other, end in sorted(ended.items())
@@ -372,33 +372,33 @@ class Job:
         best = max(found, key=lambda other: len(found[other]), default=None)
         if best is None or not found[best]:
             return set()
-        self.witness[node] = best
+        self.surviving_readers[node] = best
         return found[best]
 
-    def find_witness(self, node: str) -> None:
+    def find_surviving_reader(self, node: str) -> None:
         """Finds again who sees the output that a lost node has left, if it is used."""
         schedule = self.schedule
         used = [place for place in schedule.finished if schedule.owner[place] == node]
         sizes = {file.path: file.total.bytes for place in used for file in schedule.finished[place]}
-        if self.asked.folder is not None:
+        if self.asked.output_url is not None:
             if self.vanished & {*sizes}:
                 self.lose(node, self.lost[node])
             return
-        if sizes and node not in self.crew.nodes and not self.is_witnessed(node, sizes):
+        if sizes and node not in self.pool.nodes and not self.has_surviving_reader(node, sizes):
             self.lose(node, self.lost[node])
 
-    def is_witnessed(self, node: str, sizes: Mapping[str, int]) -> bool:
+    def has_surviving_reader(self, node: str, sizes: Mapping[str, int]) -> bool:
         """Whether another one sees these files of a node: its witness from now on."""
-        ended = self.crew.do("sees", {other: list(sizes) for other in self.crew.nodes})
+        ended = self.pool.do("sees", {other: list(sizes) for other in self.pool.nodes})
         for other, end in sorted(ended.items()):
             if end.kind is None and {each.path: each.bytes for each in end.answer} == sizes:
-                self.witness[node] = other
+                self.surviving_readers[node] = other
                 return True
         return False
 
     def why_gone(self, node: str) -> str:
         """Why a node that is not asked any more is not."""
-        member = self.crew.members.get(node)
+        member = self.pool.members.get(node)
         return (member.gone if member else None) or "is not in the cluster any more"
 
     def parts(self, node: str, names: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
@@ -408,23 +408,23 @@ class Job:
             node: Who finishes its own, and those of lost nodes of which it is the witness.
             names: The names of each node's parts.
         """
-        lost = [each for each, witness in self.witness.items() if witness == node]
+        lost = [each for each, witness in self.surviving_readers.items() if witness == node]
         found: dict[str, list[str]] = {}
         for each in (node, *lost):
-            for directory in self.asked.on(each, self.asked.output):
+            for directory in self.asked.paths_on(each, self.asked.output):
                 found.setdefault(directory, []).extend(sorted(names.get(each, ())))
         return found
 
-    def files(self, splits: Sequence[Split], numbers: Iterable[int]) -> list[Seen]:
+    def files(self, splits: Sequence[Split], numbers: Iterable[int]) -> list[FileId]:
         """The files of splits as they are to be; of objects the store looks itself."""
         wanted = {
             (splits[each].path, splits[each].holders)
             for each in numbers
             if not is_url(splits[each].path)
         }
-        return [each for each, nodes in self.held.items() if (each.path, nodes) in wanted]
+        return [each for each, nodes in self.holders.items() if (each.path, nodes) in wanted]
 
     def refuse_changed(self, node: str, end: StepResult) -> None:
         """Ends the job if a node has found that the input is not what it was."""
         if end.kind == CHANGED:
-            raise Over(f"{node}: {end.reason}: begin again with another --job-dir")
+            raise FatalJobError(f"{node}: {end.reason}: begin again with another --job-dir")

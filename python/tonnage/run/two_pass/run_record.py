@@ -10,11 +10,11 @@ from tonnage.base.records import NodeRun, RoundRun, RunRecord
 from tonnage.cluster.step_worker import StepResult
 from tonnage.measure.trial import environment
 from tonnage.run.storage.object_store import sum_requests
-from tonnage.run.two_pass.job_dir import Home
+from tonnage.run.two_pass.job_dir import JobDir
 from tonnage.run.two_pass.schedule import Schedule
 
 
-def told(end: StepResult) -> dict[str, Any]:
+def step_report(end: StepResult) -> dict[str, Any]:
     """What there is to keep of a step on a node."""
     answer = end.value if isinstance(end.value, dict) else {}
     phases = answer.get("phases", [])
@@ -33,8 +33,8 @@ def told(end: StepResult) -> dict[str, Any]:
     }
 
 
-def recorded(
-    kept: Home,
+def build_run_record(
+    kept: JobDir,
     schedule: Schedule,
     command: list[str],
     done: Mapping[str, Any],

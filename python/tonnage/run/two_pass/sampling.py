@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tonnage.run.two_pass.schedule import Split, share_out
+from tonnage.run.two_pass.schedule import Split, assign_splits
 from tonnage.run.two_pass.splits import split_json
 
 if TYPE_CHECKING:
-    from tonnage.run.two_pass.job_state import Job
+    from tonnage.run.two_pass.job_state import JobRun
 
 
-def sample(job: Job, splits: Sequence[Split], chunks: int) -> list[Any]:
+def sample(job: JobRun, splits: Sequence[Split], chunks: int) -> list[Any]:
     """What nodes answer that sample so many chunks together, evenly spread over the input.
 
     Raises:
@@ -23,8 +23,8 @@ def sample(job: Job, splits: Sequence[Split], chunks: int) -> list[Any]:
     answers: list[Any] = []
     left = list(range(len(splits)))
     while left:
-        readers = set(job.crew.nodes)
-        shares = share_out(splits, left, readers)
+        readers = set(job.pool.nodes)
+        shares = assign_splits(splits, left, readers)
         asked = {
             node: {
                 "splits": [split_json(splits[number]) for number in share],
@@ -33,7 +33,7 @@ def sample(job: Job, splits: Sequence[Split], chunks: int) -> list[Any]:
             }
             for node, share in shares.items()
         }
-        ended = job.do("sample", asked)
+        ended = job.run_step("sample", asked)
         sampled: set[int] = set()
         for node, each in ended.items():
             if each.kind is None:
@@ -42,6 +42,6 @@ def sample(job: Job, splits: Sequence[Split], chunks: int) -> list[Any]:
             else:
                 job.refuse_changed(node, each)
                 job.lost[node] = each.reason
-                job.crew.lose(node, each.reason)
+                job.pool.lose(node, each.reason)
         left = [number for number in left if number not in sampled]
     return answers

@@ -31,11 +31,11 @@ TRIES = 2
 """A link, or a node without a reason, that fails so often is not tried again."""
 
 
-class Unreadable(Exception):
+class InputLost(Exception):
     """A part of the input that no node can read any more."""
 
 
-class NobodyLeft(Exception):
+class NoNodeLeft(Exception):
     """There is no node that could own a partition."""
 
 
@@ -154,9 +154,9 @@ class Schedule:
         self.owner: list[str] = [""] * partitions
         self.bytes_of = [self.input_bytes / max(partitions, 1)] * partitions
         """Of each partition: what its last owner had, or an even share."""
-        self.came = [0] * partitions
+        self.received = [0] * partitions
         """Bytes that its present owner has of each partition."""
-        self.came_bytes = 0
+        self.received_bytes = 0
         """Of all of them."""
         self.finished: dict[int, list[Finished]] = {}
         self.written = Total()
@@ -188,7 +188,7 @@ class Schedule:
             NobodyLeft: It takes an owner for a partition, and there is none.
         """
         if not all(self.owner):
-            raise NobodyLeft("no node is left that could hold data")
+            raise NoNodeLeft("no node is left that could hold data")
         alike: dict[int, int] = {}
         same = [alike.setdefault(mask, number) for number, mask in enumerate(self._masks)]
         groups: dict[tuple[int, bool], list[int]] = {}
@@ -206,7 +206,7 @@ class Schedule:
 
         (history, _), splits = max(groups.items(), key=carries)
         owners = {place: self.owner[place] for place in _bits(self._masks[history])}
-        return Round(self.rounds, share_out(self.splits, splits, self.readers), owners)
+        return Round(self.rounds, assign_splits(self.splits, splits, self.readers), owners)
 
     def to_sort(self) -> dict[str, list[int]]:
         """The partitions that each node has to sort; none of a node that has none."""
@@ -224,11 +224,11 @@ class Schedule:
         """
         if self.copies is None:
             return {}
-        return self.copied_by(
+        return self.assign_copies(
             [place for place, files in self.finished.items() if files and place not in self.copies]
         )
 
-    def copied_by(self, places: Iterable[int]) -> dict[int, str]:
+    def assign_copies(self, places: Iterable[int]) -> dict[int, str]:
         """The node that is to keep a copy of each partition: who has least for its weight.
 
         Raises:
@@ -243,7 +243,7 @@ class Schedule:
         for place in places:
             own = [heapq.heappop(turns)] if turns and turns[0][1] == self.owner[place] else []
             if not turns:
-                raise NobodyLeft("no second node is left that could keep a copy of the output")
+                raise NoNodeLeft("no second node is left that could keep a copy of the output")
             has, node = turns[0]
             found[place] = node
             heapq.heapreplace(turns, (has + self.bytes_of[place] / self.weights[node], node))
@@ -282,8 +282,8 @@ class Schedule:
             self.scratch.setdefault(node, []).append(each.number)
             for place, came in outcomes[node].partitions.items():
                 if each.owners.get(place) == node:
-                    self.came[place] += came
-                    self.came_bytes += came
+                    self.received[place] += came
+                    self.received_bytes += came
         everybody = 0
         for mask in told.values():
             everybody |= mask
@@ -319,18 +319,18 @@ class Schedule:
         } | {frozenset((node, other)) for node in blames for other in blames[node]}
         return self._judged(pairs, {*outcomes, *blames})
 
-    def sorted(self, place: int, files: Iterable[Finished]) -> None:
+    def partition_finished(self, place: int, files: Iterable[Finished]) -> None:
         """Takes the files of a partition that is whole, in order."""
         before = self.finished.get(place, [])
         now = self.finished[place] = list(files)
         self.written += _total(now) - _total(before)
 
-    def copied(self, place: int, copy: Copy) -> None:
+    def copy_finished(self, place: int, copy: Copy) -> None:
         """Takes a copy of a finished partition that is whole."""
         assert self.copies is not None
         self.copies[place] = copy
 
-    def linked(self, pairs: Iterable[Collection[str]], well: Collection[str]) -> list[str]:
+    def links_failed(self, pairs: Iterable[Collection[str]], well: Collection[str]) -> list[str]:
         """Takes what links failed while copies were made; gives whom to `lose`, as `round_ended`.
 
         Args:
@@ -346,7 +346,7 @@ class Schedule:
         reads: bool = False,
         keeps: Collection[int] = (),
         joins: bool = False,
-        heirs: Mapping[int, tuple[str, Sequence[Finished]]] | None = None,
+        new_owners: Mapping[int, tuple[str, Sequence[Finished]]] | None = None,
     ) -> None:
         """Takes a node for lost: what it held for others is missing again, and gets other owners.
 
@@ -372,10 +372,10 @@ class Schedule:
         self._failed_pairs = {
             pair: times for pair, times in self._failed_pairs.items() if node not in pair
         }
-        inherited = heirs or {}
+        inherited = new_owners or {}
         for place, (heir, files) in inherited.items():
             self.owner[place] = heir
-            self.sorted(place, files)
+            self.partition_finished(place, files)
         if self.copies is not None:
             self.copies = {
                 place: copy
@@ -392,9 +392,9 @@ class Schedule:
             self.written -= _total(self.finished.pop(place, []))
             if self.copies is not None:
                 self.copies.pop(place, None)
-            self.bytes_of[place] = max(self.came[place], self.bytes_of[place])
-            self.came_bytes -= self.came[place]
-            self.came[place] = 0
+            self.bytes_of[place] = max(self.received[place], self.bytes_of[place])
+            self.received_bytes -= self.received[place]
+            self.received[place] = 0
             mask |= 1 << place
         if mask:
             self._masks = [missing | mask for missing in self._masks]
@@ -455,7 +455,7 @@ class Schedule:
             heapq.heapreplace(turns, (has + more, node))
 
 
-def share_out(
+def assign_splits(
     splits: Sequence[Split], numbers: Iterable[int], readers: Collection[str]
 ) -> dict[str, list[int]]:
     """Divides splits among their holders, who are to read as much as each other.
@@ -481,7 +481,7 @@ def share_out(
     for holders, of_them in together.items():
         turns[holders] = sorted((0, node) for node in holders if node in readers)
         if not turns[holders]:
-            raise Unreadable(f"nobody can read {splits[of_them[0]]} any more")
+            raise InputLost(f"nobody can read {splits[of_them[0]]} any more")
     order = sorted(
         (len(turns[holders]), place, number)
         for holders, of_them in together.items()

@@ -95,7 +95,7 @@ def block_bytes(
     return max(min(found), least)
 
 
-def rooms(each: Round, schedule: Schedule) -> dict[str, int]:
+def space_needed(each: Round, schedule: Schedule) -> dict[str, int]:
     """About how much comes to each node in a round."""
     reads = sum(schedule.splits[number].bytes for one in each.reads.values() for number in one)
     comes: dict[str, float] = {}

@@ -15,7 +15,7 @@ from tonnage.run.two_pass.schedule import Split
 from tonnage.run.two_pass.sizing import stride
 
 
-class Seen(NamedTuple):
+class FileId(NamedTuple):
     """A file as a machine sees it; equal where it is the same one, as it was."""
 
     path: str
@@ -27,35 +27,35 @@ class Seen(NamedTuple):
     """What tells an object from any other of its name, if the store says."""
 
 
-def seen(path: str) -> Seen:
+def file_id(path: str) -> FileId:
     """What this machine sees of a file.
 
     Raises:
         OSError: It is not there.
     """
     about = os.stat(path)
-    return Seen(path, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    return FileId(path, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
 
 
-def of_url(url: str, size: int, etag: str | None = None) -> Seen:
+def object_id(url: str, size: int, etag: str | None = None) -> FileId:
     """An object, which all machines see alike."""
-    return Seen(url, 0, size, 0, 0, etag)
+    return FileId(url, 0, size, 0, 0, etag)
 
 
-def holders(files: Mapping[str, Sequence[Seen]]) -> dict[Seen, tuple[str, ...]]:
+def find_holders(files: Mapping[str, Sequence[FileId]]) -> dict[FileId, tuple[str, ...]]:
     """Who has each file, in the order of paths.
 
     Args:
         files: Of each node.
     """
-    held: dict[Seen, list[str]] = {}
+    held: dict[FileId, list[str]] = {}
     for node in sorted(files):
         for each in files[node]:
             held.setdefault(each, []).append(node)
     return {each: tuple(held[each]) for each in sorted(held)}
 
 
-def cut(held: Mapping[Seen, tuple[str, ...]], record_bytes: int) -> list[Split]:
+def cut_splits(held: Mapping[FileId, tuple[str, ...]], record_bytes: int) -> list[Split]:
     """Cuts files at records into splits that are small enough to be shared out evenly.
 
     Args:

@@ -15,15 +15,15 @@ from tonnage.cluster.step_worker import DISK, FAILED, FULL, REFUSED, StepResult
 from tonnage.cluster.worker_pool import LOST, foremost, refuse
 from tonnage.run.storage.object_store import is_url, split_url
 from tonnage.run.two_pass import admission
-from tonnage.run.two_pass.job_dir import Over, heirs_from, replay, seen_from, seen_json
-from tonnage.run.two_pass.job_spec import NODE, REPLICATED
-from tonnage.run.two_pass.job_state import Job
+from tonnage.run.two_pass.job_dir import FatalJobError, new_owners_from_json, replay, holders_from_json, holders_to_json
+from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER, REPLICATED
+from tonnage.run.two_pass.job_state import JobRun
 from tonnage.run.two_pass.schedule import Finished, Schedule, Split
-from tonnage.run.two_pass.splits import holders
-from tonnage.run.two_pass.worker import Look
+from tonnage.run.two_pass.splits import find_holders
+from tonnage.run.two_pass.worker import NodeInventory
 
 
-def begin(job: Job) -> None:
+def begin(job: JobRun) -> None:
     """Makes the job's schedule.
 
     Raises:
@@ -33,31 +33,31 @@ def begin(job: Job) -> None:
     """
     looks = _looked(job)
     _reached(job, looks)
-    if job.home.plan is None:
+    if job.dir.plan is None:
         _plan(job, looks)
     else:
         _go_on(job, looks)
 
 
-def _looked(job: Job) -> dict[str, Look]:
+def _looked(job: JobRun) -> dict[str, NodeInventory]:
     """What is on each node, all of which can be used."""
     _by_all(job, "prepare", None)
     ended = _by_all(job, "look", None)
-    looks: dict[str, Look] = {node: each.value for node, each in ended.items() if each.value}
+    looks: dict[str, NodeInventory] = {node: each.value for node, each in ended.items() if each.value}
     for node, look in looks.items():
         if others := {each: where for each, where in look.others.items() if each != node}:
             other, where = next(iter(others.items()))
             raise core.UsageError(
-                f"{where} is one directory on {node} and {other}: write {NODE} in its path"
+                f"{where} is one directory on {node} and {other}: write {NODE_PLACEHOLDER} in its path"
             )
     job.workers = {node: look.workers for node, look in looks.items()}
     return looks
 
 
-def _by_all(job: Job, step: str, asked: Any) -> dict[str, StepResult]:
+def _by_all(job: JobRun, step: str, asked: Any) -> dict[str, StepResult]:
     """Has all nodes do a step, without which none takes part."""
-    crew, fresh = job.crew, job.home.plan is None
-    ended = job.do(step, dict.fromkeys(crew.members if fresh else crew.nodes, asked))
+    crew, fresh = job.pool, job.dir.plan is None
+    ended = job.run_step(step, dict.fromkeys(crew.members if fresh else crew.nodes, asked))
     refuse(ended, REFUSED)
     if fresh and (found := foremost(ended, LOST, DISK, FULL, FAILED)):
         node, why = found
@@ -70,67 +70,67 @@ def _by_all(job: Job, step: str, asked: Any) -> dict[str, StepResult]:
     return ended
 
 
-def _reached(job: Job, looks: Mapping[str, Look]) -> None:
+def _reached(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
     """Has one node look at what is in object storage, and all show that they are let in there."""
-    asked, plan = job.asked, job.home.plan
+    asked, plan = job.asked, job.dir.plan
     if plan is not None:
-        job.held = seen_from(plan)
-    elif asked.urls:
+        job.holders = holders_from_json(plan)
+    elif asked.input_urls:
         nodes = tuple(sorted(looks))
-        job.held = dict.fromkeys(job.once("find", asked.urls)["objects"], nodes)
-    of_buckets = {split_url(each.path)[0]: each.path for each in job.held if is_url(each.path)}
+        job.holders = dict.fromkeys(job.run_on_one("find", asked.input_urls)["objects"], nodes)
+    of_buckets = {split_url(each.path)[0]: each.path for each in job.holders if is_url(each.path)}
     wanted = list(of_buckets.values())
-    if asked.folder is not None:
-        claimed = job.once("claim", None)
+    if asked.output_url is not None:
+        claimed = job.run_on_one("claim", None)
         job.stored = claimed["there"]
         wanted.append(claimed["marker"])
     if wanted:
         _by_all(job, "reach", wanted)
 
 
-def _plan(job: Job, looks: Mapping[str, Look]) -> None:
+def _plan(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
     asked = job.asked
     admission.refuse_absent(asked.inputs, {node: look.absent for node, look in looks.items()})
     admission.refuse_parts({node: look for node, look in looks.items()})
     weights = admission.weights(sorted(looks), asked.weights)
-    job.held = holders({node: look.files for node, look in looks.items()}) | job.held
-    splits = asked.splits(job.held)
+    job.holders = find_holders({node: look.files for node, look in looks.items()}) | job.holders
+    splits = asked.splits(job.holders)
     if asked.durability == REPLICATED and len(looks) < 2:
         raise core.UsageError(
             "--durability replicated: a copy takes a second machine, and there is one: add some"
         )
-    asked.refuse_room(looks, weights, sum(split.bytes for split in splits))
-    plan = seen_json(job.held) | asked.divided(job, splits) | {"weights": weights}
-    job.home.begin(plan)
+    asked.check_space(looks, weights, sum(split.bytes for split in splits))
+    plan = holders_to_json(job.holders) | asked.partitioning(job, splits) | {"weights": weights}
+    job.dir.begin(plan)
     job.schedule = _schedule(job, splits)
     for node, why in list(job.lost.items()):
         job.lose(node, why)
 
 
-def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
+def _go_on(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
     """Takes up what an earlier command left: what is on file, as far as nodes still have it."""
-    plan = job.home.plan
+    plan = job.dir.plan
     assert plan is not None
     everybody = tuple(sorted({*plan["weights"], *looks}))
     splits = [
         replace(split, holders=everybody) if is_url(split.path) else split
-        for split in job.asked.splits(job.held)
+        for split in job.asked.splits(job.holders)
     ]
     schedule = job.schedule = _schedule(job, splits)
-    job.home.keep({"event": "command"})
+    job.dir.append({"event": "command"})
     heirs: dict[int, tuple[str, Sequence[Finished]]] = {}
-    for event in job.home.events:
+    for event in job.dir.events:
         replay(schedule, event)
         if event["event"] == "lost":
-            heirs |= heirs_from(event)
+            heirs |= new_owners_from_json(event)
             job.lost.pop(event["node"], None)
             if not event["joins"]:
                 job.lost[event["node"]] = event["why"]
     for node, look in looks.items():
         there = set(look.files)
-        for each, nodes in job.held.items():
+        for each, nodes in job.holders.items():
             if node in nodes and each not in there and not is_url(each.path):
-                raise Over(
+                raise FatalJobError(
                     f"input {each.path} on {node} is not what it was when the job began: "
                     "begin again with another --job-dir"
                 )
@@ -145,7 +145,7 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
         if is_url(file.path) and job.stored.get(file.path) != file.total.bytes
     }
     # The command may have ended before they had.
-    job.inherit(
+    job.adopt_copies(
         {
             place: (node, files)
             for place, (node, files) in heirs.items()
@@ -159,17 +159,17 @@ def _go_on(job: Job, looks: Mapping[str, Look]) -> None:
             if node in schedule.readers or node in schedule.keepers:
                 job.lose(node, job.why_gone(node))
             continue
-        still = job.there(node)
+        still = job.intact_files(node)
         rounds = {*schedule.scratch.get(node, ())}  # A spare has none.
         has_all = rounds <= {*looks[node].rounds} and len(still) == len(job.files_of(node))
         if node not in schedule.keepers or not has_all:
             job.lose(node, "had lost what it held", joins=True, there=still)
     for node in sorted(job.lost):
-        job.find_witness(node)
+        job.find_surviving_reader(node)
 
 
-def _schedule(job: Job, splits: Sequence[Split]) -> Schedule:
-    plan = job.home.plan
+def _schedule(job: JobRun, splits: Sequence[Split]) -> Schedule:
+    plan = job.dir.plan
     assert plan is not None
     copies = job.asked.durability == REPLICATED
     return Schedule(splits, plan["partitions"], plan["weights"], copies=copies)

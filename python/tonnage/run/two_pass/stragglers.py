@@ -28,7 +28,7 @@ TIMES = 2.0
 """A node that needs so much longer is given up."""
 
 
-class Pace:
+class StragglerDetector:
     """How fast nodes are.
 
     Args:
@@ -52,7 +52,7 @@ class Pace:
             self._together += wanted / seconds
             self._slowest = min(self._slowest, wanted / seconds)
 
-    def gives_up(self, node: str, done: int, seconds: float) -> bool:
+    def is_straggler(self, node: str, done: int, seconds: float) -> bool:
         """Whether a node is given up; then it stays so.
 
         Args:

@@ -33,9 +33,9 @@ from tonnage.base.core.stage_stats import without_samples
 from tonnage.base.records import write_atomically
 from tonnage.run.storage.object_store import HIDDEN, ObjectStoreOptions, is_url
 from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
-from tonnage.run.two_pass.output.object_store import Changed, Objects
-from tonnage.run.two_pass.output.replication import Copies
-from tonnage.run.two_pass.splits import Seen, of_url, seen
+from tonnage.run.two_pass.output.object_store import InputChanged, ObjectStoreSteps
+from tonnage.run.two_pass.output.replication import ReplicationSteps
+from tonnage.run.two_pass.splits import FileId, object_id, file_id
 
 ROOM_PREFIX = "tonnage-"
 FINISHED = "finished.jsonl"
@@ -66,7 +66,7 @@ STEPS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(ABC):
+class WorkerConfig(ABC):
     """A job as one of its machines has it."""
 
     job: str
@@ -80,12 +80,12 @@ class Place(ABC):
     volumes: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
 
     @abstractmethod
-    def site(self) -> Site:
+    def site(self) -> TwoPassWorker:
         """The machine's part."""
 
 
 @dataclass(frozen=True)
-class Room:
+class DeviceSpace:
     """How much is free on a device, and which of the job's directories are there."""
 
     device: int
@@ -96,30 +96,30 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Look:
+class NodeInventory:
     """What is on a machine."""
 
     workers: int
-    files: tuple[Seen, ...]
+    files: tuple[FileId, ...]
     absent: tuple[str, ...]
     """Inputs that are not there."""
     parts: tuple[str, ...]
     """What manifests among the inputs say that there is."""
     others: Mapping[str, str]
     """Other machines that have made themselves at home in a directory of this one."""
-    rooms: tuple[Room, ...]
+    rooms: tuple[DeviceSpace, ...]
     rounds: tuple[int, ...]
     """The rounds that are whole here."""
     finished: tuple[Mapping[str, Any], ...] = field(default=())
     """The lines of files that are whole here."""
 
 
-class Site(Objects, Copies):
+class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     """A machine's part in a job; what it reads, and makes of it, its kind of job says."""
 
     STEPS = STEPS
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: WorkerConfig) -> None:
         self._place = place
         self._rooms = [Path(each) / f"{ROOM_PREFIX}{place.job}" for each in place.scratch]
         self._list = self._rooms[0] / FINISHED
@@ -155,14 +155,14 @@ class Site(Objects, Copies):
                     f"{flag} {home.parent}: {why.strerror}: give a directory to write to"
                 ) from why
 
-    def look(self, _: None, on_progress: OnProgress) -> Look:
+    def look(self, _: None, on_progress: OnProgress) -> NodeInventory:
         """What is here; all machines have prepared themselves by then.
 
         Raises:
             UsageError: An input cannot be used.
         """
         place = self._place
-        files: dict[str, Seen] = {}
+        files: dict[str, FileId] = {}
         absent, parts = [], []
         for path in place.inputs:
             found = list(self._input(path))
@@ -181,7 +181,7 @@ class Site(Objects, Copies):
             for name in os.listdir(home)
             if name.startswith(OWNER) and name != f"{OWNER}{place.node}"
         }
-        return Look(
+        return NodeInventory(
             workers=core.workers(),
             files=tuple(sorted(files.values())),
             absent=tuple(absent),
@@ -238,7 +238,7 @@ class Site(Objects, Copies):
             for path in (index, *devices):
                 path.unlink(missing_ok=True)
             if isinstance(why, core.RunError) and inputs & {str(each) for each in why.args[1:]}:
-                raise Unread(why.args[0]) from why
+                raise InputUnreadable(why.args[0]) from why
             raise
         return without_samples(done)
 
@@ -263,12 +263,12 @@ class Site(Objects, Copies):
             on_progress: Called with bytes done.
         """
 
-    def sees(self, paths: Sequence[str], on_progress: OnProgress) -> list[Seen]:
+    def sees(self, paths: Sequence[str], on_progress: OnProgress) -> list[FileId]:
         """Those of these files that it sees."""
         found = []
         for number, path in enumerate(paths):
             if os.path.isfile(path):
-                found.append(seen(path))
+                found.append(file_id(path))
             on_progress(number)
         return found
 
@@ -358,12 +358,12 @@ class Site(Objects, Copies):
             if not line.endswith("\n"):
                 return  # It is being written.
             told = json.loads(line)
-            about: Seen | None
+            about: FileId | None
             try:
                 about = (
-                    of_url(told["path"], told["bytes"])
+                    object_id(told["path"], told["bytes"])
                     if is_url(told["path"])
-                    else seen(told["path"])
+                    else file_id(told["path"])
                 )
             except OSError:
                 about = None
@@ -386,7 +386,7 @@ class Site(Objects, Copies):
             if all(device.is_file() for device in self._round(number)[0]):
                 yield number
 
-    def _free(self) -> Iterator[Room]:
+    def _free(self) -> Iterator[DeviceSpace]:
         counts: dict[int, list[int]] = {}
         free: dict[int, int] = {}
         for kind, directories in enumerate((self._place.output, self._place.scratch)):
@@ -396,7 +396,7 @@ class Site(Objects, Copies):
                 if about.f_blocks:
                     free[device] = about.f_bavail * about.f_frsize
         for device, size in free.items():
-            yield Room(device, size, *counts[device])
+            yield DeviceSpace(device, size, *counts[device])
 
     def _input(self, path: str) -> Iterator[str]:
         """The files of an input, in the order of their names."""
@@ -412,13 +412,13 @@ class Site(Objects, Copies):
             )
         yield from (os.path.join(path, name) for name in names if not name.startswith(HIDDEN))
 
-    def _readable(self, path: str) -> Seen:
+    def _readable(self, path: str) -> FileId:
         try:
             if not os.path.isfile(path):
                 raise core.UsageError(
                     f"input {path} is no regular file: give files, or directories of files"
                 )
-            about = seen(path)
+            about = file_id(path)
             with open(path, "rb"):
                 pass
         except OSError as why:
@@ -426,16 +426,16 @@ class Site(Objects, Copies):
         self._refuse_input(about)
         return about
 
-    def _refuse_changed(self, files: Iterable[Seen]) -> None:
+    def _refuse_changed(self, files: Iterable[FileId]) -> None:
         for each in files:
             try:
-                now = seen(each.path)
+                now = file_id(each.path)
             except FileNotFoundError as why:
-                raise Changed(f"input {each.path}: {why.strerror}") from why
+                raise InputChanged(f"input {each.path}: {why.strerror}") from why
             except OSError as why:
-                raise Unread(f"input {each.path}: {why.strerror}") from why
+                raise InputUnreadable(f"input {each.path}: {why.strerror}") from why
             if now != each:
-                raise Changed(f"input {each.path} was changed since the job began")
+                raise InputChanged(f"input {each.path} was changed since the job began")
 
     def _refuse_inside(self, flag: str, directory: str) -> None:
         inside = Path(os.path.realpath(directory))
@@ -496,15 +496,15 @@ class Site(Objects, Copies):
         self._remove_parts(self._place.output, only=only, but=but)
 
 
-class Unread(Exception):
+class InputUnreadable(Exception):
     """An input cannot be read here."""
 
 
-class Deterministic(Exception):
+class DeterministicError(Exception):
     """What would fail on any machine, as often as it is tried."""
 
 
-def of_disk(why: BaseException | None) -> bool:
+def is_system_error(why: BaseException | None) -> bool:
     """Whether the system says so; who decodes what is broken has no number for it."""
     return isinstance(why, OSError) and why.errno is not None
 

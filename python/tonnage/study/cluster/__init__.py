@@ -15,8 +15,8 @@ that is done by the command that goes on. One command at a time has the director
 commands that it runs, which may outlive it when it is killed.
 """
 
-from tonnage.study.cluster.loop import CALIBRATED, study_fleet
-from tonnage.study.cluster.settings import Settings
+from tonnage.study.cluster.loop import CALIBRATED, study_cluster
+from tonnage.study.cluster.settings import ClusterStudySettings
 from tonnage.study.cluster.survey import BYTES_A_MACHINE
 
-__all__ = ["BYTES_A_MACHINE", "CALIBRATED", "Settings", "study_fleet"]
+__all__ = ["BYTES_A_MACHINE", "CALIBRATED", "ClusterStudySettings", "study_cluster"]

@@ -18,12 +18,12 @@ from tonnage.base.records.plan import Candidate, Plan
 from tonnage.cluster.ray_adapter import TYPE_SEPARATOR, connect
 from tonnage.measure.trial.session import locked_dir
 from tonnage.measure.trial.trial import utc_now
-from tonnage.model.plan_accuracy import plan_accuracy
+from tonnage.model.run_comparison.plan_accuracy import plan_accuracy
 from tonnage.run.sort.gensort import RECORD_BYTES
-from tonnage.run.sort.input_generator import hands
+from tonnage.run.sort.input_generator import data_generator
 from tonnage.run.two_pass.job_dir import RUN
 from tonnage.study.cluster.commands import say, tonnage
-from tonnage.study.cluster.settings import Settings
+from tonnage.study.cluster.settings import ClusterStudySettings
 from tonnage.study.cluster.survey import REHEARSING, lack, survey
 
 STUDY = "study.json"
@@ -39,7 +39,7 @@ REHEARSALS = 2
 """Two tell how runs vary; more would take longer than the job."""
 
 
-def study_fleet(settings: Settings, command: list[str], until: str) -> ClusterStudy:
+def study_cluster(settings: ClusterStudySettings, command: list[str], until: str) -> ClusterStudy:
     """Does the steps that are left, up to one; gives the study's record, `STUDY` in ``out``.
 
     Raises:
@@ -54,7 +54,7 @@ def study_fleet(settings: Settings, command: list[str], until: str) -> ClusterSt
 class _Loop:
     """The steps; each adds to the record and writes it."""
 
-    def __init__(self, settings: Settings, command: list[str], held: int) -> None:
+    def __init__(self, settings: ClusterStudySettings, command: list[str], held: int) -> None:
         self._settings, self._out, self._held = settings, settings.out, held
         self._commands: list[list[str]] = []  # of the step that is being done
         self._study = self._begun(command)
@@ -241,7 +241,7 @@ class _Loop:
                     f"the first {nodes} machines of {kind} are {there}, and the survey had "
                     f"{formatting.listing(names)}: have these back, or give another --output"
                 )
-            with hands(cluster, first) as all_of, core.Progress("generating", size) as progress:
+            with data_generator(cluster, first) as all_of, core.Progress("generating", size) as progress:
                 all_of.lay_out(shares, directories, progress)
 
     def _remove(self, names: Sequence[str]) -> None:
@@ -251,7 +251,7 @@ class _Loop:
                 there = [each for each in cluster.machines if each.name in names]
                 gone = {*names} - {each.name for each in there}
                 stays = dict.fromkeys(gone, "it left the cluster")
-                with hands(cluster, there) as all_of:
+                with data_generator(cluster, there) as all_of:
                     stays |= all_of.remove(self._places)
         except (core.UsageError, core.RunError) as failed:
             # A warning, and no end: what ended the step counts for more, if anything did.

@@ -10,7 +10,7 @@ from tonnage.measure.disk import split_read_write
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClusterStudySettings:
     """What to study."""
 
     fleet: str

@@ -11,9 +11,9 @@ from tonnage.base import core, formatting
 from tonnage.base.records.cluster_study import SurveyedMachine
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.cluster.ray_adapter import TYPE_SEPARATOR, Machine, connect
-from tonnage.run.sort.input_generator import hands
+from tonnage.run.sort.input_generator import data_generator
 from tonnage.study.cluster.commands import say
-from tonnage.study.cluster.settings import Settings
+from tonnage.study.cluster.settings import ClusterStudySettings
 
 REHEARSING = 2
 """Machines of a rehearsal: the fewest that have a network between them."""
@@ -23,7 +23,7 @@ LEAST_SHARE = 1_000_000
 """What a trial of disks takes at least of a machine's share of the job."""
 
 
-def survey(settings: Settings) -> tuple[list[SurveyedMachine], int]:
+def survey(settings: ClusterStudySettings) -> tuple[list[SurveyedMachine], int]:
     """The machines, with what is free on them, and how much they are to sort.
 
     Raises:
@@ -33,7 +33,7 @@ def survey(settings: Settings) -> tuple[list[SurveyedMachine], int]:
         kinds = _kinds(cluster.machines, settings)
         _refuse_few(settings, kinds)
         count = max(Counter(kinds.values()).values())
-        with hands(cluster, [each for each in cluster.machines if each.name in kinds]) as all_of:
+        with data_generator(cluster, [each for each in cluster.machines if each.name in kinds]) as all_of:
             free = all_of.room([str(path) for path in settings.directories])
     size = settings.size_bytes or BYTES_A_MACHINE * count
     machines = [
@@ -50,7 +50,7 @@ def survey(settings: Settings) -> tuple[list[SurveyedMachine], int]:
     return machines, size
 
 
-def lack(settings: Settings, machine: SurveyedMachine, share: int) -> str:
+def lack(settings: ClusterStudySettings, machine: SurveyedMachine, share: int) -> str:
     """Where a machine has no room for its share of the job, in words; empty if it has."""
     data, scratch = ([str(path) for path in paths] for paths in (settings.data, settings.scratch))
     copies = 2 if settings.durability == "replicated" else 1
@@ -65,7 +65,7 @@ def lack(settings: Settings, machine: SurveyedMachine, share: int) -> str:
     return ""
 
 
-def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[str, str]]:
+def _kinds(machines: Sequence[Machine], settings: ClusterStudySettings) -> dict[str, tuple[str, str]]:
     """Provider and type of each machine; refused if one does not say, or no catalog has it."""
     try:
         catalogs = list(map(catalog.load_catalog, settings.catalogs)) or catalog.newest_catalogs()
@@ -88,7 +88,7 @@ def _kinds(machines: Sequence[Machine], settings: Settings) -> dict[str, tuple[s
     return found
 
 
-def _refuse_few(settings: Settings, kinds: dict[str, tuple[str, str]]) -> None:
+def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]]) -> None:
     """Leaves out types of which there is one; refused if nothing is left."""
     for (one, kind), (other, same) in itertools.combinations(sorted({*kinds.values()}), 2):
         if kind == same:

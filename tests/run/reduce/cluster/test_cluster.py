@@ -22,19 +22,19 @@ from support.s3 import BUCKET, Bucket
 from support.sorters import Killed, killed
 from tonnage.base import core
 from tonnage.cluster.step_worker import StepResult, Part, Steps
-from tonnage.run.formats.fixed_width import OfSize
+from tonnage.run.formats.fixed_width import FixedWidth
 from tonnage.run.formats.format import Format
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.reduce.cluster import driver
-from tonnage.run.reduce.cluster.chunk_ledger import Ledger
-from tonnage.run.reduce.cluster.driver import reduce_fleet
-from tonnage.run.reduce.cluster.job_dir import ReduceHome
-from tonnage.run.reduce.cluster.run_record import Told
-from tonnage.run.reduce.cluster.worker import ReducePlace, ReduceSite
-from tonnage.run.reduce.cluster.worker_actor import Reducer
-from tonnage.run.reduce.sampling import Sampled
-from tonnage.run.two_pass.job_dir import Over
+from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
+from tonnage.run.reduce.cluster.driver import reduce_on_cluster
+from tonnage.run.reduce.cluster.job_dir import ReduceJobDir
+from tonnage.run.reduce.cluster.run_record import NodeReports
+from tonnage.run.reduce.cluster.worker import ReduceConfig, ReduceWorker
+from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
+from tonnage.run.reduce.sampling import FromSample
+from tonnage.run.two_pass.job_dir import FatalJobError
 
 NODES = ("a", "b", "c")
 
@@ -49,12 +49,12 @@ class Failing(Checksum):
 def test_machines_share_objects_and_each_has_some(tmp_path: Path, s3: Bucket) -> None:
     rows = put(s3)
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3)
-    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows, 3)
     assert {worker.node for worker in record.workers if worker.chunks} == {*NODES}
     assert sum(worker.chunks for worker in record.workers) == 3 * record.chunks
     assert (record.rounds, record.rows, record.lost) == (3, len(rows), {})
-    again, same = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    again, same = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert (again, same) == (result, record)
 
 
@@ -63,7 +63,7 @@ def test_each_chunk_counts_once_whoever_dies(tmp_path: Path, s3: Bucket, seed: i
     rows = put(s3)
     cluster = ReduceMachines(*NODES, deaths=4, seed=seed, gone=("b",) if seed % 2 else ())
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, keep_seconds=[0.0, 60.0][seed // 2 % 2])
-    result, record = reduce_fleet(cluster, tmp_path / "job", job)
+    result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert result == total(rows, 3)
     assert cluster.died
     assert {*record.lost} <= {*cluster.died}
@@ -74,9 +74,9 @@ def test_objects_that_are_too_large_to_be_sent_are_reduced_again(
 ) -> None:
     monkeypatch.setattr(driver, "KEPT_BYTES", 0)
     kept, rows = list[Any](), put(s3)
-    monkeypatch.setattr(Ledger, "kept", lambda _, numbers: kept.extend(numbers))
+    monkeypatch.setattr(ChunkLedger, "kept", lambda _, numbers: kept.extend(numbers))
     cluster = ReduceMachines(*NODES, deaths=3, seed=1)
-    result, _ = reduce_fleet(
+    result, _ = reduce_on_cluster(
         cluster, tmp_path / "job", asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
     )
     assert result == total(rows)
@@ -93,7 +93,7 @@ def test_each_does_what_is_near_to_it_and_helps_with_the_rest(tmp_path: Path, s3
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "rows").touch()
     job = asked(Checksum(), inputs, s3)
-    result, _ = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    result, _ = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(np.concatenate(rows))
 
 
@@ -104,9 +104,9 @@ def test_input_that_only_a_lost_machine_has_is_named(tmp_path: Path) -> None:
     cluster = ReduceMachines(*NODES, deaths=1, likely=1.0, gone=NODES)
     job = asked(Checksum(), [f"{tmp_path}/{{node}}/"], keep_seconds=60.0)
     with pytest.raises(core.RunError, match=r"of input nobody can read any more, first .*/rows at"):
-        reduce_fleet(cluster, tmp_path / "job", job)
+        reduce_on_cluster(cluster, tmp_path / "job", job)
     (died,) = cluster.died
-    result, _ = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    result, _ = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(np.concatenate([rows_of(seed, 5000) for seed in range(3)]))
     assert died in NODES
 
@@ -115,9 +115,9 @@ def test_a_driver_that_died_goes_on_from_the_last_round(
     tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, job = put(s3), asked(Checksum(4), [f"s3://{BUCKET}/in/"], s3)
-    write, rounds = ReduceHome.write, 0
+    write, rounds = ReduceJobDir.write, 0
 
-    def dies(home: ReduceHome, name: str, content: bytes) -> None:
+    def dies(home: ReduceJobDir, name: str, content: bytes) -> None:
         nonlocal rounds
         write(home, name, content)
         rounds += name == "round.pickle"
@@ -125,9 +125,9 @@ def test_a_driver_that_died_goes_on_from_the_last_round(
             killed()
 
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(ReduceHome, "write", dies)
-        reduce_fleet(Machines(*NODES), tmp_path / "job", job)
-    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+        patched.setattr(ReduceJobDir, "write", dies)
+        reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
+    result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows, 4)
     assert (record.rounds, record.rounds_here) == (4, 2)
 
@@ -135,27 +135,27 @@ def test_a_driver_that_died_goes_on_from_the_last_round(
 def test_an_input_that_is_another_one_is_refused_by_who_goes_on(tmp_path: Path, s3: Bucket) -> None:
     put(s3)
     job = asked(Failing(), [f"s3://{BUCKET}/in/"], s3)
-    with pytest.raises(Over, match=r"local failed for .*no such row was foreseen"):
-        reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    with pytest.raises(FatalJobError, match=r"local failed for .*no such row was foreseen"):
+        reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     s3.put("in/0", rows_of(9, 10).tobytes())
-    with pytest.raises(Over, match="in/0 is not what it was when the job began"):
-        reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    with pytest.raises(FatalJobError, match="in/0 is not what it was when the job began"):
+        reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
 
 
 def test_a_machine_that_cannot_read_a_file_any_more_is_lost(
     tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, read, failed = put(s3), OfSize.rows, threading.Event()
+    rows, read, failed = put(s3), FixedWidth.rows, threading.Event()
 
-    def broken(self: OfSize, *of_chunk: Any) -> Rows:
+    def broken(self: FixedWidth, *of_chunk: Any) -> Rows:
         if failed.is_set():
             return read(self, *of_chunk)
         failed.set()
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(OfSize, "rows", broken)
+    monkeypatch.setattr(FixedWidth, "rows", broken)
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3)
-    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows, 3)
     ((_, why),) = record.lost.items()
     assert "Input/output error" in why
@@ -176,12 +176,12 @@ class SlowFormat:
         return self._format.rows(*of_chunk)
 
 
-class SlowSite(ReduceSite):
+class SlowSite(ReduceWorker):
     """A machine's part that does not get on until it has given chunks back."""
 
     gave: ClassVar[list[int]] = []
 
-    def __init__(self, place: ReducePlace) -> None:
+    def __init__(self, place: ReduceConfig) -> None:
         self._has_given = threading.Event()
         super().__init__(place)
 
@@ -199,11 +199,11 @@ class SlowSite(ReduceSite):
         )
 
 
-class SomeSlow(Reducer):
+class SomeSlow(ReduceStepWorker):
     """Agents of which b's does not get on."""
 
     def settle(self, place: Part) -> Steps:
-        assert isinstance(place, ReducePlace)
+        assert isinstance(place, ReduceConfig)
         return SlowSite(place) if place.node == "b" else place.site()
 
 
@@ -219,7 +219,7 @@ def test_who_does_not_get_on_gives_its_chunks_back(tmp_path: Path, s3: Bucket) -
     SlowSite.gave.clear()
     rows = put(s3)
     job = asked(Slowly(), [f"s3://{BUCKET}/in/"], s3)
-    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job, kind=SomeSlow)
+    result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job, kind=SomeSlow)
     assert result == total(rows)
     assert record.lost == {}
     assert SlowSite.gave
@@ -227,9 +227,9 @@ def test_who_does_not_get_on_gives_its_chunks_back(tmp_path: Path, s3: Bucket) -
 
 def test_k_means_is_what_one_machine_makes_of_it(tmp_path: Path, s3: Bucket) -> None:
     rows = put(s3)
-    job = asked(Sampled(100, lambda some: KMeans(some[:4], rounds=5)), [f"s3://{BUCKET}/in/"], s3)
+    job = asked(FromSample(100, lambda some: KMeans(some[:4], rounds=5)), [f"s3://{BUCKET}/in/"], s3)
     cluster = ReduceMachines(*NODES, deaths=2, seed=1)
-    result, record = reduce_fleet(cluster, tmp_path / "job", job)
+    result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert (record.rounds, sum(result.rows)) == (5, len(rows))
     nearest = ((rows[:, None] - result.centres[None]) ** 2).sum(axis=2).argmin(axis=1)
     means = np.array([rows[nearest == each].mean(axis=0) for each in range(4)])
@@ -246,7 +246,7 @@ def test_a_ledger_counts_each_chunk_once(
 ) -> None:
     draw = random.Random(seed)
     of = [Chunk(file % len(files), place, 1 + place, 1) for place, file in enumerate(chunks)]
-    ledger = Ledger(of, files)
+    ledger = ChunkLedger(of, files)
     has: Mapping[str, list[int]] = {node: [] for node in NODES}
     kept: list[int] = []
     for _ in range(400):
@@ -298,7 +298,7 @@ class InTurn(ReduceMachines):
 def test_what_was_sent_in_a_step_before_counts_once(tmp_path: Path, s3: Bucket) -> None:
     rows, cluster = put(s3), InTurn()
     job = asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
-    result, _ = reduce_fleet(cluster, tmp_path / "job", job)
+    result, _ = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert cluster.died == ["b", "a", "a"]
     assert result == total(rows)
 
@@ -306,7 +306,7 @@ def test_what_was_sent_in_a_step_before_counts_once(tmp_path: Path, s3: Bucket) 
 def test_who_is_lost_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    told = Told()
+    told = NodeReports()
     worker = {"chunks": 1, "bytes": 1, "synchronisation_seconds": 0.0}
     answer = {"workers": [worker], "phases": [], "requests": {}, "threads": 1, "why": ""}
     for node in "ab":

@@ -22,13 +22,13 @@ from support.s3 import BUCKET, KEYS, Bucket, server
 from tonnage.base import core
 from tonnage.run.formats import format_named
 from tonnage.run.reduce.chunk_pool import SEQUENTIAL
-from tonnage.run.reduce.cluster.driver import reduce_fleet
-from tonnage.run.reduce.index import build
-from tonnage.run.reduce.local import Job
-from tonnage.run.reduce.local_round import Settings
+from tonnage.run.reduce.cluster.driver import reduce_on_cluster
+from tonnage.run.reduce.index import build_index
+from tonnage.run.reduce.local import LocalReduction
+from tonnage.run.reduce.local_round import ReduceSettings
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
-from tonnage.run.two_pass.job_dir import Over
+from tonnage.run.two_pass.job_dir import FatalJobError
 
 OBJECTS, ROWS = 5, 2000
 FAULTS = ("-errors=.025", "-resets=.025", "-cuts=.025", "-stalls=.025", "-stall=200ms")
@@ -49,14 +49,14 @@ def faulty(monkeypatch: pytest.MonkeyPatch, seed: int) -> Iterator[Bucket]:
         yield Bucket(running)
 
 
-def job(reduction: Checksum, bucket: Bucket, seed: int, **more: Any) -> Job:
+def job(reduction: Checksum, bucket: Bucket, seed: int, **more: Any) -> LocalReduction:
     """A reduction in chunks and ranges of a few rows, drawn like the number of requests at once."""
     draw = random.Random(seed)
     volumes = ObjectStoreOptions(bucket.endpoint, requests=draw.choice([None, 1, 3, 16]))
     sources, chunk_bytes = Sources(volumes, 1), draw.randrange(1000, 9000)
     files = list(sources.find(f"s3://{BUCKET}/in/"))
-    index = build(files, format_named("rows", f"{COLUMNS}f8"), chunk_bytes, sources)
-    settings = Settings(
+    index = build_index(files, format_named("rows", f"{COLUMNS}f8"), chunk_bytes, sources)
+    settings = ReduceSettings(
         chunk_bytes=chunk_bytes,
         range_bytes=draw.randrange(500, 3000),
         memory_bytes=4 * (chunk_bytes + (8 << 10)),
@@ -64,7 +64,7 @@ def job(reduction: Checksum, bucket: Bucket, seed: int, **more: Any) -> Job:
         volumes=volumes,
         **more,
     )
-    return Job(reduction, index, settings)
+    return LocalReduction(reduction, index, settings)
 
 
 def test_each_row_counts_once_whatever_the_store_answers(faulty: Bucket, seed: int) -> None:
@@ -113,7 +113,7 @@ def test_each_row_counts_once_on_a_fleet_whoever_dies_and_whatever_the_store_ans
     job = asked(
         Checksum(2), [f"s3://{BUCKET}/in/"], faulty, keep_seconds=kept, patience_seconds=60.0
     )
-    result, record = reduce_fleet(cluster, tmp_path / "job", job)
+    result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert result == total(rows, rounds=2)
     assert (record.rounds, record.rows) == (2, len(rows))
     assert cluster.died and {*record.lost} <= {*cluster.died}
@@ -133,7 +133,7 @@ def test_an_object_that_is_changed_meanwhile_ends_a_job_on_a_fleet(
 
     # In the round after that at the latest somebody reads it.
     job = asked(Checksum(4), [f"s3://{BUCKET}/in/"], faulty, patience_seconds=60.0)
-    with pytest.raises(Over, match=f"{changed} was changed while it was read: begin again"):
-        reduce_fleet(machines(seed, deaths=1), tmp_path / "job", job, change)
-    with pytest.raises(Over, match=f"{changed} is not what it was when the job began"):
-        reduce_fleet(machines(seed, deaths=1), tmp_path / "job", job)
+    with pytest.raises(FatalJobError, match=f"{changed} was changed while it was read: begin again"):
+        reduce_on_cluster(machines(seed, deaths=1), tmp_path / "job", job, change)
+    with pytest.raises(FatalJobError, match=f"{changed} is not what it was when the job began"):
+        reduce_on_cluster(machines(seed, deaths=1), tmp_path / "job", job)

@@ -27,35 +27,35 @@ from tonnage.base import core, formatting
 from tonnage.base.records import ReductionRecord
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.cluster.step_worker import CHANGED, DETERMINISTIC, REFUSED, StepResult, StepWorker
-from tonnage.cluster.worker_pool import LOST, Crew, refuse
-from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, Dealing
-from tonnage.run.reduce.cluster.chunk_ledger import Ledger
-from tonnage.run.reduce.cluster.inputs import Found, found_from, look
-from tonnage.run.reduce.cluster.job_dir import INDEX, REDUCTION, ROUND, ReduceHome, reduce_home
-from tonnage.run.reduce.cluster.job_spec import ReduceAsked
-from tonnage.run.reduce.cluster.run_record import Told, recorded
-from tonnage.run.reduce.cluster.tree_merge import Mergings, merged
-from tonnage.run.reduce.cluster.worker_actor import Reducer
+from tonnage.cluster.worker_pool import LOST, WorkerPool, raise_refusal
+from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, ChunkAssignment
+from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
+from tonnage.run.reduce.cluster.inputs import ClusterInput, input_from_json, find_input
+from tonnage.run.reduce.cluster.job_dir import INDEX, REDUCTION, ROUND, ReduceJobDir, open_job_dir
+from tonnage.run.reduce.cluster.job_spec import ReduceJob
+from tonnage.run.reduce.cluster.run_record import NodeReports, make_record
+from tonnage.run.reduce.cluster.tree_merge import MergeAttempts, tree_merge
+from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
 from tonnage.run.reduce.index import to_bytes
 from tonnage.run.reduce.local import OnRound
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.result_json import summary
-from tonnage.run.reduce.sampling import Sampled
+from tonnage.run.reduce.sampling import FromSample
 from tonnage.run.two_pass import admission
-from tonnage.run.two_pass.job_dir import Over
-from tonnage.run.user_errors import given_back, of_user
+from tonnage.run.two_pass.job_dir import FatalJobError
+from tonnage.run.user_errors import call_reduction, user_code
 
-KEPT_BYTES = 256 << 20
+CHECKPOINT_BYTES = 256 << 20
 """Of objects that workers have sent: what is longer than a worker's share of it is not sent, and a
 lost machine's chunks are all reduced again."""
 
 
-def reduce_fleet(
+def reduce_on_cluster(
     cluster: Cluster,
     out: Path,
-    asked: ReduceAsked,
+    asked: ReduceJob,
     on_round: OnRound = lambda *_: None,
-    kind: type[StepWorker] = Reducer,
+    kind: type[StepWorker] = ReduceStepWorker,
 ) -> tuple[Any, ReductionRecord]:
     """Reduces on all machines of a cluster, or goes on with what an earlier command began.
 
@@ -75,13 +75,13 @@ def reduce_fleet(
         Over: The input is not what it was, or what a user wrote fails: the same command would, too.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
-    with reduce_home(out, asked.settings) as kept:
+    with open_job_dir(out, asked.settings) as kept:
         if kept.record.exists():
             _, result, _ = pickle.loads(kept.read(ROUND) or b"")
             return result, ReductionRecord.read(kept.record)
         try:
             machines = admission.machines(cluster, asked.instances)
-            with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
+            with WorkerPool(cluster, machines, asked.patience_seconds, kind) as crew:
                 return _Driver(kept, crew, asked, on_round).run()
         except core.UsageError:
             if kept.read(ROUND) is None:
@@ -94,21 +94,21 @@ class _Driver:
 
     def __init__(
         self,
-        home: ReduceHome,
-        crew: Crew,
-        asked: ReduceAsked,
+        home: ReduceJobDir,
+        crew: WorkerPool,
+        asked: ReduceJob,
         on_round: OnRound,
     ) -> None:
         self._home, self._crew, self._asked = home, crew, asked
         self._on_round = on_round
         self._code = asked.code
-        self._told = Told()
+        self._told = NodeReports()
         self._lost: dict[str, str] = {}
         self._renewed: dict[str, int] = {}
         """Bytes that all had reduced when a node was given a new agent."""
         self._orphans: list[bytes] = []
         """Objects of nodes that were lost, of this round."""
-        self._dealings: list[Dealing] = []
+        self._dealings: list[ChunkAssignment] = []
         """Of this round: what nodes have sent is wanted until it ends."""
         self._attempt = 0
 
@@ -132,7 +132,7 @@ class _Driver:
             self._home.write(ROUND, self._code.packed((rounds, known, over)))
         with _over("summary", "the result"):
             told = summary(reduction, known)
-        record = recorded(
+        record = make_record(
             self._asked,
             self._home.began_at,
             self._found.index,
@@ -147,17 +147,17 @@ class _Driver:
         record.write(self._home.record)
         return known, record
 
-    def _look(self) -> Found:
+    def _look(self) -> ClusterInput:
         """The chunks there are, and who can read them: as they were when the job began."""
-        found, plan = look(self._crew, self._asked), self._home.plan
+        found, plan = find_input(self._crew, self._asked), self._home.plan
         if plan is None:
             self._home.write(INDEX, to_bytes(found.index))
             self._home.begin(found.to_json())
             return found
-        before = found_from(plan, self._home.read(INDEX) or b"")
+        before = input_from_json(plan, self._home.read(INDEX) or b"")
         known = {*before.files}
         if missing := [each for each in found.files if each not in known]:
-            raise Over(
+            raise FatalJobError(
                 f"input {missing[0].path} is not what it was when the job began: begin again with "
                 "another --job-dir"
             )
@@ -169,12 +169,12 @@ class _Driver:
             kept: Reduction[Any] = pickle.loads(before)
             return kept
         made = self._asked.reduction
-        if isinstance(made, Sampled):
-            node, index = self._found.most(self._crew.nodes)
+        if isinstance(made, FromSample):
+            node, index = self._found.node_with_most(self._crew.nodes)
             ended = self._crew.do("sample", {node: {"index": to_bytes(index), "rows": made.rows}})
-            refuse(ended, REFUSED)
+            raise_refusal(ended, REFUSED)
             if (kind := ended[node].kind) is not None:
-                failed = Over if kind == DETERMINISTIC else core.RunError
+                failed = FatalJobError if kind == DETERMINISTIC else core.RunError
                 raise failed(f"{node}: {ended[node].why}")
             with _over("sample", "the rows that are looked at first"):
                 made = made.make(ended[node].answer)
@@ -187,7 +187,7 @@ class _Driver:
             "reduction": self._code.packed(self._reduction),
             "index": to_bytes(self._found.index),
             "chunk_bytes": self._found.chunk_bytes,
-            "keep_bytes": KEPT_BYTES // max(self._found.workers, 1),
+            "keep_bytes": CHECKPOINT_BYTES // max(self._found.workers, 1),
         }
         for node, end in self._crew.do("learn", dict.fromkeys(nodes, asked)).items():
             if end.kind is not None:
@@ -200,7 +200,7 @@ class _Driver:
             RunError: There are chunks that nobody can read any more, or nobody is left.
         """
         found, packed = self._found, self._code.packed(known)
-        ledger = Ledger(
+        ledger = ChunkLedger(
             found.index.chunks,
             found.holders,
             self._asked.assignment,
@@ -208,7 +208,7 @@ class _Driver:
             found.index.format.beginning,
         )
         self._orphans, self._dealings = [], []
-        mergings = Mergings(number + 1)
+        mergings = MergeAttempts(number + 1)
         while True:
             there, unread = ledger.left(self._crew.nodes)
             if (unread or not self._crew.nodes) and not self._renew(ledger):
@@ -220,10 +220,10 @@ class _Driver:
                 assert ledger.is_whole
                 return whole[0]
 
-    def _deal(self, number: int, known: bytes, ledger: Ledger) -> None:
+    def _deal(self, number: int, known: bytes, ledger: ChunkLedger) -> None:
         """Has all nodes reduce what nobody has, until it is done or somebody is lost."""
         crew, found = self._crew, self._found
-        dealing = Dealing(
+        dealing = ChunkAssignment(
             crew,
             ledger,
             crew.nodes,
@@ -243,13 +243,13 @@ class _Driver:
                 self._lose(node, end, ledger)
         self._told.waited()
 
-    def _merged(self, ledger: Ledger, known: Any, mergings: Mergings) -> tuple[Any] | None:
+    def _merged(self, ledger: ChunkLedger, known: Any, mergings: MergeAttempts) -> tuple[Any] | None:
         """The objects of all nodes in one; ``None`` if a node was lost meanwhile."""
         nodes = [node for node in self._crew.nodes if ledger.had(node)]
         if not nodes:
             return (self._merged_here(known),)
         self._attempt += 1
-        whole = merged(self._crew, nodes, self._orphans, self._attempt)
+        whole = tree_merge(self._crew, nodes, self._orphans, self._attempt)
         self._told.waited()
         if isinstance(whole, bytes):
             return (pickle.loads(whole),)
@@ -267,19 +267,19 @@ class _Driver:
             whole = self._reduction.begin(known)
         with _over("merge", "objects of machines that were lost"):
             for each in self._orphans:
-                whole = given_back(self._reduction.merge, whole, pickle.loads(each))
+                whole = call_reduction(self._reduction.merge, whole, pickle.loads(each))
         return whole
 
-    def _lose(self, node: str, end: StepResult, ledger: Ledger | None) -> None:
+    def _lose(self, node: str, end: StepResult, ledger: ChunkLedger | None) -> None:
         """Takes a node for lost: what it had is handed out again, but what it has sent.
 
         Raises:
             Over: What it met all others would meet, too.
         """
         if end.kind == CHANGED:
-            raise Over(f"{node}: {end.reason}: begin again with another --job-dir")
+            raise FatalJobError(f"{node}: {end.reason}: begin again with another --job-dir")
         if end.kind == DETERMINISTIC:
-            raise Over(f"{node}: {end.reason}")
+            raise FatalJobError(f"{node}: {end.reason}")
         if end.kind == REFUSED:
             raise core.UsageError(f"{node}: {end.reason}")
         self._crew.lose(node, end.reason)
@@ -293,7 +293,7 @@ class _Driver:
                 self._orphans += dealing.kept(node)
             ledger.lost(node)
 
-    def _renew(self, ledger: Ledger) -> bool:
+    def _renew(self, ledger: ChunkLedger) -> bool:
         """Gives machines whose agents are gone new ones; tells whether one has one.
 
         Again and again, as long as some chunk was reduced since the last time.
@@ -332,7 +332,7 @@ def _over(stage: str, where: str) -> Iterator[None]:
         Over: It failed.
     """
     try:
-        with of_user(stage, where):
+        with user_code(stage, where):
             yield
     except core.RunError as why:
-        raise Over(why.args[0]) from why
+        raise FatalJobError(why.args[0]) from why

@@ -8,20 +8,20 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.cluster.step_worker import DISK, FAILED, REFUSED
-from tonnage.cluster.worker_pool import LOST, Crew, foremost, refuse
+from tonnage.cluster.worker_pool import LOST, WorkerPool, first_failure, raise_refusal
 from tonnage.run.formats import Format
 from tonnage.run.reduce.chunk_pool import Chunk
-from tonnage.run.reduce.cluster.job_spec import ReduceAsked
+from tonnage.run.reduce.cluster.job_spec import ReduceJob
 from tonnage.run.reduce.index import Index, from_bytes, to_bytes
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile
 from tonnage.run.two_pass import admission
-from tonnage.run.two_pass.job_dir import seen_from, seen_json
-from tonnage.run.two_pass.splits import Seen
+from tonnage.run.two_pass.job_dir import holders_from_json, holders_to_json
+from tonnage.run.two_pass.splits import FileId
 
 
 @dataclass(frozen=True)
-class Found:
+class ClusterInput:
     """What there is to reduce.
 
     Attributes:
@@ -32,7 +32,7 @@ class Found:
     """
 
     index: Index
-    files: Sequence[Seen]
+    files: Sequence[FileId]
     holders: Sequence[Collection[str] | None]
     workers: int = 1
 
@@ -41,7 +41,7 @@ class Found:
         """Of the largest chunk."""
         return max((chunk.bytes for chunk in self.index.chunks), default=1)
 
-    def most(self, nodes: Sequence[str]) -> tuple[str, Index]:
+    def node_with_most(self, nodes: Sequence[str]) -> tuple[str, Index]:
         """The node that can read most, and what it can."""
         if not nodes:
             raise core.RunError("no node is left")
@@ -60,17 +60,17 @@ class Found:
         held = {
             each: tuple(sorted(of or ())) for each, of in zip(self.files, self.holders, strict=True)
         }
-        return seen_json(held)
+        return holders_to_json(held)
 
 
-def found_from(plan: Mapping[str, Any], index: bytes) -> Found:
+def input_from_json(plan: Mapping[str, Any], index: bytes) -> ClusterInput:
     """What `Found.to_json` made JSON values of, with its index."""
-    held = seen_from(plan)
+    held = holders_from_json(plan)
     holders = [None if is_url(each.path) else of for each, of in held.items()]
-    return Found(from_bytes(index, "the index"), list(held), holders)
+    return ClusterInput(from_bytes(index, "the index"), list(held), holders)
 
 
-def look(crew: Crew, asked: ReduceAsked) -> Found:
+def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     """What all nodes have; one of them looks at object storage.
 
     Raises:
@@ -85,22 +85,22 @@ def look(crew: Crew, asked: ReduceAsked) -> Found:
         for node in nodes
     }
     ended = crew.do("index", config)
-    refuse(ended, REFUSED)
-    if found := foremost(ended, LOST, DISK, FAILED):
+    raise_refusal(ended, REFUSED)
+    if found := first_failure(ended, LOST, DISK, FAILED):
         node, why = found
         raise core.UsageError(
             f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"
         )
     absent = {node: end.answer["absent"] for node, end in ended.items()}
     admission.refuse_absent([each for each in asked.inputs if not is_url(each)], absent)
-    return _together({node: end.answer for node, end in ended.items()})
+    return _merge_indexes({node: end.answer for node, end in ended.items()})
 
 
-def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
+def _merge_indexes(answers: Mapping[str, Mapping[str, Any]]) -> ClusterInput:
     """The indexes of all nodes in one, of files that are the same once."""
-    chunks: dict[Seen, list[Chunk]] = {}
-    holders: dict[Seen, list[str]] = {}
-    files: dict[Seen, InputFile] = {}
+    chunks: dict[FileId, list[Chunk]] = {}
+    holders: dict[FileId, list[str]] = {}
+    files: dict[FileId, InputFile] = {}
     formats: dict[Format, str] = {}
     for node, answer in sorted(answers.items()):
         seen = {each.path: each for each in answer["files"]}
@@ -108,7 +108,7 @@ def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
             continue
         index = from_bytes(answer["index"], "the index")
         formats.setdefault(index.format, node)
-        own: dict[int, Seen] = {place: seen[file.name] for place, file in enumerate(index.files)}
+        own: dict[int, FileId] = {place: seen[file.name] for place, file in enumerate(index.files)}
         new = {place for place, each in own.items() if each not in files}
         for each in own.values():
             holders.setdefault(each, []).append(node)
@@ -133,4 +133,4 @@ def _together(answers: Mapping[str, Mapping[str, Any]]) -> Found:
     index = from_bytes(to_bytes(index), "the index")
     able = [None if is_url(each.path) else holders[each] for each in order]
     workers = sum(answer["workers"] for answer in answers.values())
-    return Found(index, order, able, workers)
+    return ClusterInput(index, order, able, workers)

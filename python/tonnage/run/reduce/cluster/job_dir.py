@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base.records import write_atomically
-from tonnage.run.two_pass.job_dir import JOB, PLAN, Claimed, claimed
+from tonnage.run.two_pass.job_dir import JOB, PLAN, LockedDir, locked_job_dir
 
 INDEX, REDUCTION, ROUND, RECORD = (
     "index.parquet",
@@ -30,7 +30,7 @@ INDEX, REDUCTION, ROUND, RECORD = (
 )
 
 
-class ReduceHome(Claimed):
+class ReduceJobDir(LockedDir):
     """The directory, held by one command at a time; made by `reduce_home`."""
 
     @property
@@ -54,11 +54,11 @@ class ReduceHome(Claimed):
 
 
 @contextmanager
-def reduce_home(out: Path, settings: Mapping[str, Any]) -> Iterator[ReduceHome]:
+def open_job_dir(out: Path, settings: Mapping[str, Any]) -> Iterator[ReduceJobDir]:
     """The directory ``out``, with what an earlier command of the same settings left in it.
 
     Raises:
         UsageError: It holds something else, was begun with other settings, or is in use.
     """
-    with claimed(out, settings, [PLAN, INDEX, REDUCTION, ROUND, RECORD]) as job:
-        yield ReduceHome(out, job)
+    with locked_job_dir(out, settings, [PLAN, INDEX, REDUCTION, ROUND, RECORD]) as job:
+        yield ReduceJobDir(out, job)

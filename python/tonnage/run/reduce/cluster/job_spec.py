@@ -10,18 +10,18 @@ from typing import Any
 
 from tonnage.cluster.code_shipping import ShippedCode
 from tonnage.run.reduce.chunk_pool import SELECTIVE
-from tonnage.run.reduce.cluster.worker import ReducePlace
+from tonnage.run.reduce.cluster.worker import ReduceConfig
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.reduce.sampling import Sampled
+from tonnage.run.reduce.sampling import FromSample
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
-from tonnage.run.two_pass.job_spec import NODE
+from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER
 
 KEEP_SECONDS = 5.0
 """How often the driver gets what workers have so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReduceAsked:
+class ReduceJob:
     """What is asked of a fleet.
 
     Attributes:
@@ -42,7 +42,7 @@ class ReduceAsked:
         measured: Requests at once that were enough when the store was measured.
     """
 
-    reduction: Reduction[Any] | Sampled
+    reduction: Reduction[Any] | FromSample
     named: tuple[str, Mapping[str, Any]]
     inputs: Sequence[str]
     memory_bytes: int
@@ -62,7 +62,7 @@ class ReduceAsked:
     def code(self) -> ShippedCode:
         """What is sent along with its objects."""
         reduction = self.reduction
-        return ShippedCode([] if isinstance(reduction, Sampled) else type(reduction).__mro__)
+        return ShippedCode([] if isinstance(reduction, FromSample) else type(reduction).__mro__)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ReduceAsked:
     def _state(self) -> str | None:
         """A digest of what the reduction was given; ``None`` if that cannot be told."""
         reduction = self.reduction
-        of = reduction.make if isinstance(reduction, Sampled) else vars(reduction)
+        of = reduction.make if isinstance(reduction, FromSample) else vars(reduction)
         try:
             return hashlib.sha256(pickle.dumps(of)).hexdigest()[:16]
         except Exception:  # Functions without a name, and the like.
@@ -97,10 +97,10 @@ class ReduceAsked:
         """Objects, and folders of them, among the inputs."""
         return [each for each in self.inputs if is_url(each)]
 
-    def place(self, node: str) -> ReducePlace:
+    def place(self, node: str) -> ReduceConfig:
         """A node's place."""
-        own = [each.replace(NODE, node) for each in self.inputs if not is_url(each)]
-        return ReducePlace(
+        own = [each.replace(NODE_PLACEHOLDER, node) for each in self.inputs if not is_url(each)]
+        return ReduceConfig(
             node=node,
             inputs=tuple(own),
             format=self.format,

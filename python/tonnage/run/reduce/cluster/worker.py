@@ -20,27 +20,27 @@ from typing import Any
 from tonnage.base import core
 from tonnage.cluster.ray_adapter import pickle_with_modules
 from tonnage.run.reduce import index_store, tuning
-from tonnage.run.reduce.compute_flag import Working
+from tonnage.run.reduce.compute_flag import ComputeFlag
 from tonnage.run.reduce.index import from_bytes, to_bytes
-from tonnage.run.reduce.local_round import Machine, Numbered, Round, Settings, Worker
+from tonnage.run.reduce.local_round import LocalReducer, NumberedChunk, LocalRound, ReduceSettings, WorkerStats
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.reduce.sampling import sampled
+from tonnage.run.reduce.sampling import sample_rows
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url, sum_requests
 from tonnage.run.storage.sources import InputFile
-from tonnage.run.two_pass.output.object_store import Changed
-from tonnage.run.two_pass.splits import Seen, of_url, seen
-from tonnage.run.two_pass.worker import Deterministic, of_disk
-from tonnage.run.user_errors import CHANGED, USERS, given_back, of_user
+from tonnage.run.two_pass.output.object_store import InputChanged
+from tonnage.run.two_pass.splits import FileId, object_id, file_id
+from tonnage.run.two_pass.worker import DeterministicError, is_system_error
+from tonnage.run.user_errors import CHANGED, USER_STAGES, call_reduction, user_code
 
 STEPS = ("index", "sample", "learn", "reduce", "merge")
-KEPT_SHARE = 0.05
+CHECKPOINT_SHARE = 0.05
 """Of their time workers spend no more than this on sending what they have so far."""
 
 OnProgress = core.OnProgress
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReducePlace:
+class ReduceConfig:
     """A reduction as one of its machines has it."""
 
     node: str
@@ -57,35 +57,35 @@ class ReducePlace:
     measured: int | None = None
     """Requests at once that were enough when the store was measured."""
 
-    def site(self) -> ReduceSite:
+    def site(self) -> ReduceWorker:
         """The machine's part."""
-        return ReduceSite(self)
+        return ReduceWorker(self)
 
 
-class ReduceSite:
+class ReduceWorker:
     """A machine's part in a reduction."""
 
     STEPS = STEPS
 
-    def __init__(self, place: ReducePlace) -> None:
+    def __init__(self, place: ReduceConfig) -> None:
         self._place = place
         self.on_news: Callable[[], None] = lambda: None
         self._workers = place.workers or core.workers()
-        self._machine: Machine | None = None
+        self._machine: LocalReducer | None = None
         self._round = -1
         self._own: list[bytes] = []
         self._keep_bytes = 0
         self._attempt, self._joined = -1, list[bytes]()
         self._merged: bytes | None = None
         """What it came to have in this attempt."""
-        self.working = Working()
+        self.working = ComputeFlag()
         self._lock = threading.Lock()
         self.begin()
 
     def begin(self) -> None:
         """A step begins: nothing is given yet."""
-        self._dealt = _Dealt(self._note, lambda: self._machine.ahead if self._machine else 0)
-        self._one: Round | None = None
+        self._dealt = _ChunkQueue(self._note, lambda: self._machine.ahead if self._machine else 0)
+        self._one: LocalRound | None = None
         self._lines: list[Mapping[str, Any]] = []
         self._told = 0
 
@@ -110,8 +110,8 @@ class ReduceSite:
         index = None
         if inputs := [*here, *asked["urls"]]:
             # What is asked of a store comes to its end by itself, as the list of a large folder.
-            with self.working.at_it() if asked["urls"] else nullcontext():
-                index = index_store.indexed(
+            with self.working.computing() if asked["urls"] else nullcontext():
+                index = index_store.find_chunks(
                     inputs,
                     place.volumes,
                     place.chunk_bytes,
@@ -136,7 +136,7 @@ class ReduceSite:
         """
         index = from_bytes(asked["index"], "the index")
         with _of_user():
-            return sampled(index, self._place.volumes, asked["rows"], on_progress)
+            return sample_rows(index, self._place.volumes, asked["rows"], on_progress)
 
     def learn(self, asked: Mapping[str, Any], on_progress: OnProgress) -> None:
         """Takes what stays the same in all rounds.
@@ -147,10 +147,10 @@ class ReduceSite:
             on_progress: Not called.
         """
         place = self._place
-        with self.working.at_it():
+        with self.working.computing():
             reduction: Reduction[Any] = pickle.loads(asked["reduction"])
         index = from_bytes(asked["index"], "the index")
-        settings = Settings(
+        settings = ReduceSettings(
             chunk_bytes=asked["chunk_bytes"],
             range_bytes=tuning.range_bytes(asked["chunk_bytes"]),
             memory_bytes=place.memory_bytes,
@@ -159,7 +159,7 @@ class ReduceSite:
             measured=place.measured,
         )
         with _of_user():
-            self._machine = Machine(reduction, index.files, index.format, settings, self.working)
+            self._machine = LocalReducer(reduction, index.files, index.format, settings, self.working)
         self._round, self._own = -1, []
         self._keep_bytes = asked["keep_bytes"]
 
@@ -176,16 +176,16 @@ class ReduceSite:
         if asked["round"] != self._round:
             self._round, self._own = asked["round"], []
         self._begin_attempt(-1)
-        machine.workers[:] = [Worker() for _ in machine.workers]
+        machine.workers[:] = [WorkerStats() for _ in machine.workers]
         machine.phases, machine.requests = [], []
         done: list[int] = []
-        keeping = _Keeping(self, self._place.keep_seconds, self._keep_bytes, done, self._lock)
+        keeping = _Checkpoints(self, self._place.keep_seconds, self._keep_bytes, done, self._lock)
         with _of_user():
             dealt = self._dealt
             dealt.more(0, asked["chunks"], asked["last"])
-            self._one = one = Round(machine, pickle.loads(asked["known"]), dealt, keeping.reduced)
+            self._one = one = LocalRound(machine, pickle.loads(asked["known"]), dealt, keeping.reduced)
             whole = one.run(lambda: on_progress(one.received_bytes))
-        with self.working.at_it(), _of_user(), of_user("local", "the object, to be sent"):
+        with self.working.computing(), _of_user(), user_code("local", "the object, to be sent"):
             self._own.append(pickle_with_modules(whole, ()))
         at_once, why = machine.tuned
         return {
@@ -197,7 +197,7 @@ class ReduceSite:
             "why": why,
         }
 
-    def more(self, start: int, chunks: Sequence[Numbered], last: bool) -> None:
+    def more(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
         """Takes chunks for the step that is under way; twice is as good as once.
 
         Args:
@@ -231,12 +231,12 @@ class ReduceSite:
         self._begin_attempt(asked["attempt"])
         own = self._own if self._merged is None else [self._merged]
         packs, self._joined = [*own, *self._joined], []
-        with self.working.at_it():
+        with self.working.computing():
             if len(packs) > 1:
-                with _of_user(), of_user("merge", "the objects of several machines"):
+                with _of_user(), user_code("merge", "the objects of several machines"):
                     whole, merge = pickle.loads(packs[0]), self._machine.reduction.merge
                     for other in packs[1:]:
-                        whole = given_back(merge, whole, pickle.loads(other))
+                        whole = call_reduction(merge, whole, pickle.loads(other))
                     packs = [pickle_with_modules(whole, ())]
         (self._merged,) = packs
         return {"bytes": len(self._merged)}
@@ -256,15 +256,15 @@ class ReduceSite:
         self.on_news()
 
 
-class _Dealt:
+class _ChunkQueue:
     """The chunks that the driver deals; those that got lost on the way are sent again."""
 
     def __init__(self, note: Callable[[Mapping[str, Any]], None], ahead: Callable[[], int]) -> None:
         self._note, self._ahead, self._lock = note, ahead, threading.Lock()
-        self._chunks: deque[Numbered] = deque()
+        self._chunks: deque[NumberedChunk] = deque()
         self._count, self._is_last = 0, False
 
-    def more(self, start: int, chunks: Sequence[Numbered], last: bool) -> bool:
+    def more(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> bool:
         """Takes those that are new; tells whether something is."""
         with self._lock:
             if start > self._count or self._is_last:
@@ -276,7 +276,7 @@ class _Dealt:
             self._note({"given": self._count, "last": last})
             return True
 
-    def next(self) -> Numbered | None:
+    def next(self) -> NumberedChunk | None:
         with self._lock:
             return self._chunks.popleft() if self._chunks else None
 
@@ -295,12 +295,12 @@ class _Dealt:
             return self._is_last and not self._chunks
 
 
-class _Keeping:
+class _Checkpoints:
     """Sends what workers have so far, each at a time of its own: nobody waits for another."""
 
     def __init__(
         self,
-        site: ReduceSite,
+        site: ReduceWorker,
         seconds: float,
         most_bytes: int,
         done: list[int],
@@ -320,13 +320,13 @@ class _Keeping:
         since.append(number)
         if began < self._due.setdefault(place, began + self._seconds):
             return
-        with of_user("local", "the object, to be sent"):
+        with user_code("local", "the object, to be sent"):
             content = pickle_with_modules(whole, ())
         if len(content) <= self._most_bytes:
             self._site._note({"worker": place, "kept": content, "chunks": tuple(since)})
             since.clear()
         now = time.monotonic()
-        self._due[place] = now + max(self._seconds, (now - began) / KEPT_SHARE)
+        self._due[place] = now + max(self._seconds, (now - began) / CHECKPOINT_SHARE)
 
 
 @contextmanager
@@ -335,25 +335,25 @@ def _of_user() -> Iterator[None]:
     try:
         yield
     except core.RunError as why:
-        if why.args[1] == "rows" and of_disk(why.__cause__):
+        if why.args[1] == "rows" and is_system_error(why.__cause__):
             raise
-        if why.args[1] in USERS:
-            raise Deterministic(why.args[0]) from why
+        if why.args[1] in USER_STAGES:
+            raise DeterministicError(why.args[0]) from why
         # The core names files by paths, a url as if it were one, and of objects only those.
         if why.args[1] == CHANGED or str(why.args[2]).startswith("s3:/"):
-            raise Changed(why.args[0]) from why
+            raise InputChanged(why.args[0]) from why
         raise
 
 
-def _seen(file: InputFile) -> Seen:
+def _seen(file: InputFile) -> FileId:
     """A file as it was found.
 
     Raises:
         UsageError: It is another by now.
     """
     if is_url(file.name):
-        return of_url(file.name, file.bytes, file.version)
-    found = seen(file.name)
+        return object_id(file.name, file.bytes, file.version)
+    found = file_id(file.name)
     if (str(found.mtime_ns), found.bytes) != (file.version, file.bytes):
         raise core.UsageError(f"input {file.name} was changed while it was looked at: run it again")
     return found

@@ -11,16 +11,16 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.storage.object_store import is_url
-from tonnage.run.two_pass.job_dir import files_json
-from tonnage.run.two_pass.job_state import Job
-from tonnage.run.two_pass.run_record import recorded
-from tonnage.run.two_pass.schedule import NobodyLeft, Schedule
+from tonnage.run.two_pass.job_dir import files_to_json
+from tonnage.run.two_pass.job_state import JobRun
+from tonnage.run.two_pass.run_record import build_run_record
+from tonnage.run.two_pass.schedule import NoNodeLeft, Schedule
 
 
-def sealed(job: Job) -> bool:
+def sealed(job: JobRun) -> bool:
     """Whether all directories have their manifest; who could not write it is lost."""
     schedule = job.schedule
-    job.asked.judge(schedule)
+    job.asked.check_totals(schedule)
     written = schedule.written
     files = _files_in_order(job)
     manifest = {
@@ -35,13 +35,13 @@ def sealed(job: Job) -> bool:
         for copy in (schedule.copies or {}).values()
         for path in copy.paths
     ]
-    if job.asked.folder is not None:
+    if job.asked.output_url is not None:
         sizes = {each["path"]: each["bytes"] for each in files}
-        job.once("publish", {"manifest": manifest, "sizes": sizes})
-        job.home.keep({"event": "publish", "told": job.take_told()})
-        for node in sorted(schedule.keepers - {*job.crew.nodes}):
+        job.run_on_one("publish", {"manifest": manifest, "sizes": sizes})
+        job.dir.append({"event": "publish", "told": job.take_reports()})
+        for node in sorted(schedule.keepers - {*job.pool.nodes}):
             job.lose(node, job.why_gone(node))  # What it had put stays.
-        job.home.list_files(files)
+        job.dir.list_files(files)
         return True
     names = _names(files)
     asked = {
@@ -50,43 +50,43 @@ def sealed(job: Job) -> bool:
             "output": [*job.parts(node, names)],
             "copies": [name for each, name in copies if each == node],
         }
-        for node in job.crew.nodes
+        for node in job.pool.nodes
         if node in schedule.keepers or node in names
     }
-    ended = job.crew.do("seal", asked)
+    ended = job.pool.do("seal", asked)
     for node, end in sorted(ended.items()):
         if end.kind is not None:
-            job.crew.lose(node, end.why)
+            job.pool.lose(node, end.why)
             job.lose(node, end.why)
-    if unsealed := [node for node in names if node not in {*asked, *job.witness}]:
+    if unsealed := [node for node in names if node not in {*asked, *job.surviving_readers}]:
         job.lose(unsealed[0], job.why_gone(unsealed[0]))
         return False
-    job.home.list_files(files)
+    job.dir.list_files(files)
     return all(end.kind is None for end in ended.values())
 
 
-def whole(job: Job) -> RunRecord:
+def whole(job: JobRun) -> RunRecord:
     """Writes the record, and has nodes remove the rest."""
-    record = recorded(
-        job.home,
+    record = build_run_record(
+        job.dir,
         job.schedule,
         job.asked.command,
-        {"job": job.asked.JOB} | job.asked.recorded(job),
+        {"job": job.asked.JOB} | job.asked.record_fields(job),
         job.asked.settings | {"connections": job.asked.connections},
         time.monotonic() - job.began,
         job.lost,
-        job.crew.labels,
+        job.pool.labels,
     )
-    record.write(job.home.run)
+    record.write(job.dir.run)
     leave(job)
     return record
 
 
-def leave(job: Job) -> None:
+def leave(job: JobRun) -> None:
     """Has nodes remove all but the output; for one that is gone, who sees its output does."""
-    if job.home.is_left:
+    if job.dir.is_left:
         return
-    crew, files = job.crew, job.home.files
+    crew, files = job.pool, job.dir.files
     sizes: dict[str, dict[str, int]] = {}
     for each in files:
         if not is_url(each["path"]):
@@ -94,35 +94,35 @@ def leave(job: Job) -> None:
     names, going = _names(files), True
     while going:
         there = {*crew.nodes}
-        job.witness = {node: other for node, other in job.witness.items() if other in there}
+        job.surviving_readers = {node: other for node, other in job.surviving_readers.items() if other in there}
         for node in sizes:
-            if node not in there and node not in job.witness:
-                job.is_witnessed(node, sizes[node])
+            if node not in there and node not in job.surviving_readers:
+                job.has_surviving_reader(node, sizes[node])
         ended = crew.do("leave", {node: job.parts(node, names) for node in there})
         for node, end in ended.items():
             if end.kind is not None:
                 crew.lose(node, end.why)
         going = there > {*crew.nodes}
     keepers = {each["copy"]["node"] for each in files if each["copy"]}
-    if job.asked.folder is not None:
-        job.once("release", None)
-    if {*sizes} | keepers <= {*crew.nodes, *job.witness}:
-        job.home.leave(crew.nodes)  # Else the same command does it, when they are back.
+    if job.asked.output_url is not None:
+        job.run_on_one("release", None)
+    if {*sizes} | keepers <= {*crew.nodes, *job.surviving_readers}:
+        job.dir.leave(crew.nodes)  # Else the same command does it, when they are back.
 
 
-def abandon(job: Job) -> None:
+def abandon(job: JobRun) -> None:
     """Has nodes remove all of a job that cannot be done, and forgets it."""
-    nodes = job.crew.nodes
-    job.crew.do("drop", {node: {"keeps": []} for node in nodes})
-    job.crew.do("leave", {node: {} for node in nodes})
-    if job.asked.folder is not None:
-        with suppress(core.UsageError, core.RunError, NobodyLeft):  # Why it ends says more.
-            job.once("clear", None)
-            job.once("release", None)
-    job.home.forget()
+    nodes = job.pool.nodes
+    job.pool.do("drop", {node: {"keeps": []} for node in nodes})
+    job.pool.do("leave", {node: {} for node in nodes})
+    if job.asked.output_url is not None:
+        with suppress(core.UsageError, core.RunError, NoNodeLeft):  # Why it ends says more.
+            job.run_on_one("clear", None)
+            job.run_on_one("release", None)
+    job.dir.forget()
 
 
-def _files_in_order(job: Job) -> list[dict[str, Any]]:
+def _files_in_order(job: JobRun) -> list[dict[str, Any]]:
     schedule = job.schedule
     return [
         {
@@ -131,12 +131,12 @@ def _files_in_order(job: Job) -> list[dict[str, Any]]:
             "records": records,
             "bytes": size,
             "checksum": f"{checksum:x}",
-            **job.asked.listed(job, place),
+            **job.asked.listing_fields(job, place),
             "copy": _copy(schedule, place, number),
         }
         for place in sorted(schedule.finished)
         for number, (path, records, size, checksum) in enumerate(
-            files_json(schedule.finished[place])
+            files_to_json(schedule.finished[place])
         )
     ]
 

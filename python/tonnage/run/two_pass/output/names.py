@@ -20,14 +20,14 @@ def is_part(name: str, only: Collection[int] | None = None, but: Collection[int]
     return number is not None and number not in but and (only is None or number in only)
 
 
-def number_of(path: str) -> int:
+def partition_of(path: str) -> int:
     """The partition that a file is of."""
     found = PART.fullmatch(os.path.basename(path))
     assert found, path
     return int(found[1])
 
 
-def inherited(copy: str) -> str:
+def adopted_path(copy: str) -> str:
     """What a copy is called when it is the machine's own output."""
     directory, name = os.path.split(copy)
     return os.path.join(os.path.dirname(directory), name)

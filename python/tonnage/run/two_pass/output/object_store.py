@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 from tonnage.base import core
 from tonnage.run.storage.object_store import is_url, split_url, sum_requests
 from tonnage.run.two_pass.output.names import MANIFEST, UNFINISHED_PREFIX, is_part
-from tonnage.run.two_pass.splits import Seen, of_url
+from tonnage.run.two_pass.splits import FileId, object_id
 
 if TYPE_CHECKING:
-    from tonnage.run.two_pass.worker import Place
+    from tonnage.run.two_pass.worker import WorkerConfig
 
 OnProgress = core.OnProgress
 
@@ -32,17 +32,17 @@ STEPS = ("find", "reach", "claim", "clear", "publish", "release")
 """What is asked of a store in them ends by itself, after so many tries; until then none is told."""
 
 
-class Changed(Exception):
+class InputChanged(Exception):
     """An input is not what it was: nothing that was sorted of it can be used."""
 
 
-class Objects(ABC):
+class ObjectStoreSteps(ABC):
     """A machine's part in a job, as far as objects are concerned.
 
     What it tells has ``requests``: what was asked of the store.
     """
 
-    _place: Place
+    _place: WorkerConfig
 
     def find(self, urls: Sequence[str], on_progress: OnProgress) -> dict[str, Any]:
         """The objects that these mean, as ``objects``.
@@ -52,7 +52,7 @@ class Objects(ABC):
         """
         found = self._find(urls)
         objects = [
-            of_url(f"s3://{each['bucket']}/{each['key']}", each["bytes"], each["etag"])
+            object_id(f"s3://{each['bucket']}/{each['key']}", each["bytes"], each["etag"])
             for each in found["objects"]
         ]
         more = self._refuse_inputs(objects, on_progress)
@@ -130,10 +130,10 @@ class Objects(ABC):
         return self._run("folder_clear", names=[self._marker], uploads=False)
 
     @abstractmethod
-    def _refuse_input(self, file: Seen) -> None:
+    def _refuse_input(self, file: FileId) -> None:
         """Refuses a file or an object that this kind of job cannot read."""
 
-    def _refuse_inputs(self, files: Sequence[Seen], on_progress: OnProgress) -> dict[str, Any]:
+    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> dict[str, Any]:
         """Refuses if one cannot be read; what was asked of stores for that."""
         for each in files:
             self._refuse_input(each)
@@ -147,7 +147,7 @@ class Objects(ABC):
         except core.RunError as why:
             # The core names files by paths, and a url as if it were one.
             if {Path(each["path"]) for each in splits if is_url(each["path"])} & {*why.args[1:]}:
-                raise Changed(why.args[0]) from why
+                raise InputChanged(why.args[0]) from why
             raise
 
     def _split(self, split: Mapping[str, Any]) -> dict[str, Any]:

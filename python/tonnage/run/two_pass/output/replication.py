@@ -24,15 +24,15 @@ from tonnage.base.records import fsync_directory
 from tonnage.run.two_pass.output.names import COPIES
 
 if TYPE_CHECKING:
-    from tonnage.run.two_pass.worker import Place
+    from tonnage.run.two_pass.worker import WorkerConfig
 
 OnProgress = core.OnProgress
 
 
-class Copies(ABC):
+class ReplicationSteps(ABC):
     """A machine's part in a job, as far as copies are concerned."""
 
-    _place: Place
+    _place: WorkerConfig
     _list: Path
 
     def copy(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
