@@ -47,7 +47,7 @@ import stores
 from tonnage import __version__
 from tonnage.base.records import ReductionRecord, RunRecord, write_atomically
 from tonnage.base.records.plan import Plan
-from tonnage.model.plan_accuracy import plan_accuracy
+from tonnage.model.run_comparison.plan_accuracy import plan_accuracy
 from tonnage.provision import lab as labs
 from tonnage.provision.lab import ROOM
 from tonnage.provision.lab import catalog as offers

@@ -6,7 +6,6 @@ import os
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.command import Tonnage
+from support.replacing import replace
 from tonnage.catalog import (
     CatalogError,
     Grant,
     Offer,
     OfferFilter,
+    catalog_names,
     cautions,
     difference,
     filter,
     find_offer,
     load_catalog,
-    unknown_figures,
-    catalog_names,
     newest_catalogs,
+    unknown_figures,
 )
 from tonnage.catalog.load import SNAPSHOTS
 from tonnage.catalog.providers.aws_fetch import COLUMNS, write_rows
@@ -140,7 +140,9 @@ def test_a_blank_is_never_zero() -> None:
 
 
 def test_prices_of_dedicated_tenancy_stay_flagged() -> None:
-    flagged = [each for each in load_catalog(AWS).offers if each.on_demand and each.on_demand.caution]
+    flagged = [
+        each for each in load_catalog(AWS).offers if each.on_demand and each.on_demand.caution
+    ]
     assert len(flagged) == 63 and all(".metal" in each.type for each in flagged)
     assert "6 to 10 % high" in cautions(flagged[0])[0]
     assert cautions(offer(AWS, "i3.metal")) == []

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ from botocore.stub import Stubber
 
 from support.aws import FAMILIES, KEYS, PRICES, product, server, used
 from support.command import Tonnage
+from support.replacing import replace
 from tonnage.catalog import find_offer, load_catalog, unknown_figures
 from tonnage.catalog.providers.aws_fetch import (
     Clients,
-    RefreshSummary,
     RefreshError,
+    RefreshSummary,
     connect,
     refresh_aws,
 )

@@ -1,7 +1,6 @@
 """Who is slow or faulty in a fleet whose truth is made up, and what a job gains without them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from support.command import Tonnage
 from support.measurements import measurement
 from support.networks import SETTINGS, network
+from support.replacing import replace
 from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.network_rounds import RECEIVE, SEND

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
 
+from support.replacing import replace
 from support.runs import (
     GB,
     NODES,
@@ -25,7 +25,14 @@ from support.runs import (
 from tonnage.base.records import RunRecord
 from tonnage.model.jobs.mapreduce import Durability
 from tonnage.model.node_capacity import NodeCapacity, cluster_capacity, work_shares
-from tonnage.model.run_comparison import BOTH_WAYS, READ, RECEIVE, WRITE, compare, resource_uses
+from tonnage.model.run_comparison.two_pass import (
+    BOTH_WAYS,
+    READ,
+    RECEIVE,
+    WRITE,
+    compare,
+    resource_uses,
+)
 from tonnage.simulate.cluster import Disks, SimulatedCluster, bound_seconds
 
 QUICK = {node: [pass_one(), pass_two()] for node in NODES}
@@ -43,7 +50,7 @@ def test_the_labs_limits_are_what_was_set_and_its_bottlenecks_are_found() -> Non
     assert found.phase_efficiency == pytest.approx((25 + 16.667) / 44.5, abs=1e-3)
     assert found.limit.efficiency == pytest.approx((25 + 16.667) / 50.8, abs=1e-3)
     assert found.other_seconds == pytest.approx(6.3) and found.notes == []
-    whole = dataclasses.replace(record(QUICK), compared=found)
+    whole = replace(record(QUICK), compared=found)
     assert RunRecord.from_json(json.loads(json.dumps(whole.to_json()))) == whole
 
 
@@ -164,7 +171,7 @@ def test_what_was_not_measured_is_lacking_and_said() -> None:
 
 def test_losses_and_going_on_are_told() -> None:
     again = {node: [pass_one(), pass_one(3.0), pass_two()] for node in NODES[:3]}
-    found = compare(dataclasses.replace(record(again, 20.0), commands=2), cluster_capacity(lab(), NODES))
+    found = compare(replace(record(again, 20.0), commands=2), cluster_capacity(lab(), NODES))
     assert found.phases[0].seconds == pytest.approx(30.1)
     assert found.other_seconds is None
     assert found.notes == [

@@ -1,6 +1,5 @@
 """The model: cases worked out by hand, and what has to hold whatever was measured."""
 
-import dataclasses
 import itertools
 import math
 import re
@@ -12,12 +11,27 @@ from hypothesis import strategies as st
 
 from support.disk import ROOT
 from support.measurements import PHASE, measurement
+from support.replacing import replace
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.model.capacity import Capacity, cpu_per_byte, throughput
-from tonnage.model.findings import CPU_STOLEN, CPU_UNUSED, CPU_USED, HIGH_LOAD, findings, warnings
+from tonnage.model.study_findings import (
+    CPU_STOLEN,
+    CPU_UNUSED,
+    CPU_USED,
+    HIGH_LOAD,
+    findings,
+    warnings,
+)
 from tonnage.model.two_pass import CPU as CPU_LIMIT
-from tonnage.model.two_pass import DISK, DiskMeasurements, Rehearsal, SortShape, limit_seconds, predict
+from tonnage.model.two_pass import (
+    DISK,
+    DiskMeasurements,
+    Rehearsal,
+    SortShape,
+    limit_seconds,
+    predict,
+)
 
 MB = 1_000_000
 GB = 1_000 * MB
@@ -44,7 +58,9 @@ def cores(partition: float = 1e-15, sort: float = 1e-15) -> Measurement:
 
 def shape(size: int = 4 * GB, cores: int = 2, open_block: int = 0, partition: int = 0) -> SortShape:
     """A sort; without open blocks and partitions nothing has to fill or drain."""
-    return SortShape(bytes=size, cores=cores, open_block_bytes=open_block, partition_bytes=partition)
+    return SortShape(
+        bytes=size, cores=cores, open_block_bytes=open_block, partition_bytes=partition
+    )
 
 
 def predicted(
@@ -148,12 +164,12 @@ def test_a_trial_that_moved_nothing_counts_as_missing() -> None:
 def rehearsal(sort: SortShape, one: float, two: float, other: float) -> Rehearsal:
     """A small sort that took so many seconds in its passes and outside of them."""
     phases = [
-        dataclasses.replace(PHASE, name=name, seconds=seconds)
+        replace(PHASE, name=name, seconds=seconds)
         for name, seconds in (("sample", other), ("pass_one", one), ("pass_two", two))
     ]
     record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")
     seconds = one + two + other
-    return Rehearsal(sort, dataclasses.replace(record, phases=phases, seconds=seconds))
+    return Rehearsal(sort, replace(record, phases=phases, seconds=seconds))
 
 
 def test_rehearsals_correct_each_pass_by_what_they_took_beyond_the_model() -> None:
@@ -253,10 +269,10 @@ def test_one_trial_is_believed_less_than_two_that_agree() -> None:
 def test_warnings_say_what_to_doubt_once_and_in_order() -> None:
     path = ROOT / "tests" / "data" / "artifacts" / "study-1.json"
     study = Study.read(path)
-    calm = dataclasses.replace(study.environment, load_average=HIGH_LOAD * study.environment.cores)
-    study = dataclasses.replace(study, environment=calm, measurements=[], run=None)
+    calm = replace(study.environment, load_average=HIGH_LOAD * study.environment.cores)
+    study = replace(study, environment=calm, measurements=[], run=None)
     assert warnings(study) == []
-    doubtful = dataclasses.replace(calm, load_average=9.5, debug_build=True)
+    doubtful = replace(calm, load_average=9.5, debug_build=True)
     good = {"engine": "io_uring", "registered": True, "direct": True, "why": None}
     modes = [
         *(good, good | {"registered": False, "why": "b"}, good | {"direct": False, "why": "a"}),
@@ -264,11 +280,9 @@ def test_warnings_say_what_to_doubt_once_and_in_order() -> None:
         good | {"engine": "threads", "registered": False, "why": "d"},
     ]
     measured = measurement("disk", {"rw": [MB]})
-    trial = dataclasses.replace(
-        measured.trials[0], phase=dataclasses.replace(PHASE, disk_modes=modes)
-    )
-    measured = dataclasses.replace(measured, trials=[trial, trial])
-    study = dataclasses.replace(study, environment=doubtful, measurements=[measured])
+    trial = replace(measured.trials[0], phase=replace(PHASE, disk_modes=modes))
+    measured = replace(measured, trials=[trial, trial])
+    study = replace(study, environment=doubtful, measurements=[measured])
     debug, busy, *disks = warnings(study)
     assert "debug build" in debug and "load average 9.5 on 2 cores" in busy
     assert disks == [
@@ -317,10 +331,10 @@ def test_a_machine_that_was_busy_while_it_sorted_is_told_of(
     rose: dict[str, float], told: list[str]
 ) -> None:
     study = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
-    calm = dataclasses.replace(study.environment, load_average=0.0)
+    calm = replace(study.environment, load_average=0.0)
     record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")
-    run = dataclasses.replace(record, cpu_seconds=8.0, phases=[])
-    study = dataclasses.replace(study, environment=calm, measurements=[], run=run)
+    run = replace(record, cpu_seconds=8.0, phases=[])
+    study = replace(study, environment=calm, measurements=[], run=run)
     assert warnings(study, _host(**rose)) == told
     assert warnings(study) == []
 
@@ -344,19 +358,17 @@ def test_watching_lasts_until_the_job_ends() -> None:
 def test_findings_have_digits_that_say_something(seconds: float, told: str) -> None:
     study = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
     assert study.run and study.limit and study.predicted
-    study = dataclasses.replace(
+    study = replace(
         study,
-        run=dataclasses.replace(study.run, seconds=seconds),
-        predicted=dataclasses.replace(
-            study.predicted, low_seconds=seconds * 1.01, high_seconds=seconds * 1.02
-        ),
+        run=replace(study.run, seconds=seconds),
+        predicted=replace(study.predicted, low_seconds=seconds * 1.01, high_seconds=seconds * 1.02),
     )
     first, second, *_ = findings(study)
     assert first.startswith(f"The sort took {told};")
     low, high = re.findall(r"interval of (\S+) – (\S+) s", first)[0]
     assert float(low) < float(high)
     assert "above 100 %" not in second
-    above = dataclasses.replace(study, limit=dataclasses.replace(study.limit, efficiency=1.07))
+    above = replace(study, limit=replace(study.limit, efficiency=1.07))
     assert "came to 107 % " in findings(above)[1] and "above 100 %, since" in findings(above)[1]
 
 

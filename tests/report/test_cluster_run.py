@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -14,12 +13,13 @@ import pytest
 from support.browser import Browser, Page
 from support.command import Tonnage
 from support.measurements import measurement
+from support.replacing import replace
 from support.runs import NODES, lab, pass_one, pass_two, plan_of, record
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.cli.report import JOB, RUN
 from tonnage.model.node_capacity import cluster_capacity
-from tonnage.model.run_comparison import compare
+from tonnage.model.run_comparison.two_pass import compare
 from tonnage.report.cluster_run import render, write_run
 from tonnage.run.two_pass import job_dir
 
@@ -32,7 +32,7 @@ def compared(nodes: int = 4) -> RunRecord:
     run = record({node: [pass_one(), pass_two()] for node in names})
     plan = plan_of()
     beside = compare(run, cluster_capacity(lab(), names), plan, plan.candidates[0])
-    return dataclasses.replace(run, compared=beside)
+    return replace(run, compared=beside)
 
 
 @contextmanager
@@ -120,12 +120,12 @@ def test_losses_rounds_and_evil_names_are_shown_as_text(browser: Browser, tmp_pa
     evil = "<script>document.title='taken'</script>"
     run = compared()
     nodes = [
-        dataclasses.replace(run.nodes[0], node=evil, lost="died: <b>its machine</b> is gone"),
+        replace(run.nodes[0], node=evil, lost="died: <b>its machine</b> is gone"),
         *run.nodes[1:],
     ]
-    again = dataclasses.replace(run.rounds[0], number=1, bytes=10**9, lost={evil: "died"})
-    run = dataclasses.replace(run, nodes=nodes, rounds=[*run.rounds, again], compared=None)
-    run = dataclasses.replace(run, compared=compare(run))
+    again = replace(run.rounds[0], number=1, bytes=10**9, lost={evil: "died"})
+    run = replace(run, nodes=nodes, rounds=[*run.rounds, again], compared=None)
+    run = replace(run, compared=compare(run))
     with shown(browser, run, tmp_path, NARROW) as page:
         said = plain(page.inner.locator("main").inner_text())
         assert page.inner.title() != "taken"
@@ -149,7 +149,7 @@ def test_a_large_fleet_is_drawn_in_part_and_told_whole(browser: Browser, tmp_pat
 def test_what_a_checksum_is_of_is_said() -> None:
     run = compared()
     assert f"checksum {run.checksum}, the input&#x27;s" in render(run)
-    page = render(dataclasses.replace(run, job="mapreduce"))
+    page = render(replace(run, job="mapreduce"))
     assert f"checksum {run.checksum}, of what was shuffled" in page
     assert "the input&#x27;s" not in page
 
@@ -158,8 +158,8 @@ def test_functions_are_said_to_be_in_no_phases_core_seconds() -> None:
     run = compared()
     assert "without functions" not in render(run) and run.compared
     assert not any("functions" in note for note in run.compared.notes)
-    run = dataclasses.replace(run, job="mapreduce")
-    run = dataclasses.replace(run, compared=compare(run))
+    run = replace(run, job="mapreduce")
+    run = replace(run, compared=compare(run))
     page = render(run)
     # Of each of four nodes, five stages of pass one and three of pass two took a second.
     assert "Core seconds of phases are without those of functions: 32.0 of 36.0." in page
@@ -167,9 +167,9 @@ def test_functions_are_said_to_be_in_no_phases_core_seconds() -> None:
 
 
 def test_what_an_older_record_lacks_is_said() -> None:
-    page = render(dataclasses.replace(compared(), compared=None))
+    page = render(replace(compared(), compared=None))
     assert "This record has no phases to show" in page and "chart-bytes" in page
-    nothing = dataclasses.replace(compared(), nodes=[], rounds=[], bytes=0, compared=None)
+    nothing = replace(compared(), nodes=[], rounds=[], bytes=0, compared=None)
     assert "No node did anything." in render(nothing) and "No round was needed." in render(nothing)
 
 
@@ -185,15 +185,15 @@ def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: 
         assert RunRecord.read(tmp_path / "x.json") == run
         assert "Sorted 8.00" in (tmp_path / "x.html").read_text()
     first, *others = run.nodes
-    nodes = [dataclasses.replace(first, lost="died"), *others]
-    dataclasses.replace(run, nodes=nodes, commands=3).write(tmp_path / "lost.json")
+    nodes = [replace(first, lost="died"), *others]
+    replace(run, nodes=nodes, commands=3).write(tmp_path / "lost.json")
     done = tonnage.run("report", "lost.json", "--output", "lost.html", cwd=tmp_path, check=True)
     assert f"Lost: {first.node}: died\n" in done.stdout
     assert "the last of 3 commands" in (tmp_path / "lost.html").read_text()
     told = tonnage.run("report", "job", "--output", "x.html", "--json", cwd=tmp_path, check=True)
     assert RunRecord.from_json(json.loads(told.stdout)) == run
     measurement("m", {"ro": [1.0]}).write(tmp_path / "m.json")
-    dataclasses.replace(run, nodes=[]).write(tmp_path / "one.json")
+    replace(run, nodes=[]).write(tmp_path / "one.json")
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / JOB).write_text("{}")
     for arguments, said in (

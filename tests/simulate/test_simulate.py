@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from support.replacing import replace
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.cli.commands import app
 from tonnage.model.jobs.mapreduce import Durability
@@ -22,16 +22,22 @@ from tonnage.simulate import scalability_limits
 from tonnage.simulate.cluster import (
     Array,
     Disks,
-    SimulatedCluster,
     Machine,
+    SimulatedCluster,
     SimulationError,
     bound_seconds,
-    draw_rates,
     draw_cluster,
+    draw_rates,
     sort_demand,
 )
 from tonnage.simulate.flow import copied, shuffle
-from tonnage.simulate.sort import SortRequest, SimulatedSort, draw_deaths, keys_per_partition, simulate
+from tonnage.simulate.sort import (
+    SimulatedSort,
+    SortRequest,
+    draw_deaths,
+    keys_per_partition,
+    simulate,
+)
 
 MB, GB, TB = 10**6, 10**9, 10**12
 SMALL = Machine(memory_bytes=16 << 20, cores=1)
@@ -143,7 +149,9 @@ def test_no_sort_is_faster_than_its_slowest_node(
     nodes: int, apart: bool, durability: Durability, seed: int
 ) -> None:
     costs = np.random.default_rng(seed).uniform(0.5, 2, (5, nodes)) / (10 * MB)
-    made = SimulatedCluster(Disks(costs[0], costs[1], apart), 1 / costs[2], 1 / costs[3], 1 / costs[4])
+    made = SimulatedCluster(
+        Disks(costs[0], costs[1], apart), 1 / costs[2], 1 / costs[3], 1 / costs[4]
+    )
     # As many partitions, and as much to read, for each: else the slowest may have less.
     size = nodes * 5 * MB
     found = simulate(made, SMALL, SortRequest(size, durability, even=True))
@@ -181,7 +189,7 @@ def test_a_lost_node_costs_what_the_arithmetic_says() -> None:
     whole = share * 3 / 4 / network
     assert undisturbed.seconds == pytest.approx(whole, rel=0.02)
     dies = whole / 2
-    found = simulate(made, SMALL, dataclasses.replace(asked, deaths={3: dies}))
+    found = simulate(made, SMALL, replace(asked, deaths={3: dies}))
     # The three go on; what was meant for the fourth goes nowhere, so that they are faster.
     rest = share / 2 * 2 / 4 / network
     owned = undisturbed.partitions // nodes
@@ -205,7 +213,7 @@ def test_a_copy_of_the_output_is_not_sorted_again() -> None:
         asked = SortRequest(4 * share, durability, 4, even=True)  # type: ignore[arg-type]
         undisturbed = simulate(made, SMALL, asked)
         dies = undisturbed.seconds - undisturbed.seconds_of("pass_two") / 10
-        found = simulate(made, SMALL, dataclasses.replace(asked, deaths={0: dies}))
+        found = simulate(made, SMALL, replace(asked, deaths={0: dies}))
         assert found.bytes_out == found.bytes_in
         partitions[durability] = (
             sum(step.partitions for step in found.steps if step.name == "pass_two")
@@ -226,7 +234,7 @@ def test_an_input_that_is_gone_fails_the_sort() -> None:
 
 def results(found: SimulatedSort) -> SimulatedSort:
     """Without what was measured of this machine."""
-    return dataclasses.replace(found, driver_cpu_seconds=0.0)
+    return replace(found, driver_cpu_seconds=0.0)
 
 
 def test_the_same_seed_gives_the_same() -> None:
@@ -322,7 +330,9 @@ def test_a_thousand_nodes() -> None:
 def row(nodes: int, **more: float) -> scalability_limits.ClusterLimits:
     machine = Machine(memory_bytes=4 << 30, cores=2)
     settings = {"mtbf_seconds": 1e12, "descriptors": 1024} | more
-    return scalability_limits.cluster_limits(nodes, nodes * 10 * GB, machine, 1e9, 100.0, **settings)  # type: ignore[arg-type]
+    return scalability_limits.cluster_limits(
+        nodes, nodes * 10 * GB, machine, 1e9, 100.0, **settings
+    )  # type: ignore[arg-type]
 
 
 def test_sockets_are_two_for_each_peer() -> None:

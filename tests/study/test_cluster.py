@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -18,14 +17,15 @@ from support.command import Tonnage
 from support.disk import room
 from support.processes import patched, started
 from support.rays import Rays, rays
+from support.replacing import replace
 from support.runs import NODES as RUN_ON
 from support.runs import pass_one, pass_two, plan_of, record
 from tonnage.base.records import FollowedPlan, RunRecord
 from tonnage.base.records.cluster_study import STEPS, ClusterStudy
 from tonnage.base.records.plan import Plan, Range
 from tonnage.base.records.profile import Profile
-from tonnage.model.plan_accuracy import plan_accuracy
-from tonnage.model.run_comparison import compare
+from tonnage.model.run_comparison.plan_accuracy import plan_accuracy
+from tonnage.model.run_comparison.two_pass import compare
 from tonnage.provision.lab import catalog as offers
 from tonnage.provision.lab.config import parse
 
@@ -130,7 +130,7 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     assert left(data) == []
 
     # What was killed after a step, before it was on record, tells it again and does what is left.
-    dataclasses.replace(study, steps=study.steps[:4], came=None, report=None).write(
+    replace(study, steps=study.steps[:4], came=None, report=None).write(
         out / "study.json"
     )
     again = done(cluster, command)
@@ -251,7 +251,7 @@ def test_how_near_a_plan_came_is_told_with_what_missed_most() -> None:
     far = plan_accuracy(beside(took, 5.0))
     assert not far.inside and far.missed == "pass two (the disk, reading)"
     assert far.error_fraction == pytest.approx(0.5)
-    late = dataclasses.replace(took, seconds=30.0)
+    late = replace(took, seconds=30.0)
     assert plan_accuracy(beside(late, 5.0)).missed == "beginning and end"
 
 
@@ -260,7 +260,7 @@ def beside(took: RunRecord, seconds: float) -> RunRecord:
     found = compare(took)
     span = Range(low=0.9 * seconds, median=seconds, high=1.1 * seconds)
     phases = [
-        dataclasses.replace(phase, planned_seconds=plan)
+        replace(phase, planned_seconds=plan)
         for phase, plan in zip(found.phases, (5.0, 0.2), strict=True)
     ]
     planned = FollowedPlan(
@@ -270,6 +270,6 @@ def beside(took: RunRecord, seconds: float) -> RunRecord:
         seconds=span,
         inside=span.low <= took.seconds <= span.high,
     )
-    return dataclasses.replace(
-        took, compared=dataclasses.replace(found, phases=phases, planned=planned)
+    return replace(
+        took, compared=replace(found, phases=phases, planned=planned)
     )

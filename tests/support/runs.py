@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from support.measurements import ENVIRONMENT, measurement
 from tonnage.base.records import (
@@ -115,7 +116,7 @@ def record(nodes: Mapping[str, list[Phase]], seconds: float = 50.8, **more: obje
         durability="none",
         network_bytes=6_000_000_000,
     )
-    return dataclasses.replace(made, **more)  # type: ignore[arg-type]
+    return structs.replace(made, **more)  # type: ignore[arg-type]
 
 
 def disks(of_nodes: Mapping[str, Mapping[str, list[float]]]) -> ClusterMeasurement:
@@ -167,7 +168,7 @@ def network(
 def store(rates: Mapping[str, float], threads: int = 16) -> ClusterMeasurement:
     """What `measure object --cluster` keeps: bytes a second that each of four nodes got, and put."""
     trials = [
-        dataclasses.replace(
+        structs.replace(
             measurement("m", {operation: [rate]}).trials[0],
             name=f"{operation} x{threads}",
             step=TrialSpec(operation=operation, outstanding=threads, round=0),
@@ -179,7 +180,7 @@ def store(rates: Mapping[str, float], threads: int = 16) -> ClusterMeasurement:
         ClusterNode(
             node=node,
             ok=True,
-            measurement=dataclasses.replace(measurement(node, {}), trials=trials),
+            measurement=structs.replace(measurement(node, {}), trials=trials),
         )
         for node in NODES
     ]

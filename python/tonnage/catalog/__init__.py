@@ -7,9 +7,15 @@ with ``price_list``; only these have effects.
 """
 
 from tonnage.catalog.csv_rows import CatalogError
-from tonnage.catalog.difference import SpecificationChange, Difference, PriceChange, difference
+from tonnage.catalog.difference import Difference, PriceChange, SpecificationChange, difference
 from tonnage.catalog.filter import FilterResult, OfferFilter, filter_offers
-from tonnage.catalog.load import find_offer, catalogs_with, load_catalog, catalog_names, newest_catalogs
+from tonnage.catalog.load import (
+    catalog_names,
+    catalogs_with,
+    find_offer,
+    load_catalog,
+    newest_catalogs,
+)
 from tonnage.catalog.offer import (
     Billing,
     Burst,
@@ -32,27 +38,27 @@ __all__ = [
     "Burst",
     "Catalog",
     "CatalogError",
-    "SpecificationChange",
-    "FilterResult",
     "Difference",
     "Disks",
+    "FilterResult",
     "Grant",
     "Network",
     "ObjectStore",
     "Offer",
+    "OfferFilter",
     "Price",
     "PriceChange",
+    "SpecificationChange",
     "Spot",
     "VolumeKind",
     "VolumeLink",
-    "OfferFilter",
-    "cautions",
-    "filter_offers",
-    "difference",
-    "find_offer",
-    "catalogs_with",
-    "load_catalog",
-    "unknown_figures",
     "catalog_names",
+    "catalogs_with",
+    "cautions",
+    "difference",
+    "filter_offers",
+    "find_offer",
+    "load_catalog",
     "newest_catalogs",
+    "unknown_figures",
 ]

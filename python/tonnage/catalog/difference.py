@@ -92,7 +92,9 @@ def _changed(was: Offer, now: Offer) -> SpecificationChange:
             known_in_one[what] = True
         elif old is not None and what != "on-demand price" and not _alike(old, new):
             others[what] = True
-    return SpecificationChange(type=was.type, others=tuple(others), known_in_one=tuple(known_in_one))
+    return SpecificationChange(
+        type=was.type, others=tuple(others), known_in_one=tuple(known_in_one)
+    )
 
 
 def _figures(offer: Offer) -> list[tuple[str, object]]:

@@ -15,15 +15,16 @@ from pathlib import Path
 from tonnage.base import formatting
 from tonnage.catalog.csv_rows import MAY_NOT, CatalogError, Row, read_rows, refuse_columns
 from tonnage.catalog.offer import Catalog, ObjectStore, Offer
-from tonnage.catalog.providers.schemas import (
+from tonnage.catalog.providers import aws, aws_2014, azure, gcp, lab
+from tonnage.catalog.providers.schema import Schema
+from tonnage.catalog.providers.volumes import (
     OBJECT_COLUMNS,
-    SCHEMAS,
     VOLUME_COLUMNS,
-    Schema,
     object_store,
     volume_kind,
 )
 
+SCHEMAS = tuple(each.SCHEMA for each in (aws_2014, aws, gcp, azure, lab))
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 """The catalogs that come with the package."""
 NAMED = re.compile(r"(?:aws|gcp|azure)[-_](?P<region>[a-z0-9-]+?)[-_]\d{4}.*")
@@ -91,7 +92,9 @@ def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     others = [each.name for each in catalogs_with(name)]
     if others:
         raise CatalogError(f"no offer {name} in {searched}; it is in {' and '.join(others)}")
-    known = {each for catalog in catalogs for offer in catalog.offers for each in offer_names(offer)}
+    known = {
+        each for catalog in catalogs for offer in catalog.offers for each in offer_names(offer)
+    }
     said = f"no offer {name or repr('')}{formatting.did_you_mean(name, known)} in {searched}"
     raise CatalogError(f"{said}: write TYPE or PROVIDER/TYPE, like aws/m5d.large")
 

@@ -73,7 +73,7 @@ def report(
     """
     refuse_without("report", "tonnage report")
     from tonnage.cli.options.prices import prices
-    from tonnage.model.analysis import analyse
+    from tonnage.model.analysis.analyse import analyse
     from tonnage.report.analysis import write_analysis
 
     _refuse_out(out)

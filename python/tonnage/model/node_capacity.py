@@ -75,7 +75,9 @@ class ClusterCapacity:
     measurements: tuple[str, ...] = ()
 
 
-def cluster_capacity(fleets: Iterable[ClusterMeasurement], nodes: Collection[str]) -> ClusterCapacity:
+def cluster_capacity(
+    fleets: Iterable[ClusterMeasurement], nodes: Collection[str]
+) -> ClusterCapacity:
     """What nodes were measured to carry.
 
     Args:

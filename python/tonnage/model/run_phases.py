@@ -1,7 +1,7 @@
 """What a finished run showed, phase by phase: how long, what held it up, what came of its bytes.
 
 A sort's or a MapReduce's phases are its passes on the slowest node, with the bottleneck that probes
-found (`tonnage.model.run_comparison`); copies that were made after pass two are a part of it, as plans
+found (`tonnage.model.run_comparison.two_pass`); copies that were made after pass two are a part of it, as plans
 have them. A reduction's rounds are alike: one stands for all, held up by what workers spent most
 of it with.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tonnage.base.records import ReductionRecord, RunRecord
 from tonnage.base.records.calibration import run_name
-from tonnage.model.run_comparison import COPY, PASSES, THINGS, compare
+from tonnage.model.run_comparison.two_pass import COPY, PASSES, THINGS, compare
 from tonnage.model.two_pass import CPU
 
 Run = RunRecord | ReductionRecord

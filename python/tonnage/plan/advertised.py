@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tonnage.catalog import Catalog, Offer
-from tonnage.model.profiles import AdvertisedRates, AdvertisedRate
-from tonnage.plan.machines import lasting_network
+from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
+from tonnage.plan.machines import sustained_network
 
 
-def advertised(catalogs: Sequence[Catalog]) -> AdvertisedRates:
+def advertised_figures(catalogs: Sequence[Catalog]) -> AdvertisedRates:
     """The figures of every offer; of several catalogs' the first one's."""
     found: dict[tuple[str, str], dict[str, AdvertisedRate]] = {}
     for catalog in catalogs:
@@ -19,7 +19,7 @@ def advertised(catalogs: Sequence[Catalog]) -> AdvertisedRates:
 
 
 def _figures(offer: Offer) -> dict[str, AdvertisedRate]:
-    network, link = lasting_network(offer), offer.volume_link
+    network, link = sustained_network(offer), offer.volume_link
     figures = {}
     if network:
         figures["network"] = AdvertisedRate(network, offer.network.peak_bytes_per_second)

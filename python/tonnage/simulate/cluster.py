@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.model.jobs.mapreduce import Durability, sort_job
-from tonnage.model.profiles.repository import ProfileIndex, OfferCapacity
-from tonnage.plan.demand import DemandPart, LayoutDemand, DemandTerm, ResourceClass, layout_demand
+from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
+from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, ResourceClass, layout_demand
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass.sizing import Devices
 
@@ -85,11 +85,16 @@ class SimulatedCluster:
         rates = np.ones(self.nodes)
         rates[some] = factor
         disks = Disks(self.disks.read / rates, self.disks.write / rates, self.disks.apart)
-        return SimulatedCluster(disks, self.network * rates, self.partition * rates, self.sort * rates)
+        return SimulatedCluster(
+            disks, self.network * rates, self.partition * rates, self.sort * rates
+        )
 
 
 def sort_demand(
-    laws: OfferCapacity, known: ProfileIndex, figures: Mapping[ResourceClass, float], durability: Durability
+    laws: OfferCapacity,
+    known: ProfileIndex,
+    figures: Mapping[ResourceClass, float],
+    durability: Durability,
 ) -> LayoutDemand:
     """A sort on machines' own disks, with what is known of these machines.
 
@@ -121,7 +126,9 @@ def sort_demand(
     return found
 
 
-def draw_cluster(found: LayoutDemand, nodes: int, figures: Mapping[ResourceClass, float], seed: int) -> SimulatedCluster:
+def draw_cluster(
+    found: LayoutDemand, nodes: int, figures: Mapping[ResourceClass, float], seed: int
+) -> SimulatedCluster:
     """So many nodes, drawn.
 
     Args:
@@ -166,7 +173,9 @@ def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
     return np.asarray(medians[which] * np.exp(off))
 
 
-def bound_seconds(fleet: SimulatedCluster, data_bytes: int, durability: Durability = "none") -> float:
+def bound_seconds(
+    fleet: SimulatedCluster, data_bytes: int, durability: Durability = "none"
+) -> float:
     """What no sort can be faster than: each node with its share, of each pass the slowest thing.
 
     The model's two passes (Themis on EC2, equations 1, 3 and 8), node by node.

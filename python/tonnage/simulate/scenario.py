@@ -11,11 +11,17 @@ from typing import Any
 import numpy as np
 
 from tonnage.model.jobs.mapreduce import Durability
-from tonnage.model.profiles.repository import ProfileIndex, OfferCapacity
+from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
 from tonnage.plan.demand import ResourceClass
 from tonnage.simulate import scalability_limits
-from tonnage.simulate.cluster import SimulatedCluster, Machine, bound_seconds, draw_cluster, sort_demand
-from tonnage.simulate.sort import SortRequest, SimulatedSort, draw_deaths, simulate
+from tonnage.simulate.cluster import (
+    Machine,
+    SimulatedCluster,
+    bound_seconds,
+    draw_cluster,
+    sort_demand,
+)
+from tonnage.simulate.sort import SimulatedSort, SortRequest, draw_deaths, simulate
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from scipy import stats
 
 from support.fleet import ar1, telegraph
 from tonnage.base.stats.autocorrelation import effective_size
-from tonnage.base.stats.dip_test import dip
-from tonnage.base.stats.multimodality import dip_false_alarm, modality
+from tonnage.base.stats.multimodality import dip, dip_false_alarm, modality
 from tonnage.base.stats.outliers import outliers
 from tonnage.base.stats.periodicity import strongest_cycle
 from tonnage.base.stats.quantiles import quantile_estimate

@@ -18,14 +18,13 @@ from tonnage.base.stats.autocorrelation import (
 )
 from tonnage.base.stats.cluster_time_series import InstanceFindings, analyse_cluster
 from tonnage.base.stats.density import bandwidth, density, histogram
-from tonnage.base.stats.dip_test import dip
 from tonnage.base.stats.dispersion import (
     coefficient_of_variation,
     median_absolute_deviation,
     robust_scale,
 )
 from tonnage.base.stats.distributions import gamma_quantiles, normal_quantile, normal_quantiles
-from tonnage.base.stats.multimodality import modality, modes_of
+from tonnage.base.stats.multimodality import dip, modality, modes_of
 from tonnage.base.stats.outliers import (
     Outlier,
     best_to_worst,

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from support.disk import room
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from support.processes import started
 from support.rays import Rays, rays
+from support.replacing import replace
 from tonnage.base.records import (
     ClusterMeasurement,
     ClusterNode,
@@ -38,7 +38,7 @@ from tonnage.cluster import clock_sync, version_check
 from tonnage.cluster.version_check import InstalledVersion
 from tonnage.measure.cluster.aggregate import aggregate_nodes
 from tonnage.measure.cluster.store import node_directory
-from tonnage.model.analysis import analyse
+from tonnage.model.analysis.analyse import analyse
 
 NODES = ("beta", "gamma")
 ALL = ("beta", "gamma", "head")

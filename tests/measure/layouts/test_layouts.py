@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import pytest
 from support.command import Tonnage
 from support.measurements import PHASE, measurement
 from support.processes import started
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Stage
 from tonnage.base.system import Command, undo_journal
@@ -31,7 +31,7 @@ from tonnage.measure import layouts
 from tonnage.measure.layouts import COMMAND, ROOM, Settings, measure_layouts, steps
 from tonnage.measure.layouts.device_checks import look_at
 from tonnage.measure.layouts.steps import Manner, arrange, choose, made_by
-from tonnage.model.analysis.layout_cpu import layout_costs
+from tonnage.model.analysis.cpu_cost import layout_costs
 
 MB = 1_000_000
 SMALL_DEVICE = 320 << 20

@@ -25,7 +25,7 @@ from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.repetition import RepetitionPlan
-from tonnage.model.analysis.network_cpu import NetworkCost, network_cost
+from tonnage.model.analysis.cpu_cost import NetworkCost, network_cost
 
 SETTINGS = Settings(
     endpoints=2,

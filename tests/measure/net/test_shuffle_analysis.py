@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from support.measurements import ENVIRONMENT
 from support.networks import SETTINGS, Links, network, trial
+from support.replacing import replace
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import (
     ALL_TO_ALL,
@@ -27,7 +27,7 @@ from tonnage.base.records.network_rounds import (
 from tonnage.cli.measure.cluster import document
 from tonnage.cli.measure.net import shuffled
 from tonnage.cluster.ray_adapter import Machine
-from tonnage.measure.cluster.driver import TrialDone, MeasuringNode
+from tonnage.measure.cluster.driver import MeasuringNode, TrialDone
 from tonnage.measure.cluster.measure_worker import RoundResult, Told
 from tonnage.measure.net.cluster import (
     MOST_ALONE,
@@ -39,7 +39,7 @@ from tonnage.measure.net.cluster import (
 )
 from tonnage.measure.net.cluster_worker import Part
 from tonnage.measure.net.shuffle_analysis import FULL_DUPLEX, shuffle
-from tonnage.model.analysis import analyse
+from tonnage.model.analysis.analyse import analyse
 
 BRIEF = replace(SETTINGS, brief=True)
 RATES = st.floats(1e6, 1e9)

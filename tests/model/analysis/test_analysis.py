@@ -1,6 +1,5 @@
 """The analysis of measurements: what is put together, what is kept apart, and what is not said."""
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from model.analysis.test_cluster_replay import NARROW, WIDE, shown
 from support.browser import Browser
 from support.command import Tonnage
 from support.measurements import ENVIRONMENT, PHASE, measurement
+from support.replacing import replace
 from tonnage.base import core, formatting
 from tonnage.base.records import (
     Latency,
@@ -30,7 +30,7 @@ from tonnage.base.records.discovery import find_measurements
 from tonnage.catalog import load_catalog
 from tonnage.catalog.load import SNAPSHOTS
 from tonnage.cli.options.prices import prices
-from tonnage.model.analysis import Price, analyse
+from tonnage.model.analysis.analyse import Price, analyse
 from tonnage.model.analysis.comparisons import ratio_of_medians
 from tonnage.report.analysis import render, write_analysis
 from tonnage.report.analysis.time_series import course_chart
@@ -82,22 +82,22 @@ def trial(
         phase=PHASE,
         began_at=(BEGAN + timedelta(minutes=minutes)).isoformat(),
         step=TrialSpec(operation=operation, outstanding=outstanding, round=number, suite=suite),
-        reading=dataclasses.replace(reading, details=details),
+        reading=replace(reading, details=details),
         cpu_seconds_per_operation=5e-6,
     )
 
 
 def measured(host: str, trials: Sequence[Trial], **fields: Any) -> Measurement:
     """A measurement on a host."""
-    environment = dataclasses.replace(ENVIRONMENT, host=host, versions={"tonnage": "0.1.0"})
+    environment = replace(ENVIRONMENT, host=host, versions={"tonnage": "0.1.0"})
     known = {"environment": environment, "trials": list(trials)}
-    return dataclasses.replace(measurement(f"ops-{host}", {}), **{**known, **fields})
+    return replace(measurement(f"ops-{host}", {}), **{**known, **fields})
 
 
 def imported(name: str, *readings: Metric) -> Measurement:
     """What another tool measured."""
     known = measurement(name, {})
-    return dataclasses.replace(known, kind="import", environment=None, imported=list(readings))
+    return replace(known, kind="import", environment=None, imported=list(readings))
 
 
 def subject(analysis: Analysis, name: str) -> Subject:
@@ -162,7 +162,7 @@ def test_percentiles_of_instances_are_never_pooled() -> None:
 def test_the_long_trials_are_what_the_rest_is_of() -> None:
     long = [trial("read4k", 4, 340.0, number, suite="steady") for number in range(2)]
     explored = sweep(rounds=1)
-    whole = dataclasses.replace(explored, trials=explored.trials + long)
+    whole = replace(explored, trials=explored.trials + long)
     found = subject(analyse([whole]), "read4k")
     assert found.concurrencies == [4] and found.near_best == 8
     assert found.chosen.operations and found.chosen.operations.value == 340
@@ -221,7 +221,7 @@ def test_blocks_of_several_sizes_are_told_apart_small_ones_first() -> None:
     sizes = [64 << 20, 8 << 20, 512, 1 << 20]
     trials = [trial("read4k", 1, 100.0) for _ in sizes]
     trials = [
-        dataclasses.replace(each, reading=dataclasses.replace(each.reading, block_bytes=size))
+        replace(each, reading=replace(each.reading, block_bytes=size))
         for each, size in zip(trials, sizes, strict=True)
         if each.reading
     ]
@@ -297,7 +297,10 @@ def test_a_ratio_of_one_instance_is_of_medians_and_both_intervals() -> None:
     assert (found.low, found.high) == pytest.approx((20 / 17, 27 / 10))
     few = ratio_of_medians({"a": above[:3]}, {"a": below})
     assert few and few.low is None and few.lacking == 4
-    assert ratio_of_medians({}, {"a": [1.0]}) is None and ratio_of_medians({"a": [1.0]}, {"a": [0.0]}) is None
+    assert (
+        ratio_of_medians({}, {"a": [1.0]}) is None
+        and ratio_of_medians({"a": [1.0]}, {"a": [0.0]}) is None
+    )
 
 
 def test_layouts_are_compared_with_the_single_device() -> None:
@@ -321,7 +324,7 @@ def test_layouts_whose_tool_does_not_say_how_many_were_outstanding_are_compared(
     def on(layout: str, rates: Sequence[float]) -> Measurement:
         base = measurement(f"layouts-{layout}", {"rw": rates}, {"rw": 2e-9})
         trials = [
-            dataclasses.replace(
+            replace(
                 each,
                 reading=Metric(
                     source=OURS,
@@ -332,7 +335,7 @@ def test_layouts_whose_tool_does_not_say_how_many_were_outstanding_are_compared(
             )
             for each in base.trials
         ]
-        return dataclasses.replace(base, trials=trials, settings={"layout": layout})
+        return replace(base, trials=trials, settings={"layout": layout})
 
     analysis = analyse([on("raid0", [380, 400, 420]), on("single", [90, 100, 110])])
     (found,) = analysis.layouts
@@ -347,7 +350,7 @@ def test_layouts_whose_tool_does_not_say_how_many_were_outstanding_are_compared(
 def test_a_dollar_buys_what_an_hour_gives_over_its_price() -> None:
     named = {"a": Price(0.5, "given"), "m5d.large": Price(0.25, "a list")}
     one = measured("a", [trial("read4k", 1, 100.0)])
-    environment = dataclasses.replace(
+    environment = replace(
         ENVIRONMENT, host="b", virtualisation="virtual machine (Amazon EC2 m5d.large)"
     )
     two = measured("b", [trial("read4k", 1, 200.0)], environment=environment)
@@ -386,7 +389,9 @@ def test_prices_of_a_catalog_are_those_on_demand(
     assert found[name].source.startswith(f"{catalog}, ") and source in found[name].source
     assert found["other"] == Price(2.0, "given with --price")
     assert prices([f"{name}=9"], catalog)[name].usd_per_hour == 9
-    assert len(found) == 2 + sum(each.on_demand is not None for each in load_catalog(catalog).offers)
+    assert len(found) == 2 + sum(
+        each.on_demand is not None for each in load_catalog(catalog).offers
+    )
 
 
 def test_a_catalog_of_ones_own_is_a_csv_file(tmp_path: Path) -> None:
@@ -456,8 +461,8 @@ def test_a_durable_write_that_can_be_true_is_believed(trials: list[Trial]) -> No
 def test_machines_that_are_not_alike_are_told_of() -> None:
     one, two = (measured(host, [trial("read4k", 1, 1.0)]) for host in "ab")
     assert two.environment and analyse([one, two]).warnings == []
-    larger = dataclasses.replace(two.environment, cores=16, versions={"tonnage": "0.2.0"})
-    said = analyse([one, dataclasses.replace(two, environment=larger)]).warnings
+    larger = replace(two.environment, cores=16, versions={"tonnage": "0.2.0"})
+    said = analyse([one, replace(two, environment=larger)]).warnings
     assert said == [
         "Measured with several versions of Tonnage: 0.1.0 and 0.2.0.",
         "The machines are not alike: they differ in cores.",
@@ -593,7 +598,7 @@ def test_latencies_of_one_instance_are_put_into_bins() -> None:
 
 def test_what_a_killed_command_left_is_gathered(tmp_path: Path) -> None:
     whole = sweep()
-    begun = dataclasses.replace(whole, trials=[])
+    begun = replace(whole, trials=[])
     begun.write(tmp_path / "run" / "begun.json")
     for number, each in enumerate(whole.trials[:12]):
         each.write(tmp_path / "run" / f"trial-{number:05}.json")

@@ -14,7 +14,7 @@ from support.command import Tonnage
 from support.fleet import Fleet, fleet, record
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Analysis, Subject
-from tonnage.model.analysis import Price, analyse
+from tonnage.model.analysis.analyse import Price, analyse
 from tonnage.report.analysis import write_analysis
 
 WIDE, NARROW = 1280, 390

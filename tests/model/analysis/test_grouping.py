@@ -4,7 +4,6 @@ Each pair is two measurements of one machine that differ in one thing; and a net
 value, however many endpoints had a part in it.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +11,10 @@ import pytest
 
 from model.analysis.test_analysis import OURS, imported, measured, subject, trial
 from support.measurements import ENVIRONMENT, PHASE
+from support.replacing import replace
 from tonnage.base.records import Device, Measurement, Metric, Source, Trial, TrialSpec
 from tonnage.base.records.analysis import Analysis
-from tonnage.model.analysis import analyse
+from tonnage.model.analysis.analyse import analyse
 from tonnage.model.analysis.comparisons import compare_layouts_of
 
 
@@ -30,7 +30,7 @@ def on(device: str, directory: str, host: str = "a") -> dict[str, Any]:
         size_bytes=None,
         model=None,
     )
-    return {"environment": dataclasses.replace(ENVIRONMENT, host=host, devices=[held])}
+    return {"environment": replace(ENVIRONMENT, host=host, devices=[held])}
 
 
 def one(name: str, kind: str = "ops", **fields: Any) -> Measurement:
@@ -118,7 +118,7 @@ PAIRS: dict[str, tuple[Measurement, Measurement, list[str]]] = {
 def test_what_is_not_alike_is_not_one_subject(case: str) -> None:
     first, second, apart = PAIRS[case]
     assert named(first, second) == [", ".join(filter(None, ("read4m", each))) for each in apart]
-    again = dataclasses.replace(first, id="again")
+    again = replace(first, id="again")
     (found,) = analyse([first, again]).subjects
     assert found.name == "read4m" and found.rate and found.rate.size == 2
 
@@ -186,7 +186,7 @@ def test_each_host_that_an_imported_file_names_is_an_instance() -> None:
     # Of one host, or of a tool whose host is the one that it talked to, it is one.
     (found,) = analyse([imported("import-1", of("x", 1.0), of("x", 5.0))]).subjects
     assert [each.name for each in found.instances] == ["import-1"]
-    met = [dataclasses.replace(each, source=Source(tool="iperf3")) for each in two.imported]
+    met = [replace(each, source=Source(tool="iperf3")) for each in two.imported]
     (found,) = analyse([imported("import-1", *met)]).subjects
     assert [each.name for each in found.instances] == ["import-1"]
 
@@ -261,7 +261,7 @@ def test_a_round_is_one_value_of_the_slowest_endpoint_and_one_of_all() -> None:
 
 def test_a_round_that_was_cut_short_does_not_count() -> None:
     whole = network("net", [(10.0, 90.0), (1.0, 2.0)])
-    cut = dataclasses.replace(whole, trials=whole.trials[:-1])
+    cut = replace(whole, trials=whole.trials[:-1])
     assert figures(analyse([cut]))["send, slowest endpoint"] == (10, 1, "trials")
 
 
@@ -289,9 +289,7 @@ def test_networks_that_are_not_alike_are_told_apart(case: str) -> None:
 def test_one_way_is_not_all_to_all() -> None:
     both = network("1", [(10.0, 20.0)])
     alone = [sent(0, 0, 40.0), sent(1, 0, 40.0, "receive")]
-    one_way = dataclasses.replace(
-        both, id="2", trials=alone, settings=NET_SETTINGS | {"one_way": True}
-    )
+    one_way = replace(both, id="2", trials=alone, settings=NET_SETTINGS | {"one_way": True})
     found = figures(analyse([both, one_way]))
     assert found["send, slowest endpoint, one way no"][0] == 10
     assert found["send, slowest endpoint, one way yes"][0] == 40

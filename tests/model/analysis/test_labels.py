@@ -1,7 +1,6 @@
 """What was measured with each value of a label: medians, densities, and the page with them."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,10 @@ import pytest
 
 from support.command import Tonnage
 from support.measurements import ENVIRONMENT, PHASE, measurement
+from support.replacing import replace
 from tonnage.base.records import Latency, Measurement, Metric, Source, Trial
 from tonnage.base.records.analysis import Analysis, LabelComparison
-from tonnage.model.analysis import analyse
+from tonnage.model.analysis.analyse import analyse
 from tonnage.report.analysis import render
 
 EAST = [30.0, 28.0, 33.0, 31.0, 26.0, 35.0, 29.0, 30.5]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from support.command import Tonnage
 from support.measurements import ENVIRONMENT
 from support.offers import catalog, law, offer
 from support.offers import profile as made_up
+from support.replacing import replace
 from support.runs import pass_one, pass_two, phase, record
 from tonnage.base.records import ReductionRecord, RunRecord, Tuning, WorkerRun
 from tonnage.base.records.job import Job
@@ -24,10 +24,11 @@ from tonnage.base.records.plan import Candidate
 from tonnage.base.records.profile import Profile
 from tonnage.model.jobs.mapreduce import job_from_run, mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import job_from_reduction
-from tonnage.model.profiles import OfferAssignments, build_profile
+from tonnage.model.profiles.build import build_profile
+from tonnage.model.profiles.offer_matching import OfferAssignments
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.calibration import describe
-from tonnage.plan.planner import Question, plan
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
 
 OFFER = ("aws", "m")
@@ -42,12 +43,16 @@ def two_nodes(one: float = 20.0, two: float = 18.0, beside: float = 2.0, **more:
     at_work = {"send": 0.1, "receive": 0.1, "read": 0.95}
     phases = [pass_one(one, **at_work), pass_two(two)]
     run = record({"n-0": phases, "n-1": phases}, one + two + beside)
-    return dataclasses.replace(run, bytes=4_000_000_000, **more)
+    return replace(run, bytes=4_000_000_000, **more)
 
 
-def calibrated(runs: Sequence[RunRecord | ReductionRecord], said: OfferAssignments = ALL) -> Profile:
+def calibrated(
+    runs: Sequence[RunRecord | ReductionRecord], said: OfferAssignments = ALL
+) -> Profile:
     """The profile of these runs alone."""
-    return build_profile([], {}, name="runs", made_at="2026-01-01T00:00:00Z", runs=runs, assigned=said)
+    return build_profile(
+        [], {}, name="runs", made_at="2026-01-01T00:00:00Z", runs=runs, assigned=said
+    )
 
 
 def planned(
@@ -55,7 +60,7 @@ def planned(
 ) -> Candidate:
     """So many nodes, on their own disks."""
     made = plan(
-        Question(job or sort_job(), size, Limits(least_nodes=nodes, most_nodes=nodes)),
+        PlanRequest(job or sort_job(), size, Limits(min_nodes=nodes, max_nodes=nodes)),
         [catalog([offer("m")], ())],
         index_profiles(profiles),
     )
@@ -77,7 +82,7 @@ def test_a_plan_gives_back_the_run_that_it_is_calibrated_by(
     at_work = dict.fromkeys(("send", "receive", "write"), 0.1) | {holding: 0.95}
     phases = [pass_one(one, **at_work), pass_two(two)]
     run = record({"n-0": phases, "n-1": phases}, one + two + beside)
-    run = dataclasses.replace(run, bytes=4_000_000_000)
+    run = replace(run, bytes=4_000_000_000)
     laws = {"m": [law("local both", share * 100e6), law("network", share * 60e6)]}
     found = planned([made_up(laws, [(2, 1.0), (4, 0.9)]), calibrated([run])], 2)
     assert math.isclose(found.seconds.median, one + two + beside, rel_tol=1e-9)
@@ -92,7 +97,7 @@ def test_it_goes_on_to_other_fleets_by_each_resource_own_law() -> None:
     assert math.isclose(found.seconds.median, 10 + 9 + 2)
     # The network did: of two nodes each sent half of what it read, of four three quarters.
     phases = [pass_one(20.0, send=0.1, receive=0.1), pass_two(18.0)]
-    run = dataclasses.replace(record({"n-0": phases, "n-1": phases}, 40.0), bytes=4_000_000_000)
+    run = replace(record({"n-0": phases, "n-1": phases}, 40.0), bytes=4_000_000_000)
     found = planned([made_up(LAWS), calibrated([run])], 4)
     assert math.isclose(found.phases[0].seconds, 20 / 2 * (3 / 4) / (1 / 2))
     assert found.phases[0].bottleneck == "network"
@@ -110,10 +115,10 @@ def test_a_link_carries_what_a_store_gives_beside_a_shuffle() -> None:
     phases = [phase("pass_one", 20.0, moved, {"send": 0.2, "receive": 0.2}), pass_two(18.0)]
     run = record({"n-0": phases, "n-1": phases}, 40.0)
     settings = run.settings | {"inputs": ["s3://b/in"], "output": ["s3://b/out"]}
-    run = dataclasses.replace(run, bytes=4_000_000_000, durability="volumes", settings=settings)
+    run = replace(run, bytes=4_000_000_000, durability="volumes", settings=settings)
     job = job_from_run(run)
     assert job.settings["objects"] and {each.kind for each in job.requests} == {"get", "put"}
-    job = dataclasses.replace(job, requests=[])  # The catalog has no store.
+    job = replace(job, requests=[])  # The catalog has no store.
     laws = {"m": [*LAWS["m"], *(law(name, 1e9, 0.01) for name in ("object get", "object put"))]}
     found = planned([made_up(laws), calibrated([run])], 2, job)
     assert math.isclose(found.phases[0].seconds, 20.0)
@@ -163,14 +168,12 @@ def test_repeated_runs_show_how_runs_vary() -> None:
 
 def test_runs_that_say_nothing_are_left_out_with_the_reason() -> None:
     run = two_nodes()
-    lost = [dataclasses.replace(run.nodes[0], lost="gone"), run.nodes[1]]
+    lost = [replace(run.nodes[0], lost="gone"), run.nodes[1]]
     cases = {
-        "a run on one machine": dataclasses.replace(run, nodes=[]),
-        "machines were lost": dataclasses.replace(run, nodes=lost),
-        "or it took several commands": dataclasses.replace(run, commands=2),
-        "debug build": dataclasses.replace(
-            run, environment=dataclasses.replace(ENVIRONMENT, debug_build=True)
-        ),
+        "a run on one machine": replace(run, nodes=[]),
+        "machines were lost": replace(run, nodes=lost),
+        "or it took several commands": replace(run, commands=2),
+        "debug build": replace(run, environment=replace(ENVIRONMENT, debug_build=True)),
     }
     for why, each in cases.items():
         found = calibrated([each])
@@ -178,14 +181,14 @@ def test_runs_that_say_nothing_are_left_out_with_the_reason() -> None:
     unknown = calibrated([run], OfferAssignments())
     assert "--offer n-0=PROVIDER/TYPE" in unknown.left_out[0].why
     labels = {"provider": "aws", "machine-type": "m"}
-    labelled = dataclasses.replace(run, labels=dict.fromkeys(("n-0", "n-1"), labels))
+    labelled = replace(run, labels=dict.fromkeys(("n-0", "n-1"), labels))
     (told,) = calibrated([labelled], OfferAssignments()).offers
     assert (told.provider, told.type) == OFFER
     mixed = calibrated([run], OfferAssignments(by_host={"n-0": OFFER, "n-1": ("aws", "other")}))
     assert "a run on aws/m and aws/other" in mixed.left_out[0].why
-    larger = dataclasses.replace(
+    larger = replace(
         two_nodes(began_at="2026-01-01T00:00:00+00:00"),
-        nodes=[dataclasses.replace(run.nodes[0], node=f"n-{place}") for place in range(4)],
+        nodes=[replace(run.nodes[0], node=f"n-{place}") for place in range(4)],
     )
     found = calibrated([run, larger])
     assert [each.nodes for each in found.offers[0].calibrations] == [4]
@@ -197,10 +200,8 @@ def test_runs_of_other_jobs_are_passed_over_with_a_word() -> None:
     for job in (sort_job("replicated"), mapreduce_job()):
         assert planned([made_up(LAWS), runs], 2, job).calibrated is None
     (shown,) = runs.offers[0].calibrations
-    three = dataclasses.replace(shown, phases=[*shown.phases, shown.phases[0]])
-    other = dataclasses.replace(
-        runs, offers=[dataclasses.replace(runs.offers[0], calibrations=[three])]
-    )
+    three = replace(shown, phases=[*shown.phases, shown.phases[0]])
+    other = replace(runs, offers=[replace(runs.offers[0], calibrations=[three])])
     found = planned([made_up(LAWS), other], 2)
     assert found.calibrated is None
     assert "it has 3 phases, and this job has 2: its shares are of others" in found.notes[0]
@@ -215,7 +216,7 @@ def counted(**more: Any) -> RunRecord:
     ]
     run = record({"n-0": phases, "n-1": phases}, 26.0)
     settings = run.settings | {"code": "digest"}
-    return dataclasses.replace(
+    return replace(
         run,
         job="mapreduce",
         bytes=4_000_000_000,
@@ -238,7 +239,7 @@ def test_a_map_reduce_brings_the_shares_of_its_functions_and_its_core_seconds() 
     # Of plans with other functions, or of none, it says nothing.
     plain = planned([made_up(LAWS), calibrated([run])], 2, mapreduce_job(map_share=0.5))
     assert plain.calibrated is None and "with functions of its own" in plain.notes[0]
-    unlike = dataclasses.replace(job, settings=job.settings | {"map_share": 0.9})
+    unlike = replace(job, settings=job.settings | {"map_share": 0.9})
     found = planned([made_up(LAWS), calibrated([run])], 2, unlike)
     assert found.calibrated is None
     assert "its --map-share is 0.500, and this is planned with 0.9" in found.notes[0]
@@ -276,14 +277,14 @@ def reduced(**more: Any) -> ReductionRecord:
         workers=workers,
         tuning=Tuning(chunk_bytes=1 << 23, range_bytes=1 << 23, threads=4, why="made up"),
     )
-    return dataclasses.replace(made, **more)
+    return replace(made, **more)
 
 
 def test_a_reduction_calibrates_each_of_its_passes() -> None:
-    job = dataclasses.replace(job_from_reduction(reduced()), requests=[])
+    job = replace(job_from_reduction(reduced()), requests=[])
     laws = {"m": [law("object get", 1e9), law("network", 1e9)]}
     for passes in (2, 5):
-        longer = dataclasses.replace(job, phases=[job.phases[0]] * passes)
+        longer = replace(job, phases=[job.phases[0]] * passes)
         found = planned([made_up(laws), calibrated([reduced()])], 4, longer)
         assert math.isclose(found.seconds.median, passes * 5.0)
         assert {each.bottleneck for each in found.phases} == {"cpu"}
@@ -325,8 +326,8 @@ def test_a_directory_of_runs_and_profiles_has_each_once(tmp_path: Path) -> None:
     calibrated([run]).write(tmp_path / "profile.json")
     (alone,) = read_profiles(str(tmp_path))
     assert alone.runs == [f"sort of {run.began_at}"]
-    run = dataclasses.replace(run, began_at="2026-02-01T00:00:00+00:00")
-    planned_by = dataclasses.replace(run, compared=None)
+    run = replace(run, began_at="2026-02-01T00:00:00+00:00")
+    planned_by = replace(run, compared=None)
     planned_by.write(tmp_path / "later.json")
     made, kept = read_profiles(str(tmp_path))
     assert made.runs == [f"sort of {run.began_at}"] and kept == alone
@@ -335,9 +336,9 @@ def test_a_directory_of_runs_and_profiles_has_each_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("network", ["infinite", "baseline"])
 def test_other_views_of_the_network_are_planned_too(network: Any) -> None:
     phases = [pass_one(20.0, send=0.1, receive=0.1), pass_two(18.0)]
-    run = dataclasses.replace(record({"n-0": phases, "n-1": phases}, 40.0), bytes=4_000_000_000)
+    run = replace(record({"n-0": phases, "n-1": phases}, 40.0), bytes=4_000_000_000)
     made = plan(
-        Question(sort_job(), 4_000_000_000, Limits(least_nodes=2, most_nodes=2), network=network),
+        PlanRequest(sort_job(), 4_000_000_000, Limits(min_nodes=2, max_nodes=2), network=network),
         [catalog([offer("m")], ())],
         index_profiles([made_up(LAWS), calibrated([run])]),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import statistics
@@ -21,16 +20,18 @@ from support.disk import ROOT
 from support.measurements import ENVIRONMENT, PHASE
 from support.offers import catalog, law, offer
 from support.offers import profile as made_up
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Device, Measurement, Metric, Source, Study, Trial, TrialSpec
 from tonnage.base.records.profile import CapacityDistribution, Profile
 from tonnage.measure.trial import environment
 from tonnage.model.jobs.mapreduce import sort_job
-from tonnage.model.profiles import AdvertisedRates, AdvertisedRate, OfferError, OfferAssignments, build_profile
+from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates, build_profile
+from tonnage.model.profiles.offer_matching import OfferAssignments, OfferError
 from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 from tonnage.model.slowest_node import ClusterDraws
-from tonnage.plan.advertised import advertised
-from tonnage.plan.planner import Question, plan
+from tonnage.plan.advertised import advertised_figures
+from tonnage.plan.planner import PlanRequest, plan
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 M = ("aws", "m")
@@ -60,7 +61,7 @@ def trial(name: str, rate: float, **changed: Any) -> Trial:
         rates=[rate],
         phase=PHASE,
     )
-    return dataclasses.replace(made, **changed)
+    return replace(made, **changed)
 
 
 def taken(
@@ -79,7 +80,7 @@ def taken(
         kind=kind,
         began_at=(BEGAN + timedelta(days=days)).isoformat(),
         command=["test"],
-        environment=dataclasses.replace(
+        environment=replace(
             ENVIRONMENT,
             host=host,
             devices=list(devices),
@@ -226,7 +227,7 @@ def test_between_unlike_machines_each_ones_own_link_counts() -> None:
         shuffled("node-0", {(2, 1): 1e8}, types=("large", "small")),
         shuffled("node-0", alone, pattern="alone", types=("large", "small")),
     ]
-    whole = dataclasses.replace(both[0], trials=[*both[0].trials, *both[1].trials])
+    whole = replace(both[0], trials=[*both[0].trials, *both[1].trials])
     found = made([whole])
     assert "between large and small: the slowest set" in why(found)
     assert laws(found)["network"].modes[0].median == pytest.approx(3e8, rel=0.01)
@@ -265,12 +266,9 @@ def test_looking_again_makes_no_more_nodes(again: int, nodes: int, seed: int) ->
 def test_what_all_had_alike_changes_nothing_but_the_level() -> None:
     measured = fleet(4, 6, 4, spread=0.1, of_days=0.1, mood=0.02)
     faster = [
-        dataclasses.replace(
+        replace(
             each,
-            trials=[
-                dataclasses.replace(one, bytes_per_second=3 * one.bytes_per_second)
-                for one in each.trials
-            ],
+            trials=[replace(one, bytes_per_second=3 * one.bytes_per_second) for one in each.trials],
         )
         for each in measured
     ]
@@ -363,7 +361,7 @@ def test_devices_tell_whether_they_are_volumes() -> None:
     assert laws(made([silent], volumes=True)).keys() == {"volume read", "volume write"}
     assert laws(made([disks(rates)], volumes=True)).keys() >= {"local both"}
     assert "the rate is of neither" in why(made([disks(rates, devices=[device(), ebs])]))
-    memory = dataclasses.replace(device("tmpfs", None), file_system="tmpfs")
+    memory = replace(device("tmpfs", None), file_system="tmpfs")
     assert "on a tmpfs" in why(made([disks(rates, devices=[memory])]))
 
 
@@ -386,7 +384,7 @@ def test_the_layout_that_carried_most_is_planned_with() -> None:
         for layout, rate, of in (("raid0", 3e8, several), ("single", 2e8, several[:1]))
     ]
     measured = [
-        dataclasses.replace(each, id=f"{each.id}-{place}", kind="layouts")
+        replace(each, id=f"{each.id}-{place}", kind="layouts")
         for place, each in enumerate(measured)
     ]
     found = made(measured)
@@ -429,7 +427,7 @@ def test_what_is_no_offers_network_is_left_out(
 
 def test_networks_of_other_links_are_not_one() -> None:
     slow, fast = network({0: 1e8, 1: 1e8}), network({0: 1e9, 1: 1e9}, rate_bits_per_second=10**10)
-    fast = dataclasses.replace(fast, id="fast")
+    fast = replace(fast, id="fast")
     found = made([slow, fast], said=OfferAssignments(default=M))
     assert found.offers == []
     for said in ("of 1 Gbit/s", "of 10 Gbit/s", "not alike"):
@@ -455,10 +453,11 @@ def test_object_storage_is_planned_as_it_carried_most() -> None:
 
 def test_shares_are_of_nodes_and_of_offers() -> None:
     figures: AdvertisedRates = {
-        ("aws", name): {"network": AdvertisedRate(figure)} for name, figure in (("m", 1.25e8), ("n", 2.5e8))
+        ("aws", name): {"network": AdvertisedRate(figure)}
+        for name, figure in (("m", 1.25e8), ("n", 2.5e8))
     }
     one = network({0: 1.0e8, 1: 1.0e8})
-    other = dataclasses.replace(network({0: 2.25e8, 1: 2.25e8, 2: 2.25e8}), id="other")
+    other = replace(network({0: 2.25e8, 1: 2.25e8, 2: 2.25e8}), id="other")
     alone = made([one], figures, said=OfferAssignments(default=M)).shares[0]
     assert alone.modes[0].median == pytest.approx(0.8)
     assert alone.evidence == "advertised" and alone.fleet_spread == 0.25
@@ -486,15 +485,15 @@ def test_absurd_rates_are_left_out(rate: float) -> None:
 
 
 def test_what_no_plan_asks_for_is_told() -> None:
-    foreign = dataclasses.replace(taken([]), id="fio", environment=None)
+    foreign = replace(taken([]), id="fio", environment=None)
     debug = disks({"rw": [1e8]}, host="slow")
-    debug = dataclasses.replace(
+    debug = replace(
         debug,
-        environment=dataclasses.replace(debug.environment, debug_build=True),  # type: ignore[type-var]
+        environment=replace(debug.environment, debug_build=True),  # type: ignore[type-var]
     )
-    when = dataclasses.replace(disks({"rw": [1e8]}, host="when"), began_at="yesterday")
+    when = replace(disks({"rw": [1e8]}, host="when"), began_at="yesterday")
     cached = taken(
-        [trial("rw", 1e9, reading=dataclasses.replace(store("get", 1, 1, 1).reading, cached="so"))],  # type: ignore[type-var]
+        [trial("rw", 1e9, reading=replace(store("get", 1, 1, 1).reading, cached="so"))],  # type: ignore[type-var]
         host="cached",
     )
     several = [
@@ -544,7 +543,10 @@ def test_a_directory_of_measurements_and_profiles_is_what_is_known(tmp_path: Pat
     measured = [Measurement.read(path) for path in sorted(tmp_path.glob("deep/*/*.json"))]
     said = OfferAssignments(by_host={f"node-{node}": ("aws", "o") for node in range(4)})
     made(measured, said=said).write(tmp_path / "o.json")
-    assert index_profiles(read_profiles(str(tmp_path))).offers.keys() == {("aws", "n"), ("aws", "o")}
+    assert index_profiles(read_profiles(str(tmp_path))).offers.keys() == {
+        ("aws", "n"),
+        ("aws", "o"),
+    }
     assert index_profiles(read_profiles(str(tmp_path / "o.json"))).offers.keys() == {("aws", "o")}
 
 
@@ -568,8 +570,12 @@ def test_a_plan_rests_on_what_was_measured_and_tells_what_was_not(tmp_path: Path
         each.write(tmp_path / each.id / "measurement.json")
     taken([trial("read4k", 1e6)], kind="ops").write(tmp_path / "ops" / "measurement.json")
     offers = [catalog([offer("m", 1.0), offer("n", 0.1)])]
-    question = Question(job=sort_job("none"), size=100 * TB, network="infinite")
-    found = plan(question, offers, index_profiles(read_profiles(str(tmp_path), lambda: advertised(offers))))
+    question = PlanRequest(job=sort_job("none"), size=100 * TB, network="infinite")
+    found = plan(
+        question,
+        offers,
+        index_profiles(read_profiles(str(tmp_path), lambda: advertised_figures(offers))),
+    )
     assert [each.offer for each in found.candidates] == ["m"]
     assert found.candidates[0].evidence == "measured"
     assert [each.offer for each in found.survey] == ["n"]

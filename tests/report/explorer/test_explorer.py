@@ -16,18 +16,20 @@ import pytest
 from support.browser import Browser, Page
 from support.command import Tonnage
 from support.offers import BURSTING, SIZED, STEADY, catalog, law, offer, profile
+from support.replacing import replace
 from support.runs import pass_one, pass_two, record
+from tonnage.base.records.base import to_builtins
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.base.records.profile import Mode
 from tonnage.catalog import Catalog, Spot, load_catalog, newest_catalogs
 from tonnage.cli.options.types import parse_duration, parse_size
 from tonnage.model.jobs.mapreduce import DURABILITIES, sort_job
 from tonnage.model.jobs.reduce import reduce_job
-from tonnage.model.profiles import OfferAssignments
-from tonnage.model.profiles import build_profile as profiling
+from tonnage.model.profiles.offer_matching import OfferAssignments
+from tonnage.model.profiles.build import build_profile as profiling
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.plan.calibration import describe
-from tonnage.plan.planner import Question, plan
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
 from tonnage.report.explorer import PageData, page_data, write_explorer
 
@@ -64,7 +66,7 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Asked:
             if at % 200 == 0 or (each.provider == "aws" and offer.type in measured)
         ]
         two = each.volume_kinds[:2]
-        catalogs.append(dataclasses.replace(each, offers=tuple(kept), volume_kinds=two))
+        catalogs.append(replace(each, offers=tuple(kept), volume_kinds=two))
     return written(tmp_path_factory.mktemp("some"), catalogs, study)
 
 
@@ -121,14 +123,14 @@ def questions(count: int, seed: int) -> Iterator[dict[str, str]]:
         }
 
 
-def asked(fields: dict[str, str]) -> Question:
+def asked(fields: dict[str, str]) -> PlanRequest:
     """The same as the command asks it."""
     deadline, budget, provider = fields["deadline"], fields["budget"], fields["provider"]
-    return Question(
+    return PlanRequest(
         job=sort_job(fields["durability"]),  # type: ignore[arg-type]
         size=parse_size(fields["data"]),
         limits=Limits(
-            most_nodes=int(fields["max-nodes"]),
+            max_nodes=int(fields["max-nodes"]),
             deadline_seconds=parse_duration(deadline) if deadline else math.inf,
             budget_usd=float(budget) if budget else math.inf,
             objective=fields["objective"],  # type: ignore[arg-type]
@@ -170,7 +172,7 @@ def same(mine: dict[str, Any], its: Candidate) -> None:
         assert [middle, *between] == pytest.approx([whole.median, whole.low, whole.high], rel=1e-9)
     assert mine["usdPerHour"] == pytest.approx(its.usd_per_hour, rel=1e-12)
     assert mine["inTime"] == its.deadline_probability
-    assert mine["calibrated"] == (its.calibrated and dataclasses.asdict(its.calibrated))
+    assert mine["calibrated"] == (its.calibrated and to_builtins(its.calibrated))
     assert [each["bottleneck"] for each in mine["phases"]] == [
         each.bottleneck for each in its.phases
     ]
@@ -239,7 +241,7 @@ def test_laws_of_nodes_that_vary(browser: Browser, tmp_path: Path) -> None:
         offer("diskless", 0.5, local_bytes=0, link_most=3e9),
     ]
     kinds = law("local both", 8e8, 0.2, 6)
-    kinds = dataclasses.replace(
+    kinds = replace(
         kinds, modes=[*kinds.modes, Mode(median=3e8, spread=0.1, instances=2)], fleet_spread=0.1
     )
     laws = {"both": [kinds, law("network", 7e8, 0.1, 5)], "slow": [law("local both", 4e8, 0.3, 3)]}
@@ -263,7 +265,7 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
     for name, held_up in at_work.items():
         phases = [pass_one(20.0, **dict.fromkeys(("send", "receive"), 0.1) | held_up), pass_two()]
         runs = [
-            dataclasses.replace(
+            replace(
                 record({"n-0": phases, "n-1": phases}, seconds),
                 bytes=4_000_000_000,
                 began_at=f"2026-01-0{day}T00:00:00+00:00",
@@ -283,7 +285,7 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
             calibrated |= {(each.offer, each.calibrated is not None) for each in its.candidates}
         assert {("disk", True), ("link", True), ("core", True), ("never run", False)} <= calibrated
     few = "#data=4GB&max-nodes=2"
-    best = plan(Question(sort_job(), 4 * 10**9, Limits(most_nodes=2)), there.catalogs, there.known)
+    best = plan(PlanRequest(sort_job(), 4 * 10**9, Limits(max_nodes=2)), there.catalogs, there.known)
     with shown(browser, there.page, hash=few) as page:
         said = describe(best.candidates[0].calibrated)
         assert said.startswith("calibrated by 2 runs on 2 nodes")
@@ -315,8 +317,8 @@ def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None
         # Four passes, which the same limits, are told as one; two of a sort each for itself.
         assert "pass 1 to pass 4: " in opened.inner.locator("#told").inner_text()
         found = answered(opened, {"data": "2TB", "deadline": "1h", "max-nodes": "40"})
-        limits = Limits(most_nodes=40, deadline_seconds=3600)
-        agree(found, plan(Question(job=job, size=2 * 10**12, limits=limits), catalogs, study))
+        limits = Limits(max_nodes=40, deadline_seconds=3600)
+        agree(found, plan(PlanRequest(job=job, size=2 * 10**12, limits=limits), catalogs, study))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -407,10 +409,10 @@ def test_each_number_says_where_it_comes_from(browser: Browser, some: Asked) -> 
 
 
 def test_a_measurement_is_cited_with_its_command(browser: Browser, tmp_path: Path) -> None:
-    measured = dataclasses.replace(law("local both", 8e8, 0.2, 6), source="disk-a, disk-b")
+    measured = replace(law("local both", 8e8, 0.2, 6), source="disk-a, disk-b")
     told = profile({"m": [measured, law("network", 7e8, 0.1, 5)]})
     commands = {"disk-a": ["tonnage", "measure", "disk", "--dir", "/mnt/a"], "c": ["no"]}
-    there = index_profiles([dataclasses.replace(told, commands=commands)])
+    there = index_profiles([replace(told, commands=commands)])
     held = page_data({"none": sort_job()}, [catalog([offer("m")])], there)
     with shown(browser, write_explorer(held, "sort", [], tmp_path / "explore.html")) as page:
         said = page.inner.locator("#arithmetic").inner_text()

@@ -1,1 +1,1 @@
-"""One file for each provider's tables and APIs."""
+"""Providers: how each one's tables become offers, and how AWS is asked for a new catalog."""

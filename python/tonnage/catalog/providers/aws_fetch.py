@@ -19,15 +19,15 @@ from typing import Any
 
 from tonnage.base.records import write_atomically
 from tonnage.catalog.aws_errors import TRIES, aws_errors_as
-from tonnage.catalog.providers import aws_price_list
+from tonnage.catalog.providers import aws, aws_price_list
 from tonnage.catalog.providers.aws_price_list import OnProgress
-from tonnage.catalog.providers.schemas import AWS, OBJECT_COLUMNS, VOLUME_COLUMNS
+from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, VOLUME_COLUMNS
 
 SPOT_DAYS = 7
 """How far back the range of spot prices goes."""
 PRICING_REGION = "us-east-1"
 """The price list of all regions is served from few."""
-COLUMNS = (*AWS.columns, *AWS.optional)
+COLUMNS = (*aws.SCHEMA.columns, *aws.SCHEMA.optional)
 
 
 class RefreshError(Exception):

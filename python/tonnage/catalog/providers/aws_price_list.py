@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tonnage.catalog.load import SNAPSHOTS, read_companion, newest_catalogs
-from tonnage.catalog.providers.schemas import OBJECT_COLUMNS, VOLUME_COLUMNS
+from tonnage.catalog.load import SNAPSHOTS, newest_catalogs, read_companion
+from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, VOLUME_COLUMNS
 
 OnProgress = Callable[[str, int], None]
 """Is told what was asked for, and how many have come so far."""

@@ -13,6 +13,7 @@ import typer
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Comparison
+from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.options import (
     Labels,
     Out,
@@ -32,7 +33,7 @@ from tonnage.cli.options.types import (
     refuse_unknown,
     whole_number,
 )
-from tonnage.model.analysis.layout_cpu import layout_costs
+from tonnage.model.analysis.cpu_cost import layout_costs
 
 
 def measure_layouts(
@@ -153,7 +154,7 @@ def measure_layouts(
 def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
     return {
         "measurements": [each.to_json() for each in done],
-        "ratios": [dataclasses.asdict(each) for each in _compared(done)],
+        "ratios": [to_builtins(each) for each in _compared(done)],
         "cpu_seconds_per_byte": {
             str(each.settings["layout"]): {
                 mode: dataclasses.asdict(cost) for mode, cost in layout_costs(each).items()
@@ -164,7 +165,9 @@ def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
 
 
 def _compared(done: Sequence[Measurement]) -> list[Comparison]:
-    from tonnage.model.analysis.comparisons import compare_layouts_of  # Here: it takes a while to load.
+    from tonnage.model.analysis.comparisons import (
+        compare_layouts_of,  # Here: it takes a while to load.
+    )
 
     return compare_layouts_of(done)
 

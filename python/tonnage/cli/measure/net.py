@@ -29,7 +29,7 @@ from tonnage.cli.measure.options import (
     where,
 )
 from tonnage.cli.options.types import Json, command, number, parse_size, refuse_memory, whole_number
-from tonnage.model.analysis.network_cpu import network_cost
+from tonnage.model.analysis.cpu_cost import network_cost
 
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.types import LARGEST, number, parse_size, refuse_unknown, whole_number
@@ -15,7 +15,7 @@ from tonnage.cli.options.types import LARGEST, number, parse_size, refuse_unknow
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.catalog import Catalog, Offer
-    from tonnage.model.profiles import AdvertisedRates
+    from tonnage.model.profiles.build import AdvertisedRates
     from tonnage.model.profiles.repository import ProfileIndex
 
 BUILT_IN = "themis-2014"
@@ -124,9 +124,9 @@ def known_of(given: list[str] | None, catalogs: list[Catalog]) -> ProfileIndex:
     from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 
     def figures() -> AdvertisedRates:
-        from tonnage.plan.advertised import advertised
+        from tonnage.plan.advertised import advertised_figures
 
-        return advertised(catalogs)
+        return advertised_figures(catalogs)
 
     offers = {(offer.provider, offer.type) for each in catalogs for offer in each.offers}
     found = []
@@ -220,7 +220,7 @@ def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
             f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file"
             f"{formatting.did_you_mean(name, FLAGS)}"
         )
-    return made if taken_out is None else dataclasses.replace(made, taken_out_per_byte=taken_out)
+    return made if taken_out is None else structs.replace(made, taken_out_per_byte=taken_out)
 
 
 def _in_file(path: Path) -> Job:

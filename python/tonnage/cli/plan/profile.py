@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tonnage.base.records.calibration import Calibration
     from tonnage.base.records.profile import CapacityDistribution, Profile
     from tonnage.catalog import Catalog
-    from tonnage.model.profiles import OfferName, OfferAssignments
+    from tonnage.model.profiles.offer_matching import OfferAssignments, OfferName
 
 SOURCE_WIDTH = 120
 """All measurements of a law are in its file."""
@@ -77,8 +77,9 @@ def profile(
 
     A run calibrates plans of its kind of job: what it showed of a phase goes before benchmarks.
     """
-    from tonnage.model import profiles
-    from tonnage.plan.advertised import advertised
+    from tonnage.model.profiles.build import build_profile
+    from tonnage.model.profiles.offer_matching import OfferError
+    from tonnage.plan.advertised import advertised_figures
 
     if out.suffix != ".json" or out.is_dir():
         raise core.UsageError(f"--output {out}: name a file that ends in .json")
@@ -87,9 +88,9 @@ def profile(
     runs, measured = runs_among(paths)
     measurements = read_all(measured_places(measured)) if measured or not runs else []
     try:
-        made = profiles.build_profile(
+        made = build_profile(
             measurements,
-            advertised(catalogs),
+            advertised_figures(catalogs),
             name=name or out.stem,
             made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             runs=runs,
@@ -97,7 +98,7 @@ def profile(
             volumes=volumes,
             placement=placement,
         )
-    except profiles.OfferError as why:
+    except OfferError as why:
         raise core.UsageError(f"--offer {why}") from why
     if not made.offers:
         reason = made.left_out[0].why if made.left_out else "no trial was done"
@@ -116,7 +117,7 @@ def profile(
 
 
 def _said(given: Sequence[str], catalogs: Sequence[Catalog]) -> OfferAssignments:
-    from tonnage.model.profiles import OfferAssignments
+    from tonnage.model.profiles.offer_matching import OfferAssignments
 
     of_hosts: dict[str, OfferName] = {}
     of_all: OfferName | None = None

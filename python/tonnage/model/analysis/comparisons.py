@@ -25,7 +25,14 @@ from tonnage.model.analysis.estimates import (
     units_of,
     values_of,
 )
-from tonnage.model.analysis.grouping import OperationKind, Sample, by_kind, measurement_ids, kind_names, rate_in
+from tonnage.model.analysis.grouping import (
+    OperationKind,
+    Sample,
+    by_kind,
+    kind_names,
+    measurement_ids,
+    rate_in,
+)
 
 Kinds = Mapping[OperationKind, Sequence[Sample]]
 
@@ -122,7 +129,9 @@ def common_concurrency(*sides: Sequence[Sample]) -> int | None:
     return max((number for number in shared if number is not None), default=None)
 
 
-def _alike(kinds: Kinds, bare: Callable[[OperationKind], OperationKind]) -> dict[str, list[OperationKind]]:
+def _alike(
+    kinds: Kinds, bare: Callable[[OperationKind], OperationKind]
+) -> dict[str, list[OperationKind]]:
     """Kinds that are the same when bare of what is compared, by a name without it.
 
     What only a cache can give is compared too, where there is nothing else: it comes first.
@@ -136,8 +145,8 @@ def _alike(kinds: Kinds, bare: Callable[[OperationKind], OperationKind]) -> dict
 
 
 def _without_layout(kind: OperationKind) -> OperationKind:
-    manner = tuple(each for each in kind.conditions if each[0] != STRIPE)
-    return dataclasses.replace(kind, layout=None, manner=manner)
+    conditions = tuple(each for each in kind.conditions if each[0] != STRIPE)
+    return dataclasses.replace(kind, layout=None, conditions=conditions)
 
 
 def _by_layout(same: Sequence[OperationKind]) -> dict[str, OperationKind]:

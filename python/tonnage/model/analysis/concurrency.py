@@ -36,7 +36,9 @@ def level(samples: Sequence[Sample], concurrency: int | None) -> ConcurrencyLeve
         bandwidth=median_estimate(
             values_of(samples, lambda each: each.reading.bandwidth_bytes_per_second)
         ),
-        operations=median_estimate(values_of(samples, lambda each: each.reading.operations_per_second)),
+        operations=median_estimate(
+            values_of(samples, lambda each: each.reading.operations_per_second)
+        ),
         latencies=[
             Percentile(name=name, seconds=estimate) for name, estimate in latencies if estimate
         ],

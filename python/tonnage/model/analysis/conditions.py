@@ -65,7 +65,10 @@ def conditions_of(measurement: Measurement, reading: Metric, trial: Trial | None
     """How a reading was done."""
     told = BY_PATTERN if "node_names" in reading.details else ()
     found = [
-        (name.removesuffix("_bytes").replace("_", " "), condition_value(name, reading.details[name]))
+        (
+            name.removesuffix("_bytes").replace("_", " "),
+            condition_value(name, reading.details[name]),
+        )
         for name in DETAILS
         if name not in told and reading.details.get(name) is not None
     ]

@@ -14,7 +14,13 @@ from tonnage.base import formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import CostEfficiency
 from tonnage.model.analysis.estimates import median_estimate, values_of
-from tonnage.model.analysis.grouping import Sample, by_instance, measurement_ids, instance_of, rate_in
+from tonnage.model.analysis.grouping import (
+    Sample,
+    by_instance,
+    instance_of,
+    measurement_ids,
+    rate_in,
+)
 
 SECONDS = 3600.0
 

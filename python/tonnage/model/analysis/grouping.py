@@ -17,8 +17,8 @@ from datetime import datetime
 
 from tonnage.base.records import Measurement, Metric, Trial
 from tonnage.base.records.network_rounds import NET, between_machines
-from tonnage.model.analysis import network_cpu
-from tonnage.model.analysis.conditions import Conditions, conditions_of, places, block_size
+from tonnage.model.analysis import cpu_cost
+from tonnage.model.analysis.conditions import Conditions, block_size, conditions_of, places
 
 LARGE_BYTES = 1 << 20
 """Blocks of this size and more are reckoned in bytes, smaller ones at random in operations."""
@@ -195,8 +195,8 @@ def _order(kind: OperationKind) -> tuple[bool, str, str, int, str]:
 def _of_rounds(measurement: Measurement) -> Iterator[Sample]:
     """Of each round of the network what it comes to, and what each endpoint had."""
     host, name = instance_of(measurement), measurement.id
-    for together in network_cpu.round_directions(measurement):
-        parts = [(host, part, trial) for part, trial in network_cpu.round_summary(together).items()]
+    for together in cpu_cost.round_directions(measurement):
+        parts = [(host, part, trial) for part, trial in cpu_cost.round_summary(together).items()]
         parts += [(f"{host}, {_endpoint(trial)}", EACH, trial) for trial in together]
         for instance, part, trial in parts:
             if trial.reading:

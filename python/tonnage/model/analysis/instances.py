@@ -8,6 +8,7 @@ best to the worst, and no percentile is of more than one.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from tonnage.base.records.analysis import (
     Instance,
     InstanceDistribution,
     InstancePercentiles,
+    LatencyHistogram,
     Mode,
     MultimodalInstance,
     Outlier,
@@ -33,6 +35,8 @@ from tonnage.model.analysis.estimates import IN_TIME, as_estimate, medians_of, v
 from tonnage.model.analysis.grouping import Sample, by_instance, measurement_ids
 
 LATENCIES = ("p50", "p90", "p99", "p999", "max")
+PER_DECADE = 16
+"""Bins for each factor of ten of a latency histogram."""
 LEAST_SAMPLES = 10
 """Fewer samples of a rate have no percentiles worth a line."""
 WIDE = 3.0
@@ -90,9 +94,13 @@ def cycles(found: ClusterFindings, samples: Sequence[Sample]) -> list[CyclicInst
     """The fleet's cycle, if it has one, and those of instances."""
     of = by_instance(samples)
     several = len(found.instances) > 1
-    together = [_cyclic(None, found.cycle, measurement_ids(samples))] if several and found.cycle else []
+    together = (
+        [_cyclic(None, found.cycle, measurement_ids(samples))] if several and found.cycle else []
+    )
     return together + [
-        _cyclic(each.name, each.cycle, measurement_ids(of[each.name])) for each in found.cyclic if each.cycle
+        _cyclic(each.name, each.cycle, measurement_ids(of[each.name]))
+        for each in found.cyclic
+        if each.cycle
     ]
 
 
@@ -178,3 +186,37 @@ def _cyclic(name: str | None, cycle: Cycle, measurements: list[str]) -> CyclicIn
 def _finite(value: float) -> float | None:
     """What JSON can hold."""
     return value if math.isfinite(value) else None
+
+
+def latency_histograms(order: Sequence[str], samples: Sequence[Sample]) -> list[LatencyHistogram]:
+    """Of the best, the middle and the worst instance of those, in order, that have bins."""
+    of = by_instance(samples)
+    told = [name for name in order if any(each.reading.bins for each in of[name])]
+    if not told:
+        return []
+    places = {0: "best", len(told) // 2: "middle", len(told) - 1: "worst"}
+    if len(told) == 1:
+        places = {0: "only"}
+    elif len(told) == 2:
+        places = {0: "best", 1: "worst"}
+    found = (_histogram(told[place], role, of[told[place]]) for place, role in places.items())
+    return [each for each in found if each]
+
+
+def _histogram(name: str, role: str, samples: Sequence[Sample]) -> LatencyHistogram | None:
+    counts: Counter[int] = Counter()
+    for sample in samples:
+        for seconds, count in sample.reading.bins or []:
+            if seconds > 0 and count:
+                counts[math.floor(PER_DECADE * math.log10(seconds))] += count
+    if not counts:
+        return None
+    first, last, total = min(counts), max(counts), counts.total()
+    return LatencyHistogram(
+        instance=name,
+        role=role,
+        count=total,
+        edges_seconds=[10 ** (place / PER_DECADE) for place in range(first, last + 2)],
+        shares=[counts[place] / total for place in range(first, last + 1)],
+        measurements=measurement_ids(each for each in samples if each.reading.bins),
+    )

@@ -19,7 +19,14 @@ from tonnage.base.stats.outliers import LEAST_INSTANCES
 from tonnage.base.stats.samples import FloatArray
 from tonnage.model.analysis.comparisons import common_concurrency, compare
 from tonnage.model.analysis.estimates import median_estimate, units_of, values_of
-from tonnage.model.analysis.grouping import OperationKind, Sample, measurement_ids, kind_names, rate_in, unit_of
+from tonnage.model.analysis.grouping import (
+    OperationKind,
+    Sample,
+    kind_names,
+    measurement_ids,
+    rate_in,
+    unit_of,
+)
 from tonnage.model.analysis.instances import WIDE
 
 POINTS = 256

@@ -16,7 +16,7 @@ from tonnage.base.records import ClusterMeasurement, Environment, Measurement
 from tonnage.model.analysis.concurrency import latency
 from tonnage.model.analysis.estimates import medians_of, values_of
 from tonnage.model.analysis.grouping import OperationKind, Sample, by_instance
-from tonnage.model.findings import HIGH_SHARE, disk_warnings
+from tonnage.model.study_findings import HIGH_SHARE, disk_warnings
 
 FLUSH_SECONDS = 100e-6
 """A flash device's own flush takes some hundred microseconds, a disk's milliseconds."""

@@ -17,8 +17,9 @@ Reading and writing of a pass share the devices, so both are set against the rat
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Literal, cast
+
+from msgspec import structs
 
 from tonnage.base.records import RunRecord
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
@@ -66,7 +67,7 @@ def mapreduce_job(
         outer = ("object get", "object put") if objects else ("volume read", "volume write")
     map_phase = [
         _row(outer[0], 1.0, first),
-        dataclasses.replace(_row("network", made, first), shuffled=True),
+        structs.replace(_row("network", made, first), shuffled=True),
         _row("local write", made, first),
         Demand(resource="cpu partition", per_byte=1.0, source=CORES),
     ]
@@ -140,10 +141,10 @@ def job_from_run(record: RunRecord) -> Job:
         Demand(resource="cpu", per_byte=each.cpu_seconds / record.bytes, source=source)
         for each in phases
     ]
-    return dataclasses.replace(
+    return structs.replace(
         made,
         phases=[
-            dataclasses.replace(
+            structs.replace(
                 phase,
                 demands=[d for d in phase.demands if not d.resource.startswith("cpu")] + [row],
             )

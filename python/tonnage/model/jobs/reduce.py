@@ -8,7 +8,7 @@ nodes' memory or disks can be kept between passes, which is not assumed here: MA
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec import structs
 
 from tonnage.base.records import ReductionRecord
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
@@ -93,7 +93,7 @@ def job_from_reduction(record: ReductionRecord) -> Job:
         source=f"the run of {record.job} that began at {record.began_at}",
     )
     functions = functions_of(record) or record.job
-    return dataclasses.replace(
+    return structs.replace(
         made, settings=made.settings | {"functions": functions}, seen_bytes=record.bytes
     )
 

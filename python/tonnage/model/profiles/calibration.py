@@ -27,10 +27,10 @@ from tonnage.base.records.calibration import CalibratedPhase, Calibration
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.profile import UnusedMeasurements
 from tonnage.model.capacity import UNKNOWN_SPREAD
-from tonnage.model.profiles.offer_matching import DEBUG, OfferName, OfferAssignments
+from tonnage.model.profiles.offer_matching import DEBUG, OfferAssignments, OfferName
 from tonnage.model.run_phases import (
+    ObservedPhase,
     Run,
-    Shown,
     durability_of,
     functions_of,
     is_broken,
@@ -56,7 +56,7 @@ class RunObservation:
     functions: str | None
     nodes: int
     bytes: int
-    phases: tuple[Shown, ...]
+    phases: tuple[ObservedPhase, ...]
     other_seconds: float
 
     @property
@@ -133,7 +133,9 @@ def _one(run: Run, hosts: Mapping[str, OfferName], said: OfferAssignments) -> Ru
     )
 
 
-def _offer(node: str, run: Run, hosts: Mapping[str, OfferName], said: OfferAssignments) -> OfferName | None:
+def _offer(
+    node: str, run: Run, hosts: Mapping[str, OfferName], said: OfferAssignments
+) -> OfferName | None:
     """What a node is: as is said of it, as labelled, as measured, as is said of all, as planned."""
     labels = run.labels.get(node, {})
     provider, kind = labels.get(PROVIDER), labels.get(MACHINE_TYPE)
@@ -165,7 +167,9 @@ def _together(runs: Sequence[RunObservation]) -> Calibration:
     )
 
 
-def _phase(runs: Sequence[RunObservation], phases: Sequence[Shown], spread: float) -> CalibratedPhase:
+def _phase(
+    runs: Sequence[RunObservation], phases: Sequence[ObservedPhase], spread: float
+) -> CalibratedPhase:
     (limits, _), *_ = Counter(phase.limits for phase in phases).most_common(1)
     return CalibratedPhase(
         name=phases[0].name,
@@ -179,7 +183,7 @@ def _phase(runs: Sequence[RunObservation], phases: Sequence[Shown], spread: floa
     )
 
 
-def _paces(runs: Sequence[RunObservation], phases: Sequence[Shown]) -> list[float]:
+def _paces(runs: Sequence[RunObservation], phases: Sequence[ObservedPhase]) -> list[float]:
     """Bytes of input a second for each node, of each run."""
     return [run.bytes / run.nodes / phase.seconds for run, phase in zip(runs, phases, strict=True)]
 

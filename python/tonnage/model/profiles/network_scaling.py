@@ -91,7 +91,9 @@ def scaling_curve(scaling: NetworkScaling) -> ScalingCurve:
         raise ValueError("a network's scaling has points of one node or more, with positive shares")
     falling = points[max(range(len(points)), key=lambda place: points[place][1]) :]
     exponent, error = _fit(falling)
-    return ScalingCurve(tuple(points), scaling.source, max(exponent, 0.0), error, max(len(falling) - 2, 0))
+    return ScalingCurve(
+        tuple(points), scaling.source, max(exponent, 0.0), error, max(len(falling) - 2, 0)
+    )
 
 
 def _fit(points: list[tuple[int, float]]) -> tuple[float, float | None]:

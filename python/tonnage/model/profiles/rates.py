@@ -138,7 +138,9 @@ def node_medians(found: Sequence[NodeRate]) -> dict[str, float]:
     return {node: statistics.median(values) for node, values in several.items()}
 
 
-def _made(taken: MatchedMeasurement, resource: str, trial: Trial, value: float, manner: str) -> Found:
+def _made(
+    taken: MatchedMeasurement, resource: str, trial: Trial, value: float, manner: str
+) -> Found:
     measurement = taken.measurement
     if not (math.isfinite(value) and 0 < value <= MOST):
         return left_out(measurement, f"{resource}: {NOTHING}")

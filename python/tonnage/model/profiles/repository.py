@@ -28,7 +28,7 @@ from tonnage.model.profiles.network_scaling import ScalingCurve, scaling_curve
 from tonnage.model.run_phases import Run, name_of
 
 if TYPE_CHECKING:
-    from tonnage.model.profiles import AdvertisedRates
+    from tonnage.model.profiles.build import AdvertisedRates
 
 PROFILES = Path(__file__).parent / "published"
 """The profiles that come with the package."""
@@ -73,7 +73,9 @@ class ProfileIndex:
         """What was measured of an offer that holds wherever its nodes are: all but the network."""
         if (provider, kind) not in self._anywhere:
             placed = self.offers.get((provider, kind), {})
-            laws = {name: law for each in placed.values() for name, law in each.distributions.items()}
+            laws = {
+                name: law for each in placed.values() for name, law in each.distributions.items()
+            }
             laws.pop("network", None)
             self._anywhere[provider, kind] = OfferCapacity(laws) if laws else NO_CAPACITY
         return self._anywhere[provider, kind]
@@ -149,11 +151,11 @@ def _runs(place: Path, profiles: Sequence[Profile]) -> list[Run]:
 def _made(
     name: str, measurements: Sequence[Measurement], runs: Sequence[Run], advertised: AdvertisedRates
 ) -> Profile:
-    from tonnage.model import profiles as profiling
+    from tonnage.model.profiles.build import build_profile
 
     # When it was made does not matter: it is not kept.
     made_at = max(each.began_at for each in (*measurements, *runs))
-    return profiling.build_profile(measurements, advertised, name=name, made_at=made_at, runs=runs)
+    return build_profile(measurements, advertised, name=name, made_at=made_at, runs=runs)
 
 
 def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
@@ -208,7 +210,9 @@ def _placed(entries: Sequence[OfferProfile]) -> dict[bool, OfferCapacity]:
         except ValueError as why:
             raise ProfileError(f"{entry.type}: {why}") from why
         shown = (*before.calibrations, *entry.calibrations)
-        found[entry.placement] = OfferCapacity({**anywhere, **before.distributions, **networks}, fall, shown)
+        found[entry.placement] = OfferCapacity(
+            {**anywhere, **before.distributions, **networks}, fall, shown
+        )
     return found
 
 

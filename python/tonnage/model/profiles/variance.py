@@ -17,11 +17,12 @@ is put to the nodes' account, which makes the slowest of many slower.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.base.records.profile import CapacityDistribution
@@ -52,7 +53,9 @@ class Decomposition:
         return self.seen - len(self.nodes) - len(self.times) + 1
 
 
-def fit_over_times(resource: str, rates: Sequence[NodeRate], *, source: str) -> CapacityDistribution:
+def fit_over_times(
+    resource: str, rates: Sequence[NodeRate], *, source: str
+) -> CapacityDistribution:
     """The law of the nodes that had these rates, measured at one time or at several.
 
     Raises:
@@ -77,10 +80,10 @@ def fit_over_times(resource: str, rates: Sequence[NodeRate], *, source: str) -> 
     seen = f"{formatting.several(nodes, 'node')} at {formatting.several(times, 'time')}"
     assumed = "; the spread of nodes is assumed" if nodes == 1 else ""
     unknown = "; what times differ by is not known" if times == 1 else ""
-    return dataclasses.replace(
+    return structs.replace(
         found,
         modes=[
-            dataclasses.replace(mode, spread=math.hypot(mode.spread, mood * math.sqrt(kept)))
+            structs.replace(mode, spread=math.hypot(mode.spread, mood * math.sqrt(kept)))
             for mode in found.modes
         ],
         fleet_spread=math.hypot(found.fleet_spread, _of_times(fleets, mood)),

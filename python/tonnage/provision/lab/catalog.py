@@ -9,7 +9,7 @@ import platform
 from pathlib import Path
 
 from tonnage.base.records import write_atomically
-from tonnage.catalog.providers.schemas import LAB
+from tonnage.catalog.providers.lab import SCHEMA as LAB
 from tonnage.provision.lab.config import MB, Description, Machine
 
 ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64"}

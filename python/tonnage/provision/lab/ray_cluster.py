@@ -28,7 +28,7 @@ from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.system import Command, RunError, UsageError
 from tonnage.base.system.cgroups import kill_all, processes_in
 from tonnage.base.system.undo_journal import run_command
-from tonnage.catalog.providers.schemas import LAB
+from tonnage.catalog.providers.lab import SCHEMA as LAB
 from tonnage.provision.lab.enter_node import enter, inside
 from tonnage.provision.lab.lifecycle import changing
 from tonnage.provision.lab.nodes import Node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from support.machines import Machines
 from support.reductions import record
+from support.replacing import replace
 from support.runs import plan_of
 from tonnage.base import core
 from tonnage.base.records import ReductionRecord
@@ -20,8 +20,8 @@ from tonnage.base.records.plan import Plan
 from tonnage.cli.run import reduce as command
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.model.analysis.reduction_sweep import summarise_sweep
-from tonnage.model.jobs.reduce import reduce_job, job_from_reduction
-from tonnage.model.reduction_comparison import ROUNDS, compare_reduction
+from tonnage.model.jobs.reduce import job_from_reduction, reduce_job
+from tonnage.model.run_comparison.reduction import ROUNDS, compare_reduction
 from tonnage.report.reductions import render
 
 NODES = ("a", "b", "c")
@@ -30,7 +30,7 @@ ROWS, COLUMNS = 4_000, 4
 
 def planned(nodes: int, size: int, rounds: int = 1) -> Plan:
     """A plan of a reduction on so many machines: 42 s, 25 s of its first pass by the network."""
-    return dataclasses.replace(plan_of(nodes, size), job=reduce_job(rounds))
+    return replace(plan_of(nodes, size), job=reduce_job(rounds))
 
 
 def test_rounds_stand_beside_their_plan() -> None:
@@ -51,8 +51,8 @@ def test_rounds_stand_beside_their_plan() -> None:
 
 def test_what_was_planned_otherwise_is_told() -> None:
     made = record(["/in"], 4_000_000_000, 48.0, None, None)
-    job = job_from_reduction(dataclasses.replace(made, job="pca"))
-    plan = dataclasses.replace(planned(2, 4_000_000_000), job=job)
+    job = job_from_reduction(replace(made, job="pca"))
+    plan = replace(planned(2, 4_000_000_000), job=job)
     notes = compare_reduction(made, plan, plan.candidates[0]).compared
     assert notes and [each.split(":")[0] for each in notes.notes] == [
         "it was planned as pca {}, and was kmeans {}",

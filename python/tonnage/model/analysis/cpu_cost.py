@@ -1,11 +1,12 @@
-"""What a shuffle's network gives and costs: its rounds, core seconds, segments sent again."""
+"""CPU cost: core seconds of disk layouts and of the network, and the summary of a network's round."""
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.records.network_rounds import (
@@ -16,6 +17,40 @@ from tonnage.base.records.network_rounds import (
     trials_per_round,
     whole_rounds,
 )
+
+
+@dataclass(frozen=True)
+class LayoutCost:
+    """Core seconds for each byte that came out."""
+
+    own: float
+    """Of the threads that measured."""
+    machine: float
+    """Of all that ran meanwhile, the kernel's threads and what had nothing to do with it."""
+
+
+def layout_costs(measurement: Measurement) -> dict[str, LayoutCost]:
+    """For each mode, the medians of what its trials cost."""
+    found: dict[str, list[LayoutCost]] = {}
+    for trial in measurement.trials:
+        if known := _cost(trial):
+            found.setdefault(trial.name, []).append(known)
+    return {
+        mode: LayoutCost(
+            own=statistics.median(each.own for each in several),
+            machine=statistics.median(each.machine for each in several),
+        )
+        for mode, several in found.items()
+    }
+
+
+def _cost(trial: Trial) -> LayoutCost | None:
+    """What a trial cost; ``None`` if nothing came out of it, or nobody looked."""
+    moved = trial.phase.stages[-1].bytes if trial.phase.stages else 0
+    if not moved or trial.beside is None:
+        return None
+    own = sum(stage.cpu_seconds for stage in trial.phase.stages)
+    return LayoutCost(own / moved, (own + trial.beside.foreign_cpu_seconds) / moved)
 
 
 @dataclass(frozen=True)
@@ -68,11 +103,11 @@ def _as_one(together: Sequence[Trial]) -> Trial:
     rate = sum(each.bytes_per_second for each in together)
     spent = sum(each.bytes_per_second * each.cpu_seconds_per_byte for each in together)
     readings = [each.reading for each in together if each.reading]
-    return dataclasses.replace(
+    return structs.replace(
         together[0],
         bytes_per_second=rate,
         cpu_seconds_per_byte=spent / rate if rate else 0.0,
-        reading=dataclasses.replace(
+        reading=structs.replace(
             readings[0],
             concurrency=sum(each.concurrency or 0 for each in readings),
             bandwidth_bytes_per_second=rate,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.base.records import (
@@ -20,7 +21,7 @@ from tonnage.base.records import (
     RunComparison,
 )
 from tonnage.base.records.plan import Candidate, Plan, Range
-from tonnage.model.run_comparison import FAR, GET, THINGS
+from tonnage.model.run_comparison.two_pass import FAR, GET, THINGS
 from tonnage.model.run_phases import functions_of
 from tonnage.model.two_pass import CPU
 
@@ -44,11 +45,11 @@ def compare_reduction(record: ReductionRecord, plan: Plan, candidate: Candidate)
     )
     longest = max(candidate.phases, key=lambda phase: phase.seconds)
     found = _rounds(record)
-    return replace(
+    return structs.replace(
         record,
         compared=RunComparison(
             phases=[
-                replace(
+                structs.replace(
                     found,
                     planned_seconds=seconds.median,
                     planned_bottleneck=longest.bottleneck,

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.base.records import (
@@ -279,7 +280,7 @@ def _beside(
     if copies and phase.name == PASSES[-1]:
         came += copies.seconds
         bottleneck = max((phase, copies), key=lambda each: each.seconds).bottleneck
-    return replace(
+    return structs.replace(
         phase,
         planned_seconds=planned.seconds * scale,
         planned_bottleneck=planned.bottleneck,

@@ -1,0 +1,87 @@
+"""Azure: its zeros of throughput, and figures that no machine can have, mean unknown."""
+
+from __future__ import annotations
+
+import re
+
+from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.offer import GIB, Billing, Disks, Network, Offer, VolumeLink
+from tonnage.catalog.providers.schema import GB, MB, Schema, on_demand_price, single_spot_price
+
+MAX_BYTES_PER_SECOND = 12 * GB
+"""Some rows give operations for MB/s, some kB/s; no real machine exceeds this."""
+
+
+def _offer(row: Row, _: str | None) -> Offer:
+    name = row.required("vm_size")
+    # Microsoft's names tell it: of the small letters after the vCPUs, p is Arm.
+    features = re.match(r"(?:[A-Z][a-z]+_)?[A-Z]+\d+(?:-\d+)?([a-z]*)", name)
+    temporary = row.whole("temp_disk_gib", GIB)
+    nvme = row.whole("nvme_total_gib", GIB)
+    accelerated = row.flag("accelerated_networking")
+    return Offer(
+        provider="azure",
+        region=row.required("region"),
+        type=name,
+        arch=None if features is None else "arm64" if "p" in features[1] else "x86_64",
+        vcpus=row.number("vcpu"),
+        cores=None,
+        memory_bytes=row.whole("memory_gib", GIB),
+        disks=(
+            *(
+                ()
+                if temporary == 0
+                else (
+                    Disks(
+                        kind="temporary",
+                        count=1 if temporary else None,
+                        bytes_each=temporary,
+                        total_bytes=temporary,
+                        read_bytes_per_second=_rate(row, "cached_read_mb_s"),
+                        write_bytes_per_second=_rate(row, "cached_write_mb_s"),
+                    ),
+                )
+            ),
+            Disks(kind="nvme", count=None, bytes_each=None, total_bytes=nvme),
+        ),
+        network=Network(
+            baseline_bytes_per_second=None,
+            peak_bytes_per_second=None,
+            words=None
+            if accelerated is None
+            else f"{'with' if accelerated else 'without'} accelerated networking",
+        ),
+        volume_link=VolumeLink(
+            baseline_bytes_per_second=_rate(row, "uncached_disk_mb_s"),
+            baseline_iops=row.number("uncached_disk_iops") or None,
+        ),
+        placement_groups=None,
+        on_demand=on_demand_price(row, "price_od_hour", "price_date", "source"),
+        spot=single_spot_price(row),
+        spec_source=row.required("source"),
+    )
+
+
+def _rate(row: Row, column: str) -> float | None:
+    found = row.number(column, MB)
+    return found if found and found <= MAX_BYTES_PER_SECOND else None
+
+
+SCHEMA = Schema(
+    provider="azure",
+    columns=(
+        *("vm_size", "vcpu", "memory_gib", "temp_disk_gib", "nvme_total_gib"),
+        *("cached_read_mb_s", "cached_write_mb_s", "cached_iops", "uncached_disk_iops"),
+        *("uncached_disk_mb_s", "accelerated_networking", "price_od_hour"),
+        *("price_spot_hour", "region", "price_date", "source"),
+    ),
+    optional=(),
+    billing=Billing(
+        granularity_seconds=60,
+        least_seconds=60,
+        hours_per_month=730,
+        source="Azure bills whole minutes of virtual machines: as published, not in the "
+        "snapshots given; check",
+    ),
+    offer=_offer,
+)

@@ -1,0 +1,68 @@
+"""A catalog's companion tables: its kinds of volumes, and its object storage."""
+
+from __future__ import annotations
+
+from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.offer import GIB, Grant, ObjectStore, VolumeKind
+from tonnage.catalog.providers.schema import MIB
+
+VOLUME_COLUMNS = (
+    *("volume_type", "media", "price_gb_month", "price_iops_month", "iops_included"),
+    *("iops_per_gib", "iops_least", "iops_burst", "iops_credit", "price_mibps_month"),
+    *("mibps_included", "mibps_per_tib", "mibps_burst", "mibps_burst_per_tib"),
+    *("mib_credit_per_tib", "largest_io_kib", "max_iops_per_volume", "max_mib_s_per_volume"),
+    *("min_size_gib", "max_size_gib", "date", "price_evidence", "limit_evidence"),
+)
+
+OBJECT_COLUMNS = (
+    *("name", "price_gb_month", "price_1000_puts", "price_1000_gets", "price_gb_to_internet"),
+    *("price_gb_in_region", "date", "source"),
+)
+
+
+def volume_kind(row: Row) -> VolumeKind:
+    """The kind of volume in a row of `VOLUME_COLUMNS`."""
+    faster = row.price("price_mibps_month")
+    return VolumeKind(
+        name=row.required("volume_type"),
+        media=row.required("media"),
+        usd_per_gib_month=row.price("price_gb_month"),
+        most_bytes=row.whole("max_size_gib", GIB),
+        least_bytes=row.whole("min_size_gib", GIB),
+        largest_operation_bytes=row.whole("largest_io_kib", 1024),
+        operations=Grant(
+            included=row.number("iops_included"),
+            per_gib=row.number("iops_per_gib"),
+            least=row.number("iops_least"),
+            most=row.number("max_iops_per_volume"),
+            burst=row.number("iops_burst"),
+            credit=row.number("iops_credit"),
+            usd_each_month=row.price("price_iops_month"),
+        ),
+        throughput=Grant(
+            included=row.number("mibps_included", MIB),
+            per_gib=row.number("mibps_per_tib", MIB / 1024),
+            most=row.number("max_mib_s_per_volume", MIB),
+            burst=row.number("mibps_burst", MIB),
+            burst_per_gib=row.number("mibps_burst_per_tib", MIB / 1024),
+            credit_per_gib=row.number("mib_credit_per_tib", MIB / 1024),
+            usd_each_month=None if faster is None else faster / MIB,
+        ),
+        date=row.text("date"),
+        price_source=row.required("price_evidence"),
+        limit_source=row.required("limit_evidence"),
+    )
+
+
+def object_store(row: Row) -> ObjectStore:
+    """The object storage in a row of `OBJECT_COLUMNS`; here what is free is told, as 0."""
+    return ObjectStore(
+        name=row.required("name"),
+        usd_per_gb_month=row.number("price_gb_month"),
+        usd_per_1000_puts=row.number("price_1000_puts"),
+        usd_per_1000_gets=row.number("price_1000_gets"),
+        usd_per_gb_to_internet=row.number("price_gb_to_internet"),
+        usd_per_gb_in_region=row.number("price_gb_in_region"),
+        date=row.text("date"),
+        source=row.required("source"),
+    )
