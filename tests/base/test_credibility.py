@@ -1,12 +1,12 @@
 """Cloud Truth: what passes each of the six rules, what falls short, and what cannot be known."""
 
-import dataclasses
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from support.measurements import ENVIRONMENT, PHASE, measurement
+from support.replacing import replace
 from tonnage.base.credibility import MANY_INSTANCES, NOT_PROVED, PASS, SHORT, UNKNOWN, scorecard
 from tonnage.base.records import Environment, Measurement, Metric, Source, Trial
 
@@ -37,22 +37,22 @@ def measured(
             cpu_seconds_per_byte=0.0,
             warm_up_seconds=0.0,
             rates=[],
-            phase=dataclasses.replace(PHASE, seconds=seconds),
+            phase=replace(PHASE, seconds=seconds),
             began_at=(BEGAN + timedelta(hours=hour)).isoformat(),
             reading=each,
         )
         for hour in hours or [0.0]
         for each in readings or [reading()]
     ]
-    environment = dataclasses.replace(ENVIRONMENT, host=host, versions={"tonnage": "0.1.0"})
+    environment = replace(ENVIRONMENT, host=host, versions={"tonnage": "0.1.0"})
     known = {"trials": trials, "environment": environment}
-    return dataclasses.replace(base, **{**known, **fields})
+    return replace(base, **{**known, **fields})
 
 
 def imported(*readings: Metric) -> Measurement:
     """What another tool measured, on an unknown machine."""
     base = measurement("import", {})
-    return dataclasses.replace(base, environment=None, imported=list(readings))
+    return replace(base, environment=None, imported=list(readings))
 
 
 def verdict(rule: int, *measurements: Measurement) -> tuple[str, str]:
@@ -118,8 +118,8 @@ def test_a_substantial_time() -> None:
 
 def test_trials_without_a_time_follow_one_another() -> None:
     whole = measured(hours=[0.0, 0.0, 0.0], seconds=3600.0)
-    trials = [dataclasses.replace(each, began_at=None) for each in whole.trials]
-    said = verdict(TIME, dataclasses.replace(whole, trials=trials))[1]
+    trials = [replace(each, began_at=None) for each in whole.trials]
+    said = verdict(TIME, replace(whole, trials=trials))[1]
     assert said.startswith("3.0 h from the first to the last")
 
 
@@ -127,8 +127,8 @@ def test_reproducible() -> None:
     assert verdict(REPRODUCIBLE, measured())[0] == PASS
     environment = measured().environment
     assert environment
-    debug = dataclasses.replace(environment, debug_build=True)
-    unversioned: Environment = dataclasses.replace(environment, versions={})
+    debug = replace(environment, debug_build=True)
+    unversioned: Environment = replace(environment, versions={})
     assert verdict(REPRODUCIBLE, measured(environment=debug))[0] == SHORT
     assert verdict(REPRODUCIBLE, measured(environment=unversioned))[0] == SHORT
     assert verdict(REPRODUCIBLE, measured(command=[])) == (

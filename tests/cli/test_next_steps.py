@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shlex
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 
 from support.command import Tonnage
 from support.measurements import ENVIRONMENT, measurement
+from support.replacing import replace
 from tonnage.cli.output.next_steps import from_study, program
 
 
@@ -20,8 +20,8 @@ from tonnage.cli.output.next_steps import from_study, program
 def test_what_is_suggested_makes_a_plan(tmp_path: Path, tonnage: Tonnage, told: bool) -> None:
     made = measurement("disks", {"rw": [1e8, 1.01e8], "ro": [2e8], "wo": [2e8]})
     where = {"provider": "aws", "machine_type": "m5d.large"} if told else {}
-    environment = dataclasses.replace(ENVIRONMENT, **where)
-    made = dataclasses.replace(made, kind="disk", environment=environment)
+    environment = replace(ENVIRONMENT, **where)
+    made = replace(made, kind="disk", environment=environment)
     made.write(tmp_path / "study" / "measurements" / "disks.json")
     first, *more = from_study(tmp_path / "study")
     program, *arguments = shlex.split(first.partition(": ")[2])

@@ -1,11 +1,9 @@
 """Object stores: which trials are run, what they come to on a real server, and how they end."""
 
-import dataclasses
 import json
 import re
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,11 @@ import pytest
 from support.command import Tonnage
 from support.measurements import PHASE
 from support.processes import started
+from support.replacing import replace
 from support.s3 import BUCKET, KEYS, Server, server
 from tonnage.base import core
 from tonnage.base.records import Measurement, Metric, Source, Stage, Trial, TrialSpec
+from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.knee import knee
 from tonnage.cli.measure.object import parse_url
 from tonnage.measure.object import (
@@ -191,7 +191,7 @@ def test_enough_is_the_knee_of_the_nearest_size_that_was_got() -> None:
         trials=trials,
     )
     assert [enough([measured], size) for size in (1, 4, 16, 640)] == [2, 2, 8, 8]
-    assert enough([dataclasses.replace(measured, trials=trials[2:])], 8) is None
+    assert enough([replace(measured, trials=trials[2:])], 8) is None
 
 
 @pytest.mark.parametrize(
@@ -470,7 +470,7 @@ def test_settings_are_kept_without_keys(s3: Server, disk: Path) -> None:
     )
     kept = {
         name: list(value) if isinstance(value, tuple) else value
-        for name, value in dataclasses.asdict(expected).items()
+        for name, value in to_builtins(expected).items()
     }
     assert whole.settings == kept
     texts = [path.read_text() for path in (disk / "out").iterdir()]

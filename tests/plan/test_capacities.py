@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,10 @@ from hypothesis import strategies as st
 
 from support.offers import law, profile
 from support.reductions import record
+from support.replacing import replace
 from tonnage.base.records.profile import Mode, NetworkScaling
 from tonnage.model.jobs.mapreduce import mapreduce_job
-from tonnage.model.jobs.reduce import reduce_job, job_from_reduction
+from tonnage.model.jobs.reduce import job_from_reduction, reduce_job
 from tonnage.model.profiles import fit
 from tonnage.model.profiles.network_scaling import scaling_curve
 from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.offers import BURSTING, STEADY, STORE, catalog, law, offer, profile
+from support.replacing import replace
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import Catalog, Grant, Spot
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles
-from tonnage.plan.block_volumes import Volumes
+from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.explain import explain
 from tonnage.plan.machines import Purchase
-from tonnage.plan.planner import Question, plan
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
 
 MIB, GIB, TB = 1 << 20, 1 << 30, 10**12
@@ -43,8 +42,8 @@ def planned(
     nodes: int = 1,
     purchase: Purchase = "on-demand",
 ) -> Plan:
-    limits = Limits(least_nodes=nodes, most_nodes=nodes)
-    return plan(Question(job=job, size=size, limits=limits, purchase=purchase), [world], KNOWN)
+    limits = Limits(min_nodes=nodes, max_nodes=nodes)
+    return plan(PlanRequest(job=job, size=size, limits=limits, purchase=purchase), [world], KNOWN)
 
 
 def seconds(world: Catalog, size: int, nodes: int = 1) -> float:
@@ -53,7 +52,7 @@ def seconds(world: Catalog, size: int, nodes: int = 1) -> float:
 
 def test_a_short_job_has_the_links_burst_and_a_long_one_what_lasts() -> None:
     """Half an hour a day at 1 GB/s, else 100 MB/s; volumes of 2 GB/s do not matter."""
-    fast = dataclasses.replace(STEADY, throughput=Grant(included=2e9))
+    fast = replace(STEADY, throughput=Grant(included=2e9))
     world = catalog([offer("m", link=1e8, link_most=1e9)], [fast])
     assert seconds(world, 1 * TB) == pytest.approx(1_000)
     # 1.8 TB go in half an hour at 1 GB/s; 0.18 TB of them would have gone anyway.
@@ -65,20 +64,20 @@ def test_a_short_job_has_the_links_burst_and_a_long_one_what_lasts() -> None:
 
 def test_volumes_burst_until_their_bucket_is_empty() -> None:
     """As gp2 is documented: 5.4 million operations, 3,000 a second, 128 MiB/s at most."""
-    volumes = Volumes(BURSTING, 2, 200 * GIB, 730)
+    volumes = BlockVolumes(BURSTING, 2, 200 * GIB, 730)
     bucket = volumes.bucket(np.array([1.0]))
     # 100 GiB each: 300 operations a second of 256 KiB.
     assert bucket.lasting[0] == pytest.approx(2 * 75 * MIB)
     assert bucket.burst[0] == pytest.approx(2 * 128 * MIB)
     assert bucket.credit[0] == pytest.approx(2 * 5_400_000 * 256 * 1024)
     # Of 1 TiB, 250 MiB/s last: more than the burst of small ones.
-    large = Volumes(BURSTING, 1, 1024 * GIB, 730).bucket(np.array([1.0]))
+    large = BlockVolumes(BURSTING, 1, 1024 * GIB, 730).bucket(np.array([1.0]))
     assert (large.lasting[0], large.credit[0]) == (250 * MIB, 0)
     assert large.burst[0] == large.lasting[0]
-    unknown = dataclasses.replace(
-        BURSTING, operations=dataclasses.replace(BURSTING.operations, credit=None)
+    unknown = replace(
+        BURSTING, operations=replace(BURSTING.operations, credit=None)
     )
-    steady = Volumes(unknown, 2, 200 * GIB, 730).bucket(np.array([1.0]))
+    steady = BlockVolumes(unknown, 2, 200 * GIB, 730).bucket(np.array([1.0]))
     assert steady.burst[0] == steady.lasting[0] == bucket.lasting[0]
 
 
@@ -95,7 +94,7 @@ def test_spot_prices_are_a_range() -> None:
     spot = Spot(
         low_usd_per_hour=0.2, typical_usd_per_hour=0.3, high_usd_per_hour=0.6, date=None, source="x"
     )
-    untimely = dataclasses.replace(spot, typical_usd_per_hour=None)
+    untimely = replace(spot, typical_usd_per_hour=None)
     offers = [offer("a", spot=spot), offer("b", spot=untimely), offer("c")]
     found = planned(catalog(offers), TB, purchase="spot")
     costs = {each.offer: each for each in found.candidates}
@@ -111,7 +110,7 @@ def test_spot_prices_are_a_range() -> None:
 
 
 def test_requests_and_what_is_taken_out_are_paid_for() -> None:
-    job = dataclasses.replace(
+    job = replace(
         READ, requests=[RequestDemand(kind="get", per_byte=1e-6)], taken_out_per_byte=0.5
     )
     world = catalog([offer("m")], [STEADY], store=STORE)
@@ -120,7 +119,7 @@ def test_requests_and_what_is_taken_out_are_paid_for() -> None:
     assert more - less == pytest.approx(1e6 / 1_000 * 0.0004 + 500 * 0.09)
     (why,) = planned(catalog([offer("m")], [STEADY]), TB, job).excluded
     assert why.why == "made-up has no price of object storage's requests"
-    taken = dataclasses.replace(READ, taken_out_per_byte=0.5)
+    taken = replace(READ, taken_out_per_byte=0.5)
     (why,) = planned(catalog([offer("m")], [STEADY]), TB, taken).excluded
     assert why.why == "made-up has no price of what leaves the provider"
 
@@ -128,9 +127,9 @@ def test_requests_and_what_is_taken_out_are_paid_for() -> None:
 def test_what_is_fixed_does_not_shrink_with_more_nodes() -> None:
     phases = [
         JobPhase(name="begin", demands=[], fixed_seconds=30),
-        dataclasses.replace(READ.phases[0], fixed_seconds=5),
+        replace(READ.phases[0], fixed_seconds=5),
     ]
-    job = dataclasses.replace(READ, phases=phases)
+    job = replace(READ, phases=phases)
     world = catalog([offer("m")], [STEADY])
     for nodes in (1, 10):
         one, other = (planned(world, TB, each, nodes).candidates[0] for each in (READ, job))
@@ -145,9 +144,9 @@ def test_the_arithmetic_tells_bursts_and_prices() -> None:
         low_usd_per_hour=0.2, typical_usd_per_hour=0.3, high_usd_per_hour=0.6, date=None, source="x"
     )
     world = catalog([offer("m", link=1e8, link_most=1e9, spot=spot)], [BURSTING], store=STORE)
-    job = dataclasses.replace(READ, taken_out_per_byte=1.0)
-    limits = Limits(most_nodes=10)
-    told = explain(Question(job=job, size=TB, limits=limits, purchase="spot"), [world], KNOWN, "m")
+    job = replace(READ, taken_out_per_byte=1.0)
+    limits = Limits(max_nodes=10)
+    told = explain(PlanRequest(job=job, size=TB, limits=limits, purchase="spot"), [world], KNOWN, "m")
     (term,) = told.terms
     assert "up to 1,000 MB/s for a credit of 1.62 TB" in term.capacity_source
     assert term.seconds == pytest.approx(told.candidate.seconds.median)
@@ -160,7 +159,7 @@ def test_cores_count_as_far_as_a_profile_knows_them() -> None:
     world = catalog([offer("seen"), offer("other")], [STEADY])
     own = [law("local both", 1e12, 0.0, 1_000_000), law("cpu sort", 1e6, 0.0, 1_000_000)]
     shares = [law("network", 1e3, 0.0, 1_000_000), law("cpu sort", 5e5, 0.0, 1_000_000), *SHARES]
-    question = Question(job=sort_job(), size=TB, limits=Limits(least_nodes=1, most_nodes=1))
+    question = PlanRequest(job=sort_job(), size=TB, limits=Limits(min_nodes=1, max_nodes=1))
     fast = plan(question, [world], index_profiles([profile({"seen": own[:1]}, shares=[shares[0], *SHARES])]))
     found = plan(question, [world], index_profiles([profile({"seen": own}, shares=shares)]))
     of = {each.offer: each for each in found.candidates}
@@ -174,7 +173,7 @@ def test_cores_count_as_far_as_a_profile_knows_them() -> None:
 def test_what_one_core_limits_is_no_faster_on_many() -> None:
     phase = JobPhase(name="pack", demands=[Demand(resource="cpu", per_byte=1e-8, source="made up")])
     one, many = (
-        Job(name="pack", phases=[dataclasses.replace(phase, most_cores=cores)], room=[])
+        Job(name="pack", phases=[replace(phase, most_cores=cores)], room=[])
         for cores in (1.25, None)
     )
     world = catalog([offer("m")])
@@ -184,13 +183,13 @@ def test_what_one_core_limits_is_no_faster_on_many() -> None:
 
 def test_what_a_watched_run_was_is_minded() -> None:
     """Machines with less memory are refused; a far larger input, and waits, are told."""
-    job = dataclasses.replace(
+    job = replace(
         READ,
         least_memory_bytes=128 << 30,
         seen_bytes=TB // 100,
         settings={"waits_seconds": 12.0},
     )
-    small, large = offer("small"), dataclasses.replace(offer("large"), memory_bytes=128 << 30)
+    small, large = offer("small"), replace(offer("large"), memory_bytes=128 << 30)
     found = planned(catalog([small, large]), TB, job)
     assert [each.offer for each in found.candidates] == ["large"]
     (out,) = found.excluded
@@ -203,14 +202,14 @@ def test_nothing_vanishes_without_a_reason() -> None:
     """Whatever is asked for, an offer is a candidate or excluded."""
     offers = [
         offer("placed"),
-        dataclasses.replace(offer("unknown"), placement_groups=None, arch=None),
-        dataclasses.replace(offer("never"), placement_groups=False),
+        replace(offer("unknown"), placement_groups=None, arch=None),
+        replace(offer("never"), placement_groups=False),
     ]
     of_placed = law("local both", 1e9), law("network", 1e9)
     measured = index_profiles([profile({"placed": list(of_placed)}, shares=SHARES)])
     for placement in (None, True, False):
         for arch in (None, "x86_64"):
-            question = Question(job=READ, size=TB, placement=placement, arch=arch)
+            question = PlanRequest(job=READ, size=TB, placement=placement, arch=arch)
             found = plan(question, [catalog(offers)], measured)
             told = {each.offer for each in found.candidates} | {e.offer for e in found.excluded}
             assert told == {"placed", "unknown", "never"}
@@ -231,12 +230,12 @@ def test_two_measured_nodes_make_no_offer_look_better_than_none() -> None:
         room=[],
     )
     offers = [offer(name, network=1e9) for name in ("seen", "two", "none")]
-    limits = Limits(least_nodes=200, most_nodes=200)
-    question = Question(job=send, size=200 * TB, limits=limits)
+    limits = Limits(min_nodes=200, max_nodes=200)
+    question = PlanRequest(job=send, size=200 * TB, limits=limits)
     found = plan(question, [catalog(offers)], index_profiles([seen, two, shares]))
     times = {each.offer: each.seconds.median for each in found.candidates}
     assert times == {name: pytest.approx(2_000, rel=1e-3) for name in ("seen", "two", "none")}
-    alone = dataclasses.replace(question, limits=Limits(least_nodes=1, most_nodes=1))
+    alone = replace(question, limits=Limits(min_nodes=1, max_nodes=1))
     assert {e.seconds.median for e in plan(alone, [catalog(offers)], index_profiles([seen])).candidates} == {
         0
     }
@@ -257,14 +256,14 @@ def test_what_is_extrapolated_is_less_sure() -> None:
     )
     widths = []
     for nodes in (100, 400, 800):
-        limits = Limits(least_nodes=nodes, most_nodes=nodes)
-        (found,) = plan(Question(job=send, size=TB, limits=limits), [world], measured).candidates
+        limits = Limits(min_nodes=nodes, max_nodes=nodes)
+        (found,) = plan(PlanRequest(job=send, size=TB, limits=limits), [world], measured).candidates
         widths.append(found.seconds.high / found.seconds.low)
     assert widths[0] < widths[1] < widths[2]
 
 
 def test_volumes_are_no_smaller_than_they_are_sold() -> None:
-    large = dataclasses.replace(STEADY, least_bytes=125 << 30)
+    large = replace(STEADY, least_bytes=125 << 30)
     (found,) = planned(catalog([offer("m")], [large]), 10**9).candidates
     assert found.volumes is not None and found.volumes.gib_each == 125
     hours = found.seconds.median / 3600
@@ -273,8 +272,8 @@ def test_volumes_are_no_smaller_than_they_are_sold() -> None:
 
 
 def test_the_surest_has_the_fewest_nodes_of_those_that_cost_as_much() -> None:
-    world = catalog([offer("m", link=1e9)], [dataclasses.replace(STEADY, usd_per_gib_month=0.0)])
-    question = Question(job=READ, size=100 * TB, limits=Limits(deadline_seconds=1e9))
+    world = catalog([offer("m", link=1e9)], [replace(STEADY, usd_per_gib_month=0.0)])
+    question = PlanRequest(job=READ, size=100 * TB, limits=Limits(deadline_seconds=1e9))
     found = plan(question, [world], KNOWN)
     assert found.sure is not None and found.sure.nodes == found.candidates[0].nodes
     # A volume holds 64 TiB: 16 of them on a node hold it all.
@@ -285,15 +284,15 @@ def test_only_what_was_measured_if_asked() -> None:
     world = catalog([offer("seen"), offer("other", 0.01)])
     laws = [law("local both", 1e8), law("network", 1e9)]
     shares = [
-        dataclasses.replace(each, evidence="advertised") for each in (law("network", 1.0), *SHARES)
+        replace(each, evidence="advertised") for each in (law("network", 1.0), *SHARES)
     ]
     measured = index_profiles([profile({"seen": laws}, shares=shares)])
-    question = Question(job=sort_job(), size=TB)
+    question = PlanRequest(job=sort_job(), size=TB)
     first = [
         plan(each, [world], measured).candidates[0].offer
-        for each in (question, dataclasses.replace(question, measured=True))
+        for each in (question, replace(question, measured=True))
     ]
     assert first == ["other", "seen"]
-    told = plan(dataclasses.replace(question, measured=True), [world], measured)
+    told = plan(replace(question, measured=True), [world], measured)
     assert [each.offer for each in told.excluded] == ["other"]
     assert {each.evidence for each in told.candidates} == {"measured"}

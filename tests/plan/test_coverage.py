@@ -6,13 +6,13 @@ the same truth do the job. The 90 % interval has to hold what comes in 85 to 95 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from support.offers import STEADY, catalog, offer, profile
+from support.replacing import replace
 from tonnage.base.records.job import Demand, Job, JobPhase, SpaceDemand
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution
@@ -21,7 +21,7 @@ from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles import fit
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.model.slowest_node import Draws
-from tonnage.plan.planner import Question, plan
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
 
 RUNS = 1_000
@@ -72,9 +72,9 @@ def measured(fleets: list[tuple[Draws, Draws]]) -> list[CapacityDistribution]:
 def planned(
     found: dict[str, list[CapacityDistribution]], usd: dict[str, float], nodes: int | None = None
 ) -> Plan:
-    limits = Limits(least_nodes=nodes or 1, most_nodes=nodes or NODES)
+    limits = Limits(min_nodes=nodes or 1, max_nodes=nodes or NODES)
     offers = [offer(name, usd[name], link=None) for name in found]
-    question = Question(job=sort_job(), size=DATA, limits=limits)
+    question = PlanRequest(job=sort_job(), size=DATA, limits=limits)
     return plan(question, [catalog(offers)], index_profiles([profile(found)]))
 
 
@@ -108,7 +108,7 @@ def test_the_long_tail_is_avoided_although_its_middle_is_cheaper() -> None:
     offers = [find_offer([load_catalog("aws-us-east-1-2014")], name)[1] for name in names]
     paid = [each.on_demand.usd_per_hour + 0.1 for each in offers if each.on_demand]
     reads = [study.offers["aws", name][True].distributions["volume read"] for name in names]
-    fast = dataclasses.replace(STEADY, throughput=Grant(included=1e9))
+    fast = replace(STEADY, throughput=Grant(included=1e9))
     world = catalog(
         [offer(name, usd, local_bytes=0) for name, usd in zip(names, paid, strict=True)], [fast]
     )
@@ -124,9 +124,9 @@ def test_the_long_tail_is_avoided_although_its_middle_is_cheaper() -> None:
     )
     best = {}
     for nodes in (1, 326):
-        limits = Limits(least_nodes=nodes, most_nodes=nodes)
+        limits = Limits(min_nodes=nodes, max_nodes=nodes)
         found = plan(
-            Question(job=job, size=nodes * TB // 4, limits=limits),
+            PlanRequest(job=job, size=nodes * TB // 4, limits=limits),
             [world],
             index_profiles([profile({name: [law] for name, law in zip(names, reads, strict=True)})]),
         )

@@ -3,7 +3,6 @@ deadline is never dearer; and units survive being written and read."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 
@@ -13,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.offers import SIZED, STEADY, catalog, law, offer, profile
+from support.replacing import replace
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Catalog
 from tonnage.cli.options.types import parse_duration, parse_size, parse_usd
 from tonnage.model.jobs.mapreduce import DURABILITIES, Durability, mapreduce_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
-from tonnage.plan.block_volumes import Volumes
-from tonnage.plan.planner import Question, plan
+from tonnage.plan.block_volumes import BlockVolumes
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
 
 ROUNDING = 1 + 1e-5
@@ -70,10 +70,10 @@ def planned(
     durability: Durability = "none",
     **limits: float,
 ) -> Plan:
-    question = Question(
+    question = PlanRequest(
         job=mapreduce_job(durability, map_share=0.7, reduce_share=1.5),
         size=size,
-        limits=Limits(most_nodes=50, **limits),  # type: ignore[arg-type]
+        limits=Limits(max_nodes=50, **limits),  # type: ignore[arg-type]
     )
     return plan(question, *made(*world))
 
@@ -121,7 +121,7 @@ def test_a_looser_deadline_never_costs_more(
 def test_a_faster_disk_is_never_slower(rate: float, faster: float, size: int, nodes: int) -> None:
     world = catalog([offer("m", link=None, local_bytes=10**17)])
     slow, fast = (
-        planned((world, {"m": [law("local both", each)]}), size, least_nodes=nodes).candidates
+        planned((world, {"m": [law("local both", each)]}), size, min_nodes=nodes).candidates
         for each in (rate, rate * faster)
     )
     for before, after in zip(slow, fast, strict=True):
@@ -136,11 +136,11 @@ def test_the_best_number_of_nodes_is_the_best(
     world: tuple[Catalog, dict[str, list[CapacityDistribution]]], size: int, durability: Durability
 ) -> None:
     """Against a plain loop over every number of nodes and volumes; and so is the front."""
-    question = Question(
-        job=mapreduce_job(durability), size=size, limits=Limits(most_nodes=12), every=False
+    question = PlanRequest(
+        job=mapreduce_job(durability), size=size, limits=Limits(max_nodes=12), all_sizes=False
     )
     best = plan(question, *made(*world))
-    every = plan(dataclasses.replace(question, every=True), *made(*world)).candidates
+    every = plan(replace(question, every=True), *made(*world)).candidates
     assert bool(best.candidates) == bool(every)
     if every:
         cheapest = min(each.cost_usd.median for each in every)
@@ -189,7 +189,7 @@ def test_times_and_money_survive_units(number: int) -> None:
 @given(st.integers(10**9, 10**15), st.integers(1, 8), st.integers(1, 1_000))
 def test_volumes_are_as_the_catalog_has_them(kept: int, count: int, nodes: int) -> None:
     for kind in (STEADY, SIZED):
-        volumes = Volumes(kind, count, kept, 730)
+        volumes = BlockVolumes(kind, count, kept, 730)
         fleet = np.array([float(nodes)])
         each = kept / nodes / count
         rate = kind.bytes_per_second(each)

@@ -9,21 +9,21 @@ first record (5.1), prices, capacities, and the times of the records (5.1 to 5.3
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from functools import cache
 
 import numpy as np
 import pytest
 
+from support.replacing import replace
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import Catalog, find_offer, load_catalog
 from tonnage.model.jobs.mapreduce import Durability, sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
-from tonnage.plan.block_volumes import Volumes
+from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.cost_model import cost_usd
 from tonnage.plan.layouts import Network
-from tonnage.plan.planner import Question, plan
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
 
 TB = 10**12
@@ -60,8 +60,8 @@ def planned(
     placement: bool | None = None,
     most: int = 75_000,
 ) -> Plan:
-    limits = Limits(least_nodes=nodes or 1, most_nodes=nodes or most)
-    question = Question(
+    limits = Limits(min_nodes=nodes or 1, max_nodes=nodes or most)
+    question = PlanRequest(
         job=sort_job(durability), size=DATA, limits=limits, network=network, placement=placement
     )
     return plan(question, [catalog()], study())
@@ -154,7 +154,7 @@ def third_records_hourly() -> float:
     """r3.4xlarge with its link to eight volumes of 135 GiB; the study's own month has 720 h."""
     offer = find_offer([catalog()], "r3.4xlarge")[1]
     (kind,) = [each for each in catalog().volume_kinds if each.name == "gp2"]
-    volumes = Volumes(kind, 8, 330 * 8 * 135 * 2**30, catalog().billing.hours_per_month)
+    volumes = BlockVolumes(kind, 8, 330 * 8 * 135 * 2**30, catalog().billing.hours_per_month)
     extra = offer.volume_link.extra
     assert offer.on_demand is not None and extra is not None
     attached = float(volumes.usd_per_hour(np.array([330.0]))[0])
@@ -205,10 +205,10 @@ def test_third_record_had_87_percent_of_what_volumes_allow() -> None:
     }
     assert not any(layout.startswith("local") for layout in layouts)
     job = sort_job("volumes")
-    outside = dataclasses.replace(
+    outside = replace(
         job,
         phases=[
-            dataclasses.replace(
+            replace(
                 phase,
                 demands=[each for each in phase.demands if each.resource.startswith("volume")],
             )
@@ -216,7 +216,7 @@ def test_third_record_had_87_percent_of_what_volumes_allow() -> None:
         ],
         room=[each for each in job.room if each.where == "volume"],
     )
-    question = Question(job=outside, size=DATA, limits=Limits(least_nodes=330, most_nodes=330))
+    question = PlanRequest(job=outside, size=DATA, limits=Limits(min_nodes=330, max_nodes=330))
     found = of(plan(question, [catalog()], study()), "r3.4xlarge")
     assert found.layout.endswith("x gp2")
     ideal = DATA / 330 / found.seconds.median

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import json
@@ -25,8 +24,9 @@ from support.aws import KEYS, server
 from support.command import Tonnage
 from support.disk import ROOT
 from support.offers import law, profile
+from support.replacing import replace
 from tonnage.base.records.plan import AttachedVolumes, Candidate, Range, SpaceFit
-from tonnage.catalog import find_offer, load_catalog, catalog_names
+from tonnage.catalog import catalog_names, find_offer, load_catalog
 from tonnage.cli.plan.emit import written
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.provision.export import KINDS, HandoverError, Rental, ray
@@ -458,7 +458,7 @@ def test_the_table_tells_which_candidate_is_the_nth(tonnage: Tonnage) -> None:
 
 def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
     # No catalog has what GCP's object storage costs: a job that pays for no requests.
-    dataclasses.replace(reduce_job(1), requests=[]).write(tmp_path / "job.json")
+    replace(reduce_job(1), requests=[]).write(tmp_path / "job.json")
     known = profile({"n2-standard-8": [law("object get", 5e8), law("cpu", 1.0)]}, provider="gcp")
     known.write(tmp_path / "known" / "p.json")
     arguments = ("plan", str(tmp_path / "job.json"), "--data", "1TB", "--catalog")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from support.browser import Browser
 from support.command import Tonnage
 from support.disk import ROOT
+from support.replacing import replace
 from tonnage.base.records.plan import NamedPlan, Plan, Plans
 from tonnage.report.plans import SHOWN, best_in_words, render, write_plans
 
@@ -29,14 +29,14 @@ def of_types(count: int, times: float) -> Plan:
     first = plan().candidates[0]
     candidates = []
     for number in range(1, count + 1):
-        cost = dataclasses.replace(
+        cost = replace(
             first.cost_usd,
             low=times * number * 0.9,
             median=times * number,
             high=times * number * 1.2,
         )
-        candidates.append(dataclasses.replace(first, offer=f"type-{number}", cost_usd=cost))
-    return dataclasses.replace(plan(), candidates=candidates)
+        candidates.append(replace(first, offer=f"type-{number}", cost_usd=cost))
+    return replace(plan(), candidates=candidates)
 
 
 @pytest.mark.browser
@@ -65,15 +65,15 @@ def test_the_page_has_a_bar_for_each_type_and_plan(
 
 def test_a_type_has_its_best_candidate_only() -> None:
     one = of_types(1, 1.0)
-    dearer = dataclasses.replace(one.candidates[0], nodes=77)
-    twice = dataclasses.replace(one, candidates=[*one.candidates, dearer])
+    dearer = replace(one.candidates[0], nodes=77)
+    twice = replace(one, candidates=[*one.candidates, dearer])
     page = render(Plans(plans=[NamedPlan(name="one", plan=twice)]))
     (said,) = (line for line in page.splitlines() if 'id="chart-seconds"' in line)
     assert "one, 5 x type-1" in said and "one, 77 x" not in said
 
 
 def test_names_are_text_and_a_plan_without_a_candidate_says_so() -> None:
-    nothing = dataclasses.replace(plan(), candidates=[], pareto=[])
+    nothing = replace(plan(), candidates=[], pareto=[])
     page = render(Plans(plans=[NamedPlan(name="<b>&", plan=nothing)]))
     assert "<b>&" not in page and "&lt;b&gt;&amp;" in page
     assert best_in_words(nothing) in page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from support.browser import Browser
 from support.command import Tonnage
 from support.reductions import record
+from support.replacing import replace
 from tonnage.base.records.sweep import ReductionSweep
 from tonnage.model.analysis.reduction_sweep import summarise_sweep
 from tonnage.report.reductions import FIGURES, found_in_words, render, write_sweep
@@ -78,9 +78,9 @@ def test_what_was_found_in_part_is_not_called_found() -> None:
 def test_other_work_is_no_cell_of_the_same() -> None:
     one = record(["x"], 1000, 1.0, 1000, 1)
     others = [
-        dataclasses.replace(one, job="pca"),
-        dataclasses.replace(one, settings=one.settings | {"memory_bytes": 7}),
-        dataclasses.replace(one, workers=one.workers[:1]),
+        replace(one, job="pca"),
+        replace(one, settings=one.settings | {"memory_bytes": 7}),
+        replace(one, workers=one.workers[:1]),
     ]
     assert len(summarise_sweep([one, *others, one]).swept) == 4
 

@@ -1,6 +1,5 @@
 """The report of a study, as a reader sees it: in Chromium, offline, wide and narrow."""
 
-import dataclasses
 import re
 import shutil
 import time
@@ -13,6 +12,7 @@ import pytest
 
 from support.browser import Browser, Page
 from support.disk import ROOT
+from support.replacing import replace
 from tonnage.base import formatting
 from tonnage.base.records import Measurement, RecordError, Study, read_table, write_table
 from tonnage.report import html, write_report
@@ -49,7 +49,7 @@ def shown(
 def change(directory: Path, **fields: Any) -> Study:
     """Writes the study with other fields."""
     path = directory / "study.json"
-    changed = dataclasses.replace(Study.read(path), **fields)
+    changed = replace(Study.read(path), **fields)
     changed.write(path)
     return changed
 
@@ -250,10 +250,10 @@ def test_network_that_was_idle_is_folded_away(browser: Browser, directory: Path)
 @pytest.mark.browser
 def test_text_of_a_study_is_only_text(browser: Browser, directory: Path, study: Study) -> None:
     evil = "<script>document.title='taken'</script><img src=x onerror=alert(1)>\"'&amp;$style"
-    device = dataclasses.replace(study.environment.devices[0], name=evil, directories=[evil])
-    environment = dataclasses.replace(study.environment, host=evil, devices=[device])
+    device = replace(study.environment.devices[0], name=evil, directories=[evil])
+    environment = replace(study.environment, host=evil, devices=[device])
     measurements = [
-        dataclasses.replace(measurement, id=evil, command=[evil])
+        replace(measurement, id=evil, command=[evil])
         for measurement in study.measurements[:1]
     ]
     devices = read_table(directory / "devices.parquet")
@@ -377,7 +377,7 @@ def test_what_was_predicted_adds_up_on_the_page(directory: Path, study: Study) -
     one, two = predicted.phases
     disk, cpu = (next(t for t in one.terms if t.resource.startswith(n)) for n in ("disk", "cpu"))
     phases = [
-        dataclasses.replace(
+        replace(
             phase,
             limit=term.resource,
             ramp_seconds=-0.31,
@@ -390,7 +390,7 @@ def test_what_was_predicted_adds_up_on_the_page(directory: Path, study: Study) -
     whole = sum(phase.seconds for phase in phases) + 0.25
     change(
         directory,
-        predicted=dataclasses.replace(predicted, phases=phases, other_seconds=0.25, seconds=whole),
+        predicted=replace(predicted, phases=phases, other_seconds=0.25, seconds=whole),
     )
     page = write_report(directory).read_text()
     first, second, last = (
@@ -409,7 +409,7 @@ def test_what_was_predicted_adds_up_on_the_page(directory: Path, study: Study) -
 def test_efficiency_above_all_is_explained(directory: Path, study: Study) -> None:
     assert study.limit
     assert formatting.ABOVE_LIMIT not in plain(write_report(directory).read_text())
-    change(directory, limit=dataclasses.replace(study.limit, efficiency=1.07))
+    change(directory, limit=replace(study.limit, efficiency=1.07))
     assert formatting.ABOVE_LIMIT in plain(write_report(directory).read_text())
 
 
@@ -417,8 +417,8 @@ def test_only_a_command_that_repeats_a_measurement_is_called_so(
     directory: Path, study: Study
 ) -> None:
     disk, *_ = study.measurements
-    alone = dataclasses.replace(disk, command=["tonnage", "measure", "disk", "--dir", "a b"])
-    within = dataclasses.replace(disk, id="within", command=study.command)
+    alone = replace(disk, command=["tonnage", "measure", "disk", "--dir", "a b"])
+    within = replace(disk, id="within", command=study.command)
     change(directory, measurements=[alone, within])
     page = write_report(directory).read_text()
     repeats = re.findall(r"<h4>A command that repeats it</h4><pre[^>]*><code>(.*?)</code>", page)
@@ -433,10 +433,10 @@ def test_no_figure_of_an_axis_is_cut_off(
 ) -> None:
     def faster(measurement: Measurement, factor: float) -> Measurement:
         trials = [
-            dataclasses.replace(trial, rates=[factor * rate for rate in trial.rates])
+            replace(trial, rates=[factor * rate for rate in trial.rates])
             for trial in measurement.trials
         ]
-        return dataclasses.replace(measurement, id=f"times-{factor:.0f}", trials=trials)
+        return replace(measurement, id=f"times-{factor:.0f}", trials=trials)
 
     # From what disks do to what memory does, and beyond.
     measurements = [faster(study.measurements[0], 10.0**power) for power in (0, 1, 3, 6)]

@@ -1,6 +1,5 @@
 """`study`: the whole loop, its files and their order, what is left of it when it is cut short."""
 
-import dataclasses
 import json
 import os
 import signal
@@ -16,6 +15,7 @@ from support import processes
 from support.command import Tonnage
 from support.disk import ROOT
 from support.processes import Running, patched, started
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study, read_table
 from tonnage.study.local import Settings, measuring_alone, study
@@ -190,7 +190,7 @@ def test_an_earlier_study_is_kept_and_told_of(
         (out / "study.json").write_text("{}")
     else:
         kept = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
-        dataclasses.replace(kept, steps=steps).write(out / "study.json")
+        replace(kept, steps=steps).write(out / "study.json")
     before = (out / "study.json").read_bytes()
     settings = Settings(20_000_000, 64 << 20, (disk,), out)
     with pytest.raises(

@@ -3,7 +3,6 @@
 Ten minutes hold no whole day. The daily cycle is one on a small scale: of 150 s, four times over.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from support.measurements import ENVIRONMENT, PHASE
 from tonnage.base.records import Latency, Measurement, Metric, Source, Trial, TrialSpec
@@ -129,7 +129,7 @@ def measured(name: str, series: Series) -> Measurement:
         cpu_seconds_per_byte=1e-9,
         warm_up_seconds=1.0,
         rates=[],
-        phase=dataclasses.replace(PHASE, seconds=float(len(rates))),
+        phase=structs.replace(PHASE, seconds=float(len(rates))),
         began_at=BEGAN_AT,
         step=TrialSpec(operation="read4m", outstanding=OUTSTANDING, round=0, suite="steady"),
         reading=reading,
@@ -140,7 +140,7 @@ def measured(name: str, series: Series) -> Measurement:
         kind="ops",
         began_at=BEGAN_AT,
         command=COMMAND,
-        environment=dataclasses.replace(ENVIRONMENT, host=name, versions={"tonnage": "0.1.0"}),
+        environment=structs.replace(ENVIRONMENT, host=name, versions={"tonnage": "0.1.0"}),
         settings={"suite": "steady"},
         stopping_rule="one trial of 600 s",
         page_cache="bypassed where a reading says direct",

@@ -8,7 +8,6 @@ one line. The first thing that it does otherwise is shown, with the seed and the
 
 import argparse
 import copy
-import dataclasses
 import itertools
 import json
 import math
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base.records import Metric
+from tonnage.base.records.base import to_builtins
 from tonnage.measure.importers import OPERATIONS, Unreadable, read
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "importers"
@@ -91,7 +91,7 @@ def check(path: Path) -> str:
 def obeys(reading: Metric) -> None:
     """Asserts a reading's schema: a known operation, and numbers that are finite, not negative."""
     assert reading.operation in OPERATIONS
-    values = dataclasses.asdict(reading)
+    values = to_builtins(reading)
     json.dumps(values, allow_nan=False, ensure_ascii=False).encode()
     for name in ("block_bytes", "concurrency"):
         assert values[name] is None or (type(values[name]) is int and values[name] >= 0), name

@@ -12,9 +12,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+
+from msgspec import structs
 
 from tonnage.base.records.plan import AttachedVolumes, Candidate, Plan, Range, SpaceFit
 from tonnage.catalog import find_offer, load_catalog
@@ -65,8 +67,8 @@ def candidate(
         own_disks=own_disks,
         volumes=volumes,
     )
-    told = cost.tariff(catalog, offer, made, spot)
-    return replace(made, usd_per_hour=cost.usd_per_hour(told))
+    told = cost.find_tariff(catalog, offer, made, spot)
+    return structs.replace(made, usd_per_hour=cost.usd_per_hour(told))
 
 
 def plan(path: Path, *candidates: Candidate, spot: bool = False) -> Path:

@@ -1,7 +1,8 @@
 """A fleet's network made up of links that are known: each part of the agenda as it must go."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec import structs
 
 from support.measurements import PHASE, measurement
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Metric, Source, Trial, TrialSpec
@@ -36,7 +37,7 @@ def network(
     for name in names:
         why = (lost or {}).get(name)
         some = [each for each in trials[name] if why is None or each.name == "send, pair"]
-        whole = replace(measurement(name, {}), trials=some)
+        whole = structs.replace(measurement(name, {}), trials=some)
         kind = (types or {}).get(name, "m")
         rows.append(
             ClusterNode(

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.base.stats.distributions import normal_quantiles
 from tonnage.model.profiles.network_scaling import ScalingCurve
-from tonnage.model.slowest_node import Draws, ClusterDraws
+from tonnage.model.slowest_node import ClusterDraws, Draws
 
 EACH_UP_TO, APART = 40, 1.08
 """So many sizes have a middle of their own; and by what factor others are apart that have."""
@@ -29,7 +30,9 @@ Sizes = npt.NDArray[np.int64]
 class CapacitySamples:
     """The slowest of N nodes, N from ``least_nodes`` to ``most_nodes``."""
 
-    def __init__(self, most_nodes: int, least_nodes: int = 1, fleets: ClusterDraws | None = None) -> None:
+    def __init__(
+        self, most_nodes: int, least_nodes: int = 1, fleets: ClusterDraws | None = None
+    ) -> None:
         self.max_nodes = most_nodes
         self.min_nodes = least_nodes
         self.fleets = fleets or ClusterDraws()
@@ -112,7 +115,7 @@ def _some(least: int, most: int) -> Sizes:
 def _shape(law: CapacityDistribution) -> tuple[float, CapacityDistribution, object]:
     """How fast, the same law at a rate of about 1, and what tells its factors from others'."""
     scale = law.modes[0].median
-    modes = [dataclasses.replace(each, median=each.median / scale) for each in law.modes]
+    modes = [structs.replace(each, median=each.median / scale) for each in law.modes]
     key = (
         law.resource,
         tuple(dataclasses.astuple(each) for each in modes),
@@ -120,4 +123,4 @@ def _shape(law: CapacityDistribution) -> tuple[float, CapacityDistribution, obje
         law.fleet_spread,
         law.fleets,
     )
-    return scale, dataclasses.replace(law, modes=modes), key
+    return scale, structs.replace(law, modes=modes), key

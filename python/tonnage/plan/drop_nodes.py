@@ -9,11 +9,11 @@ there is no interval.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
@@ -21,7 +21,7 @@ from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import Billing, Offer
 from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity
 from tonnage.model.token_bucket import TokenBucket
-from tonnage.plan.capacity_samples import MedianCapacity, CapacitySamples
+from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
 from tonnage.plan.cost_model import cost_usd, job_work
 from tonnage.plan.demand import RESOURCE_CLASSES, LayoutDemand, ResourceClass, layout_demand
 
@@ -150,8 +150,16 @@ def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
 
 def _seconds(found: LayoutDemand, size: int, count: int, cores: float | None) -> float:
     sizes = np.array([count])
-    figures: dict[ResourceClass, TokenBucket] = {"cpu": TokenBucket.constant(cores)} if cores else {}
-    spent = job_work(found, size, MedianCapacity(CapacitySamples(count, count), sizes), sizes.astype(float), figures)
+    figures: dict[ResourceClass, TokenBucket] = (
+        {"cpu": TokenBucket.constant(cores)} if cores else {}
+    )
+    spent = job_work(
+        found,
+        size,
+        MedianCapacity(CapacitySamples(count, count), sizes),
+        sizes.astype(float),
+        figures,
+    )
     return float(spent[0]) / count
 
 
@@ -181,12 +189,12 @@ def _counts_cores(job: Job) -> bool:
 
 def _without_cores(job: Job) -> Job:
     phases = [
-        dataclasses.replace(
+        structs.replace(
             phase, demands=[d for d in phase.demands if RESOURCE_CLASSES[d.resource] != "cpu"]
         )
         for phase in job.phases
     ]
-    return dataclasses.replace(job, phases=phases)
+    return structs.replace(job, phases=phases)
 
 
 def _refuse_full(job: Job, size: int, nodes: Sequence[MeasuredNode]) -> None:

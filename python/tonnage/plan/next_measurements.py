@@ -14,19 +14,19 @@ told with the cheapest first, as that is how to begin.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tonnage.base.records.base import to_builtins
 from tonnage.base.records.plan import Candidate, MeasurementProposal, Plan
 from tonnage.model.profiles.repository import ProfileIndex
-from tonnage.plan.capacity_samples import MedianCapacity, CapacitySamples
-from tonnage.plan.cost_model import Array, BillingUnit, term_work, cost_usd
-from tonnage.plan.layouts import Group, Options
-from tonnage.plan.search import Limits, figures_of, machine_usd
+from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
+from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, term_work
+from tonnage.plan.layouts import LayoutOptions, OfferGroup
+from tonnage.plan.search import Limits, buckets_at, machine_usd_per_hour
 
 SCREENING_SECONDS = 600.0
 SCREENING_NODES = 2
@@ -42,8 +42,13 @@ SLOWEST, FASTEST = 1.0, 1e13
 RULE = "the share of measured offers with as much for each local disk, (n + 1/2) of (all + 1)"
 
 
-def survey(
-    offered: Options, size: int, rates: CapacitySamples, limits: Limits, best: Candidate | None, known: ProfileIndex
+def next_measurements(
+    offered: LayoutOptions,
+    size: int,
+    rates: CapacitySamples,
+    limits: Limits,
+    best: Candidate | None,
+    known: ProfileIndex,
 ) -> list[MeasurementProposal]:
     """Offers that could win, the best chance for a dollar first."""
     rows: dict[tuple[str, str, bool], MeasurementProposal] = {}
@@ -53,7 +58,7 @@ def survey(
         for place, (rate, fleet) in enumerate(zip(least, nodes, strict=True)):
             if not math.isfinite(rate) or rate > _most(group, place):
                 continue
-            row = _row(group, place, float(rate), int(fleet), seen, limits.charged)
+            row = _row(group, place, float(rate), int(fleet), seen, limits.billing_unit)
             key = (row.provider, row.offer, group.machines[place].placement)
             if key not in rows or row.least_bytes_per_second < rows[key].least_bytes_per_second:
                 rows[key] = row
@@ -67,31 +72,31 @@ def survey(
     )
 
 
-def within(plan: Plan, budget: float | None) -> list[dict[str, Any]]:
+def within_budget(plan: Plan, budget: float | None) -> list[dict[str, Any]]:
     """What of a plan's survey a budget pays for, chosen greedily; the cheapest first."""
     left = math.inf if budget is None else budget
     found = []
     for row in plan.survey:
         if row.usd_to_measure <= left:
             left -= row.usd_to_measure
-            found.append(dataclasses.asdict(row))
+            found.append(to_builtins(row))
     return sorted(found, key=lambda row: float(row["usd_to_measure"]))
 
 
 def _row(
-    group: Group, place: int, rate: float, nodes: int, seen: Sequence[float], charged: BillingUnit
+    group: OfferGroup, place: int, rate: float, nodes: int, seen: Sequence[float], charged: BillingUnit
 ) -> MeasurementProposal:
     machine = group.machines[place]
     count = _disks(group, place)
     reached = sum(each >= rate / count for each in seen)
     spent = np.array([SCREENING_NODES * SCREENING_SECONDS])
-    price = machine_usd(group)[[place]]
+    price = machine_usd_per_hour(group)[[place]]
     fleet = np.array([float(SCREENING_NODES)])
     paid = cost_usd(spent, fleet, price, 0.0, 0.0, group.catalog.billing, charged)
     return MeasurementProposal(
         provider=machine.offer.provider,
         offer=machine.offer.type,
-        layout=group.shape.layout,
+        layout=group.demand.layout,
         nodes=nodes,
         resource="local disks",
         least_bytes_per_second=rate,
@@ -101,7 +106,7 @@ def _row(
     )
 
 
-def _most(group: Group, place: int) -> float:
+def _most(group: OfferGroup, place: int) -> float:
     """What no local disks of a machine exceed; infinite where their number is unknown."""
     disks = group.machines[place].offer.disks
     if not disks:
@@ -112,17 +117,17 @@ def _most(group: Group, place: int) -> float:
     )
 
 
-def _disks(group: Group, place: int) -> int:
+def _disks(group: OfferGroup, place: int) -> int:
     """How many local disks a machine has; one where that is not known, which asks more of it."""
     disks = group.machines[place].offer.disks or ()
     return sum(each.count or 1 for each in disks) or 1
 
 
-def _per_disk(offered: Options, known: ProfileIndex) -> list[float]:
+def _per_disk(offered: LayoutOptions, known: ProfileIndex) -> list[float]:
     """What each measured offer carries for each of its local disks."""
     found = {}
     for group in offered.groups:
-        if group.shape.own_disks:
+        if group.demand.own_disks:
             for place, machine in enumerate(group.machines):
                 offer = machine.offer
                 laws = known.offers.get((offer.provider, offer.type), {}).get(machine.placement)
@@ -135,30 +140,30 @@ def _per_disk(offered: Options, known: ProfileIndex) -> list[float]:
 
 
 def _least_rates(
-    group: Group, size: int, rates: CapacitySamples, limits: Limits, best: Candidate | None
+    group: OfferGroup, size: int, rates: CapacitySamples, limits: Limits, best: Candidate | None
 ) -> tuple[Array, Array]:
     """For each machine the least rate of local disks that would win, and with how many nodes.
 
     By bisection; what disks have to carry is the larger of both ways in each phase. 0: with any.
     """
     machines = group.machines
-    begin = np.clip(group.min_nodes, limits.least_nodes, limits.most_nodes)[:, None]
+    begin = np.clip(group.min_nodes, limits.min_nodes, limits.max_nodes)[:, None]
     steps = np.linspace(0, 1, SIZES)[None, :]
-    sizes = (begin * (limits.most_nodes / begin) ** steps).round().astype(np.int64)
+    sizes = (begin * (limits.max_nodes / begin) ** steps).round().astype(np.int64)
     fleet = sizes.astype(np.float64)
-    figures = figures_of(group, np.arange(len(machines))[:, None])
-    prices = machine_usd(group)[:, None]
-    volumes = group.shape.volumes
+    figures = buckets_at(group, np.arange(len(machines))[:, None])
+    prices = machine_usd_per_hour(group)[:, None]
+    volumes = group.demand.volumes
     volume_usd: Array | float = volumes.usd_per_hour(fleet) if volumes else 0.0
     shape = sizes.shape
     others: list[tuple[float, Array]] = []
-    for phase in group.shape.phases:
+    for phase in group.demand.phases:
         longest = np.zeros(shape)
         for term in phase.terms:
             if term.resource_class != "local disks":
                 took = term_work(
                     term,
-                    group.shape,
+                    group.demand,
                     size,
                     MedianCapacity(rates, sizes),
                     fleet,
@@ -166,7 +171,7 @@ def _least_rates(
                 )
                 longest = np.maximum(longest, took)
         others.append((size * phase.local_per_byte, longest))
-    fixed = fleet * sum(phase.fixed_seconds for phase in group.shape.phases)
+    fixed = fleet * sum(phase.fixed_seconds for phase in group.demand.phases)
     held = sizes >= group.min_nodes[:, None]
 
     def wins(rate: Array) -> Array:
@@ -178,7 +183,7 @@ def _least_rates(
             volume_usd,
             group.outside_usd,
             group.catalog.billing,
-            limits.charged,
+            limits.billing_unit,
         )
         seconds = spent / fleet
         better = np.ones(shape, dtype=bool)

@@ -1,6 +1,5 @@
 """Records: what is written is read again, for ever, and what is no record is told from one."""
 
-import dataclasses
 import json
 import os
 import stat
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from support.disk import ROOT
 from support.measurements import ENVIRONMENT, PHASE, measurement
+from support.replacing import replace
 from tonnage.base import records
 from tonnage.base.records import (
     ClusterMeasurement,
@@ -89,22 +89,22 @@ def test_what_is_written_is_read(path: Path, disk: Path) -> None:
     assert kind.from_json(record.to_json()) == record
 
 
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.floats(0, 1e24)
 
 
 @given(
     rates=st.dictionaries(st.text(), st.lists(NUMBERS, max_size=3), max_size=3),
     settings=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | NUMBERS),
     host=st.text(),
-    size=st.none() | st.integers(),
+    size=st.none() | st.integers(0, 2**62),
 )
 @settings(derandomize=True, max_examples=50)
 def test_any_values_are_read_as_they_were_written(
     rates: dict[str, list[float]], settings: dict[str, Any], host: str, size: int | None
 ) -> None:
-    environment = dataclasses.replace(ENVIRONMENT, host=host, memory_limit_bytes=size)
+    environment = replace(ENVIRONMENT, host=host, memory_limit_bytes=size)
     made = measurement("m", rates)
-    made = dataclasses.replace(made, settings=settings, environment=environment)
+    made = replace(made, settings=settings, environment=environment)
     assert Measurement.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
@@ -137,13 +137,12 @@ def test_another_schema_is_refused(disk: Path, schema: object) -> None:
         Prediction.read(disk / "prediction.json")
 
 
-def test_a_field_that_came_later_is_left_out(disk: Path) -> None:
+def test_unknown_fields_are_named() -> None:
     values = json.loads((DATA / "study-1.json").read_text())
-    study = Study.from_json(values)
-    values["later"] = {"any": "thing"}
-    values["environment"]["later"] = 1
     values["measurements"][0]["trials"][0]["phase"]["stages"][0]["later"] = [None]
-    assert Study.from_json(values) == study
+    place = r"\$\.measurements\[0\]\.trials\[0\]\.phase\.stages\[0\]\.later"
+    with pytest.raises(RecordError, match=f"^{place}: unknown field$"):
+        Study.from_json(values)
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
@@ -169,7 +168,7 @@ def test_a_record_without_one_of_its_fields_is_refused(path: Path) -> None:
     values = json.loads(path.read_text())
     field = list(values)[1]
     del values[field]
-    with pytest.raises(RecordError, match=f"'{field}'"):
+    with pytest.raises(RecordError, match=rf"^\$\.{field}: missing$"):
         KINDS[path.stem.rpartition("-")[0]].from_json(values)
 
 
@@ -226,7 +225,7 @@ def test_what_is_written_is_durable_before_it_has_its_name_and_the_name_after(
 
 
 def test_a_record_that_cannot_be_written_leaves_nothing(disk: Path) -> None:
-    made = dataclasses.replace(measurement("m", {}), settings={"a": object()})
+    made = replace(measurement("m", {}), settings={"a": object()})
     with pytest.raises(TypeError):
         made.write(disk / "m.json")
     assert list(disk.iterdir()) == []
@@ -276,4 +275,4 @@ def _assert_holds(new: Any, old: Any) -> None:
         for each_new, each_old in zip(new, old, strict=True):
             _assert_holds(each_new, each_old)
     else:
-        assert (type(new), new) == (type(old), old)
+        assert new == old and isinstance(new, bool) == isinstance(old, bool)

@@ -1,6 +1,5 @@
 """`tonnage observe`: what is seen is what happened, whatever was watched; nothing is left."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from scipy.optimize import nnls
 from support import processes
 from support.command import Tonnage
 from support.disk import ROOT
+from support.replacing import replace
 from tonnage.base import formatting
 from tonnage.base.records import Job, Observation, ObservedPhase, Phase, RunRecord, read_table
 from tonnage.measure.observe import cgroup
@@ -226,7 +226,7 @@ def test_work_on_what_need_not_be_read_grows() -> None:
     found = seen_in(made(work, {"written_bytes": 1e9, "cpu_seconds": 0.5, "seconds": 2.0}))
     assert [phase.grows for phase in found] == [True, True]
     assert input_of(found, None) == (pytest.approx(2e9, rel=0.01), "what phase-2 has written")
-    some = [dataclasses.replace(found[0], read_bytes=1000), found[1]]
+    some = [replace(found[0], read_bytes=1000), found[1]]
     assert input_of(some, None)[1] == "what phase-2 has written"
 
 
@@ -628,12 +628,12 @@ def test_phases_of_a_pyspark_job(tonnage: Tonnage, disk: Path) -> None:
 
 def test_a_job_keeps_fixed_what_does_not_grow_and_what_one_core_limits() -> None:
     seen = Observation.read(ROOT / "tests" / "data" / "artifacts" / "observation-1.json")
-    work = dataclasses.replace(
+    work = replace(
         seen.phases[0], name="work", grows=True, seconds=8.0, cpu_seconds=9.0, bottleneck="one core"
     )
-    start = dataclasses.replace(work, name="start", grows=False, seconds=3.0)
-    end = dataclasses.replace(work, name="end", bottleneck="cpu")
-    job = as_job("j", dataclasses.replace(seen, phases=[start, work, end], input_bytes=10**9))
+    start = replace(work, name="start", grows=False, seconds=3.0)
+    end = replace(work, name="end", bottleneck="cpu")
+    job = as_job("j", replace(seen, phases=[start, work, end], input_bytes=10**9))
     assert job is not None
     assert [(each.name, each.fixed_seconds, each.most_cores) for each in job.phases] == [
         ("start", 3.0, None),

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.core import lease
 from tonnage.base.records import ClusterNode, Measurement, Trial
@@ -152,7 +153,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_each_machine_writes_its_part_and_reads_the_next_ones(
     disk: Path, runs: list[dict[str, Any]], shared: bool, direct: bool
 ) -> None:
-    settings = dataclasses.replace(SETTINGS, shared=shared, direct=direct, flush=direct)
+    settings = replace(SETTINGS, shared=shared, direct=direct, flush=direct)
     found = whole(measured(disk, settings))
     for place, (node, each) in enumerate(found.items()):
         assert [trial.name for trial in each.trials] == ["write x2", "read x2"] * 2
@@ -211,7 +212,7 @@ def test_what_one_does_not_have_on_file_all_do_again_and_keep_the_first(disk: Pa
     assert again["b"].trials[2:] != first["b"].trials[2:]
     # Of the second round the others have the first attempt, which b was not in.
     assert together(again) == together(
-        {node: dataclasses.replace(each, trials=each.trials[:2]) for node, each in again.items()}
+        {node: replace(each, trials=each.trials[:2]) for node, each in again.items()}
     )
     assert None not in together(again).values()
     # Now all have all, and nobody writes.
@@ -225,7 +226,7 @@ def test_who_fails_is_not_waited_for_nor_read(disk: Path, shared: bool) -> None:
         if node == "b" and trial.name == "write x2":
             raise core.RunError("it broke")
 
-    found = measured(disk, dataclasses.replace(SETTINGS, shared=shared), on_trial=fail)
+    found = measured(disk, replace(SETTINGS, shared=shared), on_trial=fail)
     assert isinstance(found.pop("b"), core.RunError)
     for node, each in whole(found).items():
         details = [trial.reading.details for trial in each.trials if trial.reading]
@@ -264,9 +265,9 @@ def test_several_that_leave_at_one_moment_leave_nothing_and_none_stumbles(disk: 
 def test_what_killed_ones_left_goes_and_what_is_in_use_stays(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "OVER_SECONDS", 0.6)
+    monkeypatch.setattr(lease, "EXPIRE_SECONDS", 0.6)
     monkeypatch.setattr(lease, "RENEW_SECONDS", 0.1)
-    monkeypatch.setattr(lease, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.05)
     for name in ("old", "young"):
         (disk / f"{PREFIX}{name}").mkdir()
         (disk / f"{PREFIX}{name}" / f"{lease.PREFIX}0").touch()

@@ -3,7 +3,6 @@
 Nodes are answered for by a script (`support/ssh.sh`); `tests/provision/aws/test_launch_lab.py` has real ones.
 """
 
-import dataclasses
 import json
 import math
 import os
@@ -24,6 +23,7 @@ from support.disk import ROOT
 from support.documented import shown
 from support.ec2 import REGION, Cloud, cloud
 from support.launches import CATALOG, GP3, OFFER, SSH, Command, Ended, candidate, plan
+from support.replacing import replace
 from support.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.base.records.launch import Launch, RentedNode, Tariff
@@ -627,15 +627,15 @@ def test_refuses_and_says_what_mends_it(world: World, flags: tuple[str, ...], sa
 
 
 def test_a_plan_at_another_price_or_of_another_provider_is_refused(world: World) -> None:
-    dearer = dataclasses.replace(candidate(NODES), usd_per_hour=9.0)
+    dearer = replace(candidate(NODES), usd_per_hour=9.0)
     plan(world.here / "plan.json", dearer)
     assert "make the plan anew" in world.launch().err
-    longer = dataclasses.replace(
-        candidate(NODES), seconds=dataclasses.replace(dearer.seconds, high=9000.0)
+    longer = replace(
+        candidate(NODES), seconds=replace(dearer.seconds, high=9000.0)
     )
     plan(world.here / "plan.json", longer)
     assert "the plan takes up to 2.5 h: give more" in world.launch().err
-    plan(world.here / "plan.json", dataclasses.replace(dearer, provider="gcp"))
+    plan(world.here / "plan.json", replace(dearer, provider="gcp"))
     assert "only aws is rented" in world.launch().err
     assert world.cloud.asked == []
 
@@ -670,7 +670,7 @@ def test_a_fleet_costs_what_each_node_was_there_for() -> None:
     assert cost_usd(PRICED, nodes, until) == pytest.approx(590 * 0.0011, abs=1e-9)
     assert cost_usd(PRICED, nodes, until, most=True) == pytest.approx(590 * 0.0021, abs=1e-9)
     # By begun hours, as EC2 once had it.
-    hourly = dataclasses.replace(PRICED, granularity_seconds=3600.0, volumes_usd_per_hour=0.0)
+    hourly = replace(PRICED, granularity_seconds=3600.0, volumes_usd_per_hour=0.0)
     assert cost_usd(hourly, nodes[:2], until) == pytest.approx(7.2)
 
 

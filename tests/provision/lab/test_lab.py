@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ from support import labs
 from support.command import Tonnage
 from support.labs import needs_lab
 from support.processes import PATIENCE_SECONDS, started
+from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.system import loop_devices
 from tonnage.base.system.cgroups import processes_in

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
+from support.replacing import replace
 from support.runs import plan_of
 from support.sorters import SortMachines, Trouble
 from tonnage.base import core, formatting
@@ -40,14 +40,14 @@ JOB = tonnage.MapReduce(map=words, reduce=tonnage.sums("n"))
 def planned(nodes: int, size: int, durability: str = "none", **shares: float) -> Plan:
     """A plan of a MapReduce on so many machines."""
     job = mapreduce_job(durability, **shares)  # type: ignore[arg-type]
-    return dataclasses.replace(plan_of(nodes, size), job=job)
+    return replace(plan_of(nodes, size), job=job)
 
 
 def count(
     room: Path, monkeypatch: pytest.MonkeyPatch, machines: SortMachines, **more: Any
 ) -> RunRecord:
     """Counts words by the command's own function; gives what it has kept."""
-    monkeypatch.setattr(clusters, "attached", lambda _: nullcontext(machines))
+    monkeypatch.setattr(clusters, "connect", lambda _: nullcontext(machines))
     (room / "counted.py").write_text(COUNT)
     usual: dict[str, Any] = {
         "output": f"{room}/{{node}}/out",

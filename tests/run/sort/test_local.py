@@ -1,6 +1,5 @@
 """`run sort`: what comes out is what went in, in order, however skewed; and within its memory."""
 
-import dataclasses
 import hashlib
 import json
 import random
@@ -15,6 +14,7 @@ from support import processes
 from support.command import Tonnage
 from support.disk import ROOT, room
 from support.records import blob, checksum, content, cut, key_of, parts
+from support.replacing import replace
 from tonnage.base.records import RunRecord
 from tonnage.cli.options.cluster import Patience
 from tonnage.cli.run.sort import in_words
@@ -203,19 +203,19 @@ def test_words_say_what_json_says(tonnage: Tonnage, disk: Path) -> None:
 def test_words_are_few_however_often_a_phase_came() -> None:
     record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")
     mode = {"engine": "io_uring", "registered": True, "direct": True, "why": None}
-    phase = dataclasses.replace(record.phases[0], disk_modes=[mode], seconds=0.025)
+    phase = replace(record.phases[0], disk_modes=[mode], seconds=0.025)
     again = [
-        dataclasses.replace(phase, name="pass_one_again", bottleneck=each)
+        replace(phase, name="pass_one_again", bottleneck=each)
         for each in ("write", "write", "read")
     ]
-    once = dataclasses.replace(record, phases=[phase], seconds=2.0, bytes=100 * 10**6)
+    once = replace(record, phases=[phase], seconds=2.0, bytes=100 * 10**6)
     _, rate, only = in_words(once)
     assert rate.startswith("2.00 s, 50.0 MB/s sorted, ")
     assert only == f"{phase.name}: 0.0250 s, limited by {phase.bottleneck}"
-    refused = dataclasses.replace(
+    refused = replace(
         phase, disk_modes=[mode | {"direct": False, "why": "no"}, mode | {"engine": "threads"}]
     )
-    twice = dataclasses.replace(
+    twice = replace(
         once, phases=[phase, *again, refused], repartitioned_bytes=500 * 10**6
     )
     first, several, *more = in_words(twice)[2:]

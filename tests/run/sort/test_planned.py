@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -13,6 +12,7 @@ import pytest
 
 from support.command import Tonnage
 from support.records import blob
+from support.replacing import replace
 from support.runs import RATES, disks, network, plan_of
 from support.sorters import SortMachines, Trouble, directories
 from tonnage.base import core
@@ -47,7 +47,7 @@ def attach(monkeypatch: pytest.MonkeyPatch) -> Callable[[SortMachines], None]:
     """Has the command attach to machines that are threads."""
 
     def attach(machines: SortMachines) -> None:
-        monkeypatch.setattr(clusters, "attached", lambda _: nullcontext(machines))
+        monkeypatch.setattr(clusters, "connect", lambda _: nullcontext(machines))
         monkeypatch.setattr(cluster, "refuse_without_ray", lambda: None)
 
     attach(SortMachines(*NODES, "d"))
@@ -151,12 +151,12 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     refused("No such file", disk / "nowhere.json")
     (disk / "other.json").write_text("{}")
     refused("give what tonnage plan sort --json printed", disk / "other.json")
-    other = dataclasses.replace(plan_of(4), job=mapreduce_job())
+    other = replace(plan_of(4), job=mapreduce_job())
     refused(
         "it is of mapreduce: give what tonnage plan sort --json printed",
         other.write(disk / "mapreduce.json"),
     )
-    empty = dataclasses.replace(plan_of(4), candidates=[])
+    empty = replace(plan_of(4), candidates=[])
     refused("it has no candidate", empty.write(disk / "empty.json"))
     assert following(plan, 1, 4, "none").nodes == 4
     on_volumes = plan_of(4, durability="volumes").write(disk / "volumes.json")

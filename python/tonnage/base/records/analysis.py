@@ -7,15 +7,15 @@ Each figure names the measurements that it comes from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Amount, Count, Number, Record, Seconds, Share, Struct
 from tonnage.base.records.measurement import ScorecardItem
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(Struct, frozen=True, kw_only=True):
     """A quantile (``share`` 0.5 is the median), and the interval that holds the true one.
 
     ``over`` tells what was counted: instances, each with one value; trials, where there is but one
@@ -23,19 +23,18 @@ class Estimate:
     ``low`` and ``high`` the interval is not estimable, and ``lacking`` is how many more it takes.
     """
 
-    share: float
-    value: float
-    low: float | None
-    high: float | None
-    confidence: float | None
-    size: int
-    effective_size: int
+    share: Share
+    value: Amount
+    low: Amount | None
+    high: Amount | None
+    confidence: Share | None
+    size: Count
+    effective_size: Count
     over: str
-    lacking: int
+    lacking: Count
 
 
-@dataclass(frozen=True, kw_only=True)
-class Percentile:
+class Percentile(Struct, frozen=True, kw_only=True):
     """A percentile of latency (mean, p50, p90, p99, p999, max), the median over instances.
 
     Each instance has its own percentile; operations of several are never put together.
@@ -45,16 +44,15 @@ class Percentile:
     seconds: Estimate
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConcurrencyLevel:
+class ConcurrencyLevel(Struct, frozen=True, kw_only=True):
     """What an operation gave with so many outstanding; ``None`` where the tool does not say."""
 
-    concurrency: int | None
+    concurrency: Count | None
     bandwidth: Estimate | None
     operations: Estimate | None
     latencies: list[Percentile]
-    cpu_seconds_per_operation: float | None
-    cpu_seconds_per_byte: float | None
+    cpu_seconds_per_operation: Amount | None
+    cpu_seconds_per_byte: Amount | None
     measurements: list[str]
 
     def rate(self, unit: str) -> Estimate | None:
@@ -62,8 +60,7 @@ class ConcurrencyLevel:
         return self.bandwidth if unit == "bytes" else self.operations
 
 
-@dataclass(frozen=True, kw_only=True)
-class LatencyHistogram:
+class LatencyHistogram(Struct, frozen=True, kw_only=True):
     """How long one instance's operations took: the share of them between each two edges.
 
     ``role`` tells which instance it is: best, middle, worst, or only.
@@ -71,14 +68,13 @@ class LatencyHistogram:
 
     instance: str
     role: str
-    count: int
-    edges_seconds: list[float]
-    shares: list[float]
+    count: Count
+    edges_seconds: list[Seconds]
+    shares: list[Amount]
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class InstancePercentiles:
+class InstancePercentiles(Struct, frozen=True, kw_only=True):
     """Percentiles of each instance, from the best to the worst: ``values[percentile][instance]``.
 
     ``of`` is latency (seconds) or rate (the subject's unit, over time).
@@ -87,67 +83,61 @@ class InstancePercentiles:
     of: str
     percentiles: list[str]
     instances: list[str]
-    values: list[list[float | None]]
+    values: list[list[Amount | None]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SteadyState:
+class SteadyState(Struct, frozen=True, kw_only=True):
     """From when a long trial was steady, in seconds after its beginning, and by which rule.
 
     ``None``: it never was. ``slope_per_second`` is what the line rises by in a second that was
     fitted to the window that was level, in shares of that window's mean.
     """
 
-    begins_seconds: float | None
+    begins_seconds: Seconds | None
     rule: str
-    slope_per_second: float | None
+    slope_per_second: Number | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class TimeSeries:
+class TimeSeries(Struct, frozen=True, kw_only=True):
     """An instance's rate over time, as shares of the highest rate of all; ``None`` is a gap."""
 
     instance: str
-    seconds: list[float]
-    shares: list[float | None]
+    seconds: list[Amount]
+    shares: list[Amount | None]
     steady: SteadyState | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Instance:
+class Instance(Struct, frozen=True, kw_only=True):
     """One machine: its median over time, how much it varied, its autocorrelation."""
 
     name: str
     rate: Estimate
-    variation: float | None
-    autocorrelation: float
+    variation: Amount | None
+    autocorrelation: Number
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mode:
+class Mode(Struct, frozen=True, kw_only=True):
     """A value around which others gather, and what share of them."""
 
-    value: float
-    share: float
+    value: Number
+    share: Share
 
 
-@dataclass(frozen=True, kw_only=True)
-class InstanceDistribution:
+class InstanceDistribution(Struct, frozen=True, kw_only=True):
     """How instances differ: a histogram of their medians, and the density in instances per bin."""
 
     axis: str
-    edges: list[float]
-    counts: list[int]
-    values: list[float]
-    densities: list[float]
+    edges: list[Number]
+    counts: list[Count]
+    values: list[Number]
+    densities: list[Amount]
     modes: list[Mode]
     rule: str
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outlier:
+class Outlier(Struct, frozen=True, kw_only=True):
     """An instance that does not belong to the others; a bad apple if it is ``worse``.
 
     ``ratio`` is to the median instance, ``deviations`` robust standard deviations of logarithms
@@ -155,38 +145,35 @@ class Outlier:
     """
 
     instance: str
-    rate: float
-    ratio: float
-    deviations: float | None
-    false_alarm: float
+    rate: Amount
+    ratio: Amount
+    deviations: Number | None
+    false_alarm: Share
     worse: bool
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MultimodalInstance:
+class MultimodalInstance(Struct, frozen=True, kw_only=True):
     """An instance with several modes, and how often one without shows as many."""
 
     instance: str
     modes: list[Mode]
-    false_alarm: float
+    false_alarm: Share
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CyclicInstance:
+class CyclicInstance(Struct, frozen=True, kw_only=True):
     """A cycle of an instance, or of the fleet as a whole (``None``)."""
 
     instance: str | None
-    period_seconds: float
-    amplitude_share: float | None
-    explained_share: float
-    false_alarm: float
+    period_seconds: Seconds
+    amplitude_share: Amount | None
+    explained_share: Share
+    false_alarm: Share
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """What was measured alike: one operation of one tool, done in one way.
 
     ``levels`` are by how many were outstanding; ``near_best`` is the smallest number within 5 % of
@@ -199,22 +186,22 @@ class Subject:
     name: str
     tool: str
     operation: str
-    block_bytes: int | None
+    block_bytes: Count | None
     direct: bool | None
     layout: str | None
     cached: bool
     unit: str
     levels: list[ConcurrencyLevel]
-    near_best: int | None
-    concurrencies: list[int]
+    near_best: Count | None
+    concurrencies: list[Count]
     chosen: ConcurrencyLevel
     instances: list[Instance]
     quantiles: list[Estimate]
-    variation: float | None
-    variation_over_time: float | None
+    variation: Amount | None
+    variation_over_time: Amount | None
     lines: InstancePercentiles | None
     courses: list[TimeSeries]
-    highest: float | None
+    highest: Amount | None
     latency_histograms: list[LatencyHistogram]
     spread: InstanceDistribution | None
     outliers: list[Outlier]
@@ -232,20 +219,18 @@ class Subject:
         return [each for each in self.outliers if each.worse]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostEfficiency:
+class CostEfficiency(Struct, frozen=True, kw_only=True):
     """What a dollar buys of a subject on machines of one price."""
 
     subject: str
     priced_as: str
-    usd_per_hour: float
+    usd_per_hour: Amount
     operations: Estimate | None
     bytes: Estimate | None
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Struct, frozen=True, kw_only=True):
     """How many times as fast one way is as another, of what is alike in all else.
 
     The core seconds a byte are those of the threads that measured, each way.
@@ -254,15 +239,14 @@ class Comparison:
     subject: str
     way: str
     than: str
-    concurrency: int | None
+    concurrency: Count | None
     ratio: Estimate
-    way_cpu_seconds_per_byte: float | None
-    than_cpu_seconds_per_byte: float | None
+    way_cpu_seconds_per_byte: Amount | None
+    than_cpu_seconds_per_byte: Amount | None
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelGroup:
+class LabelGroup(Struct, frozen=True, kw_only=True):
     """What was measured with one value of a label.
 
     ``shares`` are of its instances (of its trials, if it has but one) in each bin; ``densities``
@@ -271,22 +255,21 @@ class LabelGroup:
 
     value: str
     rate: Estimate
-    shares: list[float]
-    densities: list[float] | None
+    shares: list[Amount]
+    densities: list[Amount] | None
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelComparison:
+class LabelComparison(Struct, frozen=True, kw_only=True):
     """An operation by the values of a label, with bins and places that all values share."""
 
     subject: str
     label: str
     unit: str
-    concurrency: int | None
+    concurrency: Count | None
     axis: str
-    edges: list[float]
-    places: list[float]
+    edges: list[Number]
+    places: list[Number]
     values: list[LabelGroup]
     rule: str
 
@@ -296,8 +279,7 @@ class LabelComparison:
         return sum(each.densities is not None for each in self.values) > 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Omission:
+class Omission(Struct, frozen=True, kw_only=True):
     """A chart that could not be drawn, of which subjects (none: of all), and why."""
 
     chart: str
@@ -305,8 +287,7 @@ class Omission:
     subjects: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machine:
+class Machine(Struct, frozen=True, kw_only=True):
     """An instance, as it described itself, and its price if one was given.
 
     What was imported is not ``known`` to be of a machine of its own, and stands for one.
@@ -315,13 +296,12 @@ class Machine:
     name: str
     known: bool
     description: str
-    usd_per_hour: float | None
+    usd_per_hour: Amount | None
     price_source: str | None
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CitedMeasurement:
+class CitedMeasurement(Struct, frozen=True, kw_only=True):
     """A measurement that figures come from, and how it was made."""
 
     id: str
@@ -332,11 +312,10 @@ class CitedMeasurement:
     command: list[str]
     stopping_rule: str
     page_cache: str
-    readings: int
+    readings: Count
 
 
-@dataclass(frozen=True, kw_only=True)
-class Analysis(Record):
+class Analysis(Record, frozen=True, kw_only=True):
     """What measurements come to. The same ones with the same ``seed`` give the same analysis.
 
     ``false_alarm_level`` is how often each kind of finding is made of a fleet that has none.
@@ -344,9 +323,9 @@ class Analysis(Record):
 
     SCHEMA: ClassVar[str] = "tonnage.analysis/1"
 
-    seed: int
-    confidence: float
-    false_alarm_level: float
+    seed: Count
+    confidence: Share
+    false_alarm_level: Share
     machines: list[Machine]
     subjects: list[Subject]
     per_dollar: list[CostEfficiency]

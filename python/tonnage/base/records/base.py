@@ -1,98 +1,166 @@
-"""What every record has: a schema, JSON, and a file that is whole or not there."""
+"""What every record has: a schema, JSON that is checked when it is read, and an atomic write.
+
+msgspec checks each value's type and range; a mistake is one line that names the place in the file,
+what belongs there and what is there: ``$.candidates[0].nodes: expected int >= 1, got "many"``.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import types
-import typing
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+import msgspec
 
 from tonnage.base.records.io import write_atomically
 
+__all__ = [
+    "Amount",
+    "Count",
+    "Level",
+    "Number",
+    "PositiveAmount",
+    "PositiveCount",
+    "Record",
+    "RecordError",
+    "Seconds",
+    "Share",
+    "SignedSeconds",
+    "Struct",
+    "convert",
+    "decode",
+    "to_builtins",
+]
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+Level = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
+"""A whole number that may be negative."""
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e24)]
+"""Bytes, dollars, or one of them for each of another."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+SignedSeconds = Annotated[float, msgspec.Meta(ge=-1e11, le=1e11)]
+PositiveAmount = Annotated[float, msgspec.Meta(gt=0, le=1e24)]
+Number = Annotated[float, msgspec.Meta(ge=-1e24, le=1e24)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+_T = TypeVar("_T")
+
 
 class RecordError(Exception):
-    """A file that is no artifact, or one of a version that this Tonnage does not know."""
+    """A file is no record, is one of another version, or has something wrong in it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record:
+class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What records are made of."""
+
+
+class Record(Struct, frozen=True):
     """A record with a schema. Subclasses name theirs and declare their fields."""
 
     SCHEMA: ClassVar[str]
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values, its schema first."""
-        return {"schema": self.SCHEMA, **_plain(self)}
+        return {"schema": self.SCHEMA, **to_builtins(self)}
 
     def write(self, path: Path) -> Path:
-        """Writes the record to ``path``, whole or not at all."""
+        """Write the record to ``path``, whole or not at all."""
         write_atomically(path, json.dumps(self.to_json(), indent=1).encode() + b"\n")
         return path
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """The record in ``values``.
+    def from_json(cls, values: Any) -> Self:
+        """Build the record from JSON values.
 
         Raises:
-            RecordError: The values have another schema, or lack a field of this one.
+            RecordError: The values have another schema, or something is wrong in them.
         """
-        schema = values.get("schema") if isinstance(values, dict) else None
+        schema = values.get("schema") if isinstance(values, Mapping) else None
         if schema != cls.SCHEMA:
             raise RecordError(f"expected {cls.SCHEMA}, found {schema!r}")
-        try:
-            artifact: Self = _build(cls, values)
-        except TypeError as why:
-            raise RecordError(f"no whole {cls.SCHEMA}: {why}") from why
-        return artifact
+        return convert({name: values[name] for name in values if name != "schema"}, cls)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The record that ``path`` holds.
+        """Read the record from a file.
 
         Raises:
-            RecordError: The file is not JSON, has another schema, or lacks a field; the message
-                names it.
+            RecordError: The file is not JSON, has another schema, or something is wrong in it; the
+                message names it.
             OSError: It cannot be read.
         """
-        try:
-            values = json.loads(path.read_bytes())
-        except ValueError as why:
-            raise RecordError(f"{path} is not JSON: {why}") from why
+        values = decode(path.read_bytes(), Any, path)
         try:
             return cls.from_json(values)
         except RecordError as why:
             raise RecordError(f"{path}: {why}") from why
 
 
-def _plain(value: Any) -> Any:
-    """A record's values as JSON has them.
+def to_builtins(value: Any) -> Any:
+    """A record's values, or a dataclass's, as JSON has them."""
+    return msgspec.to_builtins(value, enc_hook=_scalar)
 
-    `dataclasses.asdict` would copy each single value, which takes most of its time.
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return str(value)
+    if hasattr(value, "item"):  # NumPy's
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no value of JSON")
+
+
+def decode(content: bytes | str, kind: type[_T], path: object) -> _T:
+    """Decode a JSON file of this kind.
+
+    Raises:
+        RecordError: It is not JSON, or something is wrong in it; the message names ``path``.
     """
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if dataclasses.is_dataclass(value):
-        return {name: _plain(each) for name, each in vars(value).items()}
-    return value
+    try:
+        values = msgspec.json.decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as why:
+        place = _not_finite(content)
+        raise RecordError(f"{path}: {place}" if place else f"{path} is not JSON: {why}") from why
+    if kind is Any:
+        return values  # type: ignore[no-any-return]
+    try:
+        return convert(values, kind)
+    except RecordError as why:
+        raise RecordError(f"{path}: {why}") from why
 
 
-def _build(kind: Any, values: Any) -> Any:
-    """``values`` as the declared type ``kind``; fields that it does not know are left out."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        some = next(argument for argument in arguments if argument is not types.NoneType)
-        return None if values is None else _build(some, values)
-    if origin is list:
-        return [_build(arguments[0], value) for value in values]
-    if origin is tuple:
-        return tuple(values)
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        names = [known.name for known in dataclasses.fields(kind) if known.name in values]
-        return kind(**{name: _build(hints[name], values[name]) for name in names})
-    return values
+def convert(values: Any, kind: type[_T]) -> _T:
+    """Build what ``kind`` describes from JSON values.
+
+    Raises:
+        RecordError: Something is wrong in them; the message says where, and what belongs there.
+    """
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as why:
+        from tonnage.base.records.mistakes import first_mistake
+
+        raise RecordError(first_mistake(values, kind) or f"$: {why}") from why
+    except (RecursionError, OverflowError) as why:
+        raise RecordError(f"$: {why}") from why
+
+
+def _not_finite(content: bytes | str) -> str | None:
+    """Where JSON has what Python writes for a number that is none, or one past 1e308."""
+    try:
+        return next(_places(json.loads(content), "$"), None)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _places(values: Any, path: str) -> Iterator[str]:
+    if isinstance(values, float) and not math.isfinite(values):
+        yield f"{path}: expected a finite number, got {values}"
+    elif isinstance(values, dict):
+        for name, value in values.items():
+            yield from _places(value, f"{path}.{name}")
+    elif isinstance(values, list):
+        for at, value in enumerate(values):
+            yield from _places(value, f"{path}[{at}]")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import field
+
+from tonnage.base.records.base import Amount, Count, PositiveCount, Seconds, Struct
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibratedPhase:
+class CalibratedPhase(Struct, frozen=True, kw_only=True):
     """A phase of a job as a fleet of one offer did it.
 
     ``pace`` is bytes of the job's input a second for each node of the fleet, from the phase's
@@ -17,15 +18,14 @@ class CalibratedPhase:
     """
 
     name: str
-    pace: float
-    spread: float
+    pace: Amount
+    spread: Amount
     limits: list[str]
-    made: float | None = None
-    cpu_seconds_per_byte: float | None = None
+    made: Amount | None = None
+    cpu_seconds_per_byte: Amount | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
+class Calibration(Struct, frozen=True, kw_only=True):
     """Runs of one kind of job on so many nodes of an offer.
 
     ``functions`` tells jobs apart whose functions are a user's own, or that are called otherwise;
@@ -36,21 +36,20 @@ class Calibration:
     job: str
     durability: str = "none"
     functions: str | None = None
-    nodes: int
-    bytes: int
+    nodes: PositiveCount
+    bytes: Count
     phases: list[CalibratedPhase]
-    other_seconds: float = 0.0
+    other_seconds: Seconds = 0.0
     runs: list[str] = field(default_factory=list)
     spread_source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibrationSource:
+class CalibrationSource(Struct, frozen=True, kw_only=True):
     """The runs that a plan or a prediction rests on, beside its measurements."""
 
     runs: list[str]
-    nodes: int
-    bytes: int
+    nodes: PositiveCount
+    bytes: Count
 
 
 def run_name(job: str, began_at: str) -> str:

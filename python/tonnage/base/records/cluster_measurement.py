@@ -7,19 +7,18 @@ measured into on that machine (`tonnage.base.records.discovery`), with ``node.js
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import field, structs
+
+from tonnage.base.records.base import Amount, Count, Record, Seconds, SignedSeconds, Struct
 from tonnage.base.records.measurement import Latency, Measurement
 
 CLUSTER_FILE, CLUSTER_BEGUN_FILE, NODE_FILE = "fleet.json", "fleet-begun.json", "node.json"
 UNKNOWN_TYPE = "a type not told"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterNode(Record):
+class ClusterNode(Record, frozen=True, kw_only=True):
     """How it went on one node.
 
     ``ok`` is whether it measured all that was asked for, with the others; ``why`` says why not in a
@@ -42,10 +41,10 @@ class ClusterNode(Record):
     why: str | None = None
     error: str | None = None
     faulty: bool = False
-    together: int = 0
-    skew_seconds: float | None = None
-    clock_error_seconds: float | None = None
-    seconds: float | None = None
+    together: Count = 0
+    skew_seconds: SignedSeconds | None = None
+    clock_error_seconds: Seconds | None = None
+    seconds: Seconds | None = None
     measurement: Measurement | None = None
 
     @property
@@ -56,12 +55,11 @@ class ClusterNode(Record):
     @property
     def status(self) -> dict[str, Any]:
         """What there is to say of it beside its measurement, as JSON values."""
-        values = dataclasses.replace(self, measurement=None).to_json()
+        values = structs.replace(self, measurement=None).to_json()
         return {name: values[name] for name in values if name not in ("schema", "measurement")}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterSummary:
+class ClusterSummary(Struct, frozen=True, kw_only=True):
     """Trials of one kind on all nodes that are ``ok``.
 
     ``low``, ``median`` and ``high`` are of the nodes' own medians, ``medians_of_types`` those of
@@ -73,25 +71,24 @@ class ClusterSummary:
     """
 
     name: str
-    nodes: int
+    nodes: Count
     slowest_node: str
-    low_bytes_per_second: float
-    median_bytes_per_second: float
-    high_bytes_per_second: float
-    sum_bytes_per_second: float
-    medians_of_types: dict[str, float] = field(default_factory=dict)
-    together_bytes_per_second: float | None = None
+    low_bytes_per_second: Amount
+    median_bytes_per_second: Amount
+    high_bytes_per_second: Amount
+    sum_bytes_per_second: Amount
+    medians_of_types: dict[str, Amount] = field(default_factory=dict)
+    together_bytes_per_second: Amount | None = None
     latency_seconds: Latency = field(default_factory=Latency)
-    bins: list[tuple[float, int]] | None = None
+    bins: list[tuple[Amount, Count]] | None = None
 
 
-@dataclass(frozen=True)
-class NodeRates:
+class NodeRates(Struct, frozen=True):
     """What a node sent and received, in bytes a second; ``None``: not measured."""
 
     node: str
-    send_bytes_per_second: float | None
-    receive_bytes_per_second: float | None
+    send_bytes_per_second: Amount | None
+    receive_bytes_per_second: Amount | None
 
     @property
     def slower_direction(self) -> float:
@@ -100,8 +97,7 @@ class NodeRates:
         return min((each for each in known if each is not None), default=0.0)
 
 
-@dataclass(frozen=True)
-class AllToAllResult:
+class AllToAllResult(Struct, frozen=True):
     """So many nodes, all to all, over so many ``connections`` from each to each other.
 
     ``slowest`` is of the middle round, of two the slower one, since each has nodes of its own;
@@ -109,17 +105,16 @@ class AllToAllResult:
     slowest pair of the same nodes; ``None`` if none of them was measured as a pair.
     """
 
-    nodes: int
-    connections: int
+    nodes: Count
+    connections: Count
     slowest_node: str
-    slowest_bytes_per_second: float
-    sum_bytes_per_second: float
+    slowest_bytes_per_second: Amount
+    sum_bytes_per_second: Amount
     per_node: list[NodeRates]
-    fraction_of_baseline: float | None
+    fraction_of_baseline: Amount | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterMeasurement(Record):
+class ClusterMeasurement(Record, frozen=True, kw_only=True):
     """The same measured on every node of a fleet, together or one at a time.
 
     ``skew_seconds`` is from the first node's beginning to the last one's, of the nodes that began
@@ -145,18 +140,18 @@ class ClusterMeasurement(Record):
     one_at_a_time: bool = False
     nodes: list[ClusterNode] = field(default_factory=list)
     across: list[ClusterSummary] = field(default_factory=list)
-    skew_seconds: float | None = None
-    clock_error_seconds: float | None = None
-    first_done_seconds: float | None = None
-    last_done_seconds: float | None = None
-    tail_seconds: float | None = None
-    baseline_bytes_per_second: float | None = None
-    pairs: list[tuple[str, str, float]] = field(default_factory=list)
-    both_ways_share: float | None = None
+    skew_seconds: Seconds | None = None
+    clock_error_seconds: Seconds | None = None
+    first_done_seconds: Seconds | None = None
+    last_done_seconds: Seconds | None = None
+    tail_seconds: Seconds | None = None
+    baseline_bytes_per_second: Amount | None = None
+    pairs: list[tuple[str, str, Amount]] = field(default_factory=list)
+    both_ways_share: Amount | None = None
     full_duplex: bool | None = None
     links: list[NodeRates] = field(default_factory=list)
     sizes: list[AllToAllResult] = field(default_factory=list)
-    rounds: dict[str, int] = field(default_factory=dict)
+    rounds: dict[str, Count] = field(default_factory=dict)
 
     @property
     def slowest_link(self) -> NodeRates | None:

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Amount, Count, Number, PositiveCount, Record, Seconds, Struct
 from tonnage.base.records.plan import Candidate, Range
 
 STEPS = ("survey", "measure", "model", "plan", "run", "report")
 """In this order."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SurveyedMachine:
+class SurveyedMachine(Struct, frozen=True, kw_only=True):
     """A machine that takes part: as what it was rented, and what is free in its directories."""
 
     node: str
     provider: str
     type: str
-    free_bytes: dict[str, int]
+    free_bytes: dict[str, Count]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyStep:
+class StudyStep(Struct, frozen=True, kw_only=True):
     """A step that is done, with each command that it was done by."""
 
     name: str
     commands: list[list[str]]
-    seconds: float
+    seconds: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanAccuracy:
+class PlanAccuracy(Struct, frozen=True, kw_only=True):
     """What was planned of the job, and what it took.
 
     ``error_fraction`` is of the seconds that it took. Dollars are the machines' for so long,
@@ -40,10 +38,10 @@ class PlanAccuracy:
     """
 
     planned: Range
-    seconds: float
-    planned_usd: float
-    usd: float
-    error_fraction: float
+    seconds: Seconds
+    planned_usd: Amount
+    usd: Amount
+    error_fraction: Number
     inside: bool
     """Whether it lies in the planned range."""
     missed: str | None
@@ -51,8 +49,7 @@ class PlanAccuracy:
     or what passed outside of phases."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterStudy(Record):
+class ClusterStudy(Record, frozen=True, kw_only=True):
     """The whole loop on a fleet. Fields are filled as it goes on; ``steps`` says how far."""
 
     SCHEMA: ClassVar[str] = "tonnage.fleet-study/1"
@@ -65,7 +62,7 @@ class ClusterStudy(Record):
     steps: list[StudyStep] = field(default_factory=list)
     machines: list[SurveyedMachine] = field(default_factory=list)
     candidate: Candidate | None = None
-    number: int | None = None
+    number: PositiveCount | None = None
     """Which of the plan's candidates that is, from 1."""
     came: PlanAccuracy | None = None
     report: str | None = None

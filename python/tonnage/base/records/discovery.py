@@ -7,8 +7,9 @@ such a directory for each node; ``fleet.json``, by itself, has the measurements 
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
+
+from msgspec import structs
 
 from tonnage.base.records.base import Record, RecordError
 from tonnage.base.records.cluster_measurement import (
@@ -37,7 +38,7 @@ def load_measurement(directory: Path) -> Measurement:
         return Measurement.read(whole)
     begun = Measurement.read(directory / BEGUN)
     trials = [Trial.read(path) for path in sorted(directory.glob(TRIALS))]
-    return dataclasses.replace(begun, trials=trials)
+    return structs.replace(begun, trials=trials)
 
 
 def find_measurements(path: Path) -> list[Path]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import Meta, field
+
+from tonnage.base.records.base import Amount, Count, Record, Struct
+
+Niceness = Annotated[int, Meta(ge=-20, le=19)]
 
 HOST, PROVIDER, MACHINE_TYPE = "host", "provider", "machine-type"
 """Labels that say what a machine is called or was rented as, for those that do not tell."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Device:
+class Device(Struct, frozen=True, kw_only=True):
     """A block device, or another thing that holds a directory."""
 
     name: str
@@ -21,12 +23,11 @@ class Device:
     mount_options: str
     scheduler: str | None
     rotational: bool | None
-    size_bytes: int | None
+    size_bytes: Count | None
     model: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Environment(Record):
+class Environment(Record, frozen=True, kw_only=True):
     """What a measurement or a run was done on, captured without being asked.
 
     ``provider`` and ``machine_type`` are there where the machine itself, or a label, tells what it
@@ -42,14 +43,14 @@ class Environment(Record):
     operating_system: str
     virtualisation: str
     cpu_model: str
-    cores: int
-    memory_bytes: int
-    memory_limit_bytes: int | None
-    load_average: float
+    cores: Count
+    memory_bytes: Count
+    memory_limit_bytes: Count | None
+    load_average: Amount
     devices: list[Device]
     versions: dict[str, str]
     debug_build: bool
     provider: str | None = None
     machine_type: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
-    niceness: int | None = None
+    niceness: Niceness | None = None

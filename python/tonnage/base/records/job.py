@@ -7,10 +7,11 @@ equation or from a run that was watched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Amount, Count, Number, Record, Seconds, Struct
 
 Resource = Literal[
     "local read",
@@ -33,12 +34,11 @@ and writing of one phase share the devices: their capacity is that of the mix.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Demand:
+class Demand(Struct, frozen=True, kw_only=True):
     """What a phase takes of one resource, on all nodes together."""
 
     resource: Resource
-    per_byte: float
+    per_byte: Amount
     """Bytes (of ``cpu`` core seconds) for each byte of the job's input."""
     source: str
     """Where it comes from: a document and its equation, or a measurement's name."""
@@ -46,40 +46,36 @@ class Demand:
     """Of the network: a node of N keeps 1/N of it, so that (N - 1)/N are sent."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobPhase:
+class JobPhase(Struct, frozen=True, kw_only=True):
     """What ends before the next begins, on all nodes."""
 
     name: str
     demands: list[Demand]
-    fixed_seconds: float = 0.0
+    fixed_seconds: Seconds = 0.0
     """What it takes beside, whatever the input's size and the number of nodes."""
-    most_cores: float | None = None
+    most_cores: Amount | None = None
     """A node uses no more cores than these, however many it has; ``None``: all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpaceDemand:
+class SpaceDemand(Struct, frozen=True, kw_only=True):
     """What must fit at once, on all nodes together."""
 
     where: Literal["local", "volume", "object", "memory"]
     what: str
     """Input, intermediate data, output."""
-    per_byte: float
+    per_byte: Amount
     """Bytes for each byte of the job's input."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RequestDemand:
+class RequestDemand(Struct, frozen=True, kw_only=True):
     """What object storage is asked for, which is paid for by the request."""
 
     kind: Literal["get", "put"]
-    per_byte: float
+    per_byte: Amount
     """Requests for each byte of the job's input."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job(Record):
+class Job(Record, frozen=True, kw_only=True):
     """A kind of job."""
 
     SCHEMA: ClassVar[str] = "tonnage.job/1"
@@ -88,11 +84,11 @@ class Job(Record):
     phases: list[JobPhase]
     room: list[SpaceDemand]
     requests: list[RequestDemand] = field(default_factory=list)
-    taken_out_per_byte: float = 0.0
+    taken_out_per_byte: Amount = 0.0
     """Bytes that leave the provider, to the internet, for each byte of the job's input."""
-    least_memory_bytes: int | None = None
+    least_memory_bytes: Count | None = None
     """A node has so much memory at least; ``None``: any will do."""
-    seen_bytes: int | None = None
+    seen_bytes: Count | None = None
     """The input of the run that was watched; ``None`` for what no run was watched for."""
-    settings: dict[str, float | str] = field(default_factory=dict)
+    settings: dict[str, Number | str] = field(default_factory=dict)
     """What the demands follow from: selectivities, passes, durability."""

@@ -6,10 +6,11 @@ there can be. What AWS itself says, by the tags of all that is rented, counts be
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Amount, Record, Seconds, Struct
 from tonnage.base.records.plan import Candidate
 
 LaunchStep = Literal[
@@ -27,22 +28,20 @@ LaunchStep = Literal[
 """What is being done: of a killed launch, what was. ``ready`` stays until somebody ends it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tariff:
+class Tariff(Struct, frozen=True, kw_only=True):
     """What a node costs: the machine by begun units of time, with a minimum; its volumes by time.
 
     US dollars an hour. Of spare machines the price moves: the usual one, and the most that is paid.
     """
 
-    machine_usd_per_hour: float
-    machine_most_usd_per_hour: float
-    volumes_usd_per_hour: float
-    granularity_seconds: float
-    least_seconds: float
+    machine_usd_per_hour: Amount
+    machine_most_usd_per_hour: Amount
+    volumes_usd_per_hour: Amount
+    granularity_seconds: Seconds
+    least_seconds: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class RentedNode:
+class RentedNode(Struct, frozen=True, kw_only=True):
     """A node, from when it is paid for until it is not any more. Times are ISO 8601, in UTC."""
 
     instance: str
@@ -62,8 +61,7 @@ class RentedNode:
         return self.ended_at is None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Launch(Record):
+class Launch(Record, frozen=True, kw_only=True):
     """A launch, as far as it has come."""
 
     SCHEMA: ClassVar[str] = "tonnage.launch/1"
@@ -76,7 +74,7 @@ class Launch(Record):
     candidate: Candidate
     spot: bool
     tariff: Tariff
-    cap_usd: float | None
+    cap_usd: Amount | None
     began_at: str
     ends_at: str
     """When all of it ends by itself."""
@@ -87,7 +85,7 @@ class Launch(Record):
     """When machines were asked for, while the answer is not known."""
     address: str | None = None
     """Of the Ray cluster; ``None``: there is none yet."""
-    cost_usd: float = 0.0
+    cost_usd: Amount = 0.0
     """Until ``step_at``."""
     command: list[str] = field(default_factory=list)
     why: str | None = None

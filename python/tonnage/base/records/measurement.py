@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Amount, Count, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.phase import Phase
 
@@ -13,8 +14,7 @@ SINGLE = "single"
 """The layout of disks that takes one, which the others are compared with."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrialSpec:
+class TrialSpec(Struct, frozen=True, kw_only=True):
     """Which trial of a measurement: ``round`` is its repetition, or its place in time.
 
     ``block_bytes`` is there if trials of one operation differ in it. ``until_confidence`` is the
@@ -22,41 +22,38 @@ class TrialSpec:
     """
 
     operation: str
-    outstanding: int
-    round: int
+    outstanding: Count
+    round: Count
     suite: str = "explore"
-    block_bytes: int | None = None
-    until_confidence: float | None = None
+    block_bytes: Count | None = None
+    until_confidence: Amount | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """The tool that measured."""
 
     tool: str
     version: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Latency:
+class Latency(Struct, frozen=True, kw_only=True):
     """How long one operation took, in seconds.
 
     Ours is from the moment at which it was meant to begin to the moment at which it was seen done,
     and is off by at most the share ``error_bound``. ``None`` is what nobody said, or nothing.
     """
 
-    count: int | None = None
-    mean: float | None = None
-    p50: float | None = None
-    p90: float | None = None
-    p99: float | None = None
-    p999: float | None = None
-    max: float | None = None
-    error_bound: float | None = None
+    count: Count | None = None
+    mean: Amount | None = None
+    p50: Amount | None = None
+    p90: Amount | None = None
+    p99: Amount | None = None
+    p999: Amount | None = None
+    max: Amount | None = None
+    error_bound: Amount | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Metric:
+class Metric(Struct, frozen=True, kw_only=True):
     """One operation's speed, in a vocabulary that all tools share (docs/concepts/readings.md).
 
     ``concurrency`` is how many operations were outstanding. ``cached`` says why it is believed that
@@ -67,20 +64,19 @@ class Metric:
 
     source: Source
     operation: str
-    block_bytes: int | None = None
+    block_bytes: Count | None = None
     direct: bool | None = None
-    concurrency: int | None = None
-    bandwidth_bytes_per_second: float | None = None
-    operations_per_second: float | None = None
+    concurrency: Count | None = None
+    bandwidth_bytes_per_second: Amount | None = None
+    operations_per_second: Amount | None = None
     latency_seconds: Latency = field(default_factory=Latency)
     cached: str | None = None
-    bins: list[tuple[float, int]] | None = None
-    series: list[tuple[float, float]] | None = None
+    bins: list[tuple[Amount, Count]] | None = None
+    series: list[tuple[Amount, Amount]] | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SystemActivity:
+class SystemActivity(Struct, frozen=True, kw_only=True):
     """What happened beside a trial, as the kernel counts; ``None`` where it does not.
 
     Core seconds are foreign that other processes used, and stolen that the hypervisor gave to
@@ -88,19 +84,18 @@ class SystemActivity:
     """
 
     device: str
-    device_reads: int | None
-    device_read_bytes: int | None
-    device_writes: int | None
-    device_written_bytes: int | None
-    foreign_cpu_seconds: float
-    stolen_cpu_seconds: float
-    dirty_bytes_before: int | None
-    dirty_bytes_after: int | None
+    device_reads: Count | None
+    device_read_bytes: Count | None
+    device_writes: Count | None
+    device_written_bytes: Count | None
+    foreign_cpu_seconds: Seconds
+    stolen_cpu_seconds: Seconds
+    dirty_bytes_before: Count | None
+    dirty_bytes_after: Count | None
     queue: dict[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trial(Record):
+class Trial(Record, frozen=True, kw_only=True):
     """One trial of a measurement: a graph that ran for a set time, or through its data once.
 
     ``warm_up_seconds`` is how much of its beginning was not counted. ``rates`` are the raw samples:
@@ -112,22 +107,21 @@ class Trial(Record):
     SCHEMA: ClassVar[str] = "tonnage.trial/1"
 
     name: str
-    bytes_per_second: float
-    cpu_seconds_per_byte: float
-    warm_up_seconds: float
-    rates: list[float]
+    bytes_per_second: Amount
+    cpu_seconds_per_byte: Amount
+    warm_up_seconds: Seconds
+    rates: list[Amount]
     phase: Phase
     began_at: str | None = None
     step: TrialSpec | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     reading: Metric | None = None
-    cpu_seconds_per_operation: float | None = None
-    each_second: list[list[int]] = field(default_factory=list)
+    cpu_seconds_per_operation: Amount | None = None
+    each_second: list[list[Count]] = field(default_factory=list)
     beside: SystemActivity | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True, kw_only=True):
     """What trials of one kind come to: their median, between the slowest and the fastest.
 
     ``interval_bytes_per_second`` is the median's, at 95 %, by order statistics over the trials:
@@ -140,18 +134,17 @@ class Summary:
     """
 
     name: str
-    trials: int
-    median_bytes_per_second: float
-    low_bytes_per_second: float
-    high_bytes_per_second: float
-    interval_bytes_per_second: tuple[float, float] | None = None
-    reached_share: float | None = None
-    wanted_share: float | None = None
-    still_needed: int | None = None
+    trials: Count
+    median_bytes_per_second: Amount
+    low_bytes_per_second: Amount
+    high_bytes_per_second: Amount
+    interval_bytes_per_second: tuple[Amount, Amount] | None = None
+    reached_share: Amount | None = None
+    wanted_share: Amount | None = None
+    still_needed: Count | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScorecardItem:
+class ScorecardItem(Struct, frozen=True, kw_only=True):
     """One of the rules for results that can be believed: ``verdict`` is pass, short or unknown."""
 
     rule: str
@@ -159,8 +152,7 @@ class ScorecardItem:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measurement(Record):
+class Measurement(Record, frozen=True, kw_only=True):
     """What was measured in one place: trials of ours, or readings of another tool's.
 
     ``id`` is how predictions cite it. ``environment`` is not known of what was imported.

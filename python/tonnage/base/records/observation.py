@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from tonnage.base.records.base import Record
+from tonnage.base.records.base import Amount, Count, Level, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
 
 
-@dataclass(frozen=True, kw_only=True)
-class ObservedPhase:
+class ObservedPhase(Struct, frozen=True, kw_only=True):
     """A stretch of time in which the demands were alike."""
 
     name: str
-    began_seconds: float
-    seconds: float
-    read_bytes: int
+    began_seconds: Seconds
+    seconds: Seconds
+    read_bytes: Count
     """At the block layer: what came from the page cache is not in it."""
-    written_bytes: int
+    written_bytes: Count
     """At the block layer; to the page cache, what was made dirty, written back by then or not."""
-    cancelled_bytes: int
+    cancelled_bytes: Count
     """Of what was made dirty, then or before: deleted before it was written back."""
-    reads: int
+    reads: Count
     """Operations of the devices, as ``Observation.operations_of`` says whose."""
-    writes: int
-    network_received_bytes: int
-    network_sent_bytes: int
-    loopback_bytes: int
-    cpu_seconds: float
-    peak_memory_bytes: int
-    shares: dict[str, float]
+    writes: Count
+    network_received_bytes: Count
+    network_sent_bytes: Count
+    loopback_bytes: Count
+    cpu_seconds: Seconds
+    peak_memory_bytes: Count
+    shares: dict[str, Amount]
     """How far each resource was used, from 0 to 1: ``cpu`` (of all cores), ``one core`` (by the
     busiest thread), devices (time busy), ``network`` where its speed is known; ``waits for I/O``,
     where the kernel tells it: how much of the time something did. ``waits for a core`` is summed
@@ -42,8 +40,7 @@ class ObservedPhase:
     """False of a beginning or end that moves next to nothing: it does not grow with the input."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Observation(Record):
+class Observation(Record, frozen=True, kw_only=True):
     """A command or processes, watched from begin to end by the kernel's counters."""
 
     SCHEMA: ClassVar[str] = "tonnage.observation/1"
@@ -52,28 +49,28 @@ class Observation(Record):
     began_at: str
     command: list[str]
     """What was watched; empty if it ran already."""
-    pids: list[int]
+    pids: list[Count]
     """Roots of the trees that were watched; empty if it was started."""
-    exit_code: int | None
+    exit_code: Level | None
     """As a shell has it; None for processes that were not started here."""
     environment: Environment
-    interval_seconds: float
-    samples: int
-    longest_gap_seconds: float
-    seconds: float
-    own_cpu_seconds: float
+    interval_seconds: Seconds
+    samples: Count
+    longest_gap_seconds: Seconds
+    seconds: Seconds
+    own_cpu_seconds: Seconds
     """What watching took."""
     cpu_from: str
     operations_of: str
     network_of: str
     control_group: str
     """Its version, or why there was none."""
-    device_bytes: dict[str, tuple[int, int]]
+    device_bytes: dict[str, tuple[Count, Count]]
     """Read and written by device, as the control group charged it; empty without one."""
-    dirty_bytes_before: int
-    dirty_bytes_after: int
+    dirty_bytes_before: Count
+    dirty_bytes_after: Count
     """Of the whole machine: what was still to be written back."""
-    input_bytes: int | None
+    input_bytes: Count | None
     input_from: str
     phases: list[ObservedPhase]
     notes: list[str]

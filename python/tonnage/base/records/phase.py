@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from tonnage.base.records.base import Count, Seconds, Struct
 
-@dataclass(frozen=True, kw_only=True)
-class Stage:
+
+class Stage(Struct, frozen=True, kw_only=True):
     """What a stage of a graph did (idea 2 of the design: every stage is probed)."""
 
     name: str
     kind: str
-    workers: int
-    bytes: int
-    records: int
-    busy_seconds: float
-    starved_seconds: float
-    blocked_seconds: float
-    cpu_seconds: float
-    memory_bytes: int
+    workers: Count
+    bytes: Count
+    records: Count
+    busy_seconds: Seconds
+    starved_seconds: Seconds
+    blocked_seconds: Seconds
+    cpu_seconds: Seconds
+    memory_bytes: Count
     config: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Phase:
+class Phase(Struct, frozen=True, kw_only=True):
     """One run of one graph."""
 
     name: str
     graph: str
-    began_seconds: float
-    seconds: float
+    began_seconds: Seconds
+    seconds: Seconds
     bottleneck: str
-    memory_bytes: int
+    memory_bytes: Count
     disk_modes: list[dict[str, Any]]
     stages: list[Stage]

@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Amount, Count, PositiveCount, Record, Seconds, Share, Struct
 from tonnage.base.records.calibration import CalibrationSource
 from tonnage.base.records.job import Job
 
 
-@dataclass(frozen=True, kw_only=True)
-class Range:
+class Range(Struct, frozen=True, kw_only=True):
     """With every resource at its middle, and the middle 90 % of what may come."""
 
-    low: float
-    median: float
-    high: float
+    low: Amount
+    median: Amount
+    high: Amount
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlannedPhase:
+class PlannedPhase(Struct, frozen=True, kw_only=True):
     """A phase: as long as its slowest resource on the slowest node, in the middle."""
 
     name: str
-    seconds: float
+    seconds: Seconds
     bottleneck: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpaceFit:
+class SpaceFit(Struct, frozen=True, kw_only=True):
     """What must be held at once, and what there is, on all nodes together."""
 
-    needed_bytes: int
-    have_bytes: int
+    needed_bytes: Count
+    have_bytes: Count
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttachedVolumes:
+class AttachedVolumes(Struct, frozen=True, kw_only=True):
     """Network-attached volumes of each node."""
 
     kind: str
-    count: int
-    gib_each: int
+    count: PositiveCount
+    gib_each: PositiveCount
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """So many nodes of an offer, laid out so."""
 
     catalog: str
@@ -54,15 +50,15 @@ class Candidate:
     offer: str
     layout: str
     placement: bool
-    nodes: int
+    nodes: PositiveCount
     seconds: Range
     cost_usd: Range
-    usd_per_hour: float
+    usd_per_hour: Amount
     """Of one node with its volumes."""
     phases: list[PlannedPhase]
     capacity: SpaceFit
     evidence: Literal["measured", "advertised", "mixed"]
-    deadline_probability: float | None
+    deadline_probability: Share | None
     """``None`` without a deadline."""
     own_disks: bool = False
     """Whether the job keeps anything on the nodes' own disks."""
@@ -72,20 +68,18 @@ class Candidate:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tradeoff:
+class Tradeoff(Struct, frozen=True, kw_only=True):
     """A point of the front: nothing is both faster and cheaper in the middle."""
 
     offer: str
     layout: str
     placement: bool
-    nodes: int
-    seconds: float
-    cost_usd: float
+    nodes: PositiveCount
+    seconds: Seconds
+    cost_usd: Amount
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExcludedOffer:
+class ExcludedOffer(Struct, frozen=True, kw_only=True):
     """What is no candidate, and why."""
 
     offer: str
@@ -93,37 +87,35 @@ class ExcludedOffer:
     catalog: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasurementProposal:
+class MeasurementProposal(Struct, frozen=True, kw_only=True):
     """An offer that nobody measured and that could still win: what it would have to carry."""
 
     provider: str
     offer: str
     layout: str
-    nodes: int
+    nodes: PositiveCount
     resource: str
-    least_bytes_per_second: float
+    least_bytes_per_second: Amount
     """Of each node, to be cheaper (or faster) than the best candidate."""
-    chance: float
+    chance: Share
     """That it does, as offers that were measured did; see `rule`."""
     rule: str
-    usd_to_measure: float
+    usd_to_measure: Amount
     """Of two nodes for ten minutes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan(Record):
+class Plan(Record, frozen=True, kw_only=True):
     """Candidates, best first, and what else is to be known."""
 
     SCHEMA: ClassVar[str] = "tonnage.plan/1"
 
     job: Job
-    bytes: int
+    bytes: Count
     settings: dict[str, Any]
     made_at: str
     catalogs: list[str]
     profiles: list[str]
-    confidence: float
+    confidence: Share
     interval_rule: str
     candidates: list[Candidate]
     pareto: list[Tradeoff]
@@ -136,16 +128,14 @@ class Plan(Record):
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedPlan:
+class NamedPlan(Struct, frozen=True, kw_only=True):
     """A plan, and what it is called beside others."""
 
     name: str
     plan: Plan
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plans(Record):
+class Plans(Record, frozen=True, kw_only=True):
     """Plans of the same job in various circumstances, side by side."""
 
     SCHEMA: ClassVar[str] = "tonnage.plans/1"
@@ -153,8 +143,7 @@ class Plans(Record):
     plans: list[NamedPlan]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplainedTerm:
+class ExplainedTerm(Struct, frozen=True, kw_only=True):
     """What one resource takes of a phase: ``seconds = demand / (nodes x capacity)``.
 
     Bytes and bytes a second; of CPU, core seconds and cores.
@@ -162,26 +151,25 @@ class ExplainedTerm:
 
     phase: str
     resource: str
-    demand: float
-    capacity: float
+    demand: Amount
+    capacity: Amount
     """Of the slowest node, in the middle."""
-    low_capacity: float
-    high_capacity: float
-    seconds: float
+    low_capacity: Amount
+    high_capacity: Amount
+    seconds: Seconds
     evidence: str
     demand_source: str
     capacity_source: str
     spread_source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explanation(Record):
+class Explanation(Record, frozen=True, kw_only=True):
     """The arithmetic of one candidate, with each number's source."""
 
     SCHEMA: ClassVar[str] = "tonnage.explanation/1"
 
     candidate: Candidate
-    bytes: int
+    bytes: Count
     terms: list[ExplainedTerm]
     prices: list[str]
     """How the price of a node and the cost come about, a line each."""

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from tonnage.base.records.base import Record
+from tonnage.base.records.base import Amount, Count, Record, Seconds, Share, SignedSeconds, Struct
 from tonnage.base.records.calibration import CalibrationSource
 
 
-@dataclass(frozen=True, kw_only=True)
-class Term:
+class Term(Struct, frozen=True, kw_only=True):
     """What one resource would need for one phase: ``seconds = demand / capacity``."""
 
     resource: str
-    demand: float
-    capacity: float
-    low_capacity: float
-    high_capacity: float
+    demand: Amount
+    capacity: Amount
+    low_capacity: Amount
+    high_capacity: Amount
     unit: str
-    seconds: float
+    seconds: Seconds
     source: str
     measurements: list[str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PredictedPhase:
+class PredictedPhase(Struct, frozen=True, kw_only=True):
     """A phase's time: that of ``limit``, its slowest resource, times ``rehearsal_factor``.
 
     The disk's time is its term's and ``ramp_seconds``: what filling and draining the pipeline add
@@ -33,17 +30,16 @@ class PredictedPhase:
     """
 
     name: str
-    seconds: float
-    low_seconds: float
-    high_seconds: float
+    seconds: Seconds
+    low_seconds: Seconds
+    high_seconds: Seconds
     limit: str
-    ramp_seconds: float
-    rehearsal_factor: float = 1.0
+    ramp_seconds: SignedSeconds
+    rehearsal_factor: Amount = 1.0
     terms: list[Term]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prediction(Record):
+class Prediction(Record, frozen=True, kw_only=True):
     """How long a job will take, with an interval, written before the job starts.
 
     ``seconds`` is the sum of the phases' and of ``other_seconds``, which pass outside of them.
@@ -52,24 +48,23 @@ class Prediction(Record):
     SCHEMA: ClassVar[str] = "tonnage.prediction/1"
 
     job: str
-    bytes: int
+    bytes: Count
     made_at: str
-    seconds: float
-    low_seconds: float
-    high_seconds: float
-    confidence: float
+    seconds: Seconds
+    low_seconds: Seconds
+    high_seconds: Seconds
+    confidence: Share
     interval_rule: str
-    other_seconds: float = 0.0
+    other_seconds: Seconds = 0.0
     phases: list[PredictedPhase]
     calibrated: CalibrationSource | None = None
     """By these rehearsals; ``None``: by none."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limit:
+class Limit(Struct, frozen=True, kw_only=True):
     """What the hardware alone would need, by ``rule``, and how near the job came."""
 
-    seconds: float
-    efficiency: float
+    seconds: Seconds
+    efficiency: Amount
     rule: str
     measurements: list[str]

@@ -7,30 +7,32 @@ the record says whose.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from tonnage.base.records.base import Record
+from msgspec import Meta, field
+
+from tonnage.base.records.base import Amount, Count, PositiveAmount, PositiveCount, Record, Struct
 from tonnage.base.records.calibration import Calibration
+
+Spread = Annotated[float, Meta(ge=0, lt=10)]
+"""A standard deviation of a logarithm."""
 
 Evidence = Literal["measured", "published", "derived", "advertised"]
 """Measured by us; published by a study as measured; what follows from its tables; on offer."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mode:
+class Mode(Struct, frozen=True, kw_only=True):
     """A kind of node: ``log rate ~ N(log(median), spread^2)``."""
 
-    median: float
+    median: PositiveAmount
     """Bytes a second; in a law of shares, of what is advertised."""
-    spread: float
+    spread: Spread
     """Standard deviation of the logarithm, between instances."""
-    instances: int
+    instances: PositiveCount
     """How many were seen."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CapacityDistribution:
+class CapacityDistribution(Struct, frozen=True, kw_only=True):
     """What one resource of a node carries."""
 
     resource: str
@@ -39,17 +41,17 @@ class CapacityDistribution:
     ``cpu STAGE`` is what a core does of a stage's work, in bytes a second: what tells machines'
     cores apart.
     """
-    modes: list[Mode]
+    modes: Annotated[list[Mode], Meta(min_length=1)]
     of_fleet: bool = False
     """Rates are those of a fleet's slowest node already, or of its mean: one draw for all nodes."""
     at_scale: bool = False
     """Of the network: as it was in a large fleet, so that it falls no further."""
-    fleet_spread: float = 0.0
+    fleet_spread: Amount = 0.0
     """Standard deviation of the logarithm of what all nodes of a fleet have in common.
 
     The zone and the day are common to all that its nodes carry: a fleet that is slow is so in all.
     """
-    fleets: int = 0
+    fleets: Count = 0
     """How many fleets that was seen in."""
     evidence: Evidence
     source: str
@@ -57,17 +59,15 @@ class CapacityDistribution:
     spread_source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkScaling:
+class NetworkScaling(Struct, frozen=True, kw_only=True):
     """The network's bandwidth in fleets of several sizes, as a share of that of two nodes."""
 
-    points: list[tuple[int, float]]
+    points: list[tuple[Count, Amount]]
     """Nodes, share."""
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class OfferProfile:
+class OfferProfile(Struct, frozen=True, kw_only=True):
     """What an offer carries."""
 
     provider: str
@@ -80,16 +80,14 @@ class OfferProfile:
     """What finished runs showed of jobs on it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class UnusedMeasurements:
+class UnusedMeasurements(Struct, frozen=True, kw_only=True):
     """Measurements or runs, or parts of them, that nothing was taken from."""
 
     measurements: list[str]
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Profile(Record):
+class Profile(Record, frozen=True, kw_only=True):
     """What is known of offers.
 
     One that was made from measurements and runs names all of them, and those that were left out.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Count, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.phase import Phase
 from tonnage.base.records.run_comparison import RunComparison
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerRun:
+class WorkerRun(Struct, frozen=True, kw_only=True):
     """What a worker did in all rounds: MATE-EC2's three bars are its seconds.
 
     ``retrieval_seconds`` it waited for chunks, ``processing_seconds`` it reduced them, and
@@ -20,25 +20,23 @@ class WorkerRun:
     """
 
     node: str
-    chunks: int
-    bytes: int
-    retrieval_seconds: float
-    processing_seconds: float
-    synchronisation_seconds: float
+    chunks: Count
+    bytes: Count
+    retrieval_seconds: Seconds
+    processing_seconds: Seconds
+    synchronisation_seconds: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tuning:
+class Tuning(Struct, frozen=True, kw_only=True):
     """How chunks were retrieved: ranges of chunks, by so many requests at once; and why so."""
 
-    chunk_bytes: int
-    range_bytes: int
-    threads: int
+    chunk_bytes: Count
+    range_bytes: Count
+    threads: Count
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReductionRecord(Record):
+class ReductionRecord(Record, frozen=True, kw_only=True):
     """What a reduction did, and its ``result``.
 
     ``rows`` are those of a round, ``None`` where files do not say how many there are; ``bytes`` are
@@ -56,20 +54,20 @@ class ReductionRecord(Record):
     command: list[str]
     environment: Environment
     settings: dict[str, Any]
-    rows: int | None
-    bytes: int
-    chunks: int
-    rounds: int
-    rounds_here: int
-    seconds: float
-    cpu_seconds: float
-    peak_memory_bytes: int
+    rows: Count | None
+    bytes: Count
+    chunks: Count
+    rounds: Count
+    rounds_here: Count
+    seconds: Seconds
+    cpu_seconds: Seconds
+    peak_memory_bytes: Count
     result: Any
     workers: list[WorkerRun]
     tuning: Tuning
     requests: dict[str, Any] = field(default_factory=dict)
     phases: list[Phase] = field(default_factory=list)
-    object_bytes: int | None = None
+    object_bytes: Count | None = None
     lost: dict[str, str] = field(default_factory=dict)
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     compared: RunComparison | None = None

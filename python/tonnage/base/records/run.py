@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Count, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.phase import Phase
 from tonnage.base.records.run_comparison import RunComparison
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodeRun:
+class NodeRun(Struct, frozen=True, kw_only=True):
     """What a node of a fleet did.
 
     Bytes are those that its disks read and wrote in both passes, and that went over its network;
@@ -22,33 +22,31 @@ class NodeRun:
 
     node: str
     phases: list[Phase] = field(default_factory=list)
-    read_bytes: int = 0
-    sent_bytes: int = 0
-    received_bytes: int = 0
-    written_bytes: int = 0
-    cpu_seconds: float = 0.0
-    peak_memory_bytes: int = 0
-    seconds: float = 0.0
+    read_bytes: Count = 0
+    sent_bytes: Count = 0
+    received_bytes: Count = 0
+    written_bytes: Count = 0
+    cpu_seconds: Seconds = 0.0
+    peak_memory_bytes: Count = 0
+    seconds: Seconds = 0.0
     lost: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RoundRun:
+class RoundRun(Struct, frozen=True, kw_only=True):
     """A round of pass one on a fleet: so many splits were read for so many partitions.
 
     ``lost`` are the nodes that were lost in it, and why.
     """
 
-    number: int
-    splits: int
-    partitions: int
-    bytes: int
-    seconds: float
+    number: Count
+    splits: Count
+    partitions: Count
+    bytes: Count
+    seconds: Seconds
     lost: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRecord(Record):
+class RunRecord(Record, frozen=True, kw_only=True):
     """What a job did.
 
     On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
@@ -68,24 +66,24 @@ class RunRecord(Record):
     command: list[str]
     environment: Environment
     settings: dict[str, Any]
-    records: int
-    bytes: int
+    records: Count
+    bytes: Count
     checksum: str
-    seconds: float
-    cpu_seconds: float
-    peak_memory_bytes: int
-    repartitioned_bytes: int = 0
-    shuffled_records: int | None = None
-    shuffled_bytes: int | None = None
-    written_records: int | None = None
-    written_bytes: int | None = None
+    seconds: Seconds
+    cpu_seconds: Seconds
+    peak_memory_bytes: Count
+    repartitioned_bytes: Count = 0
+    shuffled_records: Count | None = None
+    shuffled_bytes: Count | None = None
+    written_records: Count | None = None
+    written_bytes: Count | None = None
     requests: dict[str, Any] = field(default_factory=dict)
     phases: list[Phase]
     nodes: list[NodeRun] = field(default_factory=list)
     rounds: list[RoundRun] = field(default_factory=list)
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     durability: str | None = None
-    network_bytes: int = 0
-    commands: int = 1
+    network_bytes: Count = 0
+    commands: Count = 1
     """How many commands it took on a fleet; ``seconds`` are those of the last."""
     compared: RunComparison | None = None

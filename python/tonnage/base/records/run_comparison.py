@@ -6,14 +6,14 @@ all nodes and resources is the phase's limit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import field
 
+from tonnage.base.records.base import Amount, Count, Seconds, Struct
 from tonnage.base.records.plan import Candidate, Range
 from tonnage.base.records.prediction import Limit
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResourceUse:
+class ResourceUse(Struct, frozen=True, kw_only=True):
     """What a node's resource carried in a phase.
 
     ``amount`` is in ``unit``, and ``capacity`` so much a second, ``None`` if it was not measured;
@@ -21,23 +21,21 @@ class ResourceUse:
     """
 
     resource: str
-    amount: float
+    amount: Amount
     unit: str
-    capacity: float | None = None
-    seconds: float | None = None
+    capacity: Amount | None = None
+    seconds: Seconds | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodePhase:
+class NodePhase(Struct, frozen=True, kw_only=True):
     """A phase on one node, all the times that it did it."""
 
     node: str
-    seconds: float
+    seconds: Seconds
     uses: list[ResourceUse]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseComparison:
+class PhaseComparison(Struct, frozen=True, kw_only=True):
     """A phase on all nodes together: as long as on the node that took longest, ``slowest_node``.
 
     ``bottleneck`` is the resource that probes found at work all the time, ``bottleneck_node`` whose
@@ -50,25 +48,24 @@ class PhaseComparison:
     """
 
     name: str
-    seconds: float
-    median_seconds: float
+    seconds: Seconds
+    median_seconds: Seconds
     slowest_node: str
     bottleneck: str
     bottleneck_node: str
-    limit_seconds: float | None = None
+    limit_seconds: Seconds | None = None
     limit: str | None = None
     limit_node: str | None = None
-    efficiency: float | None = None
+    efficiency: Amount | None = None
     as_limited: bool | None = None
-    planned_seconds: float | None = None
+    planned_seconds: Seconds | None = None
     planned_bottleneck: str | None = None
     as_planned: bool | None = None
-    came_seconds: float | None = None
+    came_seconds: Seconds | None = None
     nodes: list[NodePhase] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FollowedPlan:
+class FollowedPlan(Struct, frozen=True, kw_only=True):
     """The candidate of a plan that a run followed.
 
     ``seconds`` are its own, in proportion to the bytes that the run had; ``bytes`` is what was
@@ -77,14 +74,13 @@ class FollowedPlan:
 
     candidate: Candidate
     made_at: str
-    bytes: int
+    bytes: Count
     seconds: Range
     inside: bool
     """Whether the run's seconds, all of them, are within the interval."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunComparison:
+class RunComparison(Struct, frozen=True, kw_only=True):
     """A run on a fleet, phase by phase.
 
     ``phase_seconds`` is the sum of all phases, ``other_seconds`` what passed outside of them,
@@ -93,9 +89,9 @@ class RunComparison:
     """
 
     phases: list[PhaseComparison]
-    phase_seconds: float
-    other_seconds: float | None = None
+    phase_seconds: Seconds
+    other_seconds: Seconds | None = None
     limit: Limit | None = None
-    phase_efficiency: float | None = None
+    phase_efficiency: Amount | None = None
     planned: FollowedPlan | None = None
     notes: list[str] = field(default_factory=list)

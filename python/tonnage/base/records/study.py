@@ -2,49 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Count, Number, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.measurement import Measurement
 from tonnage.base.records.prediction import Limit, Prediction
 from tonnage.base.records.run import RunRecord
 
 
-@dataclass(frozen=True, kw_only=True)
-class Validation:
+class Validation(Struct, frozen=True, kw_only=True):
     """What the validator found in the output."""
 
-    records: int
+    records: Count
     checksum: str
-    unordered: int
-    duplicate_keys: int
-    seconds: float
+    unordered: Count
+    duplicate_keys: Count
+    seconds: Seconds
     matches_input: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class ActualPhase:
+class ActualPhase(Struct, frozen=True, kw_only=True):
     """A phase beside its prediction."""
 
     name: str
-    seconds: float
-    predicted_seconds: float | None
+    seconds: Seconds
+    predicted_seconds: Seconds | None
     bottleneck: str
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ActualTimes:
+class ActualTimes(Struct, frozen=True, kw_only=True):
     """The job's times."""
 
-    seconds: float
+    seconds: Seconds
     phases: list[ActualPhase]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Study(Record):
+class Study(Record, frozen=True, kw_only=True):
     """The whole loop on one machine. Fields are filled as the loop goes on; ``steps`` says how far.
 
     A study that was cut short is readable: it has what was done by then.
@@ -64,7 +61,7 @@ class Study(Record):
     actual: ActualTimes | None = None
     validation: Validation | None = None
     limit: Limit | None = None
-    error_fraction: float | None = None
+    error_fraction: Number | None = None
     findings: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tonnage.base.records.base import Record
+from msgspec import field
+
+from tonnage.base.records.base import Amount, Count, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
 from tonnage.base.records.run_comparison import RunComparison
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepCell:
+class SweepCell(Struct, frozen=True, kw_only=True):
     """Reductions in the same way: medians of theirs, and how many there were.
 
     With ``found`` neither chunks nor threads were given; they are the last one's. MATE-EC2's bars
     (``retrieval_seconds`` and so on) are means over workers, of all rounds.
     """
 
-    chunk_bytes: int
-    threads: int
+    chunk_bytes: Count
+    threads: Count
     found: bool
-    reductions: int
-    seconds: float
-    retrieval_seconds: float
-    processing_seconds: float
-    synchronisation_seconds: float
-    cpu_seconds: float
+    reductions: Count
+    seconds: Seconds
+    retrieval_seconds: Seconds
+    processing_seconds: Seconds
+    synchronisation_seconds: Seconds
+    cpu_seconds: Seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepResult:
+class SweepResult(Struct, frozen=True, kw_only=True):
     """The same reduction of the same input, cell by cell.
 
     ``best`` is the place of the fastest of those that were given; ``found_over_best`` what was
@@ -41,24 +40,23 @@ class SweepResult:
 
     job: str
     inputs: list[str]
-    bytes: int
-    rounds: int
-    workers: int
-    memory_bytes: int
+    bytes: Count
+    rounds: Count
+    workers: Count
+    memory_bytes: Count
     cells: list[SweepCell]
-    best: int | None
-    found_over_best: float | None
-    found_over_chosen: float | None = None
+    best: Count | None
+    found_over_best: Amount | None
+    found_over_chosen: Amount | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReductionSweep(Record):
+class ReductionSweep(Record, frozen=True, kw_only=True):
     """All reductions of some records, put together; ``command`` is the last one's."""
 
     SCHEMA: ClassVar[str] = "tonnage.sweep/1"
 
     began_at: str
-    reductions: int
+    reductions: Count
     environment: Environment
     settings: dict[str, Any]
     command: list[str]

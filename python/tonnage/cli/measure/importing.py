@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tonnage.base import core
+from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.options import kept_rules, line
 from tonnage.cli.options.types import Json, command
 
@@ -45,7 +45,7 @@ def import_files(
             measurement.write(out / f"{measurement.id}.json")
     readings = [reading for measurement in found for reading in measurement.readings]
     if as_json:
-        print(json.dumps({"measurements": [dataclasses.asdict(reading) for reading in readings]}))
+        print(json.dumps({"measurements": [to_builtins(reading) for reading in readings]}))
         return
     for reading in readings:
         tool = f"{reading.source.tool} {reading.source.version or ''}".strip()

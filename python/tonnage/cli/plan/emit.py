@@ -6,7 +6,6 @@ mind, to standard error. With ``--json`` all of that is one JSON document on sta
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core, formatting
+from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.types import refuse_unknown
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def emit(
         except OSError as why:
             raise core.UsageError(f"--output {out}: {why.strerror}") from why
     if as_json:
-        told = dataclasses.asdict(handed) | {"candidate": dataclasses.asdict(chosen)}
+        told = to_builtins(handed) | {"candidate": to_builtins(chosen)}
         print(json.dumps(told))
         return
     if out is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import json
 import secrets
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tonnage.base import core, formatting
+from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.options import TrialSeconds, TrialSize
 from tonnage.cli.options.extras import refuse_without
 from tonnage.cli.options.plan_file import chosen_of
@@ -34,8 +34,8 @@ from tonnage.cli.plan.emit import offer_of
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
     from tonnage.base.records.plan import Candidate, Plan
-    from tonnage.provision.aws.launcher import Asked
     from tonnage.plan.machines import PURCHASES
+    from tonnage.provision.aws.launcher import Asked
     from tonnage.provision.aws.requests import Account, Order
 
 LIFETIME = "2h"
@@ -275,7 +275,7 @@ def order_of(
     if offer.region is None:
         raise core.UsageError(f"catalog {offered.name} tells no region: plan with another")
     planned = made.settings.get("purchase") == "spot"
-    if not cost.is_planned(cost.tariff(offered, offer, chosen, planned), chosen):
+    if not cost.is_planned(cost.find_tariff(offered, offer, chosen, planned), chosen):
         raise core.UsageError(
             f"catalog {offered.name} has another price than the plan: make the plan anew"
         )
@@ -283,7 +283,7 @@ def order_of(
     return Order(
         rental=Rental(made.job.name, chosen, offer, spot, mark),
         account=account,
-        tariff=cost.tariff(offered, offer, chosen, spot),
+        tariff=cost.find_tariff(offered, offer, chosen, spot),
         ends_at=now().replace(microsecond=0) + timedelta(seconds=lifetime_seconds),
     )
 
@@ -378,7 +378,7 @@ def show_requests(order: Order, cap_usd: float | None, as_json: bool) -> None:
         prices = {
             "usd_per_hour": order.rental.candidate.nodes * usd_per_hour(order.tariff),
             "most_usd": most_usd(order),
-            "tariff": dataclasses.asdict(order.tariff),
+            "tariff": to_builtins(order.tariff),
         }
         told = {"ends_at": order.ends_at.isoformat(), "give": request.replace(order)}
         print(json.dumps(document | {"name": order.name} | prices | told))

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, Self
 
+from msgspec import structs
+
 from tonnage.base.records import Metric
 
 # Every operation that a reading may name. "read" and "write" are sequential, or of a tool that does
@@ -85,7 +87,7 @@ def _numbers(reading: Metric) -> Iterator[tuple[str, float | None]]:
     yield "concurrency", reading.concurrency
     yield "bandwidth", reading.bandwidth_bytes_per_second
     yield "rate of operations", reading.operations_per_second
-    for name, value in vars(reading.latency_seconds).items():
+    for name, value in structs.asdict(reading.latency_seconds).items():
         yield f"{name} latency", value
     for pairs in (reading.bins, reading.series):
         for at, amount in pairs or []:

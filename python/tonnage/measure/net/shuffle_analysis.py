@@ -7,9 +7,10 @@ Figures are medians over rounds; a node's of a round is the less of what it sent
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import structs
 
 from tonnage.base.records import ClusterMeasurement, Trial
 from tonnage.base.records.cluster_measurement import AllToAllResult, NodeRates
@@ -42,7 +43,7 @@ def shuffle(measured: ClusterMeasurement) -> ClusterMeasurement:
     alone = [each for key, each in done.items() if key[1] == ALONE]
     unevenly = [each for key, each in done.items() if key[1] == UNEVENLY]
     share = _both_ways(done)
-    return dataclasses.replace(
+    return structs.replace(
         measured,
         baseline_bytes_per_second=statistics.median_low(middles.values()) if middles else None,
         pairs=[(first, second, rate) for (first, second), rate in sorted(middles.items())],

@@ -6,10 +6,10 @@ was counted there, and `bottleneck` says what each phase was limited by.
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import pairwise
 
 import numpy as np
+from msgspec import structs
 
 from tonnage.base.records import ObservedPhase
 from tonnage.base.stats.samples import FloatArray
@@ -106,7 +106,7 @@ def _with_growth(found: list[ObservedPhase]) -> list[ObservedPhase]:
     works = (bytes_moved > NOTHING * bytes_moved.sum()) | (cpu >= WORK * cpu.sum())
     working = np.flatnonzero(works)
     return [
-        dataclasses.replace(phase, grows=bool(working[0] <= place <= working[-1]))
+        structs.replace(phase, grows=bool(working[0] <= place <= working[-1]))
         for place, phase in enumerate(found)
     ]
 

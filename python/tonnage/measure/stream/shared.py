@@ -145,7 +145,7 @@ def _room(
     with ExitStack() as stack:
         if peers.node == first:
             wait = core.offset_progress(0, on_progress) or (lambda _: None)
-            room = lease.create_leased_dir("--dir", directory, DATA_PREFIX, lambda: wait(0))
+            room = lease.create_leased_dir("dir", directory, DATA_PREFIX, lambda: wait(0))
             held = stack.enter_context(lease.hold_lease(room, "0"))
             name = room.name
         name = peers.wait(name).said.get(first)

@@ -13,7 +13,6 @@ ends all that it has rented (`ending`); what cannot be ended is told, with the c
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import secrets
 import sys
@@ -24,6 +23,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.base.records import write_atomically
@@ -198,7 +199,7 @@ class Launching:
         self._step("installing", f"installing Tonnage on {formatting.several(len(new), 'machine')}")
         wheel = self._asked.wheel
         steps: list[tuple[str, bytes | Path, float]] = [
-            (bootstrap.take_wheel(wheel), wheel, INSTALL_SECONDS),
+            (bootstrap.receive_wheel(wheel), wheel, INSTALL_SECONDS),
             (bootstrap.install(rental), b"", INSTALL_SECONDS),
             (bootstrap.take_token(), self._token, ANSWER_SECONDS),
         ]
@@ -308,9 +309,7 @@ class Launching:
             moment = now().isoformat()
             self._kept.note(
                 nodes=[
-                    dataclasses.replace(
-                        each, ended_at=each.ended_at or moment, why=bad[each.instance]
-                    )
+                    structs.replace(each, ended_at=each.ended_at or moment, why=bad[each.instance])
                     if each.instance in bad
                     else each
                     for each in self._kept.record.nodes

@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base.records.launch import Tariff
 from tonnage.provision.export import aws
 from tonnage.provision.export.rental import Rental, placeholder
@@ -68,7 +70,7 @@ class Order:
 
 def tariff_tag(of: Tariff) -> str:
     """A tariff in letters that a tag may have."""
-    return " ".join(repr(float(value)) for value in vars(of).values())
+    return " ".join(repr(float(value)) for value in structs.asdict(of).values())
 
 
 def tariff_of(tag: str) -> Tariff | None:

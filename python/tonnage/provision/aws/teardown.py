@@ -7,12 +7,13 @@ know what it has cost.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.base.records.launch import Launch, RentedNode
@@ -46,9 +47,9 @@ class Kept:
     def note(self, **changes: object) -> Launch:
         """Puts changes on file, with what it has cost by now."""
         moment = now()
-        made = dataclasses.replace(self.record, **changes)  # type: ignore[arg-type]
+        made = structs.replace(self.record, **changes)  # type: ignore[arg-type]
         cost = price.cost_usd(made.tariff, made.nodes, moment)
-        self.record = dataclasses.replace(made, step_at=moment.isoformat(), cost_usd=cost)
+        self.record = structs.replace(made, step_at=moment.isoformat(), cost_usd=cost)
         if self.path:
             self.record.write(self.path)
         return self.record
@@ -133,14 +134,14 @@ def merged(
         by_itself = min(now(), datetime.fromisoformat(ends_at)).isoformat()
         for node in nodes.values():
             if node.is_rented and node.instance not in there and _is_settled(node):
-                nodes[node.instance] = dataclasses.replace(node, ended_at=by_itself)
+                nodes[node.instance] = structs.replace(node, ended_at=by_itself)
     for node in found:
         before = nodes.get(node.instance)
         if before and not before.is_rented:
             continue
         if node.instance in (ended or ()):
-            node = dataclasses.replace(node, ended_at=moment)
-        nodes[node.instance] = dataclasses.replace(node, why=before.why if before else None)
+            node = structs.replace(node, ended_at=moment)
+        nodes[node.instance] = structs.replace(node, why=before.why if before else None)
     return list(nodes.values())
 
 

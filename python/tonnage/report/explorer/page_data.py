@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tonnage.base import formatting
+from tonnage.base.records.base import to_builtins
 from tonnage.base.records.job import Job
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Billing, Catalog, Grant, VolumeKind
@@ -22,11 +23,11 @@ from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.calibration import cite, describe
-from tonnage.plan.demand import DemandPart, LayoutDemand, PhaseDemand, DemandTerm
-from tonnage.plan.layouts import Group, Options
+from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDemand
+from tonnage.plan.layouts import LayoutOptions, OfferGroup
 from tonnage.plan.machines import PURCHASES, Machine, Purchase
 from tonnage.plan.monte_carlo import INTERVAL_RULE
-from tonnage.plan.planner import NO_CORES, Question, notes, offered_to
+from tonnage.plan.planner import NO_CORES, PlanRequest, options_for, plan_notes
 from tonnage.report.explorer.random_draws import chances
 
 
@@ -42,7 +43,9 @@ class PageData:
         return len(self.values["machines"])
 
 
-def page_data(jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: ProfileIndex) -> PageData:
+def page_data(
+    jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: ProfileIndex
+) -> PageData:
     """What plans of these jobs are made from.
 
     Args:
@@ -151,8 +154,9 @@ class _Tables:
                 "phases": [self._phase(each) for each in shape.phases],
                 "figures": sorted(shape.advertised_classes),
                 "evidence": shape.evidence,
-                "own_curve": shape.measured_curve is not None and shape.curve is shape.measured_curve,
-                "calibrated": runs and dataclasses.asdict(runs),
+                "own_curve": shape.measured_curve is not None
+                and shape.curve is shape.measured_curve,
+                "calibrated": runs and to_builtins(runs),
                 "said": describe(runs),
                 "notes": list(shape.calibration_match.notes),
             }
@@ -197,31 +201,31 @@ def _place(some: list[Any], one: Any) -> int:
 def _offered(
     job: Job, catalogs: Sequence[Catalog], known: ProfileIndex, purchase: Purchase, tables: _Tables
 ) -> dict[str, Any]:
-    question = Question(job=job, size=1, purchase=purchase)
-    offered = offered_to(question, catalogs, known)
+    question = PlanRequest(job=job, size=1, purchase=purchase)
+    offered = options_for(question, catalogs, known)
     return {
         "groups": [_group(each, tables) for each in offered.groups],
         "excluded": _excluded(offered, tables),
-        "notes": notes(question, [], []),
+        "notes": plan_notes(question, [], []),
     }
 
 
-def _group(group: Group, tables: _Tables) -> dict[str, Any]:
-    volumes = group.shape.volumes
+def _group(group: OfferGroup, tables: _Tables) -> dict[str, Any]:
+    volumes = group.demand.volumes
     catalog = tables.catalogs[group.catalog.name]
     kinds = [each.name for each in group.catalog.volume_kinds]
     return {
         "catalog": catalog,
-        "layout": group.shape.layout,
-        "own_disks": group.shape.own_disks,
+        "layout": group.demand.layout,
+        "own_disks": group.demand.own_disks,
         "kind": None if volumes is None else kinds.index(volumes.kind.name),
         "count": 0 if volumes is None else volumes.count,
-        "shape": tables.shape(group.shape),
+        "shape": tables.shape(group.demand),
         "machines": [tables.machine(each) for each in group.machines],
     }
 
 
-def _excluded(offered: Options, tables: _Tables) -> list[list[Any]]:
+def _excluded(offered: LayoutOptions, tables: _Tables) -> list[list[Any]]:
     """Of offers that some layout cannot be planned with the first reason: reason, catalog, types.
 
     Which of them another layout can be planned with, the page knows.
@@ -247,7 +251,7 @@ def _job(job: Job) -> dict[str, Any]:
     }
     return {
         "kept": kept,
-        "requests": [dataclasses.asdict(each) for each in job.requests],
+        "requests": [to_builtins(each) for each in job.requests],
         "taken_out": job.taken_out_per_byte,
         "seen_bytes": job.seen_bytes,
     }
@@ -269,8 +273,8 @@ def _catalog(catalog: Catalog) -> dict[str, Any]:
 
 def _notes(catalog: Catalog) -> list[str]:
     """What is to be minded of every plan with offers of this catalog."""
-    nothing = Question(job=Job(name="", phases=[], room=[]), size=1)
-    return notes(nothing, [catalog], [])
+    nothing = PlanRequest(job=Job(name="", phases=[], room=[]), size=1)
+    return plan_notes(nothing, [catalog], [])
 
 
 def _billing(billing: Billing) -> dict[str, Any]:
@@ -307,7 +311,7 @@ def _machine(bought: Bought, tables: _Tables) -> dict[str, Any]:
         "link_source": tables.texts.put(extra.source) if extra else None,
         "local_bytes": offer.local_bytes,
         "memory_bytes": offer.memory_bytes,
-        "figures": {thing: _bucket(each) for thing, each in one.figures.items()},
+        "figures": {thing: _bucket(each) for thing, each in one.buckets.items()},
         "source": tables.texts.put(offer.spec_source),
         "caution": price.caution if price else None,
         "peak_only": offer.network.baseline_bytes_per_second is None,
@@ -319,7 +323,7 @@ def _machine(bought: Bought, tables: _Tables) -> dict[str, Any]:
 
 
 def _prices(machine: Machine) -> tuple[float, float, float]:
-    return machine.usd_per_hour, *machine.usd_between
+    return machine.usd_per_hour, *machine.usd_range
 
 
 def _price_source(machine: Machine) -> str:
@@ -335,7 +339,7 @@ def _bucket(bucket: TokenBucket) -> list[float]:
 
 
 def _law(law: CapacityDistribution) -> dict[str, Any]:
-    return dataclasses.asdict(law)
+    return to_builtins(law)
 
 
 def _curve(curve: ScalingCurve) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def run(
     room: Path, points: Path, plan: Plan, machines: Machines, patch: pytest.MonkeyPatch, **more: Any
 ) -> ReductionRecord:
     """Reduces by the command's own function; gives what it has kept."""
-    patch.setattr(clusters, "attached", lambda _: nullcontext(machines))
+    patch.setattr(clusters, "connect", lambda _: nullcontext(machines))
     patch.setattr(command, "refuse_without_ray", lambda: None)
     usual: dict[str, Any] = {
         "components": 2,
