@@ -24,7 +24,7 @@ from pathlib import Path
 from tonnage.catalog import Catalog, load_catalog
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
-from tonnage.plan.planner import Question, plan
+from tonnage.plan.planner import PlanRequest, plan
 
 AWS = "aws-us-east-1-2026"
 COMMAND = [sys.executable, "-m", "tonnage", "plan", "sort", "--data", "100TB", "--json"]
@@ -77,7 +77,7 @@ def growth(rounds: int) -> list[dict[str, float]]:
         took = []
         for _ in range(rounds):
             begun = time.perf_counter()
-            plan(Question(job=sort_job(), size=DATA), [some], study)
+            plan(PlanRequest(job=sort_job(), size=DATA), [some], study)
             took.append(time.perf_counter() - begun)
         found.append({"offers": len(some.offers), "seconds": statistics.median(took)})
         print(f"{len(some.offers)} offers: {found[-1]['seconds']:.3f} s", flush=True)

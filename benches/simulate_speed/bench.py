@@ -19,7 +19,7 @@ import numpy as np
 
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.demand import ResourceClass
-from tonnage.simulate.cluster import SimulatedCluster, Machine, draw_cluster, sort_demand
+from tonnage.simulate.cluster import Machine, SimulatedCluster, draw_cluster, sort_demand
 from tonnage.simulate.sort import SortRequest, draw_deaths, simulate
 
 NODES, DATA, MOST_SECONDS = 1_000, 100 * 10**12, 60.0

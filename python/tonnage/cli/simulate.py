@@ -19,9 +19,9 @@ from tonnage.cli.options.types import (
     parse_layout,
     parse_measurable,
     parse_size,
-    refuse_unknown,
     whole_number,
 )
+from tonnage.cli.options.validate import refuse_unknown
 
 if TYPE_CHECKING:
     from tonnage.catalog import Offer
@@ -235,14 +235,21 @@ def _machine(
     offer: str | None, catalog: list[str] | None, profile: str | None, placement: bool | None
 ) -> tuple[OfferCapacity, OfferCapacity, Offer | None]:
     """What was measured of the machine, what share of advertised figures is reached, its offer."""
-    from tonnage.model.profiles.repository import NO_CAPACITY, ProfileError, index_profiles, read_profiles
-    from tonnage.plan.advertised import advertised
+    from tonnage.model.profiles.repository import (
+        NO_CAPACITY,
+        ProfileError,
+        index_profiles,
+        read_profiles,
+    )
+    from tonnage.plan.advertised import advertised_figures
 
     if offer is None and profile is None:
         raise core.UsageError("give --offer NAME, or --profile FILE of one machine")
     catalogs = catalogs_of(catalog, ())
     try:
-        all_known = index_profiles(read_profiles(profile or BUILT_IN, lambda: advertised(catalogs)))
+        all_known = index_profiles(
+            read_profiles(profile or BUILT_IN, lambda: advertised_figures(catalogs))
+        )
     except ProfileError as why:
         raise core.UsageError(f"--profile: {why}") from why
     found = None
@@ -272,8 +279,8 @@ def _devices(offer: Offer | None) -> int:
 
 def _figures(offer: Offer | None, cores: int) -> dict[ResourceClass, float]:
     """What is advertised, and how many cores there are."""
-    from tonnage.plan.machines import lasting_network
+    from tonnage.plan.machines import sustained_network
 
-    network = lasting_network(offer) if offer else None
+    network = sustained_network(offer) if offer else None
     figures: dict[ResourceClass, float] = {"cpu": float(cores)}
     return figures | ({"network": network} if network else {})

@@ -23,7 +23,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class BlockVolumes:
-    """So many volumes of a kind for each node; ``kept_bytes`` on those of all nodes together."""
+    """So many volumes of a kind for each node; ``stored_bytes`` on those of all nodes together."""
 
     kind: VolumeKind
     count: int

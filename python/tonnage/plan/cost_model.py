@@ -17,7 +17,7 @@ from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Billing
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.token_bucket import TokenBucket
-from tonnage.plan.demand import LayoutDemand, DemandTerm, ResourceClass
+from tonnage.plan.demand import DemandTerm, LayoutDemand, ResourceClass
 
 Array = npt.NDArray[Any]
 BillingUnit = Literal["seconds", "hours"]
@@ -83,7 +83,7 @@ def term_work(
     if shape.volumes and term.resource_class == "volumes":
         wanted = np.asarray(advertised + moved, dtype=dtype)
         attached = shape.volumes.bucket(nodes)
-        whole = np.maximum(whole, attached.work(wanted, nodes, term.credit_share))
+        whole = np.maximum(whole, attached.node_seconds(wanted, nodes, term.credit_share))
     return np.asarray(whole)
 
 

@@ -4,7 +4,7 @@
 
 A term is what one thing carries: its parts' times add up, since reading and writing share it. Local
 disks whose rate was measured each way while both are used have one part, the larger of both ways
-(Themis on EC2, equation 5); where the ways were measured apart, a part each. Volumes share a node's
+(Themis on EC2, equation 5); where the ways were measured apart, a part each. BlockVolumes share a node's
 link, so reading and writing are a part each. What a store gives or takes during a shuffle goes
 through the same link of a node, and is a part of both. A thing's credits are shared by the phases
 in proportion to what it carries in each.
@@ -29,8 +29,15 @@ from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import OfferCapacity
-from tonnage.plan.block_volumes import Volumes
-from tonnage.plan.calibration import NO_MATCH, OUTSIDE_PHASES, CalibrationMatch, calibrated_phase, observed_capacity, slow_node_rate
+from tonnage.plan.block_volumes import BlockVolumes
+from tonnage.plan.calibration import (
+    NO_MATCH,
+    OUTSIDE_PHASES,
+    CalibrationMatch,
+    calibrated_phase,
+    observed_capacity,
+    slow_node_rate,
+)
 
 ResourceClass = Literal["local disks", "volumes", "network", "object storage", "cpu"]
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
@@ -114,7 +121,7 @@ class LayoutDemand:
     layout: str
     own_disks: bool
     """Whether a node's own disks are used."""
-    volumes: Volumes | None
+    volumes: BlockVolumes | None
     phases: tuple[PhaseDemand, ...]
     unknown_classes: tuple[str, ...]
     """Resources of which nothing is known, whatever the machine."""
@@ -167,7 +174,7 @@ def layout_demand(
     layout: str,
     *,
     own_disks: bool,
-    volumes: Volumes | None,
+    volumes: BlockVolumes | None,
     laws: OfferCapacity,
     shares: OfferCapacity,
     network: str,
@@ -214,7 +221,7 @@ def layout_demand(
             most = phase.most_cores if thing == "cpu" else None
             terms.append(DemandTerm(thing, parts, _through(thing, things) / whole, most))
         if runs:  # Of those that take as long, what held it up is named.
-            terms.sort(key=lambda term: term.thing not in calibrated_phase(runs, place).limits)
+            terms.sort(key=lambda term: term.resource_class not in calibrated_phase(runs, place).limits)
         local = _larger_way(things.get("local disks", ()))
         phases.append(PhaseDemand(phase.name, tuple(terms), phase.fixed_seconds, local))
     if runs and runs.other_seconds:
@@ -265,7 +272,7 @@ def _as_run(
             for kept in sorted({demand.shuffled for demand in demands})
         }
         own = tuple(
-            dataclasses.replace(part, kept=demand.shuffled)
+            dataclasses.replace(part, remote_only=demand.shuffled)
             for part, demand in zip(own, demands, strict=bool(own))
         )
     moved = sum(each * (sent if kept else 1.0) for kept, each in amounts.items())

@@ -13,17 +13,17 @@ from tonnage.catalog import Catalog
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
-from tonnage.plan.capacity_samples import SampledCapacity, MedianCapacity, CapacitySamples
+from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity, SampledCapacity
 from tonnage.plan.cost_model import Array, Capacity, term_work
 from tonnage.plan.demand import DemandPart, DemandTerm
 from tonnage.plan.machines import Machine
 from tonnage.plan.monte_carlo import HIGH, LOW
-from tonnage.plan.planner import PlanError, Question, limit, offered_to
-from tonnage.plan.search import figures_of, search
+from tonnage.plan.planner import PlanError, PlanRequest, exclusion_reason, options_for
+from tonnage.plan.search import buckets_at, search
 
 
 def explain(
-    question: Question, catalogs: Sequence[Catalog], known: ProfileIndex, offer: str
+    question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex, offer: str
 ) -> Explanation:
     """How an offer's best candidate comes to its time and cost.
 
@@ -31,18 +31,18 @@ def explain(
         PlanError: It is no candidate; the message says why.
     """
     limits, size = question.limits, question.size
-    rates = CapacitySamples(limits.most_nodes, limits.least_nodes)
+    rates = CapacitySamples(limits.max_nodes, limits.min_nodes)
     only = [
         _only(catalog, offer)
         for catalog in catalogs
         if any(each.type == offer for each in catalog.offers)
     ]
-    offered = offered_to(question, only, known)
+    offered = options_for(question, only, known)
     found = [search(group, size, rates, limits) for group in offered.groups]
     choices = best_per_layout(offered.groups, found)
     if not choices:
         why = [
-            limit(group, place, each, limits)
+            exclusion_reason(group, place, each, limits)
             for group, each in zip(offered.groups, found, strict=True)
             for place in range(len(group.machines))
         ]
@@ -56,7 +56,7 @@ def explain(
         bytes=size,
         terms=[
             _explained(phase.name, term, part, choice, size, rates)
-            for phase in choice.group.shape.phases
+            for phase in choice.group.demand.phases
             for term in phase.terms
             for part in term.parts
         ],
@@ -80,8 +80,8 @@ def _explained(
 
     def capacity(carried: Capacity) -> Array:
         """What a node carries of the part, as far as credits reach."""
-        figures = figures_of(choice.group, [choice.place])
-        return demand / term_work(alone, choice.group.shape, size, carried, fleet, figures)
+        figures = buckets_at(choice.group, [choice.place])
+        return demand / term_work(alone, choice.group.demand, size, carried, fleet, figures)
 
     middle = float(capacity(MedianCapacity(rates, nodes)).flat[0])
     low, high = np.quantile(capacity(SampledCapacity(rates, nodes)), [LOW, HIGH])
@@ -105,7 +105,7 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     machine, thing = choice.machine, term.resource_class
     said = [part.capacity.source]
     if part.advertised:
-        figure = machine.figures["network" if thing == "object storage" else thing]
+        figure = machine.buckets["network" if thing == "object storage" else thing]
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
             each = (
@@ -118,9 +118,9 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     if part.curve:
         at = float(part.curve.share(np.array([choice.nodes]))[0])
         said.append(f"{at:.2f} of that in a fleet of {choice.nodes}")
-    volumes = choice.group.shape.volumes
+    volumes = choice.group.demand.volumes
     if volumes and thing == "volumes":
-        most = volumes.bucket(np.array([float(choice.nodes)])).at(0)
+        most = volumes.bucket(np.array([float(choice.nodes)])).select(0)
         said.append(
             f"no more than {_rates(most)} of {volumes.count} x {volumes.kind.name} "
             f"({volumes.kind.limit_source})"
@@ -142,7 +142,7 @@ def _rates(bucket: TokenBucket) -> str:
 def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
     machine, group = choice.machine, choice.group
     said = [_price(machine)]
-    volumes = group.shape.volumes
+    volumes = group.demand.volumes
     if volumes:
         extra = machine.offer.volume_link.extra
         if extra and machine.link_usd_per_hour:
@@ -177,7 +177,7 @@ def _price(machine: Machine) -> str:
         return f"{price.usd_per_hour:g} USD an hour on demand ({price.source}, {price.date})"
     spot = machine.offer.spot
     assert spot is not None
-    low, high = machine.usd_between
+    low, high = machine.usd_range
     return (
         f"{machine.usd_per_hour:.4g} USD an hour on the spot market, {low:g} to {high:g} "
         f"({spot.source}, {spot.date})"

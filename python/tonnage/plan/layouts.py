@@ -22,19 +22,19 @@ import numpy.typing as npt
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.catalog import Catalog, Offer
-from tonnage.model.profiles.repository import NO_CAPACITY, ProfileIndex, OfferCapacity
-from tonnage.plan.block_volumes import GIB, Volumes, usable
+from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity, ProfileIndex
+from tonnage.plan.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.calibration import NO_MATCH, match_calibration
 from tonnage.plan.demand import LayoutDemand, ResourceClass, layout_demand
-from tonnage.plan.machines import Machine, Machines, Purchase, machine
+from tonnage.plan.machines import Machine, Machines, Purchase, priced_machine
 
 Network = Literal["scaled", "baseline", "infinite"]
 NETWORKS: tuple[Network, ...] = ("scaled", "baseline", "infinite")
 VOLUME_COUNTS = (1, 2, 4, 8, 16)
-NEVER = 1 << 62
+IMPOSSIBLE_NODES = 1 << 62
 """So many nodes as there cannot be."""
 Floats = npt.NDArray[np.float64]
-UNKNOWN: dict[ResourceClass, str] = {
+UNKNOWN_FIGURES: dict[ResourceClass, str] = {
     "object storage": "its network",
     "network": "its network",
     "volumes": "its link to volumes",
@@ -43,10 +43,10 @@ UNKNOWN: dict[ResourceClass, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class OfferGroup:
     """Machines of one catalog with the same shape; with what each can begin to hold the job."""
 
-    shape: LayoutDemand
+    demand: LayoutDemand
     machines: Machines
     min_nodes: npt.NDArray[np.int64]
     catalog: Catalog
@@ -54,9 +54,9 @@ class Group:
     """Of requests of object storage, and of what leaves the provider."""
 
     @cached_property
-    def kinds(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def distinct_machines(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """One machine of each kind that takes the same time, and of what kind each machine is."""
-        figures = [self.machines.figures[thing] for thing in sorted(self.shape.advertised_classes)]
+        figures = [self.machines.buckets[thing] for thing in sorted(self.demand.advertised_classes)]
         columns = [each for one in figures for each in (one.baseline, one.burst, one.credit)]
         if not columns:
             return np.zeros(1, dtype=np.int64), np.zeros(len(self.machines), dtype=np.int64)
@@ -67,7 +67,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class UsageError:
+class RefusedOffer:
     """An offer's layout that cannot be planned with, and why."""
 
     catalog: str
@@ -76,15 +76,15 @@ class UsageError:
 
 
 @dataclass(frozen=True)
-class Options:
+class LayoutOptions:
     """What can be planned with; what could be, if its disks were measured; what cannot."""
 
-    groups: list[Group]
-    unmeasured: list[Group]
-    refused: list[UsageError]
+    groups: list[OfferGroup]
+    unmeasured: list[OfferGroup]
+    refused: list[RefusedOffer]
 
 
-def options(
+def layout_options(
     job: Job,
     size: int,
     catalogs: Sequence[Catalog],
@@ -96,9 +96,9 @@ def options(
     arch: str | None = None,
     placement: bool | None = None,
     measured: bool = False,
-) -> Options:
+) -> LayoutOptions:
     """Every layout of every offer for ``size`` bytes; ``measured``: with no other figures."""
-    found = Options([], [], [])
+    found = LayoutOptions([], [], [])
     number = 0
     for catalog in catalogs:
         if providers and catalog.provider not in providers:
@@ -108,17 +108,17 @@ def options(
             if arch is not None and offer.arch != arch:
                 if offer.arch is None:
                     found.refused.append(
-                        UsageError(catalog.name, offer, "its architecture is unknown")
+                        RefusedOffer(catalog.name, offer, "its architecture is unknown")
                     )
                 continue
             for place in _placements(catalog.name, offer, known, placement):
-                if isinstance(place, UsageError):
+                if isinstance(place, RefusedOffer):
                     found.refused.append(place)
                     continue
                 placed, laws = place
-                made = machine(catalog, offer, placed, purchase, number)
+                made = priced_machine(catalog, offer, placed, purchase, number)
                 if isinstance(made, str):
-                    found.refused.append(UsageError(catalog.name, offer, made))
+                    found.refused.append(RefusedOffer(catalog.name, offer, made))
                     continue
                 alike.setdefault(id(laws), (laws, []))[1].append(made)
                 number += 1
@@ -129,13 +129,13 @@ def options(
                 _sort_out(job, size, catalog, each, machines, measured, found)
             if not shapes:
                 why = f"{catalog.name} has no volumes"
-                found.refused.extend(UsageError(catalog.name, each.offer, why) for each in some)
+                found.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in some)
     return found
 
 
 def _placements(
     catalog: str, offer: Offer, known: ProfileIndex, wanted: bool | None
-) -> Iterator[tuple[bool, OfferCapacity] | UsageError]:
+) -> Iterator[tuple[bool, OfferCapacity] | RefusedOffer]:
     """Where the offer's nodes can be, and what was measured of them there."""
     measured = known.offers.get((offer.provider, offer.type), {})
     if wanted is None:
@@ -144,7 +144,7 @@ def _placements(
         yield wanted, measured[wanted]
     elif wanted and not offer.placement_groups:
         of = "unknown" if offer.placement_groups is None else "impossible"
-        yield UsageError(catalog, offer, f"placing its nodes close together is {of}")
+        yield RefusedOffer(catalog, offer, f"placing its nodes close together is {of}")
     else:
         yield wanted, known.apart_from_placement(offer.provider, offer.type)
 
@@ -160,7 +160,7 @@ def _shapes(
 
     runs = match_calibration(job, laws.calibrations)
 
-    def made(name: str, own_disks: bool, volumes: Volumes | None) -> LayoutDemand:
+    def made(name: str, own_disks: bool, volumes: BlockVolumes | None) -> LayoutDemand:
         # Where runs had what they kept locally, that is kept here, too; which volumes they had, no
         # record tells.
         return layout_demand(
@@ -179,14 +179,14 @@ def _shapes(
         return
     if not outside:
         yield made("local", True, None)
-    for kind in filter(usable, catalog.volume_kinds):
+    for kind in filter(is_usable, catalog.volume_kinds):
         for count in VOLUME_COUNTS:
             several = f"{count} x {kind.name}"
             hours = catalog.billing.hours_per_month
             if outside and locally:
-                volumes = Volumes(kind, count, kept["volume"], hours)
+                volumes = BlockVolumes(kind, count, kept["volume"], hours)
                 yield made(f"local + {several}", True, volumes)
-            yield made(several, False, Volumes(kind, count, sum(kept.values()), hours))
+            yield made(several, False, BlockVolumes(kind, count, sum(kept.values()), hours))
 
 
 def _sort_out(
@@ -196,12 +196,12 @@ def _sort_out(
     shape: LayoutDemand,
     machines: Machines,
     measured: bool,
-    found: Options,
+    found: LayoutOptions,
 ) -> None:
     """Puts machines where they belong: plannable, unmeasured, or refused."""
     if measured and not shape.unknown_classes and shape.evidence != "measured":
         why = "not all that the job needs of it was measured"
-        found.refused.extend(UsageError(catalog.name, each.offer, why) for each in machines)
+        found.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in machines)
         return
     good = _refuse(job, shape, machines, found)
     if not len(good):
@@ -209,17 +209,17 @@ def _sort_out(
     if shape.unknown_classes and shape.unknown_classes != ("local disks",):
         others = " and ".join(thing for thing in shape.unknown_classes if thing != "local disks")
         why = f"{others}: neither measured, nor known what share of the advertised is reached"
-        found.refused.extend(UsageError(catalog.name, each.offer, why) for each in good)
+        found.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in good)
         return
     outside = _outside_usd(job, size, catalog)
     if isinstance(outside, str):
-        found.refused.extend(UsageError(catalog.name, each.offer, outside) for each in good)
+        found.refused.extend(RefusedOffer(catalog.name, each.offer, outside) for each in good)
         return
-    group = Group(shape, good, least_nodes(job, size, shape, good), catalog, outside)
+    group = OfferGroup(shape, good, min_nodes(job, size, shape, good), catalog, outside)
     (found.unmeasured if shape.unknown_classes else found.groups).append(group)
 
 
-def _refuse(job: Job, shape: LayoutDemand, machines: Machines, found: Options) -> Machines:
+def _refuse(job: Job, shape: LayoutDemand, machines: Machines, found: LayoutOptions) -> Machines:
     """The machines that can have this layout; the others are refused."""
     reasons = []
     if least := job.least_memory_bytes:
@@ -230,7 +230,7 @@ def _refuse(job: Job, shape: LayoutDemand, machines: Machines, found: Options) -
     if shape.own_disks:
         catalog = machines[0].catalog
         instead = (
-            "" if any(map(usable, catalog.volume_kinds)) else f", and {catalog.name} no volumes"
+            "" if any(map(is_usable, catalog.volume_kinds)) else f", and {catalog.name} no volumes"
         )
         reasons += [
             (machines.local_bytes == 0, f"it has no disks of its own{instead}"),
@@ -240,24 +240,24 @@ def _refuse(job: Job, shape: LayoutDemand, machines: Machines, found: Options) -
         link = np.isnan(machines.link_usd_per_hour)
         reasons.append((link, "the price of its link to volumes is unknown"))
     for thing in shape.advertised_classes:
-        why = f"{UNKNOWN[thing]} was not measured, and no figure is advertised"
-        reasons.append((np.isnan(machines.figures[thing].baseline), why))
+        why = f"{UNKNOWN_FIGURES[thing]} was not measured, and no figure is advertised"
+        reasons.append((np.isnan(machines.buckets[thing].baseline), why))
     good = np.ones(len(machines), dtype=bool)
     for bad, why in reasons:
         new = np.flatnonzero(good & bad)
         some = (machines[place] for place in new.tolist())
-        found.refused.extend(UsageError(each.catalog.name, each.offer, why) for each in some)
+        found.refused.extend(RefusedOffer(each.catalog.name, each.offer, why) for each in some)
         good[new] = False
     return machines if good.all() else machines.at(np.flatnonzero(good))
 
 
-def least_nodes(job: Job, size: int, shape: LayoutDemand, machines: Machines) -> npt.NDArray[np.int64]:
+def min_nodes(job: Job, size: int, shape: LayoutDemand, machines: Machines) -> npt.NDArray[np.int64]:
     """The fewest nodes of each machine that hold the job."""
-    least = np.full(len(machines), float(shape.volumes.least_nodes if shape.volumes else 1))
+    least = np.full(len(machines), float(shape.volumes.min_nodes if shape.volumes else 1))
     if shape.own_disks:
         least = np.maximum(least, _nodes_for(_kept(job, "local") * size, machines.local_bytes))
     least = np.maximum(least, _nodes_for(_kept(job, "memory") * size, machines.memory_bytes))
-    return np.asarray(np.minimum(least, NEVER), dtype=np.int64)
+    return np.asarray(np.minimum(least, IMPOSSIBLE_NODES), dtype=np.int64)
 
 
 def _nodes_for(needed: float, each: Floats) -> Floats:
@@ -268,7 +268,7 @@ def _nodes_for(needed: float, each: Floats) -> Floats:
         return np.ceil(needed / np.nan_to_num(each))
 
 
-def needed_and_had(
+def storage_fit(
     job: Job, size: int, shape: LayoutDemand, machine: Machine, nodes: int
 ) -> tuple[int, int]:
     """Bytes that must be held at once on nodes and volumes, and bytes that there are."""
@@ -277,7 +277,7 @@ def needed_and_had(
         needed += _kept(job, "local") * size
         had += nodes * (machine.offer.local_bytes or 0)
     if shape.volumes:
-        needed += shape.volumes.kept_bytes
+        needed += shape.volumes.stored_bytes
         had += nodes * shape.volumes.count * shape.volumes.gib_of_one(nodes) * GIB
     if memory := _kept(job, "memory"):
         needed += memory * size

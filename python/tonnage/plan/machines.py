@@ -21,7 +21,7 @@ from tonnage.plan.demand import ResourceClass
 
 Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
-FIGURES: tuple[ResourceClass, ...] = ("network", "volumes", "cpu")
+ADVERTISED_CLASSES: tuple[ResourceClass, ...] = ("network", "volumes", "cpu")
 Floats = npt.NDArray[np.float64]
 
 
@@ -36,34 +36,34 @@ class Machine:
     """Different for each offer and placement of a plan."""
     purchase: Purchase
     usd_per_hour: float
-    usd_between: tuple[float, float]
+    usd_range: tuple[float, float]
     """The lowest and the highest that it may be."""
     link_usd_per_hour: float | None
     """Of its link to volumes; ``None``: has a price, which is unknown."""
-    figures: Mapping[ResourceClass, TokenBucket]
+    buckets: Mapping[ResourceClass, TokenBucket]
 
 
 @dataclass(frozen=True, eq=False)
 class Machines:
     """Several machines, and their figures as arrays; what is unknown is not a number."""
 
-    some: Sequence[Machine]
+    items: Sequence[Machine]
     numbers: npt.NDArray[np.int64]
     usd_per_hour: Floats
-    usd_between: Floats
+    usd_range: Floats
     """The lowest and the highest, shape ``(2, machines)``."""
     link_usd_per_hour: Floats
     local_bytes: Floats
     memory_bytes: Floats
-    figures: Mapping[ResourceClass, TokenBucket]
+    buckets: Mapping[ResourceClass, TokenBucket]
 
     @classmethod
     def of(cls, some: Sequence[Machine]) -> Machines:
         """These machines, at least one."""
         unknown = TokenBucket.constant(math.nan)
         figures: dict[ResourceClass, TokenBucket] = {}
-        for thing in FIGURES:
-            buckets = [each.figures.get(thing, unknown) for each in some]
+        for thing in ADVERTISED_CLASSES:
+            buckets = [each.buckets.get(thing, unknown) for each in some]
             figures[thing] = TokenBucket(
                 np.array([each.baseline for each in buckets]),
                 np.array([each.burst for each in buckets]),
@@ -73,42 +73,42 @@ class Machines:
             some,
             numbers=np.array([each.number for each in some]),
             usd_per_hour=np.array([each.usd_per_hour for each in some]),
-            usd_between=np.array([each.usd_between for each in some]).T,
+            usd_range=np.array([each.usd_range for each in some]).T,
             link_usd_per_hour=_known(each.link_usd_per_hour for each in some),
             local_bytes=_known(each.offer.local_bytes for each in some),
             memory_bytes=_known(each.offer.memory_bytes for each in some),
-            figures=figures,
+            buckets=figures,
         )
 
     def __len__(self) -> int:
-        return len(self.some)
+        return len(self.items)
 
     def __iter__(self) -> Iterator[Machine]:
-        return iter(self.some)
+        return iter(self.items)
 
     def __getitem__(self, place: int) -> Machine:
-        return self.some[place]
+        return self.items[place]
 
     def at(self, places: npt.NDArray[np.int64]) -> Machines:
         """Those at these places."""
         return Machines(
-            [self.some[place] for place in places.tolist()],
+            [self.items[place] for place in places.tolist()],
             self.numbers[places],
             self.usd_per_hour[places],
-            self.usd_between[:, places],
+            self.usd_range[:, places],
             self.link_usd_per_hour[places],
             self.local_bytes[places],
             self.memory_bytes[places],
-            {thing: each.select(places) for thing, each in self.figures.items()},
+            {thing: each.select(places) for thing, each in self.buckets.items()},
         )
 
 
-def machine(
+def priced_machine(
     catalog: Catalog, offer: Offer, placed: bool, purchase: Purchase, number: int
 ) -> Machine | str:
     """The machine; or why it has no price."""
     figures: dict[ResourceClass, TokenBucket] = {}
-    lasting = lasting_network(offer)
+    lasting = sustained_network(offer)
     if lasting:
         figures["network"] = TokenBucket.constant(lasting)
     if link := _link(offer.volume_link):
@@ -126,7 +126,7 @@ def machine(
     return Machine(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, figures)
 
 
-def lasting_network(offer: Offer) -> float | None:
+def sustained_network(offer: Offer) -> float | None:
     """What the network is planned with: the baseline, or the only figure that there is."""
     return offer.network.baseline_bytes_per_second or offer.network.peak_bytes_per_second
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.plan.capacity_samples import Drawn, Middle, Rates
-from tonnage.plan.cost_model import Array, Charged, term_work, usd, work
-from tonnage.plan.demand import Stretch, Term, Thing
-from tonnage.plan.layouts import Group
-from tonnage.plan.search import figures_of, machine_usd
+from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity, SampledCapacity
+from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, job_work, term_work
+from tonnage.plan.demand import DemandTerm, PhaseDemand, ResourceClass
+from tonnage.plan.layouts import OfferGroup
+from tonnage.plan.search import buckets_at, machine_usd_per_hour
 
 CONFIDENCE = 0.9
 INTERVAL_RULE = (
@@ -32,38 +32,38 @@ class Outcome:
     usd: Array
     usd_per_hour: Array
     """Of a node with its volumes."""
-    drawn_seconds: Array
+    sampled_seconds: Array
     """In each fleet, shape ``(fleets, machines)``."""
-    seconds_between: Array
+    seconds_interval: Array
     """The ends of the interval, shape ``(2, machines)``."""
-    usd_between: Array
-    phases: list[tuple[Stretch, list[tuple[Thing, Array]]]]
+    usd_interval: Array
+    phases: list[tuple[PhaseDemand, list[tuple[ResourceClass, Array]]]]
     """Of each phase and each of its terms the seconds, every resource at its middle."""
 
     def in_time(self, deadline_seconds: float) -> Array:
         """The share of fleets that meet the deadline, of each machine."""
-        return np.asarray(np.mean(self.drawn_seconds <= deadline_seconds, axis=0))
+        return np.asarray(np.mean(self.sampled_seconds <= deadline_seconds, axis=0))
 
 
-def outcome(
-    group: Group,
+def sample_outcome(
+    group: OfferGroup,
     places: Sequence[int] | npt.NDArray[np.int64],
     nodes: Sequence[int] | npt.NDArray[np.int64],
     size: int,
-    rates: Rates,
-    charged: Charged,
+    rates: CapacitySamples,
+    charged: BillingUnit,
 ) -> Outcome:
     """What comes of the machines at these places of the group with so many nodes each."""
     sizes = np.asarray(nodes, dtype=np.int64)
     fleet = sizes.astype(np.float64)
-    figures = figures_of(group, places)
-    prices = machine_usd(group)[places]
-    lower, higher = group.machines.usd_between[:, places] / group.machines.usd_per_hour[places]
-    volumes = group.shape.volumes
+    figures = buckets_at(group, places)
+    prices = machine_usd_per_hour(group)[places]
+    lower, higher = group.machines.usd_range[:, places] / group.machines.usd_per_hour[places]
+    volumes = group.demand.volumes
     volume_usd: Array | float = volumes.usd_per_hour(fleet) if volumes else 0.0
 
     def cost(spent: Array, factor: Array | float = 1.0) -> Array:
-        return usd(
+        return cost_usd(
             spent,
             fleet,
             prices + group.machines.usd_per_hour[places] * (factor - 1),
@@ -73,20 +73,20 @@ def outcome(
             charged,
         )
 
-    def seconds_of(term: Term) -> Array:
-        spent = term_work(term, group.shape, size, Middle(rates, sizes), fleet, figures)
+    def seconds_of(term: DemandTerm) -> Array:
+        spent = term_work(term, group.demand, size, MedianCapacity(rates, sizes), fleet, figures)
         return np.broadcast_to(spent / fleet, fleet.shape)
 
     phases = [
-        (phase, [(term.thing, seconds_of(term)) for term in phase.terms])
-        for phase in group.shape.phases
+        (phase, [(term.resource_class, seconds_of(term)) for term in phase.terms])
+        for phase in group.demand.phases
     ]
     middle = np.zeros_like(fleet)
     for phase, terms in phases:
         middle += phase.fixed_seconds
         if terms:
             middle += np.max([each for _, each in terms], axis=0)
-    drawn = work(group.shape, size, Drawn(rates, sizes), fleet, figures)
+    drawn = job_work(group.demand, size, SampledCapacity(rates, sizes), fleet, figures)
     paid = cost(middle * fleet)
     ends = np.array([_between(cost(drawn, each), paid) for each in (lower, higher)])
     return Outcome(
@@ -94,9 +94,9 @@ def outcome(
         seconds=middle,
         usd=paid,
         usd_per_hour=prices + volume_usd,
-        drawn_seconds=drawn / fleet,
-        seconds_between=_between(drawn / fleet, middle),
-        usd_between=np.array([ends[0, 0], ends[1, 1]]),
+        sampled_seconds=drawn / fleet,
+        seconds_interval=_between(drawn / fleet, middle),
+        usd_interval=np.array([ends[0, 0], ends[1, 1]]),
         phases=phases,
     )
 

@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base.records.plan import Tradeoff
-from tonnage.plan.capacity_samples import Middle, Rates
-from tonnage.plan.cost_model import Array, usd, work
-from tonnage.plan.layouts import Group
-from tonnage.plan.search import Found, Limits, figures_of, machine_usd
+from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
+from tonnage.plan.cost_model import Array, cost_usd, job_work
+from tonnage.plan.layouts import OfferGroup
+from tonnage.plan.search import Limits, SearchResult, buckets_at, machine_usd_per_hour
 
 ALIKE = 1e-5
 """Bounds are in single precision."""
 
 
-def front(
-    groups: Sequence[Group], found: Sequence[Found], size: int, rates: Rates, limits: Limits
+def pareto_front(
+    groups: Sequence[OfferGroup], found: Sequence[SearchResult], size: int, rates: CapacitySamples, limits: Limits
 ) -> list[Tradeoff]:
     """The front, fastest first; of the points that keep the limits."""
     if not any(each.nodes.any() for each in found):
@@ -47,7 +47,7 @@ def front(
             continue
         left[at] = False
         group, place = groups[which[at]], int(places[at])
-        nodes = np.arange(max(group.least_nodes[place], limits.least_nodes), limits.most_nodes + 1)
+        nodes = np.arange(max(group.min_nodes[place], limits.min_nodes), limits.max_nodes + 1)
         seconds, dollars = _points(group, place, nodes, size, rates, limits)
         kept = (seconds <= limits.deadline_seconds) & (dollars <= limits.budget_usd)
         here = np.column_stack([seconds, dollars, np.full(len(nodes), at), nodes])[kept]
@@ -67,11 +67,11 @@ def front(
     ]
 
 
-def _cheapest(group: Group) -> npt.NDArray[np.bool_]:
+def _cheapest(group: OfferGroup) -> npt.NDArray[np.bool_]:
     """The machines that no other one of the group takes as long as, holds as much as, for less."""
-    _, alike = group.kinds
-    order = np.lexsort((machine_usd(group), group.least_nodes, alike))
-    pairs = np.column_stack([alike, group.least_nodes])[order]
+    _, alike = group.distinct_machines
+    order = np.lexsort((machine_usd_per_hour(group), group.min_nodes, alike))
+    pairs = np.column_stack([alike, group.min_nodes])[order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = np.any(pairs[1:] != pairs[:-1], axis=1)
     found = np.zeros(len(order), dtype=bool)
@@ -80,27 +80,27 @@ def _cheapest(group: Group) -> npt.NDArray[np.bool_]:
 
 
 def _points(
-    group: Group, place: int, nodes: Array, size: int, rates: Rates, limits: Limits
+    group: OfferGroup, place: int, nodes: Array, size: int, rates: CapacitySamples, limits: Limits
 ) -> tuple[Array, Array]:
     """Seconds and dollars for these numbers of nodes."""
     fleet = nodes.astype(np.float64)
-    spent = work(
-        group.shape,
+    spent = job_work(
+        group.demand,
         size,
-        Middle(rates, nodes),
+        MedianCapacity(rates, nodes),
         fleet,
-        figures_of(group, [place]),
+        buckets_at(group, [place]),
     )
     spent = np.broadcast_to(spent, fleet.shape)
-    volumes = group.shape.volumes
-    cost = usd(
+    volumes = group.demand.volumes
+    cost = cost_usd(
         spent,
         fleet,
-        machine_usd(group)[[place]],
+        machine_usd_per_hour(group)[[place]],
         volumes.usd_per_hour(fleet) if volumes else 0.0,
         group.outside_usd,
         group.catalog.billing,
-        limits.charged,
+        limits.billing_unit,
     )
     return spent / fleet, cost
 

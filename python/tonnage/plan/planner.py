@@ -22,12 +22,18 @@ from tonnage.catalog import Catalog
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
 from tonnage.plan.capacity_samples import CapacitySamples
-from tonnage.plan.layouts import NEVER, Group, Network, Options, options
+from tonnage.plan.layouts import (
+    IMPOSSIBLE_NODES,
+    LayoutOptions,
+    Network,
+    OfferGroup,
+    layout_options,
+)
 from tonnage.plan.machines import Purchase
-from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE, outcome
-from tonnage.plan.next_measurements import survey
-from tonnage.plan.pareto import front
-from tonnage.plan.search import Found, Limits, search_all
+from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE, sample_outcome
+from tonnage.plan.next_measurements import next_measurements
+from tonnage.plan.pareto import pareto_front
+from tonnage.plan.search import Limits, SearchResult, search_all
 
 SURE = 0.95
 ROUNDING = 1e-5
@@ -44,7 +50,7 @@ class PlanError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
+class PlanRequest:
     """What is asked."""
 
     job: Job
@@ -55,13 +61,13 @@ class Question:
     providers: tuple[str, ...] = ()
     arch: str | None = None
     placement: bool | None = None
-    measured: bool = False
+    measured_only: bool = False
     """Without what is advertised only."""
-    every: bool = False
+    all_sizes: bool = False
     """All numbers of nodes and volumes, not only the best of each offer and layout."""
 
 
-def plan(question: Question, catalogs: Sequence[Catalog], known: ProfileIndex) -> Plan:
+def plan(question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex) -> Plan:
     """The plan.
 
     Raises:
@@ -70,10 +76,10 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: ProfileIndex) -
     if question.size < 1:
         raise PlanError("0 bytes: there is nothing to plan")
     job, size, limits = question.job, question.size, question.limits
-    offered = offered_to(question, catalogs, known)
-    rates = CapacitySamples(limits.most_nodes, limits.least_nodes)
+    offered = options_for(question, catalogs, known)
+    rates = CapacitySamples(limits.max_nodes, limits.min_nodes)
     found = search_all(offered.groups, size, rates, limits)
-    if question.every:
+    if question.all_sizes:
         some = _kept(candidates(job, size, _every(offered.groups, limits), rates, limits), limits)
     else:
         some = candidates(job, size, best_per_layout(offered.groups, found), rates, limits)
@@ -88,18 +94,18 @@ def plan(question: Question, catalogs: Sequence[Catalog], known: ProfileIndex) -
         confidence=CONFIDENCE,
         interval_rule=INTERVAL_RULE,
         candidates=best,
-        pareto=front(offered.groups, found, size, rates, limits),
+        pareto=pareto_front(offered.groups, found, size, rates, limits),
         excluded=_excluded(offered, found, limits, best),
-        survey=survey(offered, size, rates, limits, best[0] if best else None, known),
+        survey=next_measurements(offered, size, rates, limits, best[0] if best else None, known),
         sure=_sure(question, offered.groups, found, rates),
         nearest=None if best else _nearest(question, offered),
-        notes=notes(question, catalogs, offered.groups) + list(known.notes),
+        notes=plan_notes(question, catalogs, offered.groups) + list(known.notes),
     )
 
 
-def offered_to(question: Question, catalogs: Sequence[Catalog], known: ProfileIndex) -> Options:
+def options_for(question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex) -> LayoutOptions:
     """Every layout of every offer that is asked for."""
-    return options(
+    return layout_options(
         question.job,
         question.size,
         catalogs,
@@ -109,13 +115,13 @@ def offered_to(question: Question, catalogs: Sequence[Catalog], known: ProfileIn
         providers=question.providers,
         arch=question.arch,
         placement=question.placement,
-        measured=question.measured,
+        measured=question.measured_only,
     )
 
 
-def _every(groups: Sequence[Group], limits: Limits) -> list[Choice]:
+def _every(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
     count = sum(
-        max(limits.most_nodes + 1 - max(least, limits.least_nodes), 0)
+        max(limits.max_nodes + 1 - max(least, limits.min_nodes), 0)
         for group in groups
         for least in group.min_nodes.tolist()
     )
@@ -128,7 +134,7 @@ def _every(groups: Sequence[Group], limits: Limits) -> list[Choice]:
         Choice(group, place, nodes)
         for group in groups
         for place, least in enumerate(group.min_nodes.tolist())
-        for nodes in range(max(least, limits.least_nodes), limits.most_nodes + 1)
+        for nodes in range(max(least, limits.min_nodes), limits.max_nodes + 1)
     ]
 
 
@@ -142,7 +148,7 @@ def _kept(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
 
 
 def _sure(
-    question: Question, groups: Sequence[Group], found: Sequence[Found], rates: CapacitySamples
+    question: PlanRequest, groups: Sequence[OfferGroup], found: Sequence[SearchResult], rates: CapacitySamples
 ) -> Candidate | None:
     """The cheapest that keeps the deadline in 95 % of fleets, whatever is to be minimised else.
 
@@ -164,10 +170,10 @@ def _sure(
     for bound, choice in sorted(bounds, key=lambda pair: pair[0]):
         if best and bound >= best[0]:
             break
-        least = max(int(choice.group.min_nodes[choice.place]), limits.least_nodes)
-        nodes = np.arange(least, limits.most_nodes + 1)
-        came = outcome(
-            choice.group, [choice.place] * len(nodes), nodes, size, rates, limits.charged
+        least = max(int(choice.group.min_nodes[choice.place]), limits.min_nodes)
+        nodes = np.arange(least, limits.max_nodes + 1)
+        came = sample_outcome(
+            choice.group, [choice.place] * len(nodes), nodes, size, rates, limits.billing_unit
         )
         share = came.in_time(limits.deadline_seconds)
         good = np.flatnonzero((share >= SURE) & (came.usd <= limits.budget_usd))
@@ -181,25 +187,25 @@ def _sure(
     return candidates(job, size, [best[1]], rates, limits)[0]
 
 
-def _nearest(question: Question, offered: Options) -> Candidate | None:
+def _nearest(question: PlanRequest, offered: LayoutOptions) -> Candidate | None:
     """What misses the deadline or the budget by least; or, if none fits, what fits with fewest."""
     job, size, limits = question.job, question.size, question.limits
     limits = dataclasses.replace(limits, objective="nearest")
-    least = min((int(group.min_nodes.min()) for group in offered.groups), default=NEVER)
+    least = min((int(group.min_nodes.min()) for group in offered.groups), default=IMPOSSIBLE_NODES)
     if least >= 1 << 40:
         return None
-    if least > limits.most_nodes:
-        limits = dataclasses.replace(limits, least_nodes=least, most_nodes=least)
+    if least > limits.max_nodes:
+        limits = dataclasses.replace(limits, min_nodes=least, max_nodes=least)
     if math.isinf(limits.deadline_seconds) and math.isinf(limits.budget_usd):
         limits = dataclasses.replace(limits, objective=question.limits.objective)
-    rates = CapacitySamples(limits.most_nodes, limits.least_nodes)
+    rates = CapacitySamples(limits.max_nodes, limits.min_nodes)
     found = search_all(offered.groups, size, rates, limits)
     some = candidates(job, size, best_per_layout(offered.groups, found), rates, limits)
     return min(some, key=lambda each: rank_key(each, limits), default=None)
 
 
 def _excluded(
-    offered: Options, found: Sequence[Found], limits: Limits, best: Sequence[Candidate]
+    offered: LayoutOptions, found: Sequence[SearchResult], limits: Limits, best: Sequence[Candidate]
 ) -> list[ExcludedOffer]:
     """Offers of which no layout is a candidate, each with the first reason there is."""
     have = {(each.catalog, each.offer) for each in best}
@@ -207,7 +213,7 @@ def _excluded(
     for group, each in zip(offered.groups, found, strict=True):
         for place in np.flatnonzero(each.nodes == 0).tolist():
             of = group.catalog.name, group.machines[place].offer.type
-            why.setdefault(of, limit(group, place, each, limits))
+            why.setdefault(of, exclusion_reason(group, place, each, limits))
     for group in offered.unmeasured:
         for machine in group.machines:
             of = group.catalog.name, machine.offer.type
@@ -221,10 +227,10 @@ def _excluded(
     ]
 
 
-def limit(group: Group, place: int, found: Found, limits: Limits) -> str:
+def exclusion_reason(group: OfferGroup, place: int, found: SearchResult, limits: Limits) -> str:
     """Why no number of nodes of this machine keeps the limits."""
     least = int(group.min_nodes[place])
-    if least > limits.most_nodes:
+    if least > limits.max_nodes:
         return f"too small: it takes {least} nodes to hold the job"
     if found.fastest_seconds[place] > limits.deadline_seconds:
         return f"too slow: {found.fastest_seconds[place]:.0f} s at best"
@@ -233,12 +239,12 @@ def limit(group: Group, place: int, found: Found, limits: Limits) -> str:
     return "not both in time and within the budget"
 
 
-def notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Group]) -> list[str]:
+def plan_notes(question: PlanRequest, catalogs: Sequence[Catalog], groups: Sequence[OfferGroup]) -> list[str]:
     """What is to be minded of the whole plan."""
     found = [
         f"by {each.name} begun hours were billed, which is not counted (--billing hours)"
         for each in catalogs
-        if question.limits.charged == "seconds" and each.billing.granularity_seconds >= 3600
+        if question.limits.billing_unit == "seconds" and each.billing.granularity_seconds >= 3600
     ]
     if question.job.room:
         found.append(
@@ -258,28 +264,28 @@ def notes(question: Question, catalogs: Sequence[Catalog], groups: Sequence[Grou
             "of: not counted"
         )
     # What runs took of cores is in their phases.
-    shapes = [group.shape for group in groups if group.shape.calibration_match.calibration is None]
+    shapes = [group.demand for group in groups if group.demand.calibration_match.calibration is None]
     terms = [term for each in shapes for phase in each.phases for term in phase.terms]
     if terms and not any(term.resource_class == "cpu" for term in terms):
         found.append(NO_CORES)
     return found
 
 
-def _settings(question: Question) -> dict[str, Any]:
+def _settings(question: PlanRequest) -> dict[str, Any]:
     limits = question.limits
     return {
         "deadline_seconds": _told(limits.deadline_seconds),
         "budget_usd": _told(limits.budget_usd),
-        "least_nodes": limits.least_nodes,
-        "most_nodes": limits.most_nodes,
+        "least_nodes": limits.min_nodes,
+        "most_nodes": limits.max_nodes,
         "objective": limits.objective,
-        "charged": limits.charged,
+        "charged": limits.billing_unit,
         "network": question.network,
         "purchase": question.purchase,
         "providers": list(question.providers),
         "arch": question.arch,
         "placement": question.placement,
-        "measured": question.measured,
+        "measured": question.measured_only,
     }
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.model.token_bucket import TokenBucket
-from tonnage.plan.capacity_samples import MedianCapacity, CapacitySamples
-from tonnage.plan.cost_model import Array, BillingUnit, machine_hours, job_work
+from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
+from tonnage.plan.cost_model import Array, BillingUnit, job_work, machine_hours
 from tonnage.plan.demand import ResourceClass
-from tonnage.plan.layouts import Group
+from tonnage.plan.layouts import OfferGroup
 
 Objective = Literal["cost", "time", "nearest"]
 AT_ONCE = 1 << 17
@@ -33,16 +33,16 @@ ALIKE = 3e-6
 class Limits:
     """What a plan has to keep; ``nearest`` minimises by how much the worst of them is missed."""
 
-    least_nodes: int = 1
-    most_nodes: int = 1_000
+    min_nodes: int = 1
+    max_nodes: int = 1_000
     deadline_seconds: float = math.inf
     budget_usd: float = math.inf
     objective: Objective = "cost"
-    charged: BillingUnit = "seconds"
+    billing_unit: BillingUnit = "seconds"
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """For each machine of a group its best number of nodes, and what it can do at best.
 
     ``nodes`` is 0 where no number keeps the limits. The fastest and the cheapest are over all
@@ -56,21 +56,21 @@ class Found:
     cheapest_usd: Array
 
 
-def search_all(groups: Sequence[Group], size: int, rates: CapacitySamples, limits: Limits) -> list[Found]:
+def search_all(groups: Sequence[OfferGroup], size: int, rates: CapacitySamples, limits: Limits) -> list[SearchResult]:
     """The best of each group."""
     return [search(group, size, rates, limits) for group in groups]
 
 
-def search(group: Group, size: int, rates: CapacitySamples, limits: Limits) -> Found:
+def search(group: OfferGroup, size: int, rates: CapacitySamples, limits: Limits) -> SearchResult:
     """The best number of nodes of each machine; of those that tie the fewest."""
-    which, alike = group.kinds
+    which, alike = group.distinct_machines
     times = _Times(group, which, size, rates, limits)
     step = max(AT_ONCE // len(times.sizes), 1)
     chunks = [
         _search(group, times, alike[begin : begin + step], slice(begin, begin + step), limits)
         for begin in range(0, len(group.machines), step)
     ]
-    return Found(*(np.concatenate(each) for each in zip(*chunks, strict=True)))
+    return SearchResult(*(np.concatenate(each) for each in zip(*chunks, strict=True)))
 
 
 class _Times:
@@ -78,27 +78,27 @@ class _Times:
 
     def __init__(
         self,
-        group: Group,
+        group: OfferGroup,
         which: npt.NDArray[np.int64],
         size: int,
         rates: CapacitySamples,
         limits: Limits,
     ) -> None:
-        begin = min(max(limits.least_nodes, int(group.min_nodes.min())), limits.most_nodes)
-        self.sizes = np.arange(begin, limits.most_nodes + 1, dtype=np.int64)
+        begin = min(max(limits.min_nodes, int(group.min_nodes.min())), limits.max_nodes)
+        self.sizes = np.arange(begin, limits.max_nodes + 1, dtype=np.int64)
         nodes = self.sizes[None, :].astype(np.float64)
-        figures = {thing: each.select((which, None)) for thing, each in group.machines.figures.items()}
+        figures = {thing: each.select((which, None)) for thing, each in group.machines.buckets.items()}
 
         middle = MedianCapacity(rates, self.sizes[None, :])
-        spent = job_work(group.shape, size, middle, nodes, figures, np.float32)
+        spent = job_work(group.demand, size, middle, nodes, figures, np.float32)
         spent = np.broadcast_to(spent, (len(which), len(self.sizes)))
         nodes = nodes.astype(np.float32)
         self.seconds = spent / nodes
         self.fastest = self.seconds.min(axis=1)
-        self.hours = machine_hours(spent, nodes, group.catalog.billing, limits.charged)
+        self.hours = machine_hours(spent, nodes, group.catalog.billing, limits.billing_unit)
         self.other_usd: Array | None = None
         """Of volumes and of what the job does outside; ``None`` is nothing."""
-        volumes = group.shape.volumes
+        volumes = group.demand.volumes
         if volumes:
             by_volumes = (volumes.usd_per_hour(nodes.astype(np.float64)) / 3600).astype(np.float32)
             self.other_usd = spent * by_volumes + np.float32(group.outside_usd)
@@ -107,9 +107,9 @@ class _Times:
 
 
 def _search(
-    group: Group, times: _Times, alike: npt.NDArray[np.int64], of: slice, limits: Limits
+    group: OfferGroup, times: _Times, alike: npt.NDArray[np.int64], of: slice, limits: Limits
 ) -> tuple[npt.NDArray[np.int64], Array, Array, Array]:
-    prices = machine_usd(group)[of, None].astype(np.float32)
+    prices = machine_usd_per_hour(group)[of, None].astype(np.float32)
     cost = times.hours[alike] * prices
     if times.other_usd is not None:
         cost += times.other_usd[alike]
@@ -135,14 +135,14 @@ def _search(
 def _value(seconds: Array, cost: Array, limits: Limits) -> Array:
     """What is minimised; infinite where the deadline is not kept."""
     if limits.objective == "nearest":
-        return missed_by(seconds, cost, limits)
+        return limit_excess(seconds, cost, limits)
     value = cost if limits.objective == "cost" else seconds
     if math.isinf(limits.deadline_seconds):
         return value
     return np.where(seconds > np.float32(limits.deadline_seconds), np.inf, value)
 
 
-def missed_by(seconds: Array, cost: Array, limits: Limits) -> Array:
+def limit_excess(seconds: Array, cost: Array, limits: Limits) -> Array:
     """By what factor the worst of the limits is missed."""
     found = np.zeros_like(seconds)
     for what, limit in ((seconds, limits.deadline_seconds), (cost, limits.budget_usd)):
@@ -151,15 +151,15 @@ def missed_by(seconds: Array, cost: Array, limits: Limits) -> Array:
     return np.where(np.isfinite(seconds), found, np.inf)
 
 
-def figures_of(group: Group, places: npt.ArrayLike) -> Mapping[ResourceClass, TokenBucket]:
+def buckets_at(group: OfferGroup, places: npt.ArrayLike) -> Mapping[ResourceClass, TokenBucket]:
     """What is advertised of the machines at these places."""
     where = np.asarray(places, dtype=np.int64)
-    return {thing: each.select(where) for thing, each in group.machines.figures.items()}
+    return {thing: each.select(where) for thing, each in group.machines.buckets.items()}
 
 
-def machine_usd(group: Group) -> Array:
+def machine_usd_per_hour(group: OfferGroup) -> Array:
     """The price of a node of each machine by the hour, without its volumes."""
     machines = group.machines
-    if group.shape.volumes is None:
+    if group.demand.volumes is None:
         return machines.usd_per_hour
     return np.asarray(machines.usd_per_hour + machines.link_usd_per_hour)

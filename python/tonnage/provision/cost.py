@@ -14,7 +14,7 @@ from datetime import datetime
 from tonnage.base.records.launch import RentedNode, Tariff
 from tonnage.base.records.plan import Candidate
 from tonnage.catalog import Catalog, Offer
-from tonnage.plan.machines import Machine, machine
+from tonnage.plan.machines import Machine, priced_machine
 
 NOT_COUNTED = "the system's disks, public addresses and what leaves the provider are not counted"
 SAME = 1e-6
@@ -25,13 +25,13 @@ class PriceError(Exception):
     """A price that is not known; says why in one line."""
 
 
-def tariff(catalog: Catalog, offer: Offer, candidate: Candidate, spot: bool) -> Tariff:
+def find_tariff(catalog: Catalog, offer: Offer, candidate: Candidate, spot: bool) -> Tariff:
     """What a node of the candidate costs, spare or not.
 
     Raises:
         PriceError: The catalog does not tell.
     """
-    made = machine(catalog, offer, candidate.placement, "spot" if spot else "on-demand", number=0)
+    made = priced_machine(catalog, offer, candidate.placement, "spot" if spot else "on-demand", number=0)
     if not isinstance(made, Machine):
         raise PriceError(f"of {offer.type} {made} in catalog {catalog.name}")
     link_usd, volumes_usd = 0.0, 0.0
@@ -46,36 +46,36 @@ def tariff(catalog: Catalog, offer: Offer, candidate: Candidate, spot: bool) -> 
         volumes_usd = monthly * volumes.count * volumes.gib_each / catalog.billing.hours_per_month
     return Tariff(
         machine_usd_per_hour=made.usd_per_hour + link_usd,
-        machine_most_usd_per_hour=made.usd_between[1] + link_usd,
+        machine_most_usd_per_hour=made.usd_range[1] + link_usd,
         volumes_usd_per_hour=volumes_usd,
         granularity_seconds=catalog.billing.granularity_seconds,
         least_seconds=catalog.billing.least_seconds,
     )
 
 
-def usd_per_hour(of: Tariff) -> float:
+def usd_per_hour(tariff: Tariff) -> float:
     """A node's usual price by the hour."""
-    return of.machine_usd_per_hour + of.volumes_usd_per_hour
+    return tariff.machine_usd_per_hour + tariff.volumes_usd_per_hour
 
 
-def is_planned(of: Tariff, candidate: Candidate) -> bool:
+def matches_plan(tariff: Tariff, candidate: Candidate) -> bool:
     """Whether it is the price that the plan was made with."""
-    return math.isclose(usd_per_hour(of), candidate.usd_per_hour, rel_tol=SAME)
+    return math.isclose(usd_per_hour(tariff), candidate.usd_per_hour, rel_tol=SAME)
 
 
-def node_usd(of: Tariff, seconds: float, *, most: bool = False) -> float:
+def node_usd(tariff: Tariff, seconds: float, *, at_highest_price: bool = False) -> float:
     """What a node costs that is there for so long; ``most``: at the highest price."""
-    units = math.ceil(seconds / of.granularity_seconds) * of.granularity_seconds
-    hourly = of.machine_most_usd_per_hour if most else of.machine_usd_per_hour
-    machine_usd = max(units, of.least_seconds) * hourly
-    return (machine_usd + seconds * of.volumes_usd_per_hour) / 3600
+    units = math.ceil(seconds / tariff.granularity_seconds) * tariff.granularity_seconds
+    hourly = tariff.machine_most_usd_per_hour if at_highest_price else tariff.machine_usd_per_hour
+    machine_usd = max(units, tariff.least_seconds) * hourly
+    return (machine_usd + seconds * tariff.volumes_usd_per_hour) / 3600
 
 
 def cost_usd(
-    of: Tariff, nodes: Iterable[RentedNode], until: datetime, *, most: bool = False
+    tariff: Tariff, nodes: Iterable[RentedNode], until: datetime, *, at_highest_price: bool = False
 ) -> float:
     """What these nodes have cost until then, those that were ended until their end."""
-    return sum(node_usd(of, _seconds(node, until), most=most) for node in nodes)
+    return sum(node_usd(tariff, _seconds(node, until), at_highest_price=at_highest_price) for node in nodes)
 
 
 def _seconds(node: RentedNode, until: datetime) -> float:

@@ -25,8 +25,8 @@ from tonnage.catalog import Catalog, Spot, load_catalog, newest_catalogs
 from tonnage.cli.options.types import parse_duration, parse_size
 from tonnage.model.jobs.mapreduce import DURABILITIES, sort_job
 from tonnage.model.jobs.reduce import reduce_job
-from tonnage.model.profiles.offer_matching import OfferAssignments
 from tonnage.model.profiles.build import build_profile as profiling
+from tonnage.model.profiles.offer_matching import OfferAssignments
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.plan.calibration import describe
 from tonnage.plan.planner import PlanRequest, plan

@@ -10,7 +10,8 @@ import typer
 from msgspec import structs
 
 from tonnage.base import core, formatting
-from tonnage.cli.options.types import LARGEST, number, parse_size, refuse_unknown, whole_number
+from tonnage.cli.options.types import LARGEST, number, parse_size, whole_number
+from tonnage.cli.options.validate import refuse_unknown
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job

@@ -11,7 +11,7 @@ from tonnage.base import formatting
 from tonnage.base.records.plan import Candidate, Explanation, Plan, PlannedPhase, Range
 from tonnage.cli.plan.plan import MOST_NODES
 from tonnage.plan.calibration import describe
-from tonnage.plan.next_measurements import within
+from tonnage.plan.next_measurements import within_budget
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -101,7 +101,7 @@ def nothing(plan: Plan) -> str:
 
 def show_survey(plan: Plan, budget: float | None) -> None:
     """Prints what to measure next."""
-    rows = within(plan, budget)
+    rows = within_budget(plan, budget)
     if not rows:
         for_money = " for that money" if budget is not None else ""
         print(f"Nothing to measure: no offer that nobody measured could still win{for_money}.")

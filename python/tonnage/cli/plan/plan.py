@@ -31,9 +31,9 @@ from tonnage.cli.options.types import (
     parse_duration,
     parse_size,
     parse_usd,
-    refuse_unknown,
     whole_number,
 )
+from tonnage.cli.options.validate import refuse_unknown
 
 LEAST_BYTES = 1_000
 """Less is a size whose unit was forgotten."""
@@ -214,8 +214,8 @@ def plan(
     from tonnage.plan.explain import explain as explained
     from tonnage.plan.layouts import NETWORKS
     from tonnage.plan.machines import PURCHASES
-    from tonnage.plan.next_measurements import within
-    from tonnage.plan.planner import PlanError, Question
+    from tonnage.plan.next_measurements import within_budget
+    from tonnage.plan.planner import PlanError, PlanRequest
     from tonnage.plan.planner import plan as planning
     from tonnage.plan.search import Limits
 
@@ -240,24 +240,24 @@ def plan(
         "--local-share": local_share,
         "--core-seconds": core_seconds,
     }
-    question = Question(
+    question = PlanRequest(
         job=job_of(job, about, take_out),
         size=data,
         limits=Limits(
-            least_nodes=nodes or 1,
-            most_nodes=nodes or max_nodes,
+            min_nodes=nodes or 1,
+            max_nodes=nodes or max_nodes,
             deadline_seconds=math.inf if deadline is None else deadline,
             budget_usd=math.inf if budget is None or survey else budget,
             objective=objective,  # type: ignore[arg-type]
-            charged=billing,  # type: ignore[arg-type]
+            billing_unit=billing,  # type: ignore[arg-type]
         ),
         network=network,  # type: ignore[arg-type]
         purchase=purchase,  # type: ignore[arg-type]
         providers=tuple(provider or ()),
         arch=arch,
         placement=placement,
-        measured=measured,
-        every=every,
+        measured_only=measured,
+        all_sizes=every,
     )
     try:
         if explain is not None:
@@ -274,7 +274,11 @@ def plan(
     elif emit:
         raise core.UsageError(planned.nothing(made))
     elif as_json:
-        print(json.dumps(made.to_json() | ({"survey": within(made, measuring)} if survey else {})))
+        print(
+            json.dumps(
+                made.to_json() | ({"survey": within_budget(made, measuring)} if survey else {})
+            )
+        )
     elif survey:
         planned.show_survey(made, measuring)
     else:
