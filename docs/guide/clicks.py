@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tonnage import Combined, MapReduce, sums
+from tonnage import AggregateReduction, MapReduce, sums
 from tonnage.api.aggregates import Distinct, Hdr, Sum, Top
 
 OBJECTS, ROWS = 8, 100_000
 
 
-class Clicks(Combined):
+class Clicks(AggregateReduction):
     clicks, seconds, slowest, users = Sum(), Hdr(0.01), Top(3), Distinct()
 
     def local(self, rows, into):

@@ -22,7 +22,7 @@ from tonnage.provision.lab.config import Machine, parse
 from tonnage.provision.lab.nodes import nodes_of
 
 GUIDE = ROOT / "docs" / "guide"
-SCRIPT, LAB = GUIDE / "fleet-in-a-lab.sh", GUIDE / "fleet-in-a-lab.toml"
+SCRIPT, LAB = GUIDE / "cluster-in-a-lab.sh", GUIDE / "cluster-in-a-lab.toml"
 OBJECTS, CLICKS = GUIDE / "data-in-objects.sh", GUIDE / "clicks.py"
 WITHIN = 0.06
 """Of what is set: trials are of seconds, and the kernel holds disks back in slices of 100 ms. A
@@ -81,7 +81,7 @@ def assert_held(shares: dict[tuple[str, str], float]) -> None:
 @pytest.mark.parametrize(
     ("page", "shown"),
     [
-        ("fleet-in-a-lab.md", {"bash": SCRIPT, "toml": LAB}),
+        ("cluster-in-a-lab.md", {"bash": SCRIPT, "toml": LAB}),
         ("data-in-objects.md", {"bash": OBJECTS, "python": CLICKS}),
     ],
 )

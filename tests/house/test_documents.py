@@ -25,7 +25,7 @@ DOCUMENTS = sorted(
     ]
 )
 GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
-EXECUTED = {"data-in-objects.md", "fleet-in-a-lab.md", "first-study.md", "from-a-bucket.md"}
+EXECUTED = {"data-in-objects.md", "cluster-in-a-lab.md", "first-study.md", "from-a-bucket.md"}
 """The guide's pages whose commands a test runs: two by their scripts (tests/e2e/test_guide.py), one here, one
 with what plays EC2 (tests/provision/aws/test_launch.py)."""
 
@@ -101,7 +101,7 @@ def needs_nothing(call: Shown) -> bool:
     return (
         family in ("catalog", "plan", "explore", "simulate")
         and "refresh" not in more
-        and not {"--profile", "--profile", "..."}.intersection(more)
+        and not {"--profile", "..."}.intersection(more)
         and not files
     )
 

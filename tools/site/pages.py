@@ -1,6 +1,6 @@
 """The project's documents as pages of HTML.
 
-A page lies where its document does: `docs/concepts/fleet.md` is `docs/concepts/fleet.html`, a
+A page lies where its document does: `docs/concepts/cluster.md` is `docs/concepts/fleet.html`, a
 `README.md` is its directory's `index.html`. What a page links to becomes one too: a directory a
 list of what is in it, a file of source a page that shows it; images are copied. So every link
 stays within the site, which opens from a disk as from a server. Identifiers of headings are

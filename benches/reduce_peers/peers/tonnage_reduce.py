@@ -15,7 +15,7 @@ from task import Task, serve
 
 import tonnage
 from tonnage.api.aggregates import Histogram
-from tonnage.run.reduce.aggregate_reduction import Combined
+from tonnage.run.reduce.aggregate_reduction import AggregateReduction
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.builtin.moments import Moments
 from tonnage.run.reduce.builtin.pagerank import PageRank
@@ -47,7 +47,7 @@ class InNumPy(tonnage.Reduction[Partial | None]):
         return rounds >= self._job.rounds
 
 
-class Counts(Combined):
+class Counts(AggregateReduction):
     """A histogram of each column, of Tonnage's combinations."""
 
     def __init__(self, edges: Array, columns: int) -> None:

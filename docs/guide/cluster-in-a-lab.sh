@@ -10,7 +10,7 @@ disk=/var/lib/tonnage-lab/guide/{node}.disk-0
 on_first() { tonnage lab exec --lab guide fast-0 -- tonnage "$@"; }
 measure() { on_first measure "$1" --cluster auto --output "$out/$1" "${@:2}"; }
 
-tonnage lab up "$here/fleet-in-a-lab.toml"
+tonnage lab up "$here/cluster-in-a-lab.toml"
 trap 'tonnage lab down --lab guide' EXIT # Also when a step fails, or on Ctrl-C.
 tonnage lab ray --lab guide
 
