@@ -12,9 +12,9 @@ import pytest
 from support.machines import Machines
 from tonnage.cluster import worker_pool
 from tonnage.cluster.ray_adapter import installed_here
-from tonnage.cluster.step_worker import StepResult, Heartbeat
-from tonnage.cluster.version_check import InstalledVersion, ActorShell
-from tonnage.cluster.worker_pool import LOST, Crew
+from tonnage.cluster.step_worker import Heartbeat, StepResult
+from tonnage.cluster.version_check import ActorShell, InstalledVersion
+from tonnage.cluster.worker_pool import LOST, WorkerPool
 from tonnage.run.two_pass.output import object_store
 from tonnage.run.two_pass.worker import STEPS
 
@@ -77,10 +77,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     yield clock
 
 
-def crew_of(kind: Any, *names: str) -> Crew:
+def crew_of(kind: Any, *names: str) -> WorkerPool:
     """A crew of such agents that is ready."""
     cluster = Machines(*names)
-    made = Crew(cluster, cluster.machines, PATIENCE_SECONDS, kind)
+    made = WorkerPool(cluster, cluster.machines, PATIENCE_SECONDS, kind)
     made.ready(lambda node: node)  # type: ignore[arg-type,return-value]
     return made
 
@@ -90,19 +90,19 @@ def test_who_waits_for_a_store_moves_nothing_and_does_not_hang(
     step: str, clock: SimpleNamespace
 ) -> None:
     with crew_of(Stuck, "a") as made:
-        end = made.do(step, {"a": None})["a"]
+        end = made.run_step(step, {"a": None})["a"]
     if step in object_store.STEPS:
         assert end == StepResult("the answer")
     else:
-        assert end.kind == LOST and end.why.startswith("hangs: it moved nothing for")
+        assert end.kind == LOST and end.reason.startswith("hangs: it moved nothing for")
 
 
 def test_who_answered_while_the_driver_was_busy_is_not_silent(clock: SimpleNamespace) -> None:
     def busy(*_: Any) -> None:
-        wait([each.call for each in made.members.values() if each.call is not None])
+        wait([each.call for each in made.workers.values() if each.call is not None])
         clock.now += 100 * PATIENCE_SECONDS
 
     nodes = [f"n{number}" for number in range(4)]
     with crew_of(Quiet, *nodes) as made:
-        ended = made.do("pass_one", dict.fromkeys(nodes), busy)
+        ended = made.run_step("pass_one", dict.fromkeys(nodes), busy)
     assert {node: end.kind for node, end in ended.items()} == dict.fromkeys(nodes)

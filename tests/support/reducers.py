@@ -12,8 +12,8 @@ from support.checksums import COLUMNS
 from support.machines import Actor, Machines
 from support.s3 import Bucket
 from tonnage.cluster.ray_adapter import Machine
-from tonnage.run.reduce.cluster.job_spec import ReduceAsked
-from tonnage.run.reduce.cluster.worker_actor import Reducer
+from tonnage.run.reduce.cluster.job_spec import ReduceJob
+from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
 from tonnage.run.storage.object_store import ObjectStoreOptions
 
 DIED = "died: its machine is gone"
@@ -23,7 +23,7 @@ class ReducerActor(Actor):
     """An agent that dies when its time has come, at once: what it was asked is not answered."""
 
     def __init__(self, dies: Callable[[str, Any], bool]) -> None:
-        super().__init__(Reducer)
+        super().__init__(ReduceStepWorker)
         self._dies, self.alive = dies, True
         self._end = threading.Lock()
 
@@ -100,7 +100,7 @@ class ReduceMachines(Machines):
 
 def asked(
     reduction: Any, inputs: list[str], bucket: Bucket | None = None, **more: Any
-) -> ReduceAsked:
+) -> ReduceJob:
     """A reduction of small chunks, of which each is told."""
     usual: dict[str, Any] = {
         "named": ("test", {}),
@@ -114,4 +114,4 @@ def asked(
     }
     if bucket is not None:
         usual["volumes"] = ObjectStoreOptions(endpoint=bucket.endpoint, requests=4)
-    return ReduceAsked(reduction=reduction, inputs=inputs, **usual | more)
+    return ReduceJob(reduction=reduction, inputs=inputs, **usual | more)

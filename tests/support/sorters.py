@@ -20,11 +20,11 @@ from support.machines import Actor, Machines
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cluster.ray_adapter import Machine
-from tonnage.cluster.step_worker import Part, StepWorker, Steps
-from tonnage.cluster.worker_pool import Crew
+from tonnage.cluster.step_worker import Part, Steps, StepWorker
+from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.mapreduce.worker import MapReduceWorker
-from tonnage.run.sort.cluster import SortWorkerConfig, SortWorker
-from tonnage.run.two_pass.worker import WorkerConfig, TwoPassWorker
+from tonnage.run.sort.cluster import SortWorker, SortWorkerConfig
+from tonnage.run.two_pass.worker import TwoPassWorker, WorkerConfig
 
 STALL = {"milliseconds": 500}
 AFTER_BYTES = 50_000
@@ -266,10 +266,10 @@ def killed(*_: Any) -> Any:
 def driver(*, dies: int | str | None = None, before: bool = False) -> Iterator[list[str]]:
     """The steps that drivers have crews do meanwhile; one dies after the step of this number or
     this name, or before it."""
-    do = Crew.do
+    do = WorkerPool.run_step
     began: list[str] = []
 
-    def noted(crew: Crew, step: str, *arguments: Any) -> Any:
+    def noted(crew: WorkerPool, step: str, *arguments: Any) -> Any:
         began.append(step)
         now = dies in (step, len(began))
         if now and before:
@@ -279,7 +279,7 @@ def driver(*, dies: int | str | None = None, before: bool = False) -> Iterator[l
             raise Killed
         return ended
 
-    with patch.object(Crew, "do", noted), nullcontext() if dies is None else pytest.raises(Killed):
+    with patch.object(WorkerPool, "run_step", noted), nullcontext() if dies is None else pytest.raises(Killed):
         yield began
 
 

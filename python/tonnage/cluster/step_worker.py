@@ -160,7 +160,7 @@ class StepWorker:
         except OSError as why:
             # What is finished nobody can tell any more, however well it was done.
             if ended and ended.kind is None:
-                ended = replace(ended, answer=None, kind=DISK, why=_in_words(why))
+                ended = replace(ended, value=None, kind=DISK, reason=_in_words(why))
         return Heartbeat(
             number=self._number,
             done_bytes=self._done,

@@ -20,9 +20,9 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.cluster import version_check
-from tonnage.cluster.ray_adapter import Actor, Call, Cluster, Lost, Machine, found_here
-from tonnage.cluster.step_worker import Ended, Part, Sorter, Told
-from tonnage.cluster.version_check import Found
+from tonnage.cluster.ray_adapter import RemoteWorker, Call, Cluster, WorkerLost, Machine, installed_here
+from tonnage.cluster.step_worker import StepResult, Part, StepWorker, Heartbeat
+from tonnage.cluster.version_check import InstalledVersion
 from tonnage.run.two_pass.output import object_store
 
 ASK_SECONDS = 1.0
@@ -44,8 +44,8 @@ TRIES = 3
 LOST = "gone"
 """The kind of an end that an agent did not tell: there is none, or none that answers."""
 
-OnTold = Callable[[str, Told], None]
-Accuses = Callable[[Ended], Collection[str]]
+OnTold = Callable[[str, Heartbeat], None]
+Accuses = Callable[[StepResult], Collection[str]]
 """Names those with whom a node that has come to an end could not exchange data."""
 
 
@@ -54,13 +54,13 @@ class WorkerHandle:
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.node = machine, machine.name
-        self.actor: Actor | None = None
+        self.actor: RemoteWorker | None = None
         self.call: Call | None = None
         self.heard_at = 0.0
         """When it last had answered, or was asked again."""
         self.known = 0
         """How many of the files that its step has finished are known here."""
-        self.told: Told | None = None
+        self.told: Heartbeat | None = None
         self.busy = False
         """Whether it does a step of which the end is not known."""
         self.begun: tuple[int, str, Any] | None = None
@@ -95,7 +95,7 @@ class WorkerPool:
         cluster: Cluster,
         machines: Sequence[Machine],
         patience_seconds: float,
-        kind: type[Sorter] = Sorter,
+        kind: type[StepWorker] = StepWorker,
     ) -> None:
         self._cluster, self._patience, self._kind = cluster, patience_seconds, kind
         self.workers = {machine.name: WorkerHandle(machine) for machine in machines}
@@ -125,12 +125,12 @@ class WorkerPool:
         Args:
             place: The place of a node.
         """
-        here, looks = found_here(), {}
+        here, looks = installed_here(), {}
         for member in self._left:
             member.actor = self._cluster.place(member.machine, self._kind)
             looks[member.node] = member.actor.look()
         for member, answer in self._answers(looks):
-            if lacking := version_check.difference(here, Found(*answer)):
+            if lacking := version_check.difference(here, InstalledVersion(*answer)):
                 self.lose(member.node, lacking)
         self._settle(self._left, place)
 
@@ -146,11 +146,11 @@ class WorkerPool:
         self._settle(renewed, place)
         return [member.node for member in renewed if member.gone is None]
 
-    def _settle(self, members: Sequence[WorkerHandle], place: Callable[[str], Part]) -> None:
-        for member in members:
+    def _settle(self, workers: Sequence[WorkerHandle], place: Callable[[str], Part]) -> None:
+        for member in workers:
             member.actor = member.actor or self._cluster.place(member.machine, self._kind)
             member.actor.become()
-        taken = {each.node: each.ask("take", place(each.node)) for each in members}
+        taken = {each.node: each.ask("take", place(each.node)) for each in workers}
         for _ in self._answers(taken):
             pass
 
@@ -213,7 +213,7 @@ class WorkerPool:
         asked: Mapping[str, Any],
         on_told: OnTold = lambda *_: None,
         accuses: Accuses = lambda _: (),
-    ) -> dict[str, Ended]:
+    ) -> dict[str, StepResult]:
         """Has each of these nodes do a step; gives how it ended on each.
 
         Args:
@@ -224,13 +224,13 @@ class WorkerPool:
         """
         self._step += 1
         self._moves = step not in object_store.STEPS
-        ended: dict[str, Ended] = {}
+        ended: dict[str, StepResult] = {}
         doing = []
         for node in sorted(asked):
             member = self.workers.get(node)
             if member is None or member.gone is not None:
                 why = "is not in the cluster" if member is None else member.gone
-                ended[node] = Ended(kind=LOST, why=why or "")
+                ended[node] = StepResult(kind=LOST, reason=why or "")
                 continue
             member.begun, member.asked_again = (self._step, step, asked[node]), 0
             member.ask("begin", *member.begun)
@@ -245,10 +245,10 @@ class WorkerPool:
             patient_until = self._judge(doing, accused, heard_until, patient_until)
             for member in list(doing):
                 if member.gone is not None:
-                    ended[member.node] = Ended(kind=LOST, why=member.gone)
-                elif member.told and member.told.ended:
-                    ended[member.node] = member.told.ended
-                    accused.update(accuses(member.told.ended))
+                    ended[member.node] = StepResult(kind=LOST, reason=member.gone)
+                elif member.told and member.told.result:
+                    ended[member.node] = member.told.result
+                    accused.update(accuses(member.told.result))
                 else:
                     continue
                 doing.remove(member)
@@ -308,17 +308,17 @@ class WorkerPool:
                 continue
             call, member.call = member.call, None
             try:
-                told: Told = self._cluster.answer(call, ANSWER_SECONDS)
+                told: Heartbeat = self._cluster.answer(call, ANSWER_SECONDS)
             except TimeoutError:
                 time.sleep(AGAIN_SECONDS)
                 continue
-            except Lost as why:
+            except WorkerLost as why:
                 self.lose(member.node, str(why))
                 continue
             member.heard_at = until
             if told.number == self._step:
-                member.told, member.busy = told, told.ended is None
-                member.known += len(told.finished)
+                member.told, member.busy = told, told.result is None
+                member.known += len(told.news)
                 on_told(member.node, told)
             elif member.begun:
                 member.asked_again += 1
@@ -348,8 +348,8 @@ class WorkerPool:
             if now - member.heard_at > patience + ASK_SECONDS:  # It may wait for news.
                 self.lose(member.node, f"hangs: it did not answer for {patience:g} s")
                 patient_until = now + 2 * self._patience
-            elif self._moves and member.told and not member.told.ended:
-                quiet = member.told.quiet_seconds + now - member.heard_at
+            elif self._moves and member.told and not member.told.result:
+                quiet = member.told.idle_seconds + now - member.heard_at
                 silent.append((quiet, member))
         # Who waits for one that is at work is quiet, too: only if all are does somebody hang.
         if silent and now > patient_until and min(each[0] for each in silent) > 2 * self._patience:
@@ -377,19 +377,19 @@ class WorkerPool:
                     yield self.workers[node], self._cluster.answer(left.pop(node), within)
                 except TimeoutError:
                     lose(node, f"did not answer within {within:.0f} s")
-                except Lost as why:
+                except WorkerLost as why:
                     lose(node, str(why))
         for node in left:
             lose(node, f"was not ready within {seconds:.0f} s")
 
 
-def first_failure(ended: Mapping[str, Ended], *kinds: str) -> tuple[str, Ended] | None:
+def first_failure(ended: Mapping[str, StepResult], *kinds: str) -> tuple[str, StepResult] | None:
     """The first node whose end was of these kinds."""
     return next(((node, ended[node]) for node in sorted(ended) if ended[node].kind in kinds), None)
 
 
-def raise_refusal(ended: Mapping[str, Ended], kind: str) -> None:
+def raise_refusal(ended: Mapping[str, StepResult], kind: str) -> None:
     """Refuses what a node has refused, naming it."""
     if found := first_failure(ended, kind):
         node, why = found
-        raise core.UsageError(f"{node}: {why.why}")
+        raise core.UsageError(f"{node}: {why.reason}")

@@ -30,7 +30,7 @@ from tonnage.run.two_pass.job_dir import FatalJobError
 from tonnage.run.two_pass.job_state import STRAGGLER, JobRun
 from tonnage.run.two_pass.output import commit
 from tonnage.run.two_pass.splits import file_id
-from tonnage.run.two_pass.worker import InputChanged, TwoPassWorker, InputUnreadable
+from tonnage.run.two_pass.worker import InputChanged, InputUnreadable, TwoPassWorker
 
 LAYOUT = Layout()
 MEMORY = 16 << 20

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from tonnage.run.two_pass.schedule import (
     Finished,
+    InputLost,
     NoNodeLeft,
     Outcome,
     Round,
     Schedule,
     Split,
     Total,
-    InputLost,
     assign_splits,
 )
 

@@ -38,7 +38,7 @@ class SortJob(TwoPassJob):
     layout: Layout
 
     @property
-    def own_settings(self) -> dict[str, Any]:
+    def kind_settings(self) -> dict[str, Any]:
         """The layout's."""
         layout = self.layout
         return {
@@ -46,7 +46,7 @@ class SortJob(TwoPassJob):
             "key": f"{layout.key_offset}:{layout.key_bytes}",
         }
 
-    def place(self, job: str, node: str) -> SortWorkerConfig:
+    def worker_config(self, job: str, node: str) -> SortWorkerConfig:
         """A node's place in the job."""
         return SortWorkerConfig(
             **self.worker_fields(job, node),
@@ -67,14 +67,14 @@ class SortJob(TwoPassJob):
             uploads=self.output_url is not None,
         )
 
-    def refuse_room(
+    def check_space(
         self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
         """Refuses if a node has too little room: scratch and outputs are as large as the input."""
         copies = 2 if self.durability == REPLICATED else 1
         admission.refuse_full(looks, weights, total_bytes, copies)
 
-    def divided(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
+    def partitioning(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
         """Where partitions begin, of keys that nodes sample of their shares."""
         partitions = sizing.partitions(
             splits,
@@ -121,7 +121,7 @@ class SortJob(TwoPassJob):
             for node in each.nodes
         }
 
-    def judge_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def check_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Nothing: the sums of records at the end say more."""
         return {}
 
@@ -135,18 +135,18 @@ class SortJob(TwoPassJob):
         assert plan is not None
         return {"single": plan["single"][place]}
 
-    def listed(self, job: JobRun, place: int) -> dict[str, Any]:
+    def listing_fields(self, job: JobRun, place: int) -> dict[str, Any]:
         """The boundaries that its keys lie between; ``None`` where there is none."""
         plan = job.dir.plan
         assert plan is not None
         ends = [None, *plan["bounds"], None]
         return {"range": ends[place : place + 2]}
 
-    def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
+    def is_complete(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
         """When as many bytes were written as came."""
         return sum(file.total.bytes for file in files) == came
 
-    def judge(self, schedule: Schedule) -> None:
+    def check_totals(self, schedule: Schedule) -> None:
         """What was written has to be what was read."""
         read, written = schedule.read, schedule.written
         if read != written or read.bytes != schedule.input_bytes:
@@ -156,7 +156,7 @@ class SortJob(TwoPassJob):
                 "begin again with another --job-dir"
             )
 
-    def recorded(self, job: JobRun) -> dict[str, Any]:
+    def record_fields(self, job: JobRun) -> dict[str, Any]:
         """What was sorted."""
         total = job.schedule.written
         return {

@@ -31,7 +31,7 @@ from tonnage.base import core, formatting
 from tonnage.base.records import RunRecord
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.cluster.step_worker import FAILED, REFUSED, StepResult, StepWorker
-from tonnage.cluster.worker_pool import Crew
+from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.two_pass import admission, startup
 from tonnage.run.two_pass.job_dir import open_job_dir, round_event
 from tonnage.run.two_pass.job_spec import TwoPassJob
@@ -73,7 +73,7 @@ def run_two_pass(
         began = None if kept.plan is None else kept.plan["weights"]
         try:
             machines = admission.machines(cluster, asked.instances, began)
-            with Crew(cluster, machines, asked.patience_seconds, kind) as crew:
+            with WorkerPool(cluster, machines, asked.patience_seconds, kind) as crew:
                 return _done(JobRun(kept, crew, asked, on_progress))
         except core.UsageError:
             if kept.plan is None:
@@ -92,7 +92,7 @@ def _done(job: JobRun) -> RunRecord:
         return _sorted(job)
     except core.UsageError:
         if kept.plan is None:
-            crew.do("leave", {node: {} for node in crew.nodes})
+            crew.run_step("leave", {node: {} for node in crew.nodes})
             with suppress(
                 core.UsageError, core.RunError, NoNodeLeft
             ):  # It may be what was refused.
@@ -129,7 +129,7 @@ def _sorted(job: JobRun) -> RunRecord:
 
 def _round(job: JobRun, each: Round) -> None:
     schedule, asked = job.schedule, job.asked
-    addresses = job.pool.addresses(each.nodes)
+    addresses = job.pool.reserve_addresses(each.nodes)
     if gone := [node for node in each.nodes if node not in addresses]:
         for node in gone:
             job.lose(node, job.why_gone(node))
@@ -275,7 +275,7 @@ def _copy(job: JobRun, lacking: Mapping[int, str]) -> None:
 
 def _meet(job: JobRun, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
     """How each of these nodes meets the others for copies; nothing if one of them is lost."""
-    addresses = job.pool.addresses(nodes)
+    addresses = job.pool.reserve_addresses(nodes)
     if gone := [node for node in nodes if node not in addresses]:
         for node in gone:
             job.lose(node, job.why_gone(node))

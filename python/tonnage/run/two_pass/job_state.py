@@ -25,7 +25,7 @@ from tonnage.cluster.step_worker import (
     StepResult,
     Heartbeat,
 )
-from tonnage.cluster.worker_pool import LOST, Crew, foremost
+from tonnage.cluster.worker_pool import LOST, WorkerPool, first_failure
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.two_pass import admission
 from tonnage.run.two_pass.job_dir import JobDir, FatalJobError, files_to_json, lost_event
@@ -64,7 +64,7 @@ class JobRun:
     """One command's dealings with a job."""
 
     def __init__(
-        self, kept: JobDir, crew: Crew, asked: TwoPassJob, on_progress: Callable[[int, int], None]
+        self, kept: JobDir, crew: WorkerPool, asked: TwoPassJob, on_progress: Callable[[int, int], None]
     ) -> None:
         self.dir, self.pool, self.asked = kept, crew, asked
         self._on_progress = on_progress
@@ -93,7 +93,7 @@ class JobRun:
         self._told: dict[str, dict[str, Any]] = {}  # what is not on file yet of nodes' steps
 
     def run_step(self, step: str, asked: Mapping[str, Any], pace: StragglerDetector | None = None) -> dict[str, StepResult]:
-        """Has nodes do a step, as `Crew.do`; hears of finished files, and shows progress.
+        """Has nodes do a step, as `WorkerPool.run_step`; hears of finished files, and shows progress.
 
         Args:
             step: Which.
@@ -117,12 +117,12 @@ class JobRun:
                 self.pool.stop()  # What they do would be for nothing.
 
         nodes = sorted(asked)
-        ended = self.pool.do(step, asked, on_told, lambda end: admission.unreachable_peers(end, nodes))
+        ended = self.pool.run_step(step, asked, on_told, lambda end: admission.unreachable_peers(end, nodes))
         for node, each in ended.items():
             self._told.setdefault(node, {})[step] = step_report(each)
-        if found := foremost(ended, DETERMINISTIC):
+        if found := first_failure(ended, DETERMINISTIC):
             node, end = found
-            raise DeterministicError(f"{node}: {end.why}") from RuntimeError(end.error)
+            raise DeterministicError(f"{node}: {end.reason}") from RuntimeError(end.error)
         return ended
 
     def run_on_one(self, step: str, asked: Any) -> Any:
@@ -254,7 +254,7 @@ class JobRun:
         schedule = self.schedule
         if not reads and not joins:
             self._out.add(node)
-            if member := self.pool.members.get(node):
+            if member := self.pool.workers.get(node):
                 if member.gone is not None:
                     self._gone.add(node)
                 self.pool.lose(node, why)
@@ -292,11 +292,11 @@ class JobRun:
             self.find_surviving_reader(other)
         # On a disk that fails the rest may go or not: at the end it is looked for once more.
         if reads or joins:
-            self.pool.do("drop", {node: {"keeps": list(keeps)}})
+            self.pool.run_step("drop", {node: {"keeps": list(keeps)}})
         elif node in self.surviving_readers:
             output = self.asked.paths_on(node, self.asked.output)
             drop = {"keeps": list(keeps), "output": list(output)}
-            self.pool.do("drop", {self.surviving_readers[node]: drop})
+            self.pool.run_step("drop", {self.surviving_readers[node]: drop})
 
     def renewed(self) -> bool:
         """Gives machines whose agents are gone new ones, each once; tells whether one has one.
@@ -306,7 +306,7 @@ class JobRun:
         """
         nodes = sorted(self._gone - self._renewed)
         self._renewed.update(nodes)
-        there = self.pool.renew(nodes, self.place)
+        there = self.pool.restart(nodes, self.place)
         for node in there:
             self.lose(node, "had lost its agent", joins=True, there=self.intact_files(node))
         return bool(there)
@@ -322,8 +322,8 @@ class JobRun:
             return {file.path for file in files} - self.vanished
         if not files:
             return set()
-        ended = self.pool.do("sees", {node: [file.path for file in files]})[node]
-        sizes = {each.path: each.bytes for each in ended.answer or ()}
+        ended = self.pool.run_step("sees", {node: [file.path for file in files]})[node]
+        sizes = {each.path: each.bytes for each in ended.value or ()}
         return {file.path for file in files if sizes.get(file.path) == file.total.bytes}
 
     def files_of(self, node: str) -> list[Finished]:
@@ -352,7 +352,7 @@ class JobRun:
         spec: dict[str, list[list[Any]]] = {}
         for node, files in heirs.values():
             spec.setdefault(node, []).extend(files_to_json(files))
-        ended = self.pool.do("inherit", spec)
+        ended = self.pool.run_step("inherit", spec)
         for node, end in sorted(ended.items()):
             if end.kind is not None and node not in self._out:
                 self._lose_as(node, end)
@@ -363,9 +363,9 @@ class JobRun:
         if not paths:
             return set()
         others = [each for each in self.pool.nodes if each != node]
-        ended = self.pool.do("sees", {other: list(paths) for other in others})
+        ended = self.pool.run_step("sees", {other: list(paths) for other in others})
         found = {
-            other: {each.path for each in end.answer if known.get(each.path) == each}
+            other: {each.path for each in end.value if known.get(each.path) == each}
             for other, end in sorted(ended.items())
             if end.kind is None
         }
@@ -389,16 +389,16 @@ class JobRun:
 
     def has_surviving_reader(self, node: str, sizes: Mapping[str, int]) -> bool:
         """Whether another one sees these files of a node: its witness from now on."""
-        ended = self.pool.do("sees", {other: list(sizes) for other in self.pool.nodes})
+        ended = self.pool.run_step("sees", {other: list(sizes) for other in self.pool.nodes})
         for other, end in sorted(ended.items()):
-            if end.kind is None and {each.path: each.bytes for each in end.answer} == sizes:
+            if end.kind is None and {each.path: each.bytes for each in end.value} == sizes:
                 self.surviving_readers[node] = other
                 return True
         return False
 
     def why_gone(self, node: str) -> str:
         """Why a node that is not asked any more is not."""
-        member = self.pool.members.get(node)
+        member = self.pool.workers.get(node)
         return (member.gone if member else None) or "is not in the cluster any more"
 
     def parts(self, node: str, names: Mapping[str, Collection[str]]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.cluster.step_worker import DISK, FAILED, FULL, REFUSED, StepResult
-from tonnage.cluster.worker_pool import LOST, foremost, refuse
+from tonnage.cluster.worker_pool import LOST, first_failure, raise_refusal
 from tonnage.run.storage.object_store import is_url, split_url
 from tonnage.run.two_pass import admission
 from tonnage.run.two_pass.job_dir import FatalJobError, new_owners_from_json, replay, holders_from_json, holders_to_json
@@ -57,12 +57,12 @@ def _looked(job: JobRun) -> dict[str, NodeInventory]:
 def _by_all(job: JobRun, step: str, asked: Any) -> dict[str, StepResult]:
     """Has all nodes do a step, without which none takes part."""
     crew, fresh = job.pool, job.dir.plan is None
-    ended = job.run_step(step, dict.fromkeys(crew.members if fresh else crew.nodes, asked))
-    refuse(ended, REFUSED)
-    if fresh and (found := foremost(ended, LOST, DISK, FULL, FAILED)):
+    ended = job.run_step(step, dict.fromkeys(crew.workers if fresh else crew.nodes, asked))
+    raise_refusal(ended, REFUSED)
+    if fresh and (found := first_failure(ended, LOST, DISK, FULL, FAILED)):
         node, why = found
         raise core.UsageError(
-            f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"
+            f"{node} {why.reason}: mend it, or take it out of the cluster, before its input is missed"
         )
     for node in ended:
         if ended[node].kind is not None:

@@ -53,11 +53,11 @@ def sealed(job: JobRun) -> bool:
         for node in job.pool.nodes
         if node in schedule.keepers or node in names
     }
-    ended = job.pool.do("seal", asked)
+    ended = job.pool.run_step("seal", asked)
     for node, end in sorted(ended.items()):
         if end.kind is not None:
-            job.pool.lose(node, end.why)
-            job.lose(node, end.why)
+            job.pool.lose(node, end.reason)
+            job.lose(node, end.reason)
     if unsealed := [node for node in names if node not in {*asked, *job.surviving_readers}]:
         job.lose(unsealed[0], job.why_gone(unsealed[0]))
         return False
@@ -98,10 +98,10 @@ def leave(job: JobRun) -> None:
         for node in sizes:
             if node not in there and node not in job.surviving_readers:
                 job.has_surviving_reader(node, sizes[node])
-        ended = crew.do("leave", {node: job.parts(node, names) for node in there})
+        ended = crew.run_step("leave", {node: job.parts(node, names) for node in there})
         for node, end in ended.items():
             if end.kind is not None:
-                crew.lose(node, end.why)
+                crew.lose(node, end.reason)
         going = there > {*crew.nodes}
     keepers = {each["copy"]["node"] for each in files if each["copy"]}
     if job.asked.output_url is not None:
@@ -113,8 +113,8 @@ def leave(job: JobRun) -> None:
 def abandon(job: JobRun) -> None:
     """Has nodes remove all of a job that cannot be done, and forgets it."""
     nodes = job.pool.nodes
-    job.pool.do("drop", {node: {"keeps": []} for node in nodes})
-    job.pool.do("leave", {node: {} for node in nodes})
+    job.pool.run_step("drop", {node: {"keeps": []} for node in nodes})
+    job.pool.run_step("leave", {node: {} for node in nodes})
     if job.asked.output_url is not None:
         with suppress(core.UsageError, core.RunError, NoNodeLeft):  # Why it ends says more.
             job.run_on_one("clear", None)
